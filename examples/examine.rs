@@ -9,7 +9,7 @@ use std::error::Error;
 use tvmspec::blob::Blob;
 use tvmspec::examine::explain::{Account, Need, explain};
 use tvmspec::examine::loading::{Load, LoadOutcome};
-use tvmspec::examine::unpack::{UnpackedLibrary, unpack};
+use tvmspec::examine::unpack::unpack;
 use tvmspec::examine::verify::{LocatedProblem, Verification, verify};
 use tvmspec::examine::{Format, Subject, Unit};
 use tvmspec::rule::{Findings, Violation};
@@ -61,11 +61,9 @@ fn print_payloads(unit: &Unit<'_>) -> Result<(), Violation> {
         return Ok(());
     };
     let blob = Blob::read(&unit.bytes, layout, &mut Findings::default())?;
-    let UnpackedLibrary {
-        manifest, files, ..
-    } = unpack(blob)?;
-    println!("{}: {manifest}", unit.name);
-    for (name, payload) in files {
+    let unpacked = unpack(blob)?;
+    println!("{}: {}", unit.name, unpacked.manifest());
+    for (name, payload) in unpacked.files() {
         println!("  {name}: {} bytes", payload.len());
     }
     Ok(())

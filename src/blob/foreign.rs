@@ -131,7 +131,7 @@ impl<'k> ForeignReading<'k> {
             BLOB_06,
             Kind::UnknownKind,
             start,
-            format!("no release has kind `{kind}`: {how}"),
+            format!("no release has kind `{kind}`: {how}, which is a guess; if it is right, or the kind stores what a known one does, state that: --grammar {kind}=KNOWN"),
         )?;
         let length = end.offset().saturating_sub(start);
         body.take(length, "payload", BLOB_06)?;

@@ -15,7 +15,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container::FileForm;
 use tvmspec::device::Device;
-use tvmspec::examine::explain::advice;
+use tvmspec::examine::NotExaminable;
+use tvmspec::examine::explain::{advice, is_image};
 use tvmspec::function::{Function, registry};
 use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
@@ -190,10 +191,7 @@ fn load(path: &Path) -> Result<Module, CliError> {
     }
     // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
-    let loaded = loaded.map_err(|failed| match unlinked(path) {
-        Some(hint) => CliError::new(hint),
-        None => CliError::of(failed),
-    })?;
+    let loaded = loaded.map_err(|failed| load_error(path, &failed))?;
     // A release loads an odd library, so that oddities are no reason not to call it.
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
@@ -201,22 +199,65 @@ fn load(path: &Path) -> Result<Module, CliError> {
     Ok(loaded.module)
 }
 
-/// What to do with a file that is linked before it is loaded, or that is no code; `None` where its form is that of a library.
-pub(super) fn unlinked(path: &Path) -> Option<String> {
-    let input = Input::open(path).ok()?;
-    let subject = input::subject(&input, path, None).ok();
-    let form = FileForm::of(input.bytes());
-    let name = output::file_name(path);
-    match form {
-        FileForm::RawBlob => Some(format!(
-            "{name} is not loaded: it is a library binary without host code; `tvmspec convert {name} -o lib.so --with OBJECT..` links it"
-        )),
-        FileForm::Unknown => Some(output::line_of(&subject?.nothing().to_string())),
-        _ => {
-            let advice = output::line_of(&advice(&subject?.file)?);
-            Some(format!("{name} is not loaded: {advice}"))
-        }
+/// Says why loading the library at `path` failed, and what to do.
+pub(super) fn load_error(path: &Path, failed: &tvmspec::function::Error) -> CliError {
+    if let Some(hint) = not_loaded(path) {
+        return CliError::Message(hint);
     }
+    let reason = failed.reason();
+    match reason.strip_prefix("BLOB-06: ") {
+        Some(why) => CliError::Message(format!(
+            "{}: {why}. `tvmspec inspect` shows what can be read of it; a runtime with a loader of that kind runs it (BLOB-06)",
+            output::file_name(path)
+        )),
+        None => CliError::Message(reason),
+    }
+}
+
+/// Why a file is not loaded, and what to do; `None` where its form is that of a library, and where it cannot be read.
+pub(super) fn not_loaded(path: &Path) -> Option<String> {
+    let input = Input::open(path).ok()?;
+    let form = FileForm::of(input.bytes());
+    if is_image(form) {
+        return None;
+    }
+    let name = output::file_name(path).to_string();
+    let subject = match input::subject(&input, path, None) {
+        Ok(subject) => subject,
+        Err(broken) => {
+            return Some(output::line_of(
+                &NotExaminable::broken(&name, &broken).to_string(),
+            ));
+        }
+    };
+    if form == FileForm::Unknown {
+        return Some(output::line_of(&subject.nothing().to_string()));
+    }
+    let advice = advice(&subject.file).unwrap_or_else(|| {
+        let other = match form {
+            FileForm::RawBlob => format!(
+                "`tvmspec convert {name} -o lib.so --with OBJECT..` links it with its host code"
+            ),
+            FileForm::GraphJson => format!(
+                "`tvmspec run --graph {name} --lib LIB` runs it, with --params for its weights"
+            ),
+            FileForm::Params => {
+                format!("`tvmspec run --graph GRAPH --params {name} --lib LIB` takes it")
+            }
+            FileForm::TensorCache => {
+                format!("`tvmspec convert {name} -o x.params` makes a parameter file of it")
+            }
+            FileForm::RelaxVm | FileForm::RelayVm => {
+                "it has no kernels: load the library that `export_library` wrote".to_owned()
+            }
+            _ => format!("`tvmspec explain {name}` says what reads it"),
+        };
+        format!("it is a {}, and no library: {other}", form.title())
+    });
+    Some(format!(
+        "{name} is not loaded: {}",
+        output::line_of(&advice)
+    ))
 }
 
 /// Finds the function in the library or its imports (MOD-08).
@@ -230,8 +271,11 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     // Several modules may export one name: a lookup finds the first of them (MOD-08).
     known.dedup();
     if !known.is_empty() {
-        let known = listed(name, known.iter().map(String::as_str));
-        message.push_str(&format!("; it has: {known}"));
+        let listed = listed(name, known.iter().map(String::as_str));
+        message.push_str(&format!("; it has: {listed}"));
+    }
+    if name == "default" && known.iter().any(|known| known.starts_with("tvmgen_")) {
+        message.push_str("\nnote: its functions are the operators of a graph: `tvmspec run --graph GRAPH --params PARAMS --lib LIB` runs them");
     }
     for module in root.walk() {
         // MOD-11: a module that no loader here knows may be the one that has the function.

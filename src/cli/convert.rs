@@ -7,7 +7,7 @@ use super::whole::WholeLibrary;
 use super::{CliError, Exit, convert_params};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use tvmspec::blob::StoredModule;
+use tvmspec::blob::{StoredModule, container};
 use tvmspec::release::Layout;
 
 /// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
@@ -80,6 +80,9 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
                 index: args.blob,
             };
             return args.packaging.replace_in_library(&converted, &library);
+        }
+        if let Ok(file) = container::open(input.bytes()) {
+            args.packaging.warn_of_machine(&file);
         }
         args.packaging.write(&converted)
     })

@@ -5,11 +5,12 @@ use super::library::LibraryChoice;
 use super::output::{self, Content};
 use super::output_folder::OutputFolder;
 use super::{CliError, Exit};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::{PartialBlob, StoredModule};
 use tvmspec::file_name::FileNames;
 use tvmspec::payload::{Field, Payload};
-use tvmspec::release::Layout;
+use tvmspec::release::{Layout, Releases};
 use tvmspec::rule::Findings;
 
 /// Without an option, the code: PTX, OpenCL or Metal source, SPIR-V, an object file. A module with several kernels
@@ -88,6 +89,14 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Resu
         return Ok(Exit::Good);
     };
     if args.json {
+        // TEN-02: the form is for programs, which read types by the newest names.
+        let era = partial.blob.layout.releases();
+        for (newest, name) in renamed_types(&payload, era) {
+            output::note(format_args!(
+                "note: `{newest}` in this form is {name} in the releases of layout {}",
+                partial.blob.layout
+            ));
+        }
         let text = output::json_text(&payload.to_json())?;
         output::write(&args.output, text.as_bytes(), Content::Text)?;
         return Ok(Exit::Good);
@@ -186,6 +195,13 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
             names(kernels)
         ))),
     }
+}
+
+/// The types of a payload whose newest name, as its form has them, is not the name that releases of `era` have for them.
+fn renamed_types(payload: &Payload<'_>, era: Releases) -> BTreeMap<String, String> {
+    let types = payload.dtypes().into_iter();
+    let named = types.filter_map(|dtype| Some((dtype.to_string(), dtype.name_in(era)?)));
+    named.filter(|(newest, name)| newest != name).collect()
 }
 
 /// Returns the bytes of a field that is text or bytes.

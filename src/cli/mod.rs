@@ -123,6 +123,8 @@ mod tracker_query;
 #[cfg(feature = "cli")]
 mod unpack;
 #[cfg(feature = "cli")]
+mod verdict;
+#[cfg(feature = "cli")]
 mod verify;
 #[cfg(feature = "cli")]
 mod whole;

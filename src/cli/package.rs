@@ -5,19 +5,18 @@
 
 use super::interruptible;
 use super::output::{self, Content};
+use super::verdict::Verdict;
 use super::whole::{self, WholeLibrary};
 use super::{CliError, Exit};
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::io;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::container::{self, FileForm};
+use tvmspec::blob::container::{self, File, FileForm, is_native};
 use tvmspec::blob::pack::{self, ExportModule, LinkOptions, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule, detect};
-use tvmspec::examine::Subject;
-use tvmspec::examine::explain::explain;
-use tvmspec::examine::loading::{Load, LoadOutcome};
 use tvmspec::import_tree::Algorithm;
-use tvmspec::release::{Layout, Release, Releases};
+use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
 
 /// Where the library binary goes, and how it is named there.
@@ -80,7 +79,16 @@ impl Packaging {
         // `Blob::write` takes payloads as they are: one in the form of another layout is noticed only when it is read.
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
-        self.explain(&bytes, blob.layout)?;
+        // `_lib` is the library around the library binary: its code is in no payload, and only --with can supply it.
+        let lacks_code =
+            self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY);
+        let verdict = self.judge(&bytes, Some(blob.layout))?;
+        // What is linked is judged as a whole, unless it is a part of what a user links.
+        let is_judged_whole =
+            matches!(form, PackageForm::Shared) && (self.release.is_some() || !lacks_code);
+        if !is_judged_whole || verdict.is_rejected() {
+            verdict.report(&self.output)?;
+        }
         match form {
             PackageForm::Bin => output::write(&self.output, &bytes, Content::Binary)?,
             PackageForm::C => {
@@ -95,24 +103,16 @@ impl Packaging {
                 output::write(&self.output, &object, Content::Binary)?;
             }
             PackageForm::Shared => {
-                // `_lib` is the library around the library binary: its code is in no payload, and only --with can
-                // supply it.
-                if self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY)
-                {
+                if lacks_code {
                     output::warning(format_args!(
                         "{} has no host code: pass the object files of `{LIBRARY}` by --with",
                         output::file_name(&self.output)
                     ));
                 }
                 let with = self.linking();
-                // It links beside the output, reads that back and renames it: nothing is left to check here.
-                let linked =
-                    interruptible::link(|| pack::shared(&bytes, &naming, &with, &self.output));
-                linked.map_err(|error| {
-                    CliError::new(format!(
-                        "cannot link {}: {error}",
-                        output::file_name(&self.output)
-                    ))
+                // It reads back what it linked: nothing is left to check of that here.
+                self.link("link", lacks_code, |file| {
+                    pack::shared(&bytes, &naming, &with, file)
                 })?;
             }
             PackageForm::Tar => {
@@ -149,14 +149,9 @@ impl Packaging {
         if let Some(bytes) = &plan.blob {
             let blob = pack::pack(modules, layout, algorithm).map_err(CliError::new)?;
             read_back(bytes, &blob).map_err(|why| self.not_written(&why))?;
-            self.explain(bytes, layout)?;
         }
-        let exported = interruptible::link(|| pack::export(&plan, &self.output, &self.linking()));
-        exported.map_err(|error| {
-            CliError::new(format!(
-                "cannot export {}: {error}",
-                output::file_name(&self.output)
-            ))
+        self.link("export", false, |file| {
+            pack::export(&plan, file, &self.linking())
         })?;
         Ok(Exit::Good)
     }
@@ -178,8 +173,8 @@ impl Packaging {
             .write()
             .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
-        self.explain(&bytes, blob.layout)?;
         let (made, form) = library.replace(&bytes)?;
+        self.judge(&made, None)?.report(&self.output)?;
         // Stdout has no extension, and takes every form.
         let endings = whole::extensions(form);
         let fits = endings.contains(&extension(&self.output)) || self.output.as_os_str() == "-";
@@ -202,41 +197,71 @@ impl Packaging {
         Ok(Exit::Good)
     }
 
-    /// Asks `explain` about the library binary that is to be written. What the release of `--release` rejects is an error, and what it
-    /// may not load whole a warning. Without a release there is a warning where none of the layout loads it: it may be meant for another
-    /// reader.
-    fn explain(&self, bytes: &[u8], layout: Layout) -> Result<(), CliError> {
-        let name = output::file_name(&self.output).to_string();
-        let subject = Subject::open(&name, bytes, Some(layout)).map_err(CliError::new)?;
-        let accounts = explain(&subject, self.release).map_err(CliError::line)?;
-        let loads = accounts.iter().flat_map(|account| &account.loads);
-        let mut loads = loads.filter(|(of, _)| of.until >= layout.releases().since);
-        let Some(release) = self.release else {
-            let fails = |(_, load): &(Releases, Load)| load.outcome == LoadOutcome::Fails;
-            let of_layout: Vec<_> = loads
-                .filter(|(of, _)| of.since <= layout.releases().until)
-                .collect();
-            if let Some((_, load)) = of_layout.last()
-                && of_layout.iter().all(|loads| fails(loads))
-            {
-                output::warning(format_args!(
-                    "no release that reads layout {layout} loads {name}: {}",
-                    load.why
-                ));
+    /// Makes a file through `make`, which is given its path, and puts it in its place after `explain` was asked about it. A rejection is a
+    /// warning where the file `lacks_code`, which the user adds.
+    fn link(
+        &self,
+        verb: &str,
+        lacks_code: bool,
+        make: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<(), CliError> {
+        let folder = self
+            .output
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let made = interruptible::link(|| {
+            let staged = tempfile::Builder::new()
+                .prefix(".tvmspec-")
+                .tempdir_in(folder)?;
+            let file = staged
+                .path()
+                .join(self.output.file_name().unwrap_or_default());
+            make(&file)?;
+            let verdict = self.judge(&std::fs::read(&file)?, None);
+            let reported = verdict.and_then(|verdict| match (lacks_code, self.release) {
+                // A warning says already that it is not whole.
+                (true, None) => Ok(()),
+                (true, Some(_)) => verdict.tolerated().report(&self.output),
+                (false, _) => verdict.report(&self.output),
+            });
+            if reported.is_ok() {
+                std::fs::rename(&file, &self.output)?;
             }
-            return Ok(());
-        };
-        match loads.find(|(_, load)| load.outcome != LoadOutcome::Loads) {
-            Some((_, load)) if load.outcome == LoadOutcome::Fails => Err(CliError::new(format!(
-                "{name} is not written, because tvm {release} does not load it: {}",
-                load.why
-            ))),
-            Some((_, load)) => {
-                output::warning(format_args!("tvm {release} and {name}: {load}"));
-                Ok(())
-            }
-            None => Ok(()),
+            Ok(reported)
+        });
+        made.map_err(|error| {
+            CliError::new(format!(
+                "cannot {verb} {}: {error}",
+                output::file_name(&self.output)
+            ))
+        })?
+    }
+
+    /// Warns where the code of `file`, which is not carried over, is for another machine than what is written.
+    pub(crate) fn warn_of_machine(&self, file: &File<'_>) {
+        let is_code = matches!(
+            extension(&self.output),
+            "o" | "obj" | "so" | "dylib" | "dll" | "tar"
+        );
+        if self.target.is_some() || self.cc.is_some() || !is_code {
+            return;
         }
+        let foreign = file.parts.iter().find(|part| !is_native(part));
+        if let Some(machine) = foreign.and_then(|part| part.machine.as_ref()) {
+            output::warning(format_args!(
+                "{} is for this machine, and the code of the input is for {}, {} bits: pass --target TRIPLE for that one",
+                output::file_name(&self.output),
+                machine.architecture,
+                machine.bits
+            ));
+        }
+    }
+
+    /// Asks `explain` about what is to be written: a whole file, or a library binary in `layout`.
+    fn judge(&self, bytes: &[u8], layout: Option<Layout>) -> Result<Verdict, CliError> {
+        let name = output::file_name(&self.output).to_string();
+        Verdict::of(&name, bytes, layout, self.release)
     }
 
     /// The first option besides `-o` that the command line has.
@@ -308,7 +333,7 @@ impl Packaging {
         };
         if let Some(system) = self.other_system() {
             return Err(CliError::new(format!(
-                "{} is the name of a file for {system}, and what is written is for another system: name it .so or .o, or pass --target TRIPLE",
+                "{} is the name of a file for {system}, and what is written is for another system: name it as this system does, or pass --target TRIPLE",
                 output::file_name(&self.output)
             )));
         }

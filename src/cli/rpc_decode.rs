@@ -9,7 +9,7 @@ use serde_core::Serialize;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tvmspec::release::Release;
+use tvmspec::release::{Release, Releases};
 use tvmspec::rpc::{Connection, ConnectionMessage, HelloAnswer, Packet, RpcCode, relay_json};
 
 /// The bytes do not say which release wrote them (RPC-23): the newest form of the protocol that both sides keep is taken, and the
@@ -130,7 +130,11 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
             };
             is_end = false;
             let speaker = side.speaker.name();
-            writeln!(out, "\n{speaker} {start:#06x}  {}", line(&message))?;
+            writeln!(
+                out,
+                "\n{speaker} {start:#06x}  {}",
+                line(&message, connection.era())
+            )?;
             if brief {
                 continue;
             }
@@ -178,7 +182,7 @@ const LONGEST: usize = 160;
 
 /// A message on one line of at most [`LONGEST`] characters: what it is, and its content in the JSON form; of copies the size
 /// alone.
-fn line(message: &ConnectionMessage<'_>) -> String {
+fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
     let mut text = match message {
         ConnectionMessage::Hello(hello) => format!("hello `{}`", hello.key),
         ConnectionMessage::Answer(HelloAnswer::Success(key)) => format!("success `{key}`"),
@@ -198,7 +202,7 @@ fn line(message: &ConnectionMessage<'_>) -> String {
                 Packet::CopyToRemote(_, data) | Packet::CopyAck(data) => {
                     format!("{code} of {} bytes", data.len())
                 }
-                _ => format!("{code} {}", beginning(packet)),
+                _ => format!("{code} {}", beginning(&packet.in_era(era))),
             }
         }
     };

@@ -34,34 +34,70 @@ const MOVED: [(&str, &str); 6] = [
     ),
 ];
 
-/// What to write instead of `text`, which `release` rejects by `broken`; `None` where nothing is known.
+/// Options that were read under other names, as compilers have them.
+const RENAMED: [(&str, &str); 2] = [("target", "mtriple"), ("max_threads", "max_num_threads")];
+
+/// Devices that people take for kinds, and their kinds.
+const DEVICES: [(&str, &str); 5] = [
+    ("arm_cpu", "llvm"),
+    ("adreno", "opencl"),
+    ("bifrost", "opencl"),
+    ("intel_graphics", "opencl"),
+    ("mali", "opencl"),
+];
+
+/// What to write instead of `text`, which `release` rejects by `broken`; `None` where nothing is known. A target in it is one that `release`
+/// accepts.
 pub(super) fn remedy(text: &str, release: Release, broken: &Violation) -> Option<String> {
+    let first = text.split_ascii_whitespace().next()?;
     match broken.rule().id() {
-        "TGT-03" if release >= Release::new(10)? => moved(text),
-        "TGT-01" | "TGT-10" => {
-            let near = nearest(text.split_ascii_whitespace().next()?, release);
-            (!near.is_empty()).then(|| {
-                format!(
-                    "the nearest names that {release} has are {}",
-                    near.join(", ")
-                )
-            })
+        "TGT-01" | "TGT-10" | "TGT-30" if first.ends_with(',') => {
+            let each = text.split(',').map(|one| format!("`{}`", one.trim()));
+            let each: Vec<String> = each.collect();
+            Some(format!(
+                "a list with commas is for `tvmc --target` alone; each of {} is a target of its own",
+                each.join(", ")
+            ))
         }
-        "TGT-30" => {
-            let json = as_json(text)?;
-            let moved = moved(text).map_or(String::new(), |moved| format!("; {moved}"));
-            Some(format!("write it as JSON: {json}{moved}"))
+        "TGT-03" | "TGT-30" => {
+            let (json, left_out) = as_json(text, release)?;
+            let mut parts = vec![format!("write it as JSON: {json}")];
+            if !left_out.is_empty() {
+                parts.push(format!("{release} has no option {}", left_out.join(", ")));
+            }
+            parts.extend(moved(text));
+            Some(parts.join("; "))
         }
+        "TGT-01" | "TGT-10" => other_kind(first, release),
         _ => None,
     }
 }
 
-/// What took the place of an option that `text` states.
-fn moved(text: &str) -> Option<String> {
-    let (option, instead) = MOVED.iter().find(|(option, _)| has_option(text, option))?;
-    Some(format!(
-        "`{option}` is no option of a target from 0.10 on: use {instead}"
-    ))
+/// What to write instead of a kind or tag that `release` does not have.
+fn other_kind(name: &str, release: Release) -> Option<String> {
+    if let Some((device, kind)) = DEVICES.iter().find(|(device, _)| *device == name) {
+        let json = json!({ "kind": kind, "device": device }).to_string();
+        let is_read = Targets::new(release).read(&json).is_ok();
+        return is_read.then(|| format!("`{device}` is a device of {kind}: {json}"));
+    }
+    let near = nearest(name, release);
+    if !near.is_empty() {
+        let near = near.join(", ");
+        return Some(format!("the nearest names that {release} has are {near}"));
+    }
+    let kinds = Targets::new(release).kinds();
+    let kinds: Vec<String> = kinds.into_iter().map(|kind| kind.name).collect();
+    let kinds = kinds.join(", ");
+    Some(format!("the kinds that {release} has are {kinds}"))
+}
+
+/// What took the place of the options that `text` states and that were moved.
+fn moved(text: &str) -> Vec<String> {
+    let stated = MOVED.iter().filter(|(option, _)| has_option(text, option));
+    let words = stated.map(|(option, instead)| {
+        format!("`{option}` is no option of a target from 0.10 on: use {instead}")
+    });
+    words.collect()
 }
 
 /// Whether `text` states an option: `-name`, `--name=value`, or a member of JSON.
@@ -87,6 +123,14 @@ fn nearest(name: &str, release: Release) -> Vec<String> {
         return Vec::new();
     }
     let targets = Targets::new(release);
+    // The model without its series in front: `rtx-4090` of `geforce-rtx-4090`.
+    let differ = |own: &str| {
+        let tails = own
+            .match_indices('-')
+            .filter_map(|(at, _)| own.get(at + 1..));
+        let forms = std::iter::once(own).chain(tails.filter(|tail| tail.contains('-')));
+        forms.map(|form| distance(&wanted, form)).min()
+    };
     let mut names: Vec<(usize, String)> = targets
         .tags()
         .into_iter()
@@ -98,9 +142,14 @@ fn nearest(name: &str, release: Release) -> Vec<String> {
         )
         .map(|known| {
             let own = model(&known);
-            let differs = match own.contains(&wanted) || wanted.contains(&own) {
-                true => 1,
-                false => distance(&wanted, &own).min(distance(name, &known)),
+            let short = own.len().min(wanted.len());
+            let is_part = short > 2 && (own.contains(&wanted) || wanted.contains(&own));
+            let differs = if is_part {
+                1
+            } else {
+                differ(&own)
+                    .unwrap_or(usize::MAX)
+                    .min(distance(name, &known))
             };
             (differs, known)
         })
@@ -114,8 +163,56 @@ fn nearest(name: &str, release: Release) -> Vec<String> {
         .collect()
 }
 
-/// A command line as JSON, without the options that were moved; `None` where it has a word that is no option.
-fn as_json(text: &str) -> Option<String> {
+/// A command line or JSON as JSON that `release` accepts, and the options that it leaves out because the kind has none like them; `None`
+/// without any.
+fn as_json(text: &str, release: Release) -> Option<(String, Vec<String>)> {
+    let stated = match serde_json::from_str(text) {
+        Ok(Value::Object(members)) => members,
+        _ => members(text)?,
+    };
+    let targets = Targets::new(release);
+    let kinds = targets.kinds();
+    let kind = stated.get("kind")?.as_str()?;
+    let Some(kind) = kinds.iter().find(|known| known.name == kind) else {
+        let (device, kind) = DEVICES.iter().find(|(device, _)| *device == kind)?;
+        let json = json!({ "kind": kind, "device": device }).to_string();
+        let model = stated.get("device").and_then(Value::as_str);
+        let model = model.map(|model| format!("`device={model}`")).into_iter();
+        return targets.read(&json).is_ok().then(|| (json, model.collect()));
+    };
+    let is_option = |name: &str| {
+        matches!(name, "kind" | "tag" | "keys" | "host")
+            || kind.options.iter().any(|option| option.name == name)
+    };
+    let (mut members, mut left_out) = (Map::new(), Vec::new());
+    for (name, value) in stated {
+        if MOVED.iter().any(|(moved, _)| *moved == name) && !is_option(&name) {
+            continue;
+        }
+        let renamed = RENAMED.iter().find(|(from, _)| *from == name);
+        let near = kind.options.iter().map(|option| {
+            let other = option.name.clone();
+            (distance(&name, &other), other)
+        });
+        let near = near.filter(|(differs, _)| *differs <= name.len() / 4).min();
+        let known = match renamed {
+            _ if is_option(&name) => Some(name.clone()),
+            Some((_, to)) => is_option(to).then(|| (*to).to_owned()),
+            None => near.map(|(_, near)| near),
+        };
+        match known {
+            Some(known) => {
+                members.insert(known, value);
+            }
+            None => left_out.push(format!("`{}`", name.escape_debug())),
+        }
+    }
+    let json = Value::Object(members).to_string();
+    targets.read(&json).is_ok().then_some((json, left_out))
+}
+
+/// The members of a command line; `None` where it has a word that is no option.
+fn members(text: &str) -> Option<Map<String, Value>> {
     let mut words = text.split_ascii_whitespace();
     let mut members = Map::new();
     members.insert("kind".to_owned(), words.next()?.into());
@@ -125,11 +222,9 @@ fn as_json(text: &str) -> Option<String> {
             Some((name, value)) => (name, number_or_text(name, value)),
             None => (option, Value::Bool(true)),
         };
-        if !MOVED.iter().any(|(moved, _)| *moved == name) {
-            members.insert(name.to_owned(), value);
-        }
+        members.insert(name.to_owned(), value);
     }
-    Some(Value::Object(members).to_string())
+    Some(members)
 }
 
 /// The value of an option: a list, a number or a text.

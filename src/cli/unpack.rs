@@ -5,7 +5,7 @@ use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::{self, Content};
 use super::output_folder::OutputFolder;
 use super::{CliError, Exit, whole};
-use serde_json::Value;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::Blob;
 use tvmspec::blob::container::FileForm;
@@ -63,12 +63,8 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
 /// Writes the files of `unpack` into the folder of `-o`.
 fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, CliError> {
     let mut unpacked = unpack(blob).map_err(CliError::new)?;
-    let mut files: Vec<(String, &[u8], Content)> = Vec::new();
-    for (name, payload) in &unpacked.files {
-        files.push((name.clone(), payload, Content::Binary));
-    }
+    let form = FileForm::of(input.bytes());
     if args.whole {
-        let form = FileForm::of(input.bytes());
         let extension = args
             .file
             .extension()
@@ -76,49 +72,47 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
         // Stdin has no name, and a name no extension always.
         let usual = whole::extensions(form).first().copied();
         let extension = extension.or(usual).unwrap_or("bin");
-        let name = FileNames::default().add("library", extension);
-        unpacked.manifest["library"] = name.as_str().into();
-        if let Some(index) = args.blob {
-            unpacked.manifest["blob"] = index.into();
-        }
+        unpacked.library = Some(FileNames::default().add("library", extension));
+        unpacked.blob = args.blob;
+    }
+    let text = output::json_text(&unpacked)?;
+    let mut folder = OutputFolder::open(&args.output, &[])?;
+    // After the folder is locked: another process may have just written the manifest.
+    let stale = stale(&args.output, &text, args.force)?;
+    for (name, payload) in unpacked.files() {
+        folder.write(name, payload, Content::Binary)?;
+    }
+    if let Some(name) = &unpacked.library {
         let content = match form {
             FileForm::ElfShared | FileForm::MachOShared => Content::Library,
             _ => Content::Binary,
         };
-        files.push((name, input.bytes(), content));
+        folder.write(name, input.bytes(), content)?;
     }
-    let text = output::json_text(&unpacked.manifest)?;
-    files.push((MANIFEST.to_owned(), text.as_bytes(), Content::Text));
-    let mut folder = OutputFolder::open(&args.output, &[])?;
-    // After the folder is locked: another process may have just written the manifest.
-    let stale = stale(&args.output, &unpacked.manifest, args.force)?;
-    for (name, bytes, content) in &files {
-        folder.write(name, bytes, *content)?;
-    }
+    folder.write(MANIFEST, text.as_bytes(), Content::Text)?;
     // An older manifest goes first, and the new one comes last: where one is, all of its files are.
     folder.remove(MANIFEST)?;
     folder.finish()?;
+    let written = unpacked.files().map(|(name, _)| name);
+    let written: HashSet<&str> = written.chain(unpacked.library.as_deref()).collect();
     for name in stale {
         // One that is written anew is no longer the other library's.
-        if files.iter().all(|(written, _, _)| *written != name) {
+        if !written.contains(name.as_str()) {
             folder.remove(&name)?;
         }
     }
     Ok(Exit::Good)
 }
 
-/// The files in `folder` that the manifest of another library in it lists; none where there is no manifest, or the same one.
-fn stale(folder: &Path, manifest: &Value, force: bool) -> Result<Vec<String>, CliError> {
+/// The files in `folder` that the manifest of another library in it lists; none where there is no manifest, or it has this text.
+fn stale(folder: &Path, text: &str, force: bool) -> Result<Vec<String>, CliError> {
     let path = folder.join(MANIFEST);
     if !path.is_file() {
         return Ok(Vec::new());
     }
     // A manifest that cannot be read is not this one.
-    let old: Value = match input::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-        Err(_) => Value::Null,
-    };
-    if old == *manifest {
+    let old = input::read(&path).unwrap_or_default();
+    if old == text.as_bytes() {
         return Ok(Vec::new());
     }
     if !force {
@@ -127,15 +121,28 @@ fn stale(folder: &Path, manifest: &Value, force: bool) -> Result<Vec<String>, Cl
             output::file_name(folder)
         )));
     }
-    let modules = old["modules"].as_array().into_iter().flatten();
-    let names = modules
-        .map(|module| &module["file"])
-        .chain([&old["library"]]);
-    let names = names.filter_map(Value::as_str);
+    let old: OldManifest = serde_json::from_slice(&old).unwrap_or_default();
+    let names = old.modules.into_iter().map(|module| module.file);
+    let names = names.chain([old.library]).flatten();
     // As `unpack` names files: a manifest written by hand may list any, and those of other folders stay.
     let own = names.filter(|name| Path::new(name).components().count() == 1);
     let there = own.filter(|name| folder.join(name).is_file() && *name != MANIFEST);
-    Ok(there.map(str::to_owned).collect())
+    Ok(there.collect())
+}
+
+/// The files that a manifest lists.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct OldManifest {
+    modules: Vec<OldModule>,
+    library: Option<String>,
+}
+
+/// The file of a module.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct OldModule {
+    file: Option<String>,
 }
 
 /// The name of the manifest.

@@ -18,8 +18,8 @@ use tvmspec::rule::Findings;
 const MOST: usize = 50;
 
 /// Exit code 0: no rule is broken. 1: one is, also in the container around the library, or, with --strict, something is odd.
-/// 2: the file cannot be read, or not all of it, for a module is of a kind that is not known, or nothing in it has rules: it is no file of TVM, a program for example, or a runtime and no compiled
-/// code. Of several files the largest counts, and all are looked at.
+/// 2: the file cannot be read; a module is of a kind that no release has, and nobody stated its grammar; or nothing in it has rules: it is
+/// no file of TVM, a program for example, or a runtime and no compiled code. Of several files the largest counts, and all are looked at.
 #[derive(clap::Args)]
 pub(crate) struct VerifyArgs {
     /// The files; - is stdin
@@ -121,8 +121,8 @@ fn verify(
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
     let exit = match bad {
         true => Exit::Bad,
-        // BLOB-06: nothing is known to be wrong, and not all of it was read.
-        false if !found.unread.is_empty() => Exit::Failed,
+        // BLOB-06: nothing is known to be wrong, and not all of it was read, or by a guess.
+        false if found.guessed || !found.unread.is_empty() => Exit::Failed,
         false => Exit::Good,
     };
     if args.json {

@@ -62,7 +62,9 @@ pub fn answer_of_files(
             };
             // An oddity breaks a SHOULD, which readers let pass: it counts only where the caller is strict.
             let odd = options.strict && all.found() > 0;
-            (all.violations.is_empty() && !odd, all.to_json())
+            // BLOB-06: what nobody knows is not good.
+            let known = all.unread.is_empty() && !all.guessed;
+            (all.violations.is_empty() && known && !odd, all.to_json())
         }
         "explain" => {
             let accounts = match &subject {

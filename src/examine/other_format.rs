@@ -24,8 +24,11 @@ pub(super) fn other_format(bytes: &[u8]) -> Option<String> {
     if is_onnx(bytes) {
         return Some("a model of ONNX, which is compiled before it runs: import it with TVM's frontend for ONNX (`from_onnx`) and export the library".to_owned());
     }
-    // The protocol, 2 to 5; what 0 and 1 write has no beginning of its own.
-    if matches!(bytes, [0x80, 2..=5, ..]) {
+    // The protocol, 2 to 5; what 0 writes begins with an empty dictionary or list, and 1 has no beginning of its own.
+    if matches!(
+        bytes,
+        [0x80, 2..=5, ..] | [b'(', b'd' | b'l', b'p', b'0' | b'1', b'\n', ..]
+    ) {
         return Some("a pickle of Python (weights of PyTorch before 1.6 are one). Load it there, and save its tensors with `tvm.runtime.save_param_dict`".to_owned());
     }
     if !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0) {
@@ -48,7 +51,7 @@ const fn format(at: usize, magic: &'static [u8], is: &'static str) -> OtherForma
 }
 
 /// The forms with a magic.
-const FORMATS: [OtherFormat; 15] = [
+const FORMATS: [OtherFormat; 20] = [
     format(
         0,
         &[0x12, 1, 0, 0, 0, 0, 0, 0],
@@ -103,6 +106,31 @@ const FORMATS: [OtherFormat; 15] = [
         0,
         &[0x1f, 0x8b],
         "gzip, and what is in it is no tar archive or ends within its first block. `gunzip` it, and look at the result; a download that broke off has to be repeated",
+    ),
+    format(
+        0,
+        b"BZh",
+        "a file under bzip2, which no release reads. Unpack it, `bunzip2`, and look at the result",
+    ),
+    format(
+        0,
+        b"\xfd7zXZ\0",
+        "a file under xz, which no release reads. Unpack it, `unxz`, and look at the result",
+    ),
+    format(
+        0,
+        b"\x28\xb5\x2f\xfd",
+        "a file under zstd, which no release reads. Unpack it, `unzstd`, and look at the result",
+    ),
+    format(
+        0,
+        b"7z\xbc\xaf\x27\x1c",
+        "an archive of 7-Zip, which no release reads. Unpack it, and look at what is in it",
+    ),
+    format(
+        0,
+        b"Rar!",
+        "an archive of RAR, which no release reads. Unpack it, and look at what is in it",
     ),
     format(
         0,
@@ -178,10 +206,10 @@ fn is_onnx(bytes: &[u8]) -> bool {
 
 /// What a text is that is none of TVM's.
 fn text(bytes: &[u8]) -> Option<String> {
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let text = text.trim_ascii_start();
+    let marked = bytes.strip_prefix(b"\xef\xbb\xbf");
+    let text = marked.unwrap_or(bytes).trim_ascii_start();
     if text.first().is_some_and(|first| b"{[".contains(first)) {
-        return Some(json(text));
+        return Some(tuning_log(text).unwrap_or_else(|| json(text)));
     }
     let head = text.get(..1 << 12).unwrap_or(text);
     // A character may be cut at the end of what is looked at.
@@ -195,7 +223,18 @@ fn text(bytes: &[u8]) -> Option<String> {
     let lower = head.to_ascii_lowercase();
     let begins = |word: &[u8]| lower.starts_with(word);
     let has = |word: &[u8]| lower.windows(word.len()).any(|window| window == word);
-    let is = if begins(b"<!doctype html") || begins(b"<html") {
+    let is = if begins(b"#[version = \"0.0.") || begins(b"v0.0.") {
+        "text of Relay, a program before it is compiled. Parse it (`tvm.relay.parse` of 0.13 to 0.19, `tvm.parser.parse` of 0.7 to 0.12), build it and export the library"
+    } else if (has(b".globl") || has(b".global"))
+        && (has(b".text") || has(b".section"))
+        && !has(b".address_size")
+    {
+        "assembly. Assemble and link it, `cc -shared -o lib.so FILE.s`, and look at the result"
+    } else if begins(b"<?xml") && has(b"<net ") {
+        "a model of OpenVINO, for which TVM has no frontend: export the model as ONNX, and import that"
+    } else if has(b"layer {") || has(b"layers {") {
+        "a model of Caffe as text, which is compiled before it runs: import it with TVM's frontend (`relay.frontend.from_caffe`, 0.7 to 0.19) and export the library"
+    } else if begins(b"<!doctype html") || begins(b"<html") {
         "a page of HTML: what was downloaded is a message about the file, and not the file"
     } else if has(b".version ") && has(b".target ") {
         "PTX, code for CUDA without the module around it that TVM loads. Name it .ptx, with its side file beside it"
@@ -207,6 +246,28 @@ fn text(bytes: &[u8]) -> Option<String> {
         return None;
     };
     Some(is.to_owned())
+}
+
+/// What tunes a model, when each line of `text` is JSON: the first one tells by whom it was written.
+fn tuning_log(text: &[u8]) -> Option<String> {
+    let line = text.split(|byte| *byte == b'\n').next()?;
+    let line: Value = serde_json::from_slice(line).ok()?;
+    let has = |names: &[&str]| names.iter().all(|name| line.get(name).is_some());
+    let (who, apply) = if has(&["input", "config", "result"])
+        || line.get("v").is_some_and(Value::is_number) && has(&["i", "r"])
+    {
+        ("AutoTVM", "`autotvm.apply_history_best(FILE)`, up to 0.19")
+    } else if has(&["i", "r", "v"]) {
+        (
+            "the auto-scheduler",
+            "`auto_scheduler.ApplyHistoryBest(FILE)`, up to 0.19",
+        )
+    } else {
+        return None;
+    };
+    Some(format!(
+        "a tuning log of {who}, JSON in each line. It is applied while a model is compiled: {apply}"
+    ))
 }
 
 /// What a JSON text is that is none of TVM's: its members, or where it ends.

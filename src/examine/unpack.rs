@@ -8,30 +8,107 @@
 //! let bytes = blob::open(&file)?.remove(0).blob.write()?;
 //! let parts = unpack(blob::open(&file)?.remove(0).blob)?;
 //! let named = |name: &str| {
-//!     let found = parts.files.iter().find(|(own, _)| own == name);
+//!     let found = parts.files().find(|(own, _)| *own == name);
 //!     found.map(|(_, bytes)| bytes.to_vec()).ok_or(format!("there is no {name}"))
 //! };
-//! assert_eq!(pack(&parts.manifest, named)?.write()?, bytes);
+//! assert_eq!(pack(&parts.manifest(), named)?.write()?, bytes);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use super::manifest::{Manifest, NotPackable};
 use crate::blob::{Blob, LIBRARY, StoredModule};
 use crate::file_name::FileNames;
+use crate::import_tree::ImportTree;
 use crate::release::Layout;
 use crate::rule::Violation;
+use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// A manifest, and the files that it names.
+/// A library binary as its manifest has it. It serializes as the manifest, module by module: `{"layout", "modules": [{"kind", "file"}, ..],
+/// "import_tree"}`, and `library` and `blob` where they are set.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnpackedLibrary<'a> {
-    /// The manifest: `{"layout", "modules": [{"kind", "file"}, ..], "import_tree"}`.
-    pub manifest: Value,
+    /// The layout of the file.
+    pub layout: Layout,
+    /// The modules, in the order of the library binary.
+    pub modules: Vec<UnpackedModule<'a>>,
+    /// Which module imports which.
+    pub tree: Option<ImportTree<'a>>,
+    /// The file that the library binary is put back into; [`unpack`] leaves it out.
+    pub library: Option<String>,
+    /// The number of the library binary in that file, where it has several; [`unpack`] leaves it out.
+    pub blob: Option<usize>,
+}
+
+/// A module of a manifest.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UnpackedModule<'a> {
+    /// Its kind.
+    pub kind: Cow<'a, str>,
+    /// The payload as it is stored, with the name of its file; `None` for the host library.
+    pub file: Option<(String, Cow<'a, [u8]>)>,
+}
+
+impl UnpackedLibrary<'_> {
+    /// The manifest as a value.
+    pub fn manifest(&self) -> Value {
+        json!(self)
+    }
+
     /// The payloads as they are stored, each with the name of its file.
-    pub files: Vec<(String, Cow<'a, [u8]>)>,
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let files = self
+            .modules
+            .iter()
+            .filter_map(|module| module.file.as_ref());
+        files.map(|(name, payload)| (name.as_str(), &**payload))
+    }
+}
+
+// A library binary may have modules by the hundred thousand, and as values they take many times its bytes.
+impl Serialize for UnpackedLibrary<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("layout", self.layout.name())?;
+        map.serialize_entry("modules", &self.modules)?;
+        if let Some(tree) = &self.tree {
+            map.serialize_entry("import_tree", &TreeForm(tree))?;
+        }
+        if let Some(library) = &self.library {
+            map.serialize_entry("library", library)?;
+        }
+        if let Some(blob) = &self.blob {
+            map.serialize_entry("blob", blob)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for UnpackedModule<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", &self.kind)?;
+        if let Some((name, _)) = &self.file {
+            map.serialize_entry("file", name)?;
+        }
+        map.end()
+    }
+}
+
+/// The import tree of a manifest.
+struct TreeForm<'t, 'a>(&'t ImportTree<'a>);
+
+impl Serialize for TreeForm<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("indptr", &self.0.indptr().to_vec())?;
+        map.serialize_entry("indices", &self.0.indices().to_vec())?;
+        map.end()
+    }
 }
 
 /// Takes a library binary apart; [`pack`] makes the same bytes of it again. Layout 0.2 has no import tree to store: it is
@@ -44,28 +121,29 @@ pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
     // The manifest states the layout of the file, also where the modules are listed as another layout has them.
     let layout = blob.layout;
     let listed = as_listed(blob)?;
-    let (mut modules, mut files) = (Vec::new(), Vec::new());
     let mut names = FileNames::default();
-    let tree = listed
-        .tree
-        .as_ref()
-        .map(|tree| json!({"indptr": tree.indptr().to_vec(), "indices": tree.indices().to_vec()}));
-    for (index, module) in listed.modules.into_iter().enumerate() {
-        // BLOB-12: `_lib` has no payload, and so no file.
-        let Some(payload) = module.payload else {
-            modules.push(json!({"kind": module.kind}));
-            continue;
-        };
-        // BLOB-04: a kind may hold anything but NUL. The number keeps names apart.
-        let name = names.add(&index.to_string(), &module.kind);
-        modules.push(json!({"kind": module.kind, "file": name}));
-        files.push((name, payload));
-    }
-    let mut manifest = json!({"layout": layout.name(), "modules": modules});
-    if let (Some(tree), Value::Object(members)) = (tree, &mut manifest) {
-        members.insert("import_tree".to_owned(), tree);
-    }
-    Ok(UnpackedLibrary { manifest, files })
+    let modules = listed
+        .modules
+        .into_iter()
+        .enumerate()
+        .map(|(index, module)| {
+            // BLOB-12: `_lib` has no payload, and so no file.
+            let file = module.payload.map(|payload| {
+                // BLOB-04: a kind may hold anything but NUL. The number keeps names apart.
+                (names.add(&index.to_string(), &module.kind), payload)
+            });
+            UnpackedModule {
+                kind: module.kind,
+                file,
+            }
+        });
+    Ok(UnpackedLibrary {
+        layout,
+        modules: modules.collect(),
+        tree: listed.tree,
+        library: None,
+        blob: None,
+    })
 }
 
 /// Puts a library binary together: the inverse of [`unpack`], of any manifest. `file` returns the bytes of a file that the manifest

@@ -1,7 +1,7 @@
 //! Every rule that a file breaks, and every oddity (`spec/schema/verify.json`).
 
 use super::{NotExaminable, Reading, Subject};
-use crate::blob::is_unknown_kind;
+use crate::blob::{BLOB_06, is_unknown_kind};
 use crate::rule::{Finding, Findings, Violation};
 use crate::wire::Span;
 use crate::wire::json::object;
@@ -19,6 +19,8 @@ pub struct Verification {
     pub findings: Vec<LocatedProblem<Finding>>,
     /// Kinds of modules that no release has: nothing behind them was read (BLOB-06).
     pub unread: Vec<LocatedProblem<Violation>>,
+    /// Whether a module of such a kind was read by a guess, which is among the findings (BLOB-06).
+    pub guessed: bool,
     /// How many oddities there are besides.
     pub omitted: usize,
     /// Whether nothing in the file has fields: it is compiled code without a library binary.
@@ -124,6 +126,7 @@ impl Verification {
             violations: Vec::new(),
             findings: Vec::new(),
             unread: Vec::new(),
+            guessed: false,
             omitted: 0,
             host_only: false,
         }
@@ -230,6 +233,7 @@ impl Verification {
                 what: broken,
             }
         }));
+        self.guessed |= findings.iter().any(|finding| finding.rule == BLOB_06);
         self.omitted = self.omitted.saturating_add(reading.omitted);
         for finding in findings {
             // The bound of one reading is not enough: a file of many units would add them up.

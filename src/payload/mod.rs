@@ -33,6 +33,7 @@
 mod accessors;
 mod code_needs;
 mod device;
+mod dtypes;
 mod executor;
 mod field;
 pub mod file;

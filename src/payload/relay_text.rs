@@ -20,7 +20,7 @@
 use super::line::{joined, short};
 use super::relay_code::{RelayInstruction, RelayOperand};
 use super::relay_vm::{RelayExecutable, RelayFunction, era_of};
-use crate::release::Release;
+use crate::release::{Release, Releases};
 use crate::tensor::Dtype;
 use std::fmt::{self, Write as _};
 use std::iter;
@@ -149,7 +149,7 @@ impl RelayLine<'_> {
             out.write_str(gap)?;
             gap = ", ";
             match *name {
-                "code" => dtype(*value, [named("bits"), named("lanes")], out)?,
+                "code" => dtype(*value, [named("bits"), named("lanes")], era, out)?,
                 "storage" | "offset" | "shape" | "tag" | "index" | "device" | "size"
                 | "alignment" | "outputs" | "equal" | "else" | "from device" | "to device" => {
                     write!(out, "{name} ")?;
@@ -206,14 +206,26 @@ impl RelayLine<'_> {
     }
 }
 
-/// A type by its three numbers, which are any of 64 bits: `float32`, or the numbers where they are none of a type.
-fn dtype(code: i64, others: [Option<i64>; 2], out: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// A type by its three numbers, which are any of 64 bits: `float32`, as the release of the code calls it, or the numbers where they are none
+/// of a type.
+fn dtype(
+    code: i64,
+    others: [Option<i64>; 2],
+    era: u8,
+    out: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     let [Some(bits), Some(lanes)] = others else {
         // An instruction that was built and not read may end before them.
         return write!(out, "code {code}");
     };
     match (u8::try_from(code), u8::try_from(bits), u16::try_from(lanes)) {
-        (Ok(code), Ok(bits), Ok(lanes)) => write!(out, "{}", Dtype { code, bits, lanes }),
+        (Ok(code), Ok(bits), Ok(lanes)) => {
+            let dtype = Dtype { code, bits, lanes };
+            match dtype.name_in(Releases::between(era, era)) {
+                Some(name) => out.write_str(&name),
+                None => write!(out, "{dtype}"),
+            }
+        }
         _ => write!(out, "code {code}, bits {bits}, lanes {lanes}"),
     }
 }

@@ -1,7 +1,7 @@
 //! The JSON forms of this chapter; `spec/tensor.md` and `spec/schema/values.json` fix them.
 
 use super::{Device, Dtype, Params, Sizing, TensorRecord};
-use crate::release::{ParseError, Release};
+use crate::release::{ParseError, Release, Releases};
 use crate::rule::Violation;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
@@ -34,6 +34,14 @@ pub(crate) fn from_dtype(dtype: Dtype) -> Value {
     match dtype.exact_text() {
         Some(text) => text.into(),
         None => json!([dtype.code, dtype.bits, dtype.lanes]),
+    }
+}
+
+/// [`from_dtype`] for people: by the name that the releases of `era` have for the type, or by both names where its code was assigned twice.
+pub(crate) fn from_dtype_in(dtype: Dtype, era: Releases) -> Value {
+    match dtype.name_in(era) {
+        Some(name) => name.into(),
+        None => from_dtype(dtype),
     }
 }
 

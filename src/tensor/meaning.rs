@@ -54,4 +54,28 @@ impl Dtype {
         }
         all
     }
+
+    /// The name that the releases of `era` have for a type whose code was assigned twice (TEN-02); both names with their releases where the
+    /// era does not decide: `float8_e4m3fn (to 0.20) or bool (from 0.22)`. `None` for all other types, which have one name.
+    pub fn name_in(self, era: Releases) -> Option<String> {
+        // Of one bit there is a bool only, and lanes that are a multiple of the machine's have no number to write.
+        let is_named = matches!(self.code, Dtype::BOOL..=Dtype::LAST) && self.bits != 1;
+        if !is_named || !(1..=1 << 15).contains(&self.lanes) {
+            return None;
+        }
+        let lanes = match self.lanes {
+            1 => String::new(),
+            lanes => format!("x{lanes}"),
+        };
+        let mut meanings = self.meanings();
+        meanings.retain(|(of, _)| of.since <= era.until && era.since <= of.until);
+        match meanings.as_slice() {
+            [(_, only)] => Some(format!("{only}{lanes}")),
+            [(old, first), (new, last)] => Some(format!(
+                "{first}{lanes} (to {}) or {last}{lanes} (from {})",
+                old.until, new.since
+            )),
+            _ => None,
+        }
+    }
 }

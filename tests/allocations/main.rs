@@ -9,6 +9,8 @@ mod streams;
 mod support;
 #[cfg(all(unix, feature = "rpc", feature = "runtime"))]
 mod transport;
+#[cfg(feature = "inspect")]
+mod unpacking;
 #[cfg(feature = "runtime")]
 mod value_ends;
 

@@ -386,12 +386,12 @@ fn a_library_that_is_unpacked_is_packed_again() {
                 continue;
             };
             let named = |name: &str| {
-                let found = parts.files.iter().find(|(own, _)| own == name);
+                let found = parts.files().find(|(own, _)| *own == name);
                 found
                     .map(|(_, bytes)| bytes.to_vec())
                     .ok_or("there is none")
             };
-            let again = pack(&parts.manifest, named);
+            let again = pack(&parts.manifest(), named);
             let again = again.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             assert_eq!(again.write().unwrap(), bytes, "{}", path.display());
             files += 1;

@@ -4,11 +4,13 @@
 //! `TVMSPEC_FLIPS=1000 cargo test --test formats explain -- --nocapture` flips more, and prints the tables.
 #![cfg(feature = "cli")]
 
+mod beside;
 mod exports;
 mod first_use;
 mod forms;
 mod opening;
 mod posted;
+mod remedies;
 mod runtime;
 mod upstream;
 mod verdicts;

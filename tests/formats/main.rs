@@ -24,4 +24,5 @@ mod support;
 mod target;
 mod target_messages;
 mod tensor;
+mod type_names;
 mod wire;

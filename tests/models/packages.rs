@@ -51,6 +51,7 @@ fn a_tvmc_package_runs_like_its_members() {
 fn what_does_not_run_says_what_it_is_and_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let lib = format!("{MODELS}/mlp.kernels.so");
+    let params = format!("{MODELS}/mlp.params");
     let run = |path: &str| {
         let done = tvmspec(&["run", path]);
         assert_eq!(
@@ -64,16 +65,31 @@ fn what_does_not_run_says_what_it_is_and_what_to_do() {
     for (path, says) in [
         (
             "golden/graph/graph-0.19.tar",
-            "a tar archive of objects or sources. Unpack it",
+            "it is an archive of object files or sources for x86_64, 64 bits. Unpack it and link",
         ),
         (
             "golden/blob/containers/static.a",
-            "is a static archive: link it into a library",
+            "no linker makes one library of them",
         ),
-        ("golden/graph/mlp.json", "is graph JSON: write `run --graph"),
+        (
+            "golden/graph/mlp.json",
+            "it is a graph JSON, and no library: `tvmspec run --graph",
+        ),
+        (
+            "golden/tensor/cache-0.27",
+            "it is a tensor cache, and no library: `tvmspec convert",
+        ),
+        (
+            "golden/blob/posted/riscv64-0.16.tar",
+            "`riscv64-linux-gnu-gcc -shared -fPIC -o lib.so`",
+        ),
+        (
+            "golden/blob/posted/c-host-0.19.tar",
+            "(and `-I` for the folders of TVM's headers)",
+        ),
         (
             "golden/vm/basic.vmexec",
-            "is Relax VM executable without kernels",
+            "it is a Relax VM executable, and no library: it has no kernels",
         ),
         (
             "golden/eras/0.16/relay-vm.so",
@@ -101,9 +117,29 @@ fn what_does_not_run_says_what_it_is_and_what_to_do() {
         ),
         (
             &[("mod.tar", &*lib), ("mod.json", "golden/graph/mlp.json")][..],
-            "whose library mod.tar is not linked",
+            "Python links that archive itself; elsewhere unpack and link it first",
         ),
-        (&[("lib.so", &*lib)][..], "a tvmc package of a VM"),
+        // Runs in the library itself, which has no model.
+        (&[("lib.so", &*lib)][..], "no model"),
+        (
+            &[("lib.so", "golden/eras/0.16/relay-vm.so")][..],
+            "a model of the Relay VM (0.6 to 0.19), which does not run here",
+        ),
+        (
+            &[
+                ("model/mod.json", "golden/graph/mlp.json"),
+                ("model/mod.params", &*params),
+            ][..],
+            "whose library, `mod.so` or `mod.tar`, is missing",
+        ),
+        (
+            &[("mod.so", &*lib), ("mod.params", &*params)][..],
+            "whose graph, `mod.json`, is missing",
+        ),
+        (
+            &[("mlp.json", "golden/graph/mlp.json")][..],
+            "an archive without code",
+        ),
     ] {
         let path = tar(folder.path(), members);
         let said = run(path.to_str().unwrap());
@@ -117,7 +153,40 @@ fn what_does_not_run_says_what_it_is_and_what_to_do() {
             ("other/mod.json", "golden/graph/mlp.json"),
         ],
     );
-    assert!(run(path.to_str().unwrap()).contains("objects or sources"));
+    assert!(run(path.to_str().unwrap()).contains("Unpack it, `tar -xf FILE.tar`, and load"));
+    // An archive that ends early.
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let said = run(path.to_str().unwrap());
+    assert!(said.contains("container itself is broken"), "{said}");
+    // What is no library is not passed to the loader of the system by `call` either.
+    let called = tvmspec(&["call", &params, "f"]);
+    let said = text(&called.stderr);
+    assert!(
+        said.contains("it is a parameter file, and no library"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_package_in_a_folder_and_under_gzip_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let lib = format!("{MODELS}/mlp.kernels.so");
+    let members = [("m/mod.so", &*lib), ("m/mod.json", "golden/graph/mlp.json")];
+    let path = tar(folder.path(), &members);
+    let zipped = folder.path().join("model.tar.gz");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &std::fs::read(&path).unwrap()).unwrap();
+    std::fs::write(&zipped, gzip.finish().unwrap()).unwrap();
+    for path in [path, zipped] {
+        let done = tvmspec(&["run", path.to_str().unwrap()]);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        assert!(text(&done.stdout).starts_with("out_0 = "));
+    }
+    // Outputs are an archive of numpy, whatever the name says.
+    let done = tvmspec(&["run", "golden/graph/tvmc-package-0.19.tar", "-o", "out.npy"]);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(text(&done.stderr).contains("whose name ends in .npz"));
 }
 
 #[test]

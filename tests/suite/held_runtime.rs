@@ -117,3 +117,64 @@ fn a_runtime_that_crashes_or_hangs_ends_alone() {
     assert_eq!(absent.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&absent.stderr).contains("no library at `./none.so`"));
 }
+
+/// Host code that looks a name of its own up, and calls a C++ function of the runtime.
+const HOST: &str = "
+extern void _ZN3tvm7runtime3OwnEv(void);
+int TVMFuncGetGlobal(const char* name, void** out);
+int TVMBackendGetFuncFromEnv(void* context, const char* name, void** out);
+static void* slot;
+int f(void* args, void* codes, int count, void* value, void* code, void* resource) {
+    if (count > 99) _ZN3tvm7runtime3OwnEv();
+    return TVMBackendGetFuncFromEnv(0, \"my.own.fn\", &slot);
+}
+";
+
+#[test]
+fn what_host_code_looks_up_and_links_to_is_held_against_the_runtime() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let Some(file) = compiled(folder, "host", HOST) else {
+        return;
+    };
+    let exports = "int TVMBackendGetFuncFromEnv(void* c, const char* n, void** o) { return 0; }\n\
+                   int TVMFuncGetGlobal(const char* n, void** o) { return 0; }\n\
+                   void _ZN3tvm7runtime3OwnEv(void) {}\n";
+    let with = |names: &[&str], name: &str| {
+        let code = format!("{}{exports}", runtime(names));
+        let library = compiled(folder, name, &code).unwrap();
+        // With the libraries of this machine: C++ functions are looked for in them.
+        let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .args(["explain", file.to_str().unwrap(), "--runtime"])
+            .arg(library)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        (output.status.code(), words.join(" "))
+    };
+    let (code, text) = with(&["device_api.cpu"], "without");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("PERHAPS MISSING"), "{text}");
+    assert!(text.contains("does not register: `my.own.fn`"), "{text}");
+    assert!(!text.contains("nothing that the file needs"), "{text}");
+    // The runtime that is stated has it.
+    assert!(!text.contains("_ZN3tvm7runtime3OwnEv"), "{text}");
+    let (_, text) = with(&["device_api.cpu", "my.own.fn"], "whole");
+    assert!(!text.contains("PERHAPS"), "{text}");
+    assert!(text.contains("host code may look up others"), "{text}");
+}
+
+#[test]
+fn a_runtime_that_is_cut_is_not_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = compiled(folder.path(), "part", &runtime(&[])) else {
+        return;
+    };
+    let whole = std::fs::read(&library).unwrap();
+    std::fs::write(&library, &whole[..whole.len() / 2]).unwrap();
+    let output = explain(FILE, &["--runtime", library.to_str().unwrap()]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("is not loaded: BLOB-55"), "{error}");
+}

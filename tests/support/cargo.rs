@@ -23,6 +23,7 @@ fn cargo(command: &str) -> Result<Command, String> {
     if cfg!(debug_assertions) {
         // As the profile of tests has it: `cargo rustc --profile test` would build a test program.
         cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+        cargo.env("CARGO_PROFILE_DEV_LTO", "off");
     } else {
         cargo.arg("--release");
     }

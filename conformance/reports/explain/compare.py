@@ -58,11 +58,13 @@ def compare(ours, theirs):
             text = words if question == "load" else question + ": " + words
             break
     row = {"ours": ours["outcome"], "why": ours["why"], "theirs": outcome, "text": text, "question": "load"}
-    yield dict(row, verdict=verdict(ours, outcome, text, theirs))
-    for question, (answer, words) in answers.items():
-        if question not in ("load", "content", "call", "run") and answer != "not asked" and outcome == "loads":
-            made = "loads" if answer == "good" else "fails"
-            yield dict(row, question=question, theirs=made, text=words, verdict=verdict(ours, made, words, theirs))
+    asked = [(question, *answer) for question, answer in answers.items() if question not in ("load", "content", "call", "run")]
+    made = {question: ("loads" if answer == "good" else "fails", words) for question, answer, words in asked if answer != "not asked"}
+    # `explain` has one answer for a file and for what is made of it: it fails where one of them does.
+    both = ours["outcome"] == "fails" and outcome == "loads" and any(how == "fails" for how, _ in made.values())
+    yield dict(row, verdict="agrees" if both else verdict(ours, outcome, text, theirs))
+    for question, (how, words) in made.items() if outcome == "loads" else ():
+        yield dict(row, question=question, theirs=how, text=words, verdict=verdict(ours, how, words, theirs))
 
 
 def verdict(ours, outcome, text, theirs):
@@ -76,8 +78,9 @@ def verdict(ours, outcome, text, theirs):
     # What is missing shows where a machine is made.
     if said == "silent" and outcome == "fails" and answers["load"][0] == "good":
         return "agrees"
-    # There is nothing in the file to miss, or no tensor to call it with.
-    if said == "silent" and outcome == "loads" and ("content" not in answers or answers.get("call", [""])[0] == "not asked"):
+    # There is nothing in the file to miss, no tensor to call it with, or no device to launch a kernel on.
+    unasked = "content" not in answers or answers.get("call", [""])[0] == "not asked" or "at the first kernel" in ours["why"]
+    if said == "silent" and outcome == "loads" and unasked:
         return "agrees"
     named = [kind for kind in ours["needs"] if kind not in theirs["registered"]] or re.findall(r"by `(.*?)`", ours["why"])
     if outcome == "fails" and said in ("loads", "silent") and named and re.search(LOADER, text):

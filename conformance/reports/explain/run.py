@@ -78,13 +78,15 @@ def ask(folder, release, runtime):
     environment = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", TVM_NUM_THREADS="1")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "universal_newlines": True}
     with tempfile.TemporaryDirectory() as scratch, subprocess.Popen(command, cwd=scratch, env=environment, **pipes) as process:
-        for entry in todo:
-            process.stdin.write(json.dumps(entry) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            if not line:
-                raise SystemExit("the runtime of %s ended before it answered about %s" % (release, entry["key"]))
-            mine[entry["key"]] = dict(json.loads(line), digest=digest(entry))
+        try:
+            for entry in todo:
+                process.stdin.write(json.dumps(entry) + "\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+                if not line:
+                    raise SystemExit("the runtime of %s ended before it answered about %s" % (release, entry["key"]))
+                mine[entry["key"]] = dict(json.loads(line), digest=digest(entry))
+        finally:
             path.write_text(json.dumps(answers, indent=1))
     print(release, len(todo), "answers of", len(files), flush=True)
 

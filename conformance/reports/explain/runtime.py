@@ -88,7 +88,13 @@ class Runtime:
     def questions(self, entry, say):
         """Asks whether a file loads, then whether everything in it is there and works."""
         loaded = self.question("load", lambda: self.load(entry), say)
-        if loaded is None or entry["ask"] != "module":
+        if loaded is None:
+            return
+        if entry["ask"] == "params":
+            self.question("content", lambda: self.values(loaded, entry["params"]), say)
+        if entry["ask"] == "relay-vm":
+            self.question("vm", lambda: self.make("relay-vm", loaded), say)
+        if entry["ask"] != "module":
             return
         if entry.get("functions") or entry.get("kinds"):
             self.question("content", lambda: self.content(entry, loaded), say)
@@ -124,7 +130,7 @@ class Runtime:
         if how == "relax-code":
             return self.get("relax.ExecutableLoadFromFile")(path)
         if how == "params":
-            return self.params(path, entry["params"])
+            return self.params(path)
         if how == "json":
             load = self.get("node.LoadJSON", True) or self.get("ffi.FromJSONGraphString")
             return (self.tvm.ir.load_json if self.tvm else load)(pathlib.Path(path).read_text())
@@ -134,7 +140,7 @@ class Runtime:
             return self.part("tvm.contrib.graph_executor").create(pathlib.Path(path).read_text(), self.module(library), self.tvm.cpu())
         if how == "relay-vm":
             code = bytearray(pathlib.Path(path).read_bytes())
-            return self.make("relay-vm", self.part("tvm.runtime.vm").Executable.load_exec(code, self.module(library)))
+            return self.part("tvm.runtime.vm").Executable.load_exec(code, self.module(library))
         if how == "package":
             return self.part("tvm.driver.tvmc.model").TVMCPackage(path)
         raise NotImplementedError("no function loads it")
@@ -244,13 +250,15 @@ class Runtime:
         if found != expected:
             raise Partial("the result is %s %s %s" % (found[0], found[1], found[2][:16]))
 
-    def params(self, path, written):
-        """Loads a parameter file, and checks that each tensor is what was written."""
+    def params(self, path):
+        """Loads a parameter file."""
         data = bytearray(pathlib.Path(path).read_bytes())
         if self.tvm:
-            read = (getattr(self.tvm.runtime, "load_param_dict", None) or self.part("tvm.relay").load_param_dict)(data)
-        else:
-            read = self.get("runtime.LoadParams")(bytes(data))
+            return (getattr(self.tvm.runtime, "load_param_dict", None) or self.part("tvm.relay").load_param_dict)(data)
+        return self.get("runtime.LoadParams")(bytes(data))
+
+    def values(self, read, written):
+        """Checks that each tensor of a parameter file is what was written."""
         names = sorted(str(name) for name in read)
         if names != sorted(written):
             raise Partial("names %s" % names)
@@ -258,7 +266,6 @@ class Runtime:
             found = described(read[name])
             if found != written[str(name)]:
                 raise Partial("%s is %s %s %s" % (name, found[0], found[1], found[2][:16]))
-        return read
 
     def cache(self, folder, names):
         """Loads a parameter cache, and checks that each tensor is there."""

@@ -104,6 +104,35 @@ fn is_packed_pointer(parameter: &[u8]) -> bool {
     kind.is_some_and(|kind| kinds.contains(&kind))
 }
 
+/// The headers of TVM that some releases lack, and the releases that have them.
+const HEADERS: [(&str, Releases); 6] = [
+    ("tvm/ffi/c_api.h", Releases::from(21)),
+    ("tvm/ffi/extra/c_env_api.h", Releases::from(22)),
+    ("tvm/runtime/base.h", Releases::from(21)),
+    ("tvm/runtime/c_runtime_api.h", Releases::between(2, 20)),
+    ("tvm/runtime/crt/module.h", Releases::between(7, 18)),
+    ("tvm/runtime/metadata_types.h", Releases::between(9, 19)),
+];
+
+/// The headers of [`HEADERS`] that a C text includes, as a code generator does: at the beginning of a line.
+pub(super) fn headers(text: &[u8]) -> Vec<(&'static str, Releases)> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(at) = find(rest, b"#include") {
+        let (before, line) = rest.split_at_checked(at).unwrap_or_default();
+        rest = line.get(b"#include".len()..).unwrap_or_default();
+        let name = rest.trim_ascii_start().get(1..).unwrap_or_default();
+        let of_name = |(header, _): &&(&str, Releases)| {
+            let behind = name.strip_prefix(header.as_bytes());
+            behind.is_some_and(|behind| behind.starts_with(b"\"") || behind.starts_with(b">"))
+        };
+        let is_line = before.last().is_none_or(|byte| *byte == b'\n');
+        let known = HEADERS.iter().find(of_name).filter(|_| is_line);
+        found.extend(known.filter(|header| !found.contains(*header)));
+    }
+    found
+}
+
 /// The functions of a runtime that a C text calls, each as often as it does: names that are followed by a parenthesis.
 pub(super) fn calls(text: &[u8]) -> impl Iterator<Item = &str> + Clone {
     const FIRST: &[u8] = b"TVM";

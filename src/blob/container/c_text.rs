@@ -4,7 +4,7 @@
 //! and lines that begin as the code generator of a C host begins its definitions (BLOB-64). Comments and strings are not known.
 
 use super::allowance::Allowance;
-use super::c_signature::{calls, convention, definitions};
+use super::c_signature::{calls, convention, definitions, headers};
 use super::form::find;
 use super::symbols::{self, Raw};
 use super::{Embedded, Part, Size};
@@ -79,6 +79,7 @@ pub(super) fn read<'a>(
     part.convention = definitions(text)
         .filter_map(|found| convention(found.parameters?))
         .reduce(Releases::common);
+    part.headers = headers(text);
     part.symbols = symbols::classify(defined, allowance)?;
     // A text has no addresses.
     part.symbols
@@ -152,7 +153,7 @@ fn array(text: &[u8], start: usize) -> Option<TextArray<'_>> {
 }
 
 /// The letters, digits and `_` at the start, and what follows them.
-pub(super) fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
+pub(crate) fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text
         .iter()
         .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')?;

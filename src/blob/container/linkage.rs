@@ -189,6 +189,23 @@ pub(crate) fn is_interface(name: &str) -> bool {
     name.len() <= 128 && behind.is_some_and(|byte| byte.is_ascii_uppercase())
 }
 
+/// Whether a name is one of TVM's C++ interface, as compilers other than Microsoft's write it: `_ZN3tvm7runtime6Object11DerivedFromEj`.
+pub fn is_cpp_interface(name: &[u8]) -> bool {
+    let Some(name) = name.strip_prefix(b"_Z") else {
+        return false;
+    };
+    // Tables of virtual functions, and types and their names.
+    let tables = [b"TV", b"TI", b"TS"].iter();
+    let table = tables.filter_map(|table| name.strip_prefix(table.as_slice()));
+    let name = table.last().unwrap_or(name);
+    let is_qualifier = |letter: &u8| b"NKVrRO".contains(letter);
+    let start = name.iter().position(|letter| !is_qualifier(letter));
+    let name = start
+        .and_then(|start| name.get(start..))
+        .unwrap_or_default();
+    start != Some(0) && (name.starts_with(b"3tvm") || name.starts_with(b"4dmlc"))
+}
+
 /// Functions that a TVM runtime defines and that compiled code only calls.
 const RUNTIME: [&str; 6] = [
     "TVMBackendParallelLaunch",
@@ -304,16 +321,18 @@ pub fn foreign(head: &[u8]) -> Option<String> {
     })
 }
 
-/// Whether the compiler of this machine makes libraries of an object file: it is for the same system and machine. A part without a machine
-/// is source, which any compiler takes.
+/// Whether code is for this system and machine: the compiler here makes libraries of an object file, the loader opens an image. A part
+/// without a machine is source, which any compiler takes.
 pub fn is_native(part: &Part<'_>) -> bool {
     let Some(machine) = &part.machine else {
         return true;
     };
     let format = match part.form {
-        FileForm::MachOObject => cfg!(target_vendor = "apple"),
-        FileForm::CoffObject => cfg!(windows),
-        FileForm::ElfObject => cfg!(not(any(windows, target_vendor = "apple"))),
+        FileForm::MachOObject | FileForm::MachOShared => cfg!(target_vendor = "apple"),
+        FileForm::CoffObject | FileForm::PeShared => cfg!(windows),
+        FileForm::ElfObject | FileForm::ElfShared => {
+            cfg!(not(any(windows, target_vendor = "apple")))
+        }
         _ => false,
     };
     let name = match machine.architecture.as_str() {

@@ -20,6 +20,8 @@ mod gzip;
 mod image;
 mod inflate;
 mod linkage;
+#[cfg(feature = "inspect")]
+mod llvm_text;
 mod object;
 mod symbols;
 pub(crate) mod tar;
@@ -31,13 +33,17 @@ mod wasm;
 pub(crate) use tar::tar_files;
 
 use allowance::Allowance;
+#[cfg(feature = "inspect")]
+pub(crate) use c_text::identifier;
 pub use form::FileForm;
 use gzip::{MAX_INFLATION, MAX_KEPT};
 #[cfg(feature = "inspect")]
 pub(crate) use linkage::is_interface;
 #[cfg(feature = "suite")]
 pub(crate) use linkage::made_for;
-pub use linkage::{DynamicNames, Linkage, foreign, is_native, linkage};
+pub use linkage::{DynamicNames, Linkage, foreign, is_cpp_interface, is_native, linkage};
+#[cfg(feature = "inspect")]
+pub(crate) use llvm_text::llvm_text;
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 pub use versions::SymbolVersions;
@@ -87,6 +93,8 @@ pub struct Part<'a> {
     pub symbols: Vec<Symbol<'a>>,
     /// The releases whose calling convention the signatures in C text have; `None` where no signature is known.
     pub convention: Option<Releases>,
+    /// The headers of TVM that C text includes and that some releases lack, each with the releases that have it.
+    pub headers: Vec<(&'static str, Releases)>,
 }
 
 /// The machine that an object file is for.
@@ -144,6 +152,7 @@ impl Part<'_> {
             blobs: self.blobs.into_iter().map(Embedded::into_owned).collect(),
             symbols: self.symbols.into_iter().map(Symbol::into_owned).collect(),
             convention: self.convention,
+            headers: self.headers,
         }
     }
 
@@ -375,6 +384,7 @@ impl<'a> FileWalk<'a> {
             blobs: Vec::new(),
             symbols: Vec::new(),
             convention: None,
+            headers: Vec::new(),
         };
         match form {
             FileForm::CText => c_text::read(bytes, &mut part, &mut self.allowance)?,

@@ -33,6 +33,8 @@ pub(super) fn text(bytes: &[u8]) -> Option<FileForm> {
         "extern ",
         "const unsigned char",
         "const char",
+        "int __tvm_ffi_",
+        "int32_t __tvm_ffi_",
     ];
     code.iter().any(|code| has(code)).then_some(FileForm::CText)
 }

@@ -61,8 +61,8 @@ pub fn shared(
     export_with(&plan, output, with, |job| link(job, with, LinkKind::Shared))
 }
 
-/// Writes the library of `plan` to `output`, in the form that its extension names: `.so`, `.dylib` and `.dll` are linked, `.o` is one
-/// object of all files, `.tar` an archive of them, `.c` one text where all of them are C.
+/// Writes the library of `plan` to `output`, in the form that its extension names: `.so`, `.dylib` and `.dll` are linked, `.o` and `.obj` are
+/// one object of all files, `.tar` an archive of them, `.c`, `.cc` and `.cpp` one text where all of them are C.
 ///
 /// It is written beside `output`, read back and then renamed, so that a failure leaves what was there.
 ///
@@ -75,14 +75,16 @@ pub fn export(plan: &ExportPlan, output: &Path, with: &LinkOptions) -> io::Resul
         Some("so" | "dylib" | "dll") => {
             export_with(plan, output, with, |job| link(job, with, LinkKind::Shared))
         }
-        Some("o") => export_with(plan, output, with, |job| link(job, with, LinkKind::Object)),
+        Some("o" | "obj") => {
+            export_with(plan, output, with, |job| link(job, with, LinkKind::Object))
+        }
         Some("tar") => {
             let archive = super::tar(&plan.files).map_err(io::Error::other)?;
             export_with(plan, output, with, |job| {
                 std::fs::write(job.output, &archive)
             })
         }
-        Some("c") => {
+        Some("c" | "cc" | "cpp") => {
             let text = plan.c_source().map_err(io::Error::other)?;
             export_with(plan, output, with, |job| std::fs::write(job.output, &text))
         }

@@ -7,16 +7,25 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use tvmspec::blob::container::{self, DynamicNames, FileForm, Linkage, foreign, linkage};
+use tvmspec::blob::container::{
+    self, DynamicNames, FileForm, Linkage, foreign, is_cpp_interface, linkage,
+};
 use tvmspec::examine::explain::{MachineFindings, is_image};
 use tvmspec::examine::loading::exported;
 
 /// Looks for what an image needs, as the loader of this system would. `path` is that of the file, from which `$ORIGIN`
 /// counts.
 ///
+/// `runtime` names the libraries of a runtime that is there before the file is opened.
+///
 /// Empty for a file that no loader opens, for images of other systems than Linux, and where this system finds
 /// libraries in a way that is not known here.
-pub(super) fn here(form: FileForm, bytes: &[u8], path: &Path) -> MachineFindings {
+pub(super) fn here(
+    form: FileForm,
+    bytes: &[u8],
+    path: &Path,
+    runtime: Option<&str>,
+) -> MachineFindings {
     let mut here = MachineFindings::default();
     if !is_image(form) {
         return here;
@@ -39,7 +48,12 @@ pub(super) fn here(form: FileForm, bytes: &[u8], path: &Path) -> MachineFindings
                 here.libraries.push(((*name).to_owned(), found(name)));
             }
             needed(&mut here, bytes, &linkage, path, &cache);
-            here.absent = absent(bytes, &linkage, folders);
+            let runtime: Vec<&Path> = runtime
+                .iter()
+                .flat_map(|list| list.split(','))
+                .map(Path::new)
+                .collect();
+            here.absent = absent(bytes, &linkage, &folders, &runtime);
         }
     }
     here
@@ -77,7 +91,12 @@ const MOST_READ: usize = 64;
 
 /// What `bytes` calls and neither the libraries that it needs, theirs included, nor the usual ones define. Functions of TVM are judged
 /// by release. Empty where one of the libraries cannot be read: what it defines is not known.
-fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<String> {
+fn absent(
+    bytes: &[u8],
+    linkage: &Linkage<'_>,
+    folders: &[PathBuf],
+    runtime: &[&Path],
+) -> Vec<String> {
     let Some(DynamicNames { mut wanted, .. }) = DynamicNames::read(bytes) else {
         return Vec::new();
     };
@@ -86,9 +105,25 @@ fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<Str
         Ok(name) => exported(name).is_empty() && !HALVES.contains(&name),
         Err(_) => true,
     });
+    wanted.retain(|name| !is_cpp_interface(name));
+    for library in runtime {
+        let content = Input::open(library).ok();
+        if let Some(names) = content
+            .as_ref()
+            .and_then(|content| DynamicNames::read(content.bytes()))
+        {
+            let defined: HashSet<_> = names.defined.into_iter().collect();
+            wanted.retain(|name| !defined.contains(name));
+        }
+    }
+    let is_runtime = |name: &str| {
+        let mut runtime = runtime.iter();
+        runtime.any(|path| path.file_name().is_some_and(|last| last == name))
+    };
     let mut queue: Vec<String> = linkage
         .libraries
         .iter()
+        .filter(|name| !is_runtime(name))
         .map(|name| (*name).to_owned())
         .collect();
     let needed = queue.len();

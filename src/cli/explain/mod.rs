@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::Subject;
-use tvmspec::examine::explain::{Account, damaged, explain, hold_to_library};
+use tvmspec::examine::explain::{Account, damaged, explain, foreign_code, hold_to_library};
+use tvmspec::examine::loading::LoadOutcome;
 use tvmspec::release::{Layout, Release};
 
 /// Shows for every release whether it reads the file, what it needs to, and where it fails without an error.
@@ -25,7 +26,8 @@ use tvmspec::release::{Layout, Release};
 /// and the library binary are read; its other headers and tables are not judged. Where it is not known what happens, it prints "unknown".
 /// Exit code 0: the file is explained, broken or not, and a program without anything of TVM, too. With --release 0 if that release
 /// loads the file, here or, with --elsewhere, on the machine that it is for; 1 if it does not, if something of it would be missing, or
-/// if it is not known. 2: the file cannot be read, or is of no form that TVM loads.
+/// if it is not known. 2: the file cannot be read, is of no form that TVM loads, or has a module of a kind that no release has, whose
+/// grammar nobody stated.
 #[derive(clap::Args)]
 pub(crate) struct ExplainArgs {
     /// The file, or - for stdin
@@ -43,7 +45,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Hold the file against this runtime, which is loaded in a process of its own: what it registers and what is missing. Exit code 1 if
-    /// its release does not load the file or something is missing, 2 if it cannot be loaded
+    /// its release does not load the file or something is or may be missing, 2 if it cannot be loaded
     #[arg(long, value_name = "LIB[,LIB]", conflicts_with = "release")]
     runtime: Option<String>,
     /// How long the runtime may take to load and to list what it registers
@@ -68,7 +70,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         Some(libraries) => Some(HeldAgainst::load(libraries, args.timeout)?),
         None => None,
     };
-    let (mut accounts, form) = match subject(&input, &args.file, args.layout) {
+    let (mut accounts, form, foreign) = match subject(&input, &args.file, args.layout) {
         Ok(mut subject) => {
             subject.foreign = foreign_kinds(&args.grammar)?;
             let mut accounts = explain(&subject, args.release).map_err(CliError::line)?;
@@ -78,7 +80,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
             if let Some(runtime) = &mut runtime {
                 runtime.hold(&subject, &accounts);
             }
-            (accounts, subject.file.form)
+            (accounts, subject.file.form, foreign_code(&subject.file))
         }
         Err(broken) => {
             // PAY-23: code with a side file is opened by its driver, whatever its bytes look like.
@@ -88,11 +90,12 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
                 FileForm::of(bytes)
             };
             let account = damaged(name, bytes, &broken, args.release);
-            (vec![account], form)
+            (vec![account], form, None)
         }
     };
     if !args.elsewhere {
-        let here = here::here(form, bytes, &args.file);
+        let mut here = here::here(form, bytes, &args.file, args.runtime.as_deref());
+        here.foreign = here.foreign.or(foreign);
         // What is missing on this machine keeps every library binary of the file from being loaded.
         for account in accounts.iter_mut().filter(|account| !account.is_broken) {
             account.here = here.clone();
@@ -131,6 +134,13 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let good =
         accounts.iter().all(Account::is_good) && runtime.as_ref().is_none_or(HeldAgainst::is_good);
     let is_asked = args.release.is_some() || runtime.is_some();
+    let mut loads = accounts.iter().flat_map(|account| &account.loads);
+    let is_certain = is_asked
+        && loads.any(|(_, load)| matches!(load.outcome, LoadOutcome::Fails | LoadOutcome::Silent));
+    // BLOB-06: what a module stores that nobody knows is not judged.
+    if accounts.iter().any(|account| account.has_unknown_kind) && !is_certain {
+        return Ok(Exit::Failed);
+    }
     Ok(if is_asked && !good {
         Exit::Bad
     } else {
@@ -147,6 +157,14 @@ fn hold_to(accounts: &mut [Account], graph: &Subject<'_>, lib: &Path) -> Result<
     }
     let input = Input::open(lib)?;
     let library = subject(&input, lib, None).map_err(CliError::new)?;
+    let form = library.file.form;
+    if !form.is_object() && !form.is_archive() && form != FileForm::CText {
+        return Err(CliError::new(format!(
+            "--lib {} is no library: its form is {}",
+            input.line(),
+            form.title()
+        )));
+    }
     if !hold_to_library(accounts, graph, &library) {
         output::warning(format_args!(
             "{} has modules that do not show their functions: the graph is not held against it",

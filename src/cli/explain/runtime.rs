@@ -3,16 +3,19 @@
 use super::text::{alarm, beside};
 use crate::cli::CliError;
 use crate::cli::color::{HEAD, StyledWrite};
+use crate::cli::input::{Input, subject};
 use crate::cli::output::line_of;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
+use tvmspec::blob::container::{DynamicNames, is_cpp_interface};
 use tvmspec::conformance::adapter::Limits;
 use tvmspec::conformance::adapter::registry::registered_names;
 use tvmspec::examine::Subject;
 use tvmspec::examine::explain::Account;
-use tvmspec::examine::runtime::{MissingName, RegisteredNames, missing};
+use tvmspec::examine::runtime::{MissingName, RegisteredNames, missing, perhaps_missing};
 use tvmspec::release::Releases;
 
 /// A runtime, and what a file needs of it.
@@ -22,15 +25,28 @@ pub(super) struct HeldAgainst {
     names: RegisteredNames,
     /// `None` for a broken file, whose needs are not known.
     missing: Option<Vec<MissingName>>,
+    /// Names that host code may look up; `None` where it looks up none, so that `missing` is all.
+    perhaps: Option<Vec<String>>,
 }
 
 impl HeldAgainst {
     /// Loads the libraries in a process of its own and lists what they register.
     pub(super) fn load(libraries: &str, timeout: Duration) -> Result<HeldAgainst, CliError> {
         let paths: Vec<String> = libraries.split(',').map(from_here).collect();
+        for path in &paths {
+            // A library whose segments end behind the file ends the process that opens it.
+            if let Ok(input) = Input::open(Path::new(path))
+                && let Err(broken) = subject(&input, Path::new(path), None)
+            {
+                let name = input.line();
+                return Err(CliError::line(format!(
+                    "the runtime {name} is not loaded: {broken}"
+                )));
+            }
+        }
         let mut limits = Limits::default();
         limits.timeout = timeout;
-        let names = registered_names(&paths.join(","), limits).map_err(|error| {
+        let mut names = registered_names(&paths.join(","), limits).map_err(|error| {
             let why = error.to_string();
             let more = if why.contains("libtvm_ffi.so: cannot open") {
                 ". Name libtvm_ffi.so before it: --runtime libtvm_ffi.so,libtvm_runtime.so"
@@ -39,16 +55,19 @@ impl HeldAgainst {
             };
             CliError::line(format!("the runtime cannot be asked: {why}{more}"))
         })?;
+        names.cpp = cpp_of(&paths);
         Ok(HeldAgainst {
             libraries: libraries.to_owned(),
             names,
             missing: None,
+            perhaps: None,
         })
     }
 
     /// Compares what the file needs with what is registered.
     pub(super) fn hold(&mut self, subject: &Subject<'_>, accounts: &[Account]) {
         self.missing = Some(missing(subject, accounts, &self.names));
+        self.perhaps = perhaps_missing(subject, &self.names);
     }
 
     /// Leaves of each account the releases that the runtime may be of.
@@ -64,9 +83,10 @@ impl HeldAgainst {
         }
     }
 
-    /// Whether it has all that the file needs by name.
+    /// Whether it has all that the file needs by name, as far as that is known.
     pub(super) fn is_good(&self) -> bool {
         self.missing.as_ref().is_some_and(Vec::is_empty)
+            && self.perhaps.as_ref().is_none_or(Vec::is_empty)
     }
 
     pub(super) fn text(&self, out: &mut dyn StyledWrite) -> fmt::Result {
@@ -79,11 +99,12 @@ impl HeldAgainst {
             None => String::new(),
         };
         let release = super::text::range(names.releases());
-        beside(
-            out,
-            "release",
-            &format!("{release}{ffi}, by what it registers"),
-        )?;
+        let release = if names.is_ffi_alone() {
+            format!("tvm-ffi alone{ffi}, without a runtime of TVM: judged for {release}")
+        } else {
+            format!("{release}{ffi}, by what it registers")
+        };
+        beside(out, "release", &release)?;
         beside(out, "loaders", &listed(names.loaders()))?;
         beside(out, "devices", &listed(names.devices()))?;
         let functions = format!(
@@ -96,7 +117,24 @@ impl HeldAgainst {
             return beside(out, "missing", "not known: the file is broken");
         };
         if missing.is_empty() {
-            beside(out, "missing", "nothing that the file needs by name")?;
+            let text = match &self.perhaps {
+                None => "nothing that the file needs by name",
+                Some(_) => "none of the names that a release has; host code may look up others",
+            };
+            beside(out, "missing", text)?;
+        }
+        let perhaps = self.perhaps.iter().flatten();
+        let perhaps: Vec<String> = perhaps.map(|name| format!("`{name}`")).collect();
+        if !perhaps.is_empty() {
+            let shown = perhaps.get(..8).unwrap_or(&perhaps).join(", ");
+            let more = match perhaps.len().saturating_sub(8) {
+                0 => String::new(),
+                more => format!(" and {more} more (--json has all)"),
+            };
+            let text = format!(
+                "host code has texts in the form of a function's name, which the runtime does not register: {shown}{more}. If it calls one of them, the call fails until something registers it."
+            );
+            alarm(out, "PERHAPS MISSING", &text)?;
         }
         for missing in missing {
             let text = format!(
@@ -127,9 +165,22 @@ impl HeldAgainst {
                 "exports": self.names.exports,
             },
             "missing": self.missing.as_ref().map(listed),
+            "perhaps_missing": self.perhaps,
             "accounts": accounts,
         })
     }
+}
+
+/// The names of TVM's C++ interface that the libraries export; `None` where one of them is found by the dynamic linker alone.
+fn cpp_of(paths: &[String]) -> Option<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for path in paths {
+        let input = Input::open(Path::new(path)).ok()?;
+        let defined = DynamicNames::read(input.bytes())?.defined;
+        let cpp = defined.into_iter().filter(|name| is_cpp_interface(name));
+        names.extend(cpp.map(|name| String::from_utf8_lossy(name).into_owned()));
+    }
+    Some(names)
 }
 
 /// A path that the dynamic linker does not look for elsewhere: a bare name of a file in this folder is that file.

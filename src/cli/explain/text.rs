@@ -24,14 +24,22 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
     }
     for (releases, load) in &account.loads {
         // The words that the text of the load begins with.
+        let is_foreign = account.here.foreign.is_some();
         let (word, style) = match load.outcome {
+            LoadOutcome::Loads if is_foreign => ("loads it", ODD),
             LoadOutcome::Loads => ("loads it", GOOD),
             LoadOutcome::Silent => ("SILENT TRAP", BAD),
             LoadOutcome::Unknown => ("unknown", ODD),
             LoadOutcome::Fails => ("fails", BAD),
         };
         let range = range(*releases);
-        for (index, line) in wrap(&load.to_string(), BESIDE).iter().enumerate() {
+        let text = match load.outcome {
+            LoadOutcome::Loads if is_foreign => {
+                format!("loads it on the machine that it is for, {}", load.why)
+            }
+            _ => load.to_string(),
+        };
+        for (index, line) in wrap(&text, BESIDE).iter().enumerate() {
             if index == 0 {
                 write!(out, "  {range:<16} ")?;
                 out.styled_beginning(style, word, line)?;

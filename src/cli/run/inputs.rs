@@ -50,6 +50,11 @@ impl Inputs {
                 CliError::Message(format!("`{text}`: write --input NAME=FILE.npy"))
             })?;
             let (path, dtype) = path_and_type(path)?;
+            if path.ends_with(".npz") {
+                return Err(CliError::line(format!(
+                    "--input takes one array: write --inputs {path}, whose arrays are inputs by their names"
+                )));
+            }
             // Behind the members of the archive, which it replaces.
             let before = named.insert(name.to_owned(), InputSource::File(path.into(), dtype));
             if let Some(InputSource::File(..)) = before {

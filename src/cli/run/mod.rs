@@ -5,6 +5,7 @@
 //! | a library with a graph factory at its root (GRF-49) | `graph` | 0.7 to 0.19 |
 //! | `--graph`, `--params` and `--lib` | `graph` | 0.2 to 0.19 |
 //! | a package of tvmc, which has these three | `packaged`, `graph` | 0.6 to 0.19 |
+//! | a package with the library of a Relax VM | `packaged`, `vm` | 0.16 and later |
 //! | a library with a Relax VM executable among its modules | `vm` | 0.16 and later |
 //!
 //! Outputs go to stdout or to `--output`; times and notes go to stderr.
@@ -14,6 +15,7 @@ mod inputs;
 mod packaged;
 mod vm;
 
+use super::call::load_error;
 use super::input;
 use super::output::{self, Content};
 use super::remote::Places;
@@ -37,7 +39,7 @@ use tvmspec::tensor::Device;
 /// The library is code and runs with your rights: run only what you trust, and look at the rest with `inspect`.
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// A library with the whole model in it, or a package of tvmc (.tar) with a graph
+    /// A library with the whole model in it, or a package of tvmc (.tar)
     #[arg(required_unless_present = "graph", conflicts_with_all = ["graph", "params", "lib"])]
     library: Option<PathBuf>,
     /// Graph JSON, instead of a whole model
@@ -91,6 +93,13 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
     for path in [&args.output, &args.trace].into_iter().flatten() {
         output::check(path, Content::Binary)?;
     }
+    let is_other = |path: &&PathBuf| path.extension().is_some_and(|last| last != "npz");
+    if let Some(path) = args.output.as_ref().filter(is_other) {
+        return Err(CliError::new(format!(
+            "{} is the name of another form: the outputs go into one archive of numpy, whose name ends in .npz",
+            output::file_name(path)
+        )));
+    }
     // Before the library, which runs its initialisers when it is loaded: a wrong input is found without them.
     let inputs = Inputs::of(&args)?;
     let Some(library) = &args.library else {
@@ -100,12 +109,16 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
         let executor = graph::from_parts((graph, args.params.as_deref(), lib), places, &server)?;
         return graph::run(&args, executor, inputs);
     };
-    if let Some(package) = packaged::unpack(library, server.is_remote())? {
-        let parts = (&*package.graph, package.params.as_deref(), &*package.lib);
+    let package = packaged::unpack(library, server.is_remote())?;
+    if let Some(package) = &package
+        && let Some(graph) = &package.graph
+    {
+        let parts = (&**graph, package.params.as_deref(), &*package.lib);
         let executor = graph::from_parts(parts, places, &server)?;
         return graph::run(&args, executor, inputs);
     }
-    let module = load(library, &server)?;
+    let file = package.as_ref().map_or(library, |package| &package.lib);
+    let module = load(file, &server)?;
     // A factory is the root of its library. A VM executable may be below the root, which is then the host code.
     if let Some(factory) = GraphExecutorFactory::of(&module) {
         let executor = factory.create(&module, places).map_err(CliError::new)?;
@@ -239,7 +252,7 @@ fn load(path: &Path, server: &Places) -> Result<Module, CliError> {
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
     busy.finish_and_clear();
     // Cleared before any message, which the spinner would overwrite.
-    let loaded = loaded.map_err(CliError::of)?;
+    let loaded = loaded.map_err(|failed| load_error(path, &failed))?;
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }

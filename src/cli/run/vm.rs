@@ -83,7 +83,9 @@ fn arguments(
     let mut missing = Vec::new();
     for param in params {
         // An executable has no shapes of its parameters: only the file bounds what is read.
-        if let Some(tensor) = inputs.read(param, Bound::File, types.get(*param).copied())? {
+        let dtype = types.get(*param).copied();
+        if let Some(tensor) = inputs.read(param, Bound::File, dtype)? {
+            check_type(func, param, &tensor, dtype)?;
             values.push(Any::from(tensor));
             continue;
         }
@@ -97,7 +99,10 @@ fn arguments(
         let mut items: Vec<Any> = Vec::new();
         for (_, name) in tuple {
             let dtype = types.get(name).copied();
-            items.extend(inputs.read(name, Bound::File, dtype)?.map(Any::from));
+            if let Some(tensor) = inputs.read(name, Bound::File, dtype)? {
+                check_type(func, name, &tensor, dtype)?;
+                items.push(tensor.into());
+            }
         }
         values.push(tvmspec::object::Array::new(items).into());
     }
@@ -107,6 +112,27 @@ fn arguments(
     Err(CliError::Message(format!(
         "missing inputs: {}; write --input NAME=FILE.npy for each (NAME.0, NAME.1, ... for a tuple)",
         missing.join(", ")
+    )))
+}
+
+/// Compares the type of an input with the one that the function checks (VM-40), which it does with the words of its compiler.
+fn check_type(
+    func: &str,
+    name: &str,
+    tensor: &Tensor,
+    wanted: Option<DLDataType>,
+) -> Result<(), CliError> {
+    let found = tensor.dl().dtype;
+    // A bool has another type in each era.
+    let Some(wanted) =
+        wanted.filter(|wanted| *wanted != found && wanted.bits > 1 && found.bits > 1)
+    else {
+        return Ok(());
+    };
+    let text = |dtype| dtype_to_text(dtype).unwrap_or_else(|broken| broken.to_string());
+    let (wanted, found) = (text(wanted), text(found));
+    Err(CliError::Message(format!(
+        "input `{name}` of `{func}` is {wanted}, and the array is {found}: convert it in numpy, `x.astype(\"{wanted}\")`; of raw bits say what they are, --input {name}=FILE.npy:{wanted}"
     )))
 }
 

@@ -17,6 +17,8 @@ pub struct Account {
     pub raw: Option<String>,
     /// Whether the file around it is broken: it is not known then how a file of this form is opened, nor what this machine lacks for it.
     pub is_broken: bool,
+    /// Whether a module is of a kind that no release has, so that it was not read, or by a guess (BLOB-06).
+    pub has_unknown_kind: bool,
     /// Consecutive releases of which the same is true.
     pub loads: Vec<(Releases, Load)>,
     /// What was read to say so; `None` where that is the whole file.
@@ -80,15 +82,15 @@ fn append(all: &mut Vec<(Releases, Load)>, release: Release, load: Load) {
     }
 }
 
-/// Replaces what is true of a release, where `judge` knows better than that it loads.
-pub(super) fn refine(all: &mut Vec<(Releases, Load)>, judge: impl Fn(Release) -> Option<Load>) {
+/// Replaces what is true of a release, where `judge` knows better.
+pub(super) fn refine(
+    all: &mut Vec<(Releases, Load)>,
+    judge: impl Fn(Release, &Load) -> Option<Load>,
+) {
     let mut refined: Vec<(Releases, Load)> = Vec::new();
     for (releases, load) in all.drain(..) {
         for release in Release::all().filter(|release| releases.contains(*release)) {
-            let better = match load.outcome {
-                LoadOutcome::Loads => judge(release),
-                _ => None,
-            };
+            let better = judge(release, &load);
             append(
                 &mut refined,
                 release,
@@ -106,6 +108,7 @@ impl Account {
             title,
             raw: None,
             is_broken: false,
+            has_unknown_kind: false,
             loads,
             looked_at: None,
             here: MachineFindings::default(),

@@ -1,23 +1,40 @@
 //! What to do with a file that no release opens as it is: how its code is linked, by which compiler, for which machine.
 
+use super::linked::is_image;
 use super::package::Package;
 use crate::blob::container::{File, FileForm, Machine, Part, is_native};
+use std::env::consts::{ARCH, OS};
 
 /// Why no release opens the file as it is, and what to do, as sentences that begin with "it is"; `None` for what is opened as it is.
 pub fn advice(file: &File<'_>) -> Option<String> {
-    if let Some(package) = Package::of(file) {
-        return Some(package.advice());
-    }
-    let image = file.parts.iter().find(|part| is_library(part.form));
+    let image = file.parts.iter().find(|part| is_image(part.form));
     let linked: Vec<&Part<'_>> = file.parts.iter().filter(|part| is_linked(part)).collect();
     let code = linked.iter().find(|part| part.form.is_object());
     let linker = Linker::of(code.copied());
+    if let Some(package) = Package::of(file) {
+        return Some(package.advice(&linker));
+    }
+    let form = file.form.title();
+    if let Some(mixed) = mixed_machines(file) {
+        return Some(format!("it is an archive, and {mixed}."));
+    }
+    if is_codeless(file) {
+        let codeless =
+            "it is an archive without code: no member of it is a library, or is linked into one.";
+        return Some(codeless.to_owned());
+    }
+    let is_web = code.is_some_and(|part| part.form == FileForm::WasmObject);
+    if is_web {
+        return Some(format!(
+            "it is a {form} with code for WebAssembly. Link it into a module: `tvm.contrib.emcc.create_tvmjs_wasm(\"lib.wasm\", objects)` in Python calls `emcc` with its objects and the runtime of tvmjs."
+        ));
+    }
     let Linker {
         command, output, ..
     } = &linker;
     let machine = linker.machine();
     Some(match file.form {
-        FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject | FileForm::WasmObject => {
+        FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject => {
             let python = linker.python(".o");
             format!(
                 "it is an object file{machine}. Link it into a library first: `{command} -o {output} FILE.o`.{python}"
@@ -70,12 +87,20 @@ pub(super) fn is_linked(part: &Part<'_>) -> bool {
     )
 }
 
-/// Whether a part of this form is loaded by itself.
-fn is_library(form: FileForm) -> bool {
-    matches!(
-        form,
-        FileForm::ElfShared | FileForm::MachOShared | FileForm::MachOFat | FileForm::PeShared
-    )
+/// Whether an archive has nothing but data.
+pub(super) fn is_codeless(file: &File<'_>) -> bool {
+    let is_data = |part: &Part<'_>| {
+        matches!(
+            part.form,
+            FileForm::GraphJson
+                | FileForm::ObjectJson
+                | FileForm::FfiJson
+                | FileForm::TensorCache
+                | FileForm::Params
+                | FileForm::Tensor
+        )
+    };
+    file.form.is_archive() && !file.parts.is_empty() && file.parts.iter().all(is_data)
 }
 
 /// Why no linker makes a library of these parts: their objects are for several machines. `None` where all are for one.
@@ -98,6 +123,31 @@ pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
     ))
 }
 
+/// Why this machine makes no library of an object file or an archive: its code is for another machine or another system. `None` for code of
+/// this machine, for source, and for an image, which [`foreign`](crate::blob::container::foreign) judges by its header.
+pub fn foreign_code(file: &File<'_>) -> Option<String> {
+    if is_library(file.form) {
+        return None;
+    }
+    let mut code = file.parts.iter();
+    let part = code.find(|part| (is_linked(part) || is_library(part.form)) && !is_native(part))?;
+    let machine = part.machine.as_ref()?;
+    let system = match part.form {
+        FileForm::MachOObject | FileForm::MachOShared => " of macOS",
+        FileForm::CoffObject | FileForm::PeShared => " of Windows",
+        _ => "",
+    };
+    let who = match is_library(part.form) {
+        true => "loader",
+        false => "linker",
+    };
+    Some(format!(
+        "its code is for {}{system}, and the {who} of this machine ({ARCH}, {} bits, {OS}) rejects it",
+        words(machine),
+        usize::BITS
+    ))
+}
+
 /// A machine in words.
 fn words(machine: &Machine) -> String {
     let order = if machine.little_endian {
@@ -109,11 +159,11 @@ fn words(machine: &Machine) -> String {
 }
 
 /// How object files become a library.
-struct Linker<'p> {
+pub(super) struct Linker<'p> {
     /// The compiler, with the options that make a library.
-    command: String,
+    pub(super) command: String,
     /// The name of the library.
-    output: &'static str,
+    pub(super) output: &'static str,
     /// The object that is linked; `None` where there is only source.
     part: Option<&'p Part<'p>>,
 }
@@ -125,7 +175,12 @@ impl<'p> Linker<'p> {
         let arch = machine.map_or("", |machine| machine.architecture.as_str());
         let (command, output) = match part.map(|part| part.form) {
             Some(FileForm::MachOObject) => {
-                let arch = if arch == "aarch64" { "arm64" } else { arch };
+                let arch = match arch {
+                    "aarch64" => "arm64",
+                    "powerpc" => "ppc",
+                    "powerpc64" => "ppc64",
+                    arch => arch,
+                };
                 (
                     format!("clang -arch {arch} -shared -undefined dynamic_lookup"),
                     "lib.dylib",
@@ -138,11 +193,6 @@ impl<'p> Linker<'p> {
                     "lib.dll",
                 )
             }
-            Some(FileForm::WasmObject) => (
-                // `tvm.contrib.emcc.create_tvmjs_wasm` calls it with the runtime of tvmjs.
-                "emcc -O3 wasm_runtime.bc".to_owned(),
-                "lib.wasm",
-            ),
             Some(_) if part.is_some_and(|part| !is_native(part)) => {
                 let compiler =
                     cross_compiler(arch, machine.is_none_or(|machine| machine.little_endian));

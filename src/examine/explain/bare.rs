@@ -50,7 +50,7 @@ pub(super) fn bare(
         };
         let load = |release| linked.judge(release, loading::bare(part, release));
         Account {
-            remarks: remarks(subject, part, prefix, linked),
+            remarks: remarks(part, prefix, linked),
             ..Account::new(title, loads(only, load))
         }
     };
@@ -95,18 +95,13 @@ fn user(name: &str, part: &Part<'_>, linked: &LinkedImage<'_>, only: Option<Rele
 }
 
 /// What a user should know of it.
-fn remarks(
-    subject: &Subject<'_>,
-    part: &Part<'_>,
-    prefix: &str,
-    linked: &LinkedImage<'_>,
-) -> Vec<String> {
+fn remarks(part: &Part<'_>, prefix: &str, linked: &LinkedImage<'_>) -> Vec<String> {
     let mut remarks = vec![
         "Without a library binary no module is imported: every function must be host code. That is how a host-only library of 0.2 to 0.27 looks when its root imports nothing."
             .to_owned(),
     ];
     remarks.extend(operators(part));
-    remarks.extend(system_library(part, prefix, linked, subject.file.form));
+    remarks.extend(system_library(part, prefix, linked));
     remarks.extend(symbol_remarks(part));
     // MOD-02, MOD-03: both eras export functions under their own names, and without slots nothing tells the convention.
     if loading::is_ambiguous(part) {

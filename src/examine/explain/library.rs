@@ -3,7 +3,7 @@
 use super::account::{Account, Need, loads};
 use super::linked::LinkedImage;
 use super::{names, registrar, unusable};
-use crate::blob::container::{FileForm, Part, Role, Symbol};
+use crate::blob::container::{Part, Role, Symbol};
 use crate::blob::{BLOB_06, LIBRARY, PartialBlob, is_unknown_kind};
 use crate::examine::loading::{self, ExaminedLibrary, Load, LoadOutcome};
 use crate::examine::{Format, Subject, Unit, document};
@@ -54,6 +54,11 @@ pub(super) fn library(
         payloads: &payloads,
     };
     let mut remarks = remarks(&library, linked);
+    let is_guessed = findings
+        .as_slice()
+        .iter()
+        .any(|finding| finding.rule == BLOB_06);
+    let has_unknown_kind = is_guessed || broken.as_ref().is_some_and(is_unknown_kind);
     if let Some(unknown) = broken.as_ref().filter(|broken| is_unknown_kind(broken)) {
         remarks.insert(
             0,
@@ -111,6 +116,7 @@ pub(super) fn library(
         }
     };
     Account {
+        has_unknown_kind,
         needs: needs(&library),
         remarks,
         ..Account::new(title, loads(only, load))
@@ -298,7 +304,7 @@ fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<Strin
             remarks.push("No packed function is exported: all that can be called is in the imported modules.".into());
         }
     }
-    remarks.extend(system_library(part, prefix, linked, part.form));
+    remarks.extend(system_library(part, prefix, linked));
     remarks.extend(symbol_remarks(part));
     remarks
 }
@@ -339,12 +345,11 @@ fn is_of(symbol: &Symbol<'_>, prefix: &str, part: &Part<'_>) -> bool {
     name.starts_with(prefix) && !is_other
 }
 
-/// How a system library is found, which `part` is under `prefix`; and of a static archive that is none, that it is not.
+/// How a system library is found, which `part` is under `prefix`; `None` for any other code.
 pub(super) fn system_library(
     part: &Part<'_>,
     prefix: &str,
     linked: &LinkedImage<'_>,
-    form: FileForm,
 ) -> Option<String> {
     // BLOB-51: the loader of files knows no prefixes.
     if !prefix.is_empty() {
@@ -366,8 +371,5 @@ pub(super) fn system_library(
             "It is built as a system library with the prefix `{prefix}`: its objects register themselves when the program starts, and `SystemLib(\"{prefix}\")` returns the module (0.13 and later). Opened as a shared library by path, {lost}.{several}"
         ));
     }
-    if linked.is_system_library() {
-        return Some("It is built as a system library without a prefix: its objects register themselves when the program starts, and `SystemLib()` returns the module. Of several such libraries in one program the functions are one set, in which a name can be there once.".into());
-    }
-    (form == FileForm::Archive).then(|| "It is no system library: nothing in it registers its functions, and `SystemLib()` does not find them in a program that it is linked into. Build it as one: with the attribute `system_lib_prefix` of the module from 0.13 on (an empty text is no prefix), with `--system-lib` in the target before.".into())
+    linked.is_system_library().then(|| "It is built as a system library without a prefix: its objects register themselves when the program starts, and `SystemLib()` returns the module. Of several such libraries in one program the functions are one set, in which a name can be there once.".into())
 }

@@ -1,6 +1,8 @@
 //! The runtime that an image needs, by the functions of TVM that it calls and defines. Nothing is executed.
 
-use crate::blob::container::{File, FileForm, Linkage, Role, is_interface, linkage};
+use crate::blob::container::{
+    DynamicNames, File, FileForm, Linkage, Role, is_cpp_interface, is_interface, linkage,
+};
 use crate::examine::loading::{Load, LoadOutcome, exported};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
@@ -8,6 +10,8 @@ use serde_json::{Value, json};
 /// The linkage of an image; of what is linked first, what its symbols need and define together.
 pub(super) struct LinkedImage<'a> {
     linkage: Linkage<'a>,
+    /// The names of TVM's C++ interface that it needs; ELF only.
+    cpp: Vec<&'a [u8]>,
     /// Whether the loader of a system opens the file.
     is_image: bool,
 }
@@ -40,7 +44,11 @@ impl<'a> LinkedImage<'a> {
         } else {
             unlinked(file)
         };
-        LinkedImage { linkage, is_image }
+        LinkedImage {
+            linkage,
+            cpp: cpp_interface(file.form, bytes),
+            is_image,
+        }
     }
 
     /// Returns what "loads" rests on; `None` where no system's loader opens the file.
@@ -109,6 +117,18 @@ impl<'a> LinkedImage<'a> {
     ///
     /// The table of exports says so: a function that is not in it may come from another library, and changes nothing.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
+        let load = match (load.outcome, self.cpp.as_slice()) {
+            (LoadOutcome::Loads, [first, more @ ..]) => Load::whole(format!(
+                "{}; and if the runtime is the one that it was compiled against: it calls C++ functions of TVM, whose names differ between releases and compilers (`{}`{})",
+                load.why,
+                String::from_utf8_lossy(first.get(..80).unwrap_or(first)).escape_debug(),
+                match more.len() {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                },
+            )),
+            _ => load,
+        };
         // MOD-26: what no release exports is looked for in other libraries, and is not missing here.
         let is_missing = |name: &&&str| {
             let ranges = exported(name);
@@ -221,6 +241,17 @@ const INITIALIZERS: [&str; 2] = [
     "TVMBackendRegisterSystemLibSymbol",
     "TVMFFIEnvModRegisterSystemLibSymbol",
 ];
+
+/// The names of TVM's C++ interface that an image needs.
+pub(crate) fn cpp_interface(form: FileForm, bytes: &[u8]) -> Vec<&[u8]> {
+    let names = match form {
+        FileForm::ElfShared => DynamicNames::read(bytes),
+        _ => None,
+    };
+    let mut wanted = names.map(|names| names.wanted).unwrap_or_default();
+    wanted.retain(|name| is_cpp_interface(name));
+    wanted
+}
 
 /// What the library will call and define that is linked of the parts of `file`.
 fn unlinked<'a>(file: &'a File<'a>) -> Linkage<'a> {

@@ -8,8 +8,10 @@ mod advice;
 mod bare;
 mod cache;
 mod damaged;
+mod headers;
 mod library;
 mod linked;
+mod macros;
 mod names;
 mod objects;
 mod package;
@@ -17,24 +19,27 @@ mod registrar;
 mod unread;
 
 pub use account::{Account, Need};
-pub use advice::advice;
+pub use advice::{advice, foreign_code};
 pub use damaged::damaged;
+pub(crate) use linked::cpp_interface;
 pub use linked::{MachineFindings, is_image};
 pub use names::hold_to_library;
+pub(crate) use names::own_names;
+pub use package::{Package, PackageKind};
 pub(crate) use registrar::of as registered_by;
 
-use super::loading::{self, Load, types};
+use super::loading::{self, Load, LoadOutcome, types};
 use super::subject::Assembled;
 use super::{Format, NotExaminable, Subject, Unit};
 use crate::blob::container::{File, FileForm, Part};
 use crate::payload;
 use crate::payload::file::{FileFormat, SideFile};
 use crate::release::{Release, Releases};
-use crate::rule::{Finding, Findings, Violation};
+use crate::rule::{Finding, Findings, Kind, Violation};
 use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
 use account::{loads, refine};
-use advice::{is_linked, mixed_machines};
+use advice::{is_codeless, is_linked, mixed_machines};
 use linked::LinkedImage;
 
 /// Says for every release, or for `only` one, whether it reads the file, what it needs to, and where it fails without a word. One
@@ -100,16 +105,41 @@ pub fn explain(
     let raw = raw(file);
     let mixed = mixed_machines(file);
     let named = names::in_host_code(file, subject.bytes);
+    let doubled = subject.json().and_then(|read| doubled(&read.findings));
+    let is_own = |part: &Part<'_>| is_linked(part) && part.form.is_object() && part.is_compiled();
+    let found_alone = !linked.is_system_library()
+        && file.parts.iter().any(is_own)
+        && !file.parts.iter().any(|part| is_image(part.form))
+        && Package::of(file).is_none();
+    let is_web = file
+        .parts
+        .iter()
+        .any(|part| part.form == FileForm::WasmObject);
     for account in &mut accounts {
-        refine(&mut account.loads, |release| {
-            names::judge_host_code(&named, release)
+        refine(&mut account.loads, |release, load| match load.outcome {
+            LoadOutcome::Loads => {
+                names::judge_host_code(&named, release).or_else(|| doubled.clone())
+            }
+            _ => None,
         });
+        account.remarks.extend(names::brought_beside(&named));
+        if found_alone {
+            account.remarks.push("It is no system library: nothing in it registers its functions, and `SystemLib()` does not find them in a program that it is linked into. Build it as one: with the attribute `system_lib_prefix` of the module from 0.13 on (an empty text is no prefix), with `--system-lib` in the target before.".into());
+        }
+        if found_alone && is_web {
+            refine(&mut account.loads, |_, _| {
+                Some(Load::silent(
+                    "tvmjs instantiates the module that is linked of it, and finds none of its functions: it looks in the system library alone",
+                ))
+            });
+        }
         account.raw.clone_from(&raw);
         account.looked_at = linked.looked_at();
         if let Some(mixed) = &mixed {
             account.loads = loads(only, |_| Load::fails(mixed.clone()));
         } else {
             unread::doubt(file, account);
+            headers::judge(file, account);
         }
     }
     Ok(accounts)
@@ -132,6 +162,7 @@ fn join<'a>(file: &File<'a>) -> Part<'a> {
         blobs: Vec::new(),
         symbols: Vec::new(),
         convention: None,
+        headers: Vec::new(),
     };
     for part in file.parts.iter().filter(|part| is_linked(part)) {
         // The joined part counts as code by its form, which is that of its objects and not that of the archive.
@@ -174,13 +205,23 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
     };
     // What cannot be read has no types to compare.
     let types = types.unwrap_or_default();
+    let doubled = match &unit.format {
+        Format::Params => doubled(&reading.findings),
+        _ => None,
+    };
+    let host = match &unit.format {
+        Format::HostFile { format } => Some(loading::llvm_text::judge(*format, &unit.bytes)),
+        _ => None,
+    };
     let load = |release: Release| {
+        if let Some(judge) = &host {
+            return judge(release);
+        }
         // PAY-28: by the name of its loader; PAY-25, PAY-26: readers of before take no member that they do not know.
         if let (Format::ModuleFile { .. }, Some(files)) = (&unit.format, files) {
             return by_files(files, release);
         }
         match (&unit.format, &broken) {
-            (Format::HostFile { format }, _) => by_extension(format, release),
             (Format::SideFile, _) if release >= Release::of(24) => {
                 Load::fails("it has no loader of any device module in files")
             }
@@ -200,7 +241,12 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
                 Load::fails("it has no such executable")
             }
             (Format::Params, broken) => {
-                loading::tensor_file::params(release, &unit.bytes, &types, broken.as_ref())
+                let load =
+                    loading::tensor_file::params(release, &unit.bytes, &types, broken.as_ref());
+                match (load.outcome, &doubled) {
+                    (LoadOutcome::Loads, Some(doubled)) => doubled.clone(),
+                    _ => load,
+                }
             }
             (Format::Tensor, broken) => {
                 loading::tensor_file::lone(release, &unit.bytes, &types, broken.as_ref())
@@ -235,6 +281,17 @@ fn by_files(files: &Assembled, release: Release) -> Load {
     }
 }
 
+/// What becomes of two members or two tensors of one name: of every release the last counts (OBJ-28, GRF-20, TEN-44, TEN-59). `None` where no
+/// name occurs twice.
+fn doubled(findings: &[Finding]) -> Option<Load> {
+    let doubled = findings
+        .iter()
+        .find(|finding| finding.kind == Kind::Duplicate)?;
+    Some(Load::silent(format!(
+        "it takes the last of both and drops the other: {doubled}"
+    )))
+}
+
 /// Whether `release` has a loader of files of this extension.
 fn by_extension(format: &FileFormat, release: Release) -> Load {
     match format.loader(release) {
@@ -247,6 +304,20 @@ fn by_extension(format: &FileFormat, release: Release) -> Load {
 fn unusable(findings: &[Finding]) -> Option<Violation> {
     let unusable = findings.iter().find(|finding| !finding.usable)?;
     Some(unusable.to_violation())
+}
+
+/// What `release` makes of code in which no symbol is one of TVM (BLOB-63).
+fn unmarked(file: &File<'_>, release: Release) -> Load {
+    let has_functions = file
+        .parts
+        .iter()
+        .any(|part| part.functions().next().is_some());
+    match has_functions && release <= Release::of(21) {
+        true => Load::unknown(
+            "it opens it without a complaint, as a library that imports nothing, and calls any of its functions as a packed one: that is right for code of a C host that calls no runtime, and crashes for any other",
+        ),
+        false => Load::silent("it opens it without a complaint, as a library that imports nothing"),
+    }
 }
 
 /// The account of what is not loaded by name: JSON, text, object code without anything of TVM.
@@ -263,8 +334,8 @@ fn other(
     let (remark, loads) = match form {
         FileForm::GraphJson => {
             let broken = subject.json().and_then(|reading| reading.broken);
-            let load =
-                |release| loading::graph_text::judge(release, subject.bytes, broken.as_ref());
+            let graph = loading::graph_text::GraphText::read(subject.bytes, broken);
+            let load = |release| graph.judge(release);
             (
                 "The graph of a graph executor: `tvm.graph_runtime.create` (0.2 to 0.7) or `tvm.graph_executor.create` (0.8 to 0.19) takes it with a library and parameters. 0.20 dropped the graph executor.",
                 loads(only, load),
@@ -279,24 +350,30 @@ fn other(
             objects::new(subject.bytes, only),
         ),
         FileForm::CText => (
-            "No definition in it is one that a code generator of TVM writes. Other C is not read: what it defines, a compiler says.",
+            "No definition in it is one that the code generator of a host writes. Other C is not read: what it defines, a compiler says.",
             loads(only, |_| {
                 Load::unknown("what this source defines was not read")
+            }),
+        ),
+        _ if is_codeless(&subject.file) => (
+            "Its members are data, which its own functions read.",
+            loads(only, |_| {
+                Load::fails("there is nothing in it to link, and a linker rejects the archive")
             }),
         ),
         // BLOB-63: up to 0.21 nothing marks a packed function, so that any function of the file counts as one.
         form if form.is_object() || form.is_archive() => (
             linked.unmarked(),
             loads(only, |release| {
-                let load = Load::silent(
-                    "it opens it without a complaint, as a library that imports nothing",
-                );
-                linked.judge(release, load)
+                linked.judge(release, unmarked(&subject.file, release))
             }),
         ),
         _ => return Err(subject.nothing()),
     };
     let mut account = Account::new(format!("{}: {}", subject.name, form.title()), loads);
-    account.remarks.push(remark.into());
+    let exports = (form == FileForm::CText).then(|| macros::exports(subject.bytes));
+    account
+        .remarks
+        .push(exports.flatten().unwrap_or_else(|| remark.into()));
     Ok(account)
 }

@@ -178,9 +178,48 @@ fn of_graph(text: &[u8]) -> Option<Calls> {
 }
 
 /// The global functions of releases that the host code of an image names in its constants: it looks them up when it calls them.
+pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
+    let texts = host_texts(file, bytes).unwrap_or_default();
+    let names = texts
+        .into_iter()
+        .filter_map(|text| Some(global_of(text)?.0));
+    let names: BTreeSet<&str> = names.filter(|name| name.contains('.')).collect();
+    names.into_iter().collect()
+}
+
+/// What the host code of an image may look up under a name of its own: texts of words with dots between, which no release registers. `None`
+/// for code that looks nothing up.
+pub(crate) fn own_names<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a str>> {
+    /// Texts in this form that are names of files.
+    const FILES: [&str; 12] = [
+        "S", "a", "c", "cc", "cold", "cpp", "cu", "h", "o", "py", "s", "so",
+    ];
+    let is_word = |word: &str| {
+        let mut letters = word.bytes();
+        letters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+            && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+    };
+    let is_name = |text: &&str| {
+        let last = text.rsplit('.').next();
+        text.contains('.')
+            && text.split('.').all(is_word)
+            && !text.contains(".so.")
+            && last.is_some_and(|last| !FILES.contains(&last))
+            && global_of(text).is_none()
+    };
+    let names: BTreeSet<&str> = host_texts(file, bytes)?
+        .into_iter()
+        .filter(is_name)
+        .collect();
+    Some(names.into_iter().collect())
+}
+
+/// The texts in the host code of an image that are no names of its own functions; `None` for code that looks no function up by name.
 ///
 /// The library binaries in it are left out, and a file of more bytes is not searched.
-pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
+fn host_texts<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a str>> {
     const SEARCHED: usize = 64 << 20;
     let looks_up = |part: &Part<'_>| {
         part.symbols.iter().any(|symbol| match &symbol.role {
@@ -189,7 +228,7 @@ pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
         })
     };
     if bytes.len() > SEARCHED || !is_image(file.form) || !file.parts.iter().any(looks_up) {
-        return Vec::new();
+        return None;
     }
     let blobs = file.parts.iter().flat_map(|part| &part.blobs);
     let inside: Vec<(usize, usize)> = blobs
@@ -198,29 +237,25 @@ pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
             Some((start, start.saturating_add(blob.bytes.len())))
         })
         .collect();
-    let (mut at, mut names) = (0_usize, BTreeSet::new());
+    let own: HashSet<&str> = file
+        .parts
+        .iter()
+        .flat_map(|part| part.functions())
+        .collect();
+    let mut at = 0_usize;
     // A text in C ends with a NUL, and what is in front of it is another text or filling.
-    for text in bytes.split(|byte| *byte == 0) {
+    let texts = bytes.split(|byte| *byte == 0).filter_map(|text| {
         let start = at;
         at = at.saturating_add(text.len()).saturating_add(1);
-        if inside
+        let is_inside = inside
             .iter()
-            .any(|(from, to)| (*from..*to).contains(&start))
-        {
-            continue;
-        }
-        if let Some((name, _)) = std::str::from_utf8(text).ok().and_then(global_of)
-            && name.contains('.')
-        {
-            names.insert(name);
-        }
-    }
-    for part in &file.parts {
-        for name in part.functions() {
-            names.remove(name);
-        }
-    }
-    names.into_iter().collect()
+            .any(|(from, to)| (*from..*to).contains(&start));
+        let text = std::str::from_utf8(text)
+            .ok()
+            .filter(|text| text.len() > 2)?;
+        (!is_inside && !own.contains(text)).then_some(text)
+    });
+    Some(texts.collect())
 }
 
 /// What host code looks functions up with.
@@ -230,6 +265,22 @@ const LOOKUPS: [&str; 4] = [
     "TVMFFIFunctionGetGlobal",
     "TVMFFIEnvModLookupFromImports",
 ];
+
+/// Which parts of TVM that not every runtime has bring the names of [`in_host_code`]; `None` where every runtime has all.
+pub(super) fn brought_beside(names: &[&str]) -> Option<String> {
+    let parts = names.iter().filter_map(|name| {
+        let part = global(name)?.part;
+        (!matches!(part, "" | "python"))
+            .then(|| format!("`{name}` (of a runtime built with {part})"))
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "Its host code names {}: in a runtime without it the first call of it fails.",
+            listed(parts.into_iter())
+        )
+    })
+}
 
 /// What becomes of the names of [`in_host_code`] in `release`; `None` where it registers them.
 pub(super) fn judge_host_code(names: &[&str], release: Release) -> Option<Load> {

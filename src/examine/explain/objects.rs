@@ -120,7 +120,9 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
         let key = node.type_key.as_str();
         let plain: Option<&[&str]> = match key {
             "" | "Array" | "Map" | "StrMap" => Some(&[]),
-            "ffi.Array" | "ffi.Map" | "ffi.String" | "ffi.Bytes" | "ffi.Shape" => Some(&[]),
+            "ffi.Array" | "ffi.Map" | "ffi.String" | "ffi.Bytes" | "ffi.Shape" | "ffi.NDArray" => {
+                Some(&[])
+            }
             "runtime.BoxInt" | "runtime.BoxFloat" | "runtime.BoxBool" => Some(&[]),
             "int" | "bool" => Some(&["v_int64"]),
             "float" => Some(&["v_float64"]),
@@ -169,7 +171,9 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
         if key == "runtime.BoxBool" && !matches!(&*node.repr, b"true" | b"false") {
             return Some(Load::fails("it reads a bool from `true` and `false` only"));
         }
-        if key == "runtime.NDArray" && BASE64_STANDARD.decode(&node.repr).is_err() {
+        if matches!(key, "runtime.NDArray" | "ffi.NDArray")
+            && BASE64_STANDARD.decode(&node.repr).is_err()
+        {
             return Some(Load::fails("the text of a tensor is not base64"));
         }
         // OBJ-25: what a process has once is found by its name.

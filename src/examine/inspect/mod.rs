@@ -1,7 +1,6 @@
 //! What is in a file, as one JSON value (`spec/schema/inspect.json`).
 
 mod cache;
-mod dtype;
 mod ffi_version;
 mod graph;
 mod payload;
@@ -62,7 +61,12 @@ pub fn inspect(
 /// The form is that of its first bytes (BLOB-69).
 pub fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
     let mut top = head(name, bytes);
-    top.insert("form".into(), FileForm::of(bytes).name().into());
+    // PAY-23: code without its side file is known by its name alone.
+    let form = match wrong.rule().id() {
+        "PAY-23" => "module-file",
+        _ => FileForm::of(bytes).name(),
+    };
+    top.insert("form".into(), form.into());
     top.insert("violation".into(), violation(&wrong));
     Inspection {
         report: Value::Object(top),

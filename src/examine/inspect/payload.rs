@@ -1,12 +1,12 @@
 //! What a module stores, in a few fields: enough to know it, without its code.
 
-use super::dtype::of_era;
 use super::graph;
 use super::room::Room;
 use crate::examine::{Format, Unit};
 use crate::payload::file::SideFile;
 use crate::payload::{self, Field, FunctionInfo, Payload, relax_vm, relay_vm};
 use crate::rule::Findings;
+use crate::tensor::json::from_dtype_in;
 use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::vm::Listing;
 use crate::wire::Cursor;
@@ -59,7 +59,7 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
 fn function_value(name: &str, info: &FunctionInfo<'_>, room: &Room) -> Value {
     let mut value = json!({
         "name": name,
-        "arg_types": room.list(&info.arg_types, |dtype| of_era(*dtype, room.era.get())),
+        "arg_types": room.list(&info.arg_types, |dtype| from_dtype_in(*dtype, room.era.get())),
         "launch_param_tags": room.list(&info.launch_param_tags, |tag| json!(tag)),
         "arg_extra_tags": room.list(&info.arg_extra_tags, |tag| json!(tag)),
     });
@@ -124,7 +124,7 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
 fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
     json!({
         "name": name,
-        "dtype": of_era(record.dtype(), room.era.get()),
+        "dtype": from_dtype_in(record.dtype(), room.era.get()),
         "shape": room.list(record.shape(), |extent| json!(extent)),
         "bytes": record.data().len(),
     })
@@ -264,7 +264,7 @@ fn relax_constant(constant: &relax_vm::RelaxConstant<'_>, room: &Room) -> Value 
         Int(number) => json!({ "type": "int", "value": number }),
         // JSON has no infinities, no NaN, and loses the sign of a zero: `float_form` has words for them.
         Float(number) => json!({ "type": "float", "value": float_form(*number) }),
-        Dtype(dtype) => json!({ "type": "dtype", "value": of_era(*dtype, room.era.get()) }),
+        Dtype(dtype) => json!({ "type": "dtype", "value": from_dtype_in(*dtype, room.era.get()) }),
     }
 }
 
@@ -298,5 +298,5 @@ fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
 /// A tensor among the constants: its dtype as the type, its extents as the value.
 fn tensor_constant(record: &TensorRecord<'_>, room: &Room) -> Value {
     let extents: Vec<String> = record.shape().iter().map(ToString::to_string).collect();
-    json!({ "type": of_era(record.dtype(), room.era.get()), "value": format!("[{}]", extents.join(", ")) })
+    json!({ "type": from_dtype_in(record.dtype(), room.era.get()), "value": format!("[{}]", extents.join(", ")) })
 }

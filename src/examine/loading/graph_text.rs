@@ -1,54 +1,80 @@
 //! What an executor of each release makes of the text of a graph: of some rules it looks at no part, of others at the types only.
 
 use super::Load;
+use super::graph_reader::ReadGraph;
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use serde_json::Value;
 
-/// What `release` makes of the text when an executor is made of it; `broken` is the first rule that it breaks.
-pub(crate) fn judge(release: Release, text: &[u8], broken: Option<&Violation>) -> Load {
-    if release >= Release::of(20) {
-        return Load::fails("there is no graph executor");
-    }
-    let first = serde_json::Deserializer::from_slice(text)
-        .into_iter::<Value>()
-        .next();
-    let Some(Ok(graph)) = first else {
-        return match broken {
-            Some(broken) if broken.kind() == Kind::Truncated => Load::fails(broken.to_string()),
-            Some(broken) => Load::unknown(format!(
-                "it breaks {broken}; its reader takes some texts that are not JSON"
-            )),
-            None => Load::unknown("it is not JSON"),
+/// The text of a graph, and what is wrong with it.
+pub(crate) struct GraphText {
+    /// As the executors read it, or why they do not.
+    read: Result<ReadGraph, String>,
+    /// The first rule that the text breaks.
+    broken: Option<Violation>,
+    /// The first rule that the graph breaks which they read.
+    fault: Option<Violation>,
+}
+
+impl GraphText {
+    /// Reads `text`; `broken` is the first rule that it breaks.
+    pub(crate) fn read(text: &[u8], broken: Option<Violation>) -> GraphText {
+        let read = ReadGraph::read(text);
+        // A text that is no JSON has no graph to break a rule.
+        let is_json = broken
+            .as_ref()
+            .is_none_or(|broken| broken.rule().id() != "GRF-01");
+        let fault = match (&read, is_json) {
+            (Ok(read), false) => read.fault(),
+            _ => broken.clone(),
         };
-    };
-    if !graph.is_object() {
-        return Load::fails("the text is not an object");
+        GraphText {
+            read,
+            broken,
+            fault,
+        }
     }
-    if let Some(why) = newer_member(release, &graph) {
-        return Load::fails(why);
-    }
-    let Some(broken) = broken else {
-        return Load::whole("with the library that it was built with");
-    };
-    match verdict(&graph, broken) {
-        Verdict::Unseen => Load::silent(format!(
-            "it makes an executor and does not look at what is wrong: it breaks {broken}"
-        )),
-        Verdict::Memory => Load::unknown(format!(
-            "it reads what lies behind its lists, and ends the process or takes it: it breaks {broken}"
-        )),
-        Verdict::Rejects => Load::fails(broken.to_string()),
+
+    /// What `release` makes of the text when an executor is made of it.
+    pub(crate) fn judge(&self, release: Release) -> Load {
+        if release >= Release::of(20) {
+            return Load::fails("there is no graph executor");
+        }
+        let read = match &self.read {
+            Ok(read) => read,
+            Err(why) => return Load::fails(why.clone()),
+        };
+        if let Some(why) = newer_member(release, read) {
+            return Load::fails(why);
+        }
+        let Some(broken) = &self.broken else {
+            return Load::whole("with the library that it was built with");
+        };
+        let unseen = || {
+            Load::silent(format!(
+                "it makes an executor and does not look at what is wrong: it breaks {broken}"
+            ))
+        };
+        let Some(fault) = &self.fault else {
+            return unseen();
+        };
+        match verdict(&read.graph, fault) {
+            Verdict::Unseen => unseen(),
+            Verdict::Memory => Load::unknown(format!(
+                "it reads what lies behind its lists, and ends the process or takes it: it breaks {fault}"
+            )),
+            Verdict::Rejects => Load::fails(fault.to_string()),
+        }
     }
 }
 
 /// Why `release` does not know a member that later ones write (GRF-03, GRF-13).
-fn newer_member(release: Release, graph: &Value) -> Option<String> {
+fn newer_member(release: Release, read: &ReadGraph) -> Option<String> {
     let since = |minor| release < Release::of(minor);
-    if since(6) && graph.get("metadata").is_some() {
+    if since(6) && read.has_metadata {
         return Some("it does not know the member `metadata`".into());
     }
-    if since(10) && graph.get("attrs")?.get("storage_scope").is_some() {
+    if since(10) && read.graph.get("attrs")?.get("storage_scope").is_some() {
         return Some("it cannot skip the attribute `storage_scope`".into());
     }
     None
@@ -73,8 +99,6 @@ fn verdict(graph: &Value, broken: &Violation) -> Verdict {
     }
     let nodes = list(graph, "nodes").len() as u64;
     match rule {
-        // The text behind the closing brace is not read.
-        "GRF-01" if broken.kind() == Kind::Malformed => Verdict::Unseen,
         "GRF-07" if broken.kind() == Kind::Malformed => Verdict::Unseen,
         "GRF-10" => Verdict::Unseen,
         "GRF-09" => within(nodes, entries(graph)),

@@ -10,9 +10,11 @@
 
 mod exports;
 pub(super) mod globals;
+mod graph_reader;
 pub(super) mod graph_text;
 mod json_graph;
 mod library;
+pub(super) mod llvm_text;
 pub(super) mod nodes;
 mod payload;
 mod relax;
@@ -132,6 +134,14 @@ impl Load {
     /// [`LoadOutcome::Fails`].
     pub fn fails(why: impl Into<String>) -> Load {
         Load::new(LoadOutcome::Fails, why)
+    }
+
+    /// The same, about module `index`.
+    fn of_module(self, index: usize) -> Load {
+        Load {
+            why: format!("module {index}: {}", self.why),
+            ..self
+        }
     }
 
     /// An outcome and its reason.

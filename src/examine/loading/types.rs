@@ -98,7 +98,9 @@ pub(super) fn misread(release: Release, tensors: &[TypedTensor]) -> Option<Strin
     let how = match first.dtype.meaning(release) {
         Some(other) => format!("it reads {what}, {written}, as {other}"),
         None => {
-            format!("it has no name for the type of {what}, {written}: reading that type fails")
+            format!(
+                "it loads the file, and has no name for the type of {what}, {written}: whatever asks for that type fails"
+            )
         }
     };
     Some(match wrong.count() {

@@ -5,9 +5,11 @@ use super::{Load, payload as walked, relay, walk};
 use crate::blob::container::{Part, Role};
 use crate::blob::{Blob, LIBRARY, is_unknown_kind};
 use crate::payload::kinds::loader_prefix;
+use crate::payload::relay_vm::{RelayConstant, RelayExecutable};
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
-use crate::rule::Violation;
+use crate::rule::{Findings, Violation};
+use crate::wire::Cursor;
 
 /// A library binary and what it is in.
 ///
@@ -48,6 +50,7 @@ impl ExaminedLibrary<'_> {
         if let Some(load) = self.in_another_layout(release, reader) {
             return load;
         }
+        let mut trap = None;
         // Before the bytes are walked: what is known of a kind and its form names the cause, a walk only where it shows.
         for (index, module) in self.blob.modules.iter().enumerate() {
             if module.kind == LIBRARY {
@@ -57,6 +60,11 @@ impl ExaminedLibrary<'_> {
             let payload = self.payloads.get(index).and_then(Option::as_ref);
             if let Err(why) = reads(release, &module.kind, payload) {
                 return Load::fails(format!("module {index}: {why}"));
+            }
+            if trap.is_none() {
+                trap = payload
+                    .and_then(|payload| fails_later(release, &module.kind, payload))
+                    .map(|load| load.of_module(index));
             }
         }
         if let Err(stop) = walk(release, self.bytes) {
@@ -72,6 +80,9 @@ impl ExaminedLibrary<'_> {
         }
         if let Some(broken) = self.broken {
             return Load::unseen(broken);
+        }
+        if let Some(trap) = trap {
+            return trap;
         }
         let needed = self
             .blob
@@ -192,7 +203,7 @@ pub fn is_ambiguous(part: &Part<'_>) -> bool {
 }
 
 /// Why the functions of `part` cannot be used by `release`; `None` where they can.
-fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
+pub(super) fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
     let prefixed = prefixed(part);
     // MOD-03: a library that shows nothing is read as the old convention, by every release.
     let written = part.releases()?;
@@ -213,6 +224,9 @@ fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
         }
         ..=20 if written.since >= Release::of(21) => {
             "it finds its functions and calls them by the convention of 0.20: they crash".into()
+        }
+        ..=6 if written.since >= Release::of(7) => {
+            "it calls its functions with three arguments where they take six: one that returns a value writes it to a wild address".into()
         }
         _ => format!("its symbols are those of {written}"),
     })
@@ -263,7 +277,9 @@ pub fn stored(
         // The walk came to the end: its loader does not look at what breaks the rule.
         Some(broken) if is_relax => Load::unseen(broken),
         Some(broken) => Load::unknown(format!("it breaks {broken}")),
-        None => Load::whole("as a file"),
+        None => payload
+            .and_then(|payload| fails_later(release, kind, payload))
+            .unwrap_or_else(|| Load::whole("as a file")),
     }
 }
 
@@ -273,7 +289,12 @@ pub fn relay_code(release: Release, bytes: &[u8], broken: Option<&Violation>) ->
     match (relay::walk(release, &mut stream), broken) {
         (Err(stop), _) => stop.into(),
         (Ok(()), Some(broken)) => Load::unseen(broken),
-        (Ok(()), None) => Load::whole("as a file"),
+        (Ok(()), None) => {
+            let mut cursor = Cursor::new(bytes);
+            let read = RelayExecutable::read_code(&mut cursor, &mut Findings::default());
+            let late = read.ok().as_ref().and_then(without_late_constants);
+            late.unwrap_or_else(|| Load::whole("as a file"))
+        }
     }
 }
 
@@ -313,16 +334,6 @@ fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<
             "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"
         ));
     }
-    // PAY-12: `cuda` is the format of source; a loader that cannot compile passes it on without a look at the format.
-    if kind == "cuda"
-        && payload.and_then(Payload::format) == Some("cuda")
-        && release < Release::of(24)
-    {
-        return Err(
-            "its code is CUDA source, which is compiled while loading from 0.24 on; before, the driver receives the text as if it were compiled, and rejects it at the first kernel"
-                .into(),
-        );
-    }
     // PAY-16, PAY-18: the forms of Metal have the same fields in three orders, and nothing announces which.
     if kind == "metal" && form.name == "0.2" && release >= Release::of(13) {
         return Err(format!(
@@ -338,6 +349,39 @@ fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<
         ));
     }
     Ok(())
+}
+
+/// What the loader of `release` takes of a payload and fails later.
+fn fails_later(release: Release, kind: &str, payload: &Payload<'_>) -> Option<Load> {
+    // PAY-12: `cuda` is the format of source; a loader that cannot compile passes it on without a look at the format.
+    if kind == "cuda" && payload.format() == Some("cuda") && release < Release::of(24) {
+        return Some(Load::silent(
+            "its code is CUDA source, which is compiled while loading from 0.24 on; before, the driver receives the text as if it were compiled, and rejects it at the first kernel",
+        ));
+    }
+    payload.relay_vm().and_then(without_late_constants)
+}
+
+/// What becomes of Relay VM code with constants that are loaded later (PAY-66): `None` where it has none.
+fn without_late_constants(executable: &RelayExecutable<'_>) -> Option<Load> {
+    let late = executable
+        .constants
+        .iter()
+        .filter_map(|constant| match constant {
+            RelayConstant::Late(name) => Some(format!("`{}`", name.escape_debug())),
+            RelayConstant::Tensor(_) => None,
+        });
+    let mut late = late.peekable();
+    late.peek()?;
+    let first: Vec<String> = late.by_ref().take(8).collect();
+    let more = match late.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(Load::fails(format!(
+        "it opens it, and making its virtual machine fails before its late-bound constants ({}{more}) are loaded from their own file (`load_late_bound_consts`)",
+        first.join(", ")
+    )))
 }
 
 /// What of [`reads`] holds for files as well.

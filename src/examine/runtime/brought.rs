@@ -89,9 +89,19 @@ pub(super) fn brought_by(name: &str, releases: Releases) -> String {
     if let Some(row) = fitting {
         return row.brought_by();
     }
-    let mut ranges: Vec<Releases> = rows.iter().flat_map(|row| row.ranges()).collect();
+    let ranges = rows.iter().flat_map(|row| row.ranges());
+    let newest = rows
+        .iter()
+        .max_by_key(|row| row.ranges().map(|range| range.until).max());
+    let brought_by = newest.map_or_else(String::new, |row| row.brought_by());
+    format!("{brought_by}; in {} only", in_words(ranges))
+}
+
+/// Ranges of releases in words. The last known release stands for the later ones too.
+pub(super) fn in_words(ranges: impl Iterator<Item = Releases>) -> String {
+    let mut ranges: Vec<Releases> = ranges.collect();
     ranges.sort_by_key(|range| range.since);
-    // Rows of one name differ in their options: releases in a row are one range.
+    // Rows of one name differ in their options, and loaders in their names: releases in a row are one range.
     ranges.dedup_by(|next, last| {
         let follows = last.until.minor().checked_add(1) == Some(next.since.minor());
         if follows {
@@ -99,16 +109,7 @@ pub(super) fn brought_by(name: &str, releases: Releases) -> String {
         }
         follows
     });
-    let newest = rows
-        .iter()
-        .max_by_key(|row| row.ranges().map(|range| range.until).max());
-    let brought_by = newest.map_or_else(String::new, |row| row.brought_by());
-    format!("{brought_by}; in {} only", in_words(ranges.into_iter()))
-}
-
-/// Ranges of releases in words. The last known release stands for the later ones too.
-fn in_words(ranges: impl Iterator<Item = Releases>) -> String {
-    let ranges = ranges.map(|range| match range {
+    let ranges = ranges.into_iter().map(|range| match range {
         Releases { since, until } if since == until => since.to_string(),
         Releases { since, until } if until == Release::LAST => format!("{since} and later"),
         Releases { since, until } => format!("{since} to {until}"),

@@ -3,7 +3,7 @@
 use super::{PREFIXES, RegisteredNames, brought};
 use crate::blob::LIBRARY;
 use crate::blob::container::{FileForm, linkage};
-use crate::examine::explain::{Account, registered_by};
+use crate::examine::explain::{Account, Need, cpp_interface, own_names, registered_by};
 use crate::examine::loading::exported;
 use crate::examine::{Format, Subject, Unit};
 use crate::payload::kinds::loader_prefix;
@@ -24,7 +24,7 @@ pub enum NeededName {
     Builtin,
     /// A function that host code looks up when it first calls it.
     Function,
-    /// A C function that host code calls.
+    /// A function of C or C++ that host code calls.
     Symbol,
 }
 
@@ -80,6 +80,16 @@ impl MissingName {
 /// How many missing names are listed. A hostile file has any number.
 const MOST: usize = 256;
 
+/// Returns the texts of host code that look like names of functions, and that neither the runtime nor any release registers: it may look
+/// them up. `None` for code that looks nothing up by name, whose needs are all known.
+pub fn perhaps_missing(subject: &Subject<'_>, names: &RegisteredNames) -> Option<Vec<String>> {
+    let own = own_names(&subject.file, subject.bytes)?;
+    let absent = own
+        .into_iter()
+        .filter(|name| !names.functions.contains(*name));
+    Some(absent.take(MOST).map(str::to_owned).collect())
+}
+
 /// Returns what the file needs and the runtime lacks: loaders, functions of virtual machines and of host code, C functions.
 ///
 /// `accounts` is what [`explain`](crate::examine::explain::explain) returns for the file. Host code keeps the names that it looks up as
@@ -118,6 +128,19 @@ pub fn missing(
             });
         }
     }
+    if let Some(cpp) = &names.cpp {
+        for name in cpp_interface(subject.file.form, subject.bytes) {
+            let name = String::from_utf8_lossy(name);
+            if found.len() < MOST && !cpp.contains(&*name) {
+                found.push(MissingName {
+                    what: NeededName::Symbol,
+                    name: name.into_owned(),
+                    needed_by: "host code".to_owned(),
+                    brought_by: "the runtime that the file was compiled against".to_owned(),
+                });
+            }
+        }
+    }
     found.truncate(MOST);
     found
 }
@@ -138,11 +161,25 @@ fn loaders(accounts: &[Account], names: &RegisteredNames) -> Vec<MissingName> {
                 what: NeededName::Loader,
                 name,
                 needed_by: format!("module {} of kind {}", need.module, need.kind),
-                brought_by: registered_by(&need.kind).to_owned(),
+                brought_by: brought_loader(need),
             });
         }
     }
     found
+}
+
+/// What brings the loader of a module, and the releases that have one under this kind.
+fn brought_loader(need: &Need) -> String {
+    let registrar = registered_by(&need.kind);
+    if need.loaders.is_empty() {
+        return registrar.to_owned();
+    }
+    let releases = brought::in_words(need.loaders.iter().map(|(releases, _)| *releases));
+    let renamed = need
+        .renamed
+        .as_ref()
+        .map_or(String::new(), |renamed| format!("; {renamed}"));
+    format!("{registrar}, in {releases}{renamed}")
 }
 
 /// The functions that executables of the Relax VM call and neither the file nor the runtime has.

@@ -6,7 +6,7 @@ mod brought;
 mod missing;
 mod releases;
 
-pub use missing::{MissingName, NeededName, missing};
+pub use missing::{MissingName, NeededName, missing, perhaps_missing};
 
 use crate::release::Releases;
 use std::collections::BTreeSet;
@@ -35,6 +35,8 @@ pub struct RegisteredNames {
     pub functions: BTreeSet<String>,
     /// The exported C functions, of those that any release has.
     pub exports: BTreeSet<String>,
+    /// The names of TVM's C++ interface that its libraries export; `None` where they were not read.
+    pub cpp: Option<BTreeSet<String>>,
 }
 
 /// What comes before a kind in the name of its loader, by era (MOD-11).
@@ -79,14 +81,25 @@ impl RegisteredNames {
             tvm_ffi: None,
             functions: BTreeSet::new(),
             exports: BTreeSet::new(),
+            cpp: None,
         }
     }
 
-    /// The releases that the runtime is most likely of: those with the fewest names that it lacks or has beside them.
+    /// Whether it is tvm-ffi without any runtime of TVM: nothing in it shows a release of TVM.
+    pub fn is_ffi_alone(&self) -> bool {
+        let is_own = |name: &String| name.starts_with("ffi.") || name.starts_with("testing.");
+        self.tvm_ffi.is_some() && self.functions.iter().all(is_own)
+    }
+
+    /// The releases that the runtime is most likely of, and of tvm-ffi alone all that are built on it; otherwise those with the fewest names that it lacks or has beside them.
     ///
     /// A runtime states no release. Vendors add functions and leave some out, so that no single name decides.
     pub fn releases(&self) -> Releases {
-        releases::likely(self)
+        if self.is_ffi_alone() {
+            self.interface.releases()
+        } else {
+            releases::likely(self)
+        }
     }
 
     /// The kinds of module that it has a loader of.

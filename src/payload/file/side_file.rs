@@ -58,6 +58,13 @@ impl<'a> SideFile<'a> {
                 "it has no `tvm_version`".to_owned(),
             ));
         }
+        // Up to 0.23 the reader is dmlc's, as for graphs (GRF-01).
+        if let Some(at) = unknown_escape(text) {
+            let why = format!(
+                "byte {at:#x} begins an escape other than `\\\"`, `\\\\`, `\\n`, `\\r` and `\\t`"
+            );
+            rejected.push((Releases::between(2, 23), why));
+        }
         note_unknown(
             root,
             &["tvm_version", "func_info"],
@@ -228,6 +235,19 @@ fn member<'v>(
     members
         .get(name)
         .ok_or_else(|| PAY_24.rejected(Kind::Missing, format!("{place} has no `{name}`")))
+}
+
+/// Where a text of JSON has an escape that dmlc's reader does not know.
+fn unknown_escape(text: &[u8]) -> Option<usize> {
+    let mut bytes = text.iter().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        // A backslash stands in strings only, and takes the next byte along.
+        let known = |escaped: &u8| b"\"\\nrt".contains(escaped);
+        if *byte == b'\\' && !bytes.next().is_some_and(|(_, escaped)| known(escaped)) {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// PAY-25: a finding for each member that readers up to 0.23 do not know.

@@ -101,9 +101,9 @@ pub(super) fn read(link: &Link, from: &RemotePart, bytes: &mut [u8]) -> Result<(
     Ok(())
 }
 
-/// How many bytes of content a packet to this server has at most. Boards of microTVM, up to 0.18, say so themselves.
+/// How many bytes of content a packet to this server has at most (RPC-104).
 fn largest(link: &Link) -> Result<usize> {
-    // microTVM, which alone in TVM has the function, went with 0.19; clients of later releases look it up for every copy all the same.
+    // RPC-104: microTVM, which alone has the function, went with 0.19.
     if link.era.is_ffi() {
         return Ok(MOST);
     }

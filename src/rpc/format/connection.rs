@@ -7,7 +7,7 @@ use super::protocol::{Protocol, Speaker};
 use super::tracker::TrackerHello;
 use super::tracker_reply::TrackerReply;
 use super::tracker_request::TrackerRequest;
-use crate::release::Release;
+use crate::release::{Release, Releases};
 use crate::rule::{Findings, Violation};
 use crate::wire::{Cursor, FieldVisitor, Span};
 
@@ -44,6 +44,8 @@ type OtherForm = (Release, Release, Option<(Speaker, Violation)>);
 pub struct Connection<'a> {
     /// The releases that speak like that: first and last.
     pub releases: (Release, Release),
+    /// The release that the reader states; it decides what types are called.
+    pub stated: Option<Release>,
     /// Why no other does: each other form, newest first, and what it breaks first, if anything.
     pub others: Vec<OtherForm>,
     /// What the client wrote.
@@ -137,6 +139,7 @@ impl<'a> Connection<'a> {
             }
             let this = Connection {
                 releases: (first, last),
+                stated: release,
                 others: Vec::new(),
                 client,
                 server,
@@ -157,6 +160,7 @@ impl<'a> Connection<'a> {
                 0,
                 Connection {
                     releases,
+                    stated: release,
                     others,
                     client,
                     server,
@@ -165,6 +169,21 @@ impl<'a> Connection<'a> {
         });
         connection.others = others;
         connection
+    }
+}
+
+impl Connection<'_> {
+    /// The stated release; otherwise from the first to the last one that speaks like that, as far as the bytes show.
+    pub fn era(&self) -> Releases {
+        if let Some(release) = self.stated {
+            return Releases::between(release.minor(), release.minor());
+        }
+        let others = self.others.iter().filter(|(_, _, broken)| broken.is_none());
+        let all = others.map(|(first, last, _)| (*first, *last));
+        let (since, until) = all.fold(self.releases, |(since, until), (first, last)| {
+            (since.min(first), until.max(last))
+        });
+        Releases { since, until }
     }
 }
 

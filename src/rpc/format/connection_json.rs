@@ -4,7 +4,7 @@ use super::connection::{Connection, ConnectionMessage, ConnectionSide};
 use super::hello::HelloAnswer;
 use super::protocol::Speaker;
 use super::relay_json::{from_tracker_reply, from_tracker_request};
-use crate::release::Release;
+use crate::release::{Release, Releases};
 use crate::rule::Violation;
 use serde_core::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::{Value, json};
@@ -27,19 +27,20 @@ impl Serialize for Connection<'_> {
         let mut map = serializer.serialize_map(Some(4))?;
         map.serialize_entry("releases", &range(self.releases.0, self.releases.1))?;
         map.serialize_entry("others", &others.collect::<Value>())?;
-        map.serialize_entry(Speaker::Client.name(), &SideForm(&self.client))?;
-        map.serialize_entry(Speaker::Server.name(), &SideForm(&self.server))?;
+        let era = self.era();
+        map.serialize_entry(Speaker::Client.name(), &SideForm(&self.client, era))?;
+        map.serialize_entry(Speaker::Server.name(), &SideForm(&self.server, era))?;
         map.end()
     }
 }
 
-/// One side: its messages with where they lie, its fields, and the rule that ended the reading.
-struct SideForm<'c, 'a>(&'c ConnectionSide<'a>);
+/// One side: its messages with where they lie, its fields, and the rule that ended the reading. Types have the names of these releases.
+struct SideForm<'c, 'a>(&'c ConnectionSide<'a>, Releases);
 
 impl Serialize for SideForm<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("messages", &MessageList(self.0))?;
+        map.serialize_entry("messages", &MessageList(self.0, self.1))?;
         map.serialize_entry("fields", &FieldList(self.0))?;
         map.serialize_entry("broken", &self.0.broken.as_ref().map(from_broken))?;
         map.end()
@@ -47,16 +48,20 @@ impl Serialize for SideForm<'_, '_> {
 }
 
 /// The messages of a side.
-struct MessageList<'c, 'a>(&'c ConnectionSide<'a>);
+struct MessageList<'c, 'a>(&'c ConnectionSide<'a>, Releases);
 
 impl Serialize for MessageList<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.messages().map(MessageForm))
+        let forms = self
+            .0
+            .messages()
+            .map(|message| MessageForm(message, self.1));
+        serializer.collect_seq(forms)
     }
 }
 
 /// A message with the offsets of its first byte and of the one behind it.
-struct MessageForm<'a>((u64, u64, ConnectionMessage<'a>));
+struct MessageForm<'a>((u64, u64, ConnectionMessage<'a>), Releases);
 
 impl Serialize for MessageForm<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -64,7 +69,12 @@ impl Serialize for MessageForm<'_> {
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("start", start)?;
         map.serialize_entry("end", end)?;
-        map.serialize_entry("message", message)?;
+        match message {
+            ConnectionMessage::Packet(packet) => {
+                map.serialize_entry("message", &packet.in_era(self.1))?;
+            }
+            message => map.serialize_entry("message", message)?,
+        }
         map.end()
     }
 }

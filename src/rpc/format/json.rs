@@ -4,8 +4,9 @@ use super::code::RpcCode;
 use super::packed::PackedValue;
 use super::packet::{CopyTarget, Packet};
 use super::tensor_block::TensorBlock;
-use crate::release::ParseError;
-use crate::tensor::json::{from_device, from_dtype, to_device, to_dtype};
+use crate::release::{ParseError, Releases};
+use crate::tensor::Dtype;
+use crate::tensor::json::{from_device, from_dtype, from_dtype_in, to_device, to_dtype};
 use crate::wire::json::{float_form, object};
 use base64::display::Base64Display;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -23,28 +24,60 @@ pub fn from_packet(packet: &Packet<'_>) -> Value {
 /// The form of [`from_packet`], written piece by piece: the values of a packet take many times the memory of its bytes as a form.
 impl Serialize for Packet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Form(self, None).serialize(serializer)
+    }
+}
+
+impl Packet<'_> {
+    /// The form of [`from_packet`] for people: types have the names of the releases of `era`, and both names where their codes were
+    /// assigned twice (TEN-02). [`to_packet`] does not take those.
+    pub fn in_era(&self, era: Releases) -> impl Serialize {
+        Form(self, Some(era))
+    }
+}
+
+/// The form of a value, with the releases by whose names types are called; without, by those of the newest.
+struct Form<'v, T: ?Sized>(&'v T, Option<Releases>);
+
+impl<T: ?Sized> Form<'_, T> {
+    /// The form of a part.
+    fn of<'p, P: ?Sized>(&self, part: &'p P) -> Form<'p, P> {
+        Form(part, self.1)
+    }
+
+    fn dtype(&self, dtype: Dtype) -> Value {
+        match self.1 {
+            Some(era) => from_dtype_in(dtype, era),
+            None => from_dtype(dtype),
+        }
+    }
+}
+
+impl Serialize for Form<'_, Packet<'_>> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let packet = self.0;
         let mut form = serializer.serialize_map(None)?;
-        form.serialize_entry("code", &self.code().map(RpcCode::name))?;
-        match self {
+        form.serialize_entry("code", &packet.code().map(RpcCode::name))?;
+        match packet {
             // RPC-11, RPC-14: neither has a body.
             Packet::KeepAlive | Packet::Shutdown => {}
             Packet::InitServer(version, args) => {
                 form.serialize_entry("version", &Text(version))?;
-                form.serialize_entry("args", args)?;
+                form.serialize_entry("args", &self.of(args.as_slice()))?;
             }
             Packet::CallFunc(function, args) => {
                 form.serialize_entry("function", function)?;
-                form.serialize_entry("args", args)?;
+                form.serialize_entry("args", &self.of(args.as_slice()))?;
             }
             Packet::Return(args) | Packet::Exception(args) | Packet::SystemCall(_, args) => {
-                form.serialize_entry("args", args)?;
+                form.serialize_entry("args", &self.of(args.as_slice()))?;
             }
             Packet::CopyFromRemote(target, bytes) => {
-                form.serialize_entry("from", target)?;
+                form.serialize_entry("from", &self.of(target))?;
                 form.serialize_entry("bytes", bytes)?;
             }
             Packet::CopyToRemote(target, data) => {
-                form.serialize_entry("to", target)?;
+                form.serialize_entry("to", &self.of(target))?;
                 form.serialize_entry("data", &Base64(data))?;
             }
             Packet::CopyAck(data) => form.serialize_entry("data", &Base64(data))?,
@@ -53,14 +86,20 @@ impl Serialize for Packet<'_> {
     }
 }
 
-/// A value as an object whose first member says what it is; null for none (RPC-43).
-impl Serialize for PackedValue<'_> {
+impl Serialize for Form<'_, [PackedValue<'_>]> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if *self == PackedValue::None {
+        serializer.collect_seq(self.0.iter().map(|value| self.of(value)))
+    }
+}
+
+/// A value as an object whose first member says what it is; null for none (RPC-43).
+impl Serialize for Form<'_, PackedValue<'_>> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if *self.0 == PackedValue::None {
             return serializer.serialize_unit();
         }
         let mut form = serializer.serialize_map(None)?;
-        match self {
+        match self.0 {
             PackedValue::None => {}
             PackedValue::Int(value) => form.serialize_entry("int", value)?,
             PackedValue::Uint(value) => form.serialize_entry("uint", value)?,
@@ -68,14 +107,14 @@ impl Serialize for PackedValue<'_> {
             PackedValue::Float(value) => form.serialize_entry("float", &float_form(*value))?,
             PackedValue::Handle(handle) => form.serialize_entry("handle", handle)?,
             PackedValue::Dtype(dtype, padding) => {
-                form.serialize_entry("dtype", &from_dtype(*dtype))?;
+                form.serialize_entry("dtype", &self.dtype(*dtype))?;
                 // RPC-45: padding that is 0, as it should be, has no member.
                 if *padding != 0 {
                     form.serialize_entry("padding", padding)?;
                 }
             }
             PackedValue::Device(device) => form.serialize_entry("device", &from_device(*device))?,
-            PackedValue::Tensor(block) => form.serialize_entry("tensor", block)?,
+            PackedValue::Tensor(block) => form.serialize_entry("tensor", &self.of(block))?,
             PackedValue::Str(bytes) => form.serialize_entry("str", &Text(bytes))?,
             PackedValue::Bytes(bytes) => form.serialize_entry("bytes", &Base64(bytes))?,
             PackedValue::Module(handle) => form.serialize_entry("module", handle)?,
@@ -100,29 +139,30 @@ impl Serialize for PackedValue<'_> {
 }
 
 /// A tensor without its data (RPC-30).
-impl Serialize for TensorBlock {
+impl Serialize for Form<'_, TensorBlock> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let block = self.0;
         let mut form = serializer.serialize_map(Some(5))?;
-        form.serialize_entry("data", &self.data)?;
-        form.serialize_entry("device", &from_device(self.device))?;
-        form.serialize_entry("dtype", &from_dtype(self.dtype))?;
-        form.serialize_entry("shape", &self.shape)?;
-        form.serialize_entry("byte_offset", &self.byte_offset)?;
+        form.serialize_entry("data", &block.data)?;
+        form.serialize_entry("device", &from_device(block.device))?;
+        form.serialize_entry("dtype", &self.dtype(block.dtype))?;
+        form.serialize_entry("shape", &block.shape)?;
+        form.serialize_entry("byte_offset", &block.byte_offset)?;
         form.end()
     }
 }
 
 /// What is copied (RPC-25): a tensor, or up to 0.7 an allocation, distinguished by the member `handle`.
-impl Serialize for CopyTarget {
+impl Serialize for Form<'_, CopyTarget> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            CopyTarget::Block(block) => block.serialize(serializer),
+        match self.0 {
+            CopyTarget::Block(block) => self.of(block).serialize(serializer),
             // RPC-25: up to 0.7 a copy names an allocation and a place in it, and no tensor.
             CopyTarget::Flat(handle, offset, device, dtype) => object([
                 ("handle", json!(handle)),
                 ("offset", json!(offset)),
                 ("device", from_device(*device)),
-                ("dtype", from_dtype(*dtype)),
+                ("dtype", self.dtype(*dtype)),
             ])
             .serialize(serializer),
         }

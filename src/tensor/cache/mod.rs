@@ -105,7 +105,12 @@ impl TensorCache {
         findings: &mut Findings,
     ) -> Result<TensorCache, Violation> {
         let (root, repeated) = with_repeated_names(text).map_err(|error| {
-            TEN_50.rejected(Kind::Malformed, format!("the index is not JSON: {error}"))
+            let why = if text.starts_with(b"\xef\xbb\xbf") {
+                "it begins with a byte order mark. Save it as UTF-8 without one".to_owned()
+            } else {
+                error.to_string()
+            };
+            TEN_50.rejected(Kind::Malformed, format!("the index is not JSON: {why}"))
         })?;
         for name in repeated {
             let message = format!("an object of the index has a second `{name}`");

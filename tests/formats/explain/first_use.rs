@@ -148,10 +148,10 @@ fn a_type_code_with_two_meanings_shows_both() {
     expect(
         file,
         &[
-            (8, "silent", "it has no name for the type of `q`"),
+            (8, "silent", "and has no name for the type of `q`"),
             (16, "loads", ""),
             (20, "loads", ""),
-            (21, "silent", "it has no name"),
+            (21, "silent", "and has no name"),
             (22, "silent", bool),
             (27, "silent", bool),
         ],

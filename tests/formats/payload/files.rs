@@ -53,3 +53,25 @@ fn side_files_break_lines_as_dmlc_does() {
         "{\n  \"tvm_version\": \"0.1.0\", \n  \"func_info\": {}\n}"
     );
 }
+
+/// The real 0.22 rejects such a side file: "unknown string escape \u". From 0.24 on no release loads one.
+#[test]
+fn readers_up_to_0_23_know_five_escapes() {
+    use tvmspec::payload::file::SideFile;
+    let text = |name: &str| {
+        format!(
+            r#"{{"tvm_version": "0.1.0", "func_info": {{"f": {{"name": "{name}", "arg_types": [], "launch_param_tags": [], "thread_axis_tags": []}}}}}}"#
+        )
+    };
+    let rejected = |name: &str| {
+        let side = SideFile::read(text(name).as_bytes(), &mut Findings::default()).unwrap();
+        let mut why = side.rejected.into_iter().map(|(_, why)| why);
+        why.any(|why| why.contains("an escape other than"))
+    };
+    for name in [r"\u0066", r"\/", r"\b", r"a\\\f"] {
+        assert!(rejected(name), "{name}");
+    }
+    for name in ["f", r#"\n\r\t\"\\"#, r"a\\f"] {
+        assert!(!rejected(name), "{name}");
+    }
+}

@@ -1,0 +1,26 @@
+//! Headers of TVM that C text includes: a release without one of them does not compile it.
+
+use super::account::{Account, refine};
+use super::library::plain;
+use crate::blob::container::{File, Part};
+use crate::examine::loading::{Load, LoadOutcome};
+use crate::release::Release;
+
+/// Judges `account` by the headers that the sources of `file` include.
+///
+/// `load_module` of Python compiles with the headers of its own release. What was said before is of a library that was compiled elsewhere.
+pub(super) fn judge(file: &File<'_>, account: &mut Account) {
+    let headers = || file.parts.iter().flat_map(|part: &Part<'_>| &part.headers);
+    refine(&mut account.loads, |release: Release, load| {
+        let missing = headers().find(|(_, releases)| !releases.contains(release));
+        let (name, releases) = missing.filter(|_| load.outcome != LoadOutcome::Fails)?;
+        Some(Load::fails(format!(
+            "it does not compile with the headers of this release: it includes `{name}`, a header of {}. Compiled with those, {}",
+            plain(*releases),
+            match load.outcome {
+                LoadOutcome::Loads => format!("it loads, {}", load.why),
+                _ => load.why.clone(),
+            }
+        )))
+    });
+}

@@ -1,0 +1,30 @@
+//! What each release makes of host code that is LLVM's text.
+
+use super::Load;
+use super::verdict::foreign_functions;
+use crate::blob::container::llvm_text;
+use crate::payload::file::FileFormat;
+use crate::release::Release;
+
+/// Reads the names in `text` and returns what each release makes of it.
+///
+/// Whether LLVM takes a text is known of no release: runtimes are built with many versions of it. A text states neither the one that wrote
+/// it nor a target that others accept. 0.19 with LLVM 22 opens what LLVM 14 wrote, and rejects its layout of data at the first look-up.
+pub(crate) fn judge<'t>(
+    format: &'static FileFormat,
+    text: &'t [u8],
+) -> impl Fn(Release) -> Load + use<'t> {
+    let part = llvm_text(text);
+    move |release| {
+        let Some(loader) = format.loader(release) else {
+            return Load::fails(format!("it has no loader of `.{}` files", format.extension));
+        };
+        let then = match foreign_functions(&part, release) {
+            Some(trouble) => format!("; where it does, {trouble}"),
+            None => String::new(),
+        };
+        Load::unknown(format!(
+            "whether `{loader}` takes the text depends on the version of LLVM that this runtime was built with{then}"
+        ))
+    }
+}
