@@ -43,6 +43,8 @@ pub struct Case {
     pub findings: Vec<Oddity>,
     /// Whether an accepted decode is run backwards too.
     pub encode: bool,
+    /// Whether it shows what `Here:` of a rule decides: that binds this crate alone, and another answer counts as unsupported.
+    pub own: bool,
     /// What goes wrong for a user if this is broken.
     pub why: String,
     /// Where the input is from, in words.

@@ -12,7 +12,7 @@ Scripts use `load`, `add` and `save`, or `read` and `render` for one file; they 
 import collections, json, pathlib, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-KEYS = ["id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode", "why", "origin"]
+KEYS = ["id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode", "own", "why", "origin"]
 # The order of a group's members. A case cannot take back what its group states: the members that it may lack are shared where all have them.
 REQUIRED = ["op", "rules", "releases", "origin", "why"]
 SHARED = [*REQUIRED[:3], "parent", "input", "args", "expect", "encode", *REQUIRED[3:]]

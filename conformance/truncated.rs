@@ -37,6 +37,7 @@ impl Cut {
             expect: Expect::Reject(self.breach.clone()),
             findings: case.findings.clone(),
             encode: case.encode,
+            own: case.own,
             why: case.why.clone(),
             origin: case.origin.clone(),
             cuts: Vec::new(),

@@ -151,7 +151,19 @@ impl Verdict {
 /// A rejection passes when one was expected and everything that the testee states of it is right: kind, rule, offset and field.
 /// A value where a LIMIT is broken and nothing else is unsupported: that bound is this crate's. A value passes when it is equal
 /// (see [`same`]) and the findings, if stated, are those of the case, each with its kind and offset if these are stated.
+/// Another answer to a case about what `Here:` decides is unsupported.
 pub fn judge(case: &Case, reply: &Reply) -> Judgement {
+    let mut judgement = compare(case, reply);
+    if case.own && matches!(judgement.verdict, Verdict::Fail(_)) {
+        let rules = case.rules.join(", ");
+        let why = format!("does something else than this crate (`Here:` of {rules})");
+        judgement.verdict = Verdict::Unsupported(why);
+    }
+    judgement
+}
+
+/// The judgement of an answer, as if the case bound every implementation.
+fn compare(case: &Case, reply: &Reply) -> Judgement {
     let verdict = match (reply, &case.expect) {
         // Answers that are none come first: whatever the case expects, they are never a pass.
         (Reply::Unsupported(why), _) => Verdict::Unsupported(plain(why)),

@@ -10,9 +10,9 @@ use crate::spec;
 use serde_json::{Map, Value};
 
 /// What an entry may have. A misspelt `findings` would otherwise be a case that looks at none.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode",
-    "why", "origin",
+    "own", "why", "origin",
 ];
 
 /// Returns the cases of a file, each as one object. A file is a list of groups and of single cases. The members of a group, other than
@@ -96,6 +96,10 @@ pub(in crate::conformance) fn read(
             None => true,
             Some(encode) => encode.as_bool().ok_or("`encode` is not a bool")?,
         },
+        own: match entry.get("own") {
+            None => false,
+            Some(own) => own.as_bool().ok_or("`own` is not a bool")?,
+        },
         why: text("why")?,
         origin: origin_of(entry.get("origin"))?,
         cuts: Vec::new(),
@@ -116,6 +120,12 @@ pub(in crate::conformance) fn read(
     // The parent shows that the input is good but for one thing: a reader that rejects everything fails it.
     if matches!(case.expect, Expect::Reject(..)) != case.parent.is_some() {
         return Err("a reject case, and only that, names its `parent`".to_owned());
+    }
+    let mut rules = case.rules.iter().filter_map(|id| spec::rule(id));
+    if case.own && rules.all(|rule| rule.here().is_empty()) {
+        return Err(
+            "`own` is for what a paragraph `Here:` decides, and no rule has one".to_owned(),
+        );
     }
     placed_in_bytes(&case)?;
     inside_its_rules(&case)?;

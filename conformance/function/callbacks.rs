@@ -105,7 +105,10 @@ const KNOWN: [SuiteFunction; 12] = [
     SuiteFunction {
         name: "frontend",
         parameters: None,
-        body: |_, _| CallbackResult::Code(-2),
+        body: |api, _| {
+            api.raise(c"EnvErrorAlreadySet", c"the frontend holds it");
+            CallbackResult::Code(-1)
+        },
     },
     // Fail against the convention: without an error, and with a code that it does not have.
     SuiteFunction {

@@ -100,12 +100,14 @@ fn mask(kind: String, release: String, runs: bool) -> Result<i64, Error> {
     Ok(i64::from(property_mask(&kind, read(&release)?, runs)))
 }
 
-/// `address`: what a prefix and a name lead to in the system library.
+/// `address`: what a prefix and a name lead to in the system library; None where there is nothing.
 fn address(prefix: String, name: String) -> Result<Any, Error> {
     let found = system::SystemSymbols::new(&prefix).address(SymbolName::of(&name));
-    let found = found.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
+    let Some(found) = found else {
+        return Ok(Any::none());
+    };
     // SAFETY: a case compares the address and does not follow it.
-    Ok(unsafe { Any::handle(found) })
+    Ok(unsafe { Any::handle(found.as_ptr()) })
 }
 
 /// `sizes`: what the functions `size` of a module and of those below it return.

@@ -7,6 +7,7 @@ use crate::conformance::reply::Reply;
 use crate::conformance::runtime::ffi::accepted;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;
+use crate::release::Releases;
 use crate::rule::Findings;
 use crate::target::{
     GeneratedCode, Generators, LoweredModule, TargetAccount, TargetConfig, TargetKind, Targets,
@@ -44,8 +45,28 @@ pub(super) fn account(args: &Value) -> Result<Answer, OpError> {
         None => Targets::new(release).read_config(&config),
     });
     let newest = account.newest().map(|target| target.release.to_string());
+    // Rows that differ by the words of the release alone are one: no rule states these.
+    let mut rows: Vec<(Releases, Value)> = Vec::new();
+    for (releases, reading) in account.rows() {
+        let row = match &reading {
+            Ok(target) => json!({"target": target}),
+            Err(broken) => {
+                json!({"rejected": {"rule": broken.rule().id(), "kind": broken.kind().name()}})
+            }
+        };
+        match rows.last_mut() {
+            Some((before, last)) if reading.is_err() && *last == row => {
+                before.until = releases.until;
+            }
+            _ => rows.push((releases, row)),
+        }
+    }
+    let rows = rows.into_iter().map(|(releases, mut row)| {
+        row["releases"] = releases.short().into();
+        row
+    });
     Ok(Answer::new(
-        json!({"rows": account, "newest": newest}),
+        json!({"rows": rows.collect::<Vec<_>>(), "newest": newest}),
         Findings::default(),
     ))
 }

@@ -112,6 +112,10 @@ pub(in crate::conformance) fn converter(to: &str) -> Option<Function> {
         "pointer" => Function::from_packed(|args| {
             let argument = args.first().copied().unwrap_or(AnyView::none());
             let pointer = cast::<*mut std::ffi::c_void>(argument)?;
+            // The operation shows a null pointer as None (`spec/value.md`).
+            if pointer.is_null() {
+                return Ok(Any::none());
+            }
             // SAFETY: a case looks at the pointer and does not follow it.
             Ok(unsafe { Any::handle(pointer) })
         }),

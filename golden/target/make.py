@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-TABLES = ROOT / "src/target/format/tables"
+TABLES = ROOT / "spec/evidence/tables"
 TAGS = {minor: f"v0.{minor}.0" for minor in range(7, 27)} | {27: "v0.27.dev0"}
 # What only the published package of 0.27 has, and behind which option: the tag of the source is some weeks older. Read off `apache-tvm` 0.27.0.post1.
 WHEEL = {"webgpu": ("max_num_threads", ("max_shared_memory_per_block", "int", 32768))}
@@ -258,8 +258,8 @@ def main(check):
     kinds = {minor: kinds_of(tag, minor) for minor, tag in TAGS.items()}
     tags = {minor: tags_of(tag, minor) for minor, tag in TAGS.items()}
     tables = {
-        "kinds.tsv": ("first minor, last, kind, device, default keys, parser, what has to be built for it; below: option, type, default", lines_of_kinds(kinds)),
-        "tags.tsv": ("first minor, last, tag, what it stands for", lines_of_tags(tags)),
+        "target_kinds.tsv": ("first minor, last, kind, device, default keys, parser, what has to be built for it; below: option, type, default", lines_of_kinds(kinds)),
+        "target_tags.tsv": ("first minor, last, tag, what it stands for", lines_of_tags(tags)),
     }
     for name, (head, lines) in tables.items():
         text = f"# {head}. Written by golden/target/make.py.\n" + "\n".join(lines) + "\n"

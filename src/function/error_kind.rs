@@ -52,7 +52,7 @@ impl<'a> ErrorKind<'a> {
         match self {
             ErrorKind::Attribute => "AttributeError",
             ErrorKind::Connection => "ConnectionError",
-            // FUN-01: the one name that makes a call return -2, and leaves the slot of the thread empty.
+            // FUN-01: callers know by this name that the frontend holds the error.
             ErrorKind::Frontend => "EnvErrorAlreadySet",
             ErrorKind::Index => "IndexError",
             ErrorKind::Internal => "InternalError",

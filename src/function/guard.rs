@@ -31,13 +31,11 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(panic)))
 }
 
-/// The return code of `error`, which waits on this thread unless the frontend holds it.
+/// Puts `error` into the slot of this thread, and returns the code of a failure.
 #[cold]
 fn fail(error: Error) -> i32 {
-    // FUN-01: the slot stays empty, and a caller returns to the frontend without an error of its own.
-    if error.kind() == ErrorKind::Frontend {
-        return -2;
-    }
+    // FUN-01: an error that the frontend holds, too. Frontends of 0.21 to 0.23 expect -2 and an empty slot for it, but later
+    // callers in C++ take the error out of the slot whatever the code is.
     set_raised(error);
     -1
 }
@@ -65,7 +63,7 @@ pub(crate) fn guard_code(body: impl FnOnce() -> Result<()>) -> i32 {
 /// The error behind a return code of a call.
 #[cold]
 pub(crate) fn raised(code: i32) -> Error {
-    // FUN-01: the slot is left alone: what is in it belongs to another call.
+    // FUN-01: a callee of 0.21 to 0.23. The slot is left alone, because what is in it belongs to another call.
     if code == -2 {
         return Error::new(
             ErrorKind::Frontend,

@@ -2,7 +2,7 @@
 //!
 //! | bytes   | field                                                     | rule   |
 //! |---------|-----------------------------------------------------------|--------|
-//! | 24..32  | `safe_call(self, args, count, result) -> 0, -1 or -2`     | FUN-01 |
+//! | 24..32  | `safe_call(self, args, count, result) -> 0 or -1`         | FUN-01 |
 //! | 32..40  | the same with exceptions, for C++ alone; null from here   | FUN-03 |
 //! | 40..    | what the function captured                                |        |
 //!

@@ -60,7 +60,7 @@ impl Any {
         self.0.type_index == index::NONE
     }
 
-    /// An opaque pointer; null is None (VAL-08).
+    /// An opaque pointer, which may be null (VAL-08).
     ///
     /// # Safety
     /// As [`AnyView::handle`].
@@ -189,7 +189,7 @@ impl<'a> AnyView<'a> {
         self.0.type_index == index::NONE
     }
 
-    /// A borrowed C pointer; null is None (VAL-08).
+    /// A borrowed C pointer, which may be null (VAL-08).
     ///
     /// # Safety
     /// Whatever receives the view, or a copy of it, may use the pointer as what it takes there.

@@ -188,7 +188,7 @@ impl Argument for *mut c_void {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<*mut c_void> {
-        // VAL-08: a null pointer that became a value is None, and this is its way back.
+        // VAL-08: None is how a frontend passes null.
         match view.type_index() {
             index::OPAQUE => Some(view.as_raw().ptr()),
             index::NONE => Some(std::ptr::null_mut()),

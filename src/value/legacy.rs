@@ -128,7 +128,7 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
         code::DLTENSOR => match unsafe { pointer().cast::<DLTensor>().as_ref() } {
             // SAFETY: of memory that is there for `'a`, by this contract.
             Some(tensor) => unsafe { AnyView::dltensor(tensor) },
-            // VAL-08: a null pointer that becomes a value is None.
+            // VAL-19: a null description has no form of its own in this world.
             None => AnyView::none(),
         },
         // SAFETY: a C string that lives for `'a`, by this contract.

@@ -134,12 +134,8 @@ impl RawAny {
     }
 
     pub(super) const fn from_handle(value: *mut c_void) -> RawAny {
-        // VAL-08: a null pointer is None, with tag 0.
-        if value.is_null() {
-            RawAny::NONE
-        } else {
-            RawAny::of(index::OPAQUE, AnyPayload { ptr: value })
-        }
+        // VAL-08: a null pointer, too, which is not None.
+        RawAny::of(index::OPAQUE, AnyPayload { ptr: value })
     }
 
     pub(super) fn from_dtype(value: DLDataType) -> RawAny {

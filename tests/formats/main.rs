@@ -22,6 +22,7 @@ mod rpc;
 #[path = "../support/mod.rs"]
 mod support;
 mod target;
+mod target_messages;
 mod tensor;
 mod type_names;
 mod wire;

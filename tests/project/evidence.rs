@@ -22,6 +22,9 @@
 //! * `as` refers to the same boundary of another rule.
 //! * `run` names the script, below the repository's root, that was run on both releases where source cannot prove it.
 //! * `inferred` says why neither is there. Below one boundary in twenty may be so.
+//! * A *universal claim* is a sentence about all releases: one of `Upstream:` with a word such as `every` or `never`, and any other with
+//!   `every release`, `no release` or `released runtimes`. `claims."words of the sentence"` has its proof: probes that are present, or absent, in all
+//!   releases of the rule, with a range of releases in the place of the tag (`"0.7..0.20"`, `"0.16.."`), or `run`.
 //! * `source`, `observed`, `documented` and `inferred` of the rule itself are for readers: `tvmspec rule` prints them.
 //!
 //! Probes run on bare clones, `tvm.git` and `tvm-ffi.git` in the folder that `TVMSPEC_UPSTREAM` names.
@@ -29,6 +32,8 @@
 #![cfg(feature = "suite")]
 
 mod boundary;
+mod claims;
+mod not_covered;
 mod proof;
 mod tables;
 mod upstream;
@@ -98,6 +103,38 @@ impl Tags {
             return Some(true);
         }
         self.0.contains(&(boundary - 1, name)).then_some(false)
+    }
+
+    /// The states that a probe is about, with the minors of their releases: the one that its tag names, or those of its repository in a
+    /// range of releases.
+    fn states(&self, probe: &Probe) -> Result<Vec<(u8, &str)>, String> {
+        let of_repository = self.0.iter().filter_map(|(minor, name)| {
+            let tag = name.strip_prefix(&probe.repository)?.strip_prefix(' ')?;
+            Some((*minor, tag))
+        });
+        let states: Vec<(u8, &str)> = match probe.tag.split_once("..") {
+            None => of_repository.filter(|(_, tag)| *tag == probe.tag).collect(),
+            Some((since, until)) => {
+                let minor = |text: &str, open: Release| match text {
+                    "" => Ok(open.minor()),
+                    text => text
+                        .parse::<Release>()
+                        .map(|release| release.minor())
+                        .map_err(|error| error.to_string()),
+                };
+                let range = minor(since, Release::FIRST)?..=minor(until, Release::LAST)?;
+                of_repository
+                    .filter(|(minor, _)| range.contains(minor))
+                    .collect()
+            }
+        };
+        if states.is_empty() {
+            let Probe {
+                repository, tag, ..
+            } = probe;
+            return Err(format!("{repository} {tag} is a state of no release"));
+        }
+        Ok(states)
     }
 }
 
@@ -199,6 +236,67 @@ fn every_boundary_has_its_evidence() {
         ));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn every_universal_claim_has_its_proof() {
+    let chapters = chapters();
+    let tags = Tags::read();
+    let mut problems = Vec::new();
+    let (mut stated, mut inferred) = (0, 0);
+    for rule in spec::rules() {
+        let empty = Evidence::default();
+        let evidence = chapters[rule.chapter.as_str()]
+            .get(&rule.id)
+            .unwrap_or(&empty);
+        let sentences = claims::universal(rule);
+        stated += sentences.len();
+        for sentence in &sentences {
+            let mut proved = evidence.claims.keys();
+            if !proved.any(|words| claims::has_words(sentence, words)) {
+                problems.push(format!(
+                    "{}: state what was seen, or prove it: {sentence}",
+                    rule.id
+                ));
+            }
+        }
+        for (words, proof) in &evidence.claims {
+            let id = &rule.id;
+            let mut claimed = sentences.iter();
+            if !claimed.any(|sentence| claims::has_words(sentence, words)) {
+                problems.push(format!("{id}: claims.\"{words}\": no sentence says so"));
+            }
+            match judge_claim(&tags, rule, proof) {
+                Ok(Kind::Inferred(_)) => inferred += 1,
+                Ok(_) => {}
+                Err(error) => problems.push(format!("{id}: claims.\"{words}\": {error}")),
+            }
+        }
+    }
+    println!("{stated} universal claims, {inferred} of them inferred");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Holds the proof of a claim to its form: probes for each release of the rule, or a script, or a reason.
+fn judge_claim<'e>(tags: &Tags, rule: &RuleText, proof: &'e Proof) -> Result<Kind<'e>, String> {
+    if let Some(why) = &proof.inferred {
+        return Ok(Kind::Inferred(why));
+    }
+    if let Some(script) = &proof.run {
+        if root().join(script).is_file() {
+            return Ok(Kind::Run);
+        }
+        return Err(format!("`{script}` is no file"));
+    }
+    let mut probed = BTreeSet::new();
+    for probe in proof.probes() {
+        probed.extend(tags.states(probe)?.into_iter().map(|(minor, _)| minor));
+    }
+    let mut held = rule.releases.since.minor()..=rule.releases.until.minor();
+    match held.find(|minor| !probed.contains(minor)) {
+        Some(minor) => Err(format!("it has no probe for 0.{minor}")),
+        None => Ok(Kind::Probed),
+    }
 }
 
 /// Evidence for what the rule does not say.
@@ -360,6 +458,7 @@ fn every_probe_is_true() {
         Ok(clones) => clones,
         Err(why) => return skipped(why),
     };
+    let tags = Tags::read();
     let mut problems = Vec::new();
     let mut ran = 0;
     for evidence in chapters().values() {
@@ -370,22 +469,33 @@ fn every_probe_is_true() {
                 for (probe, wanted) in present.chain(absent) {
                     let Probe {
                         repository,
-                        tag,
                         path,
                         text,
+                        ..
                     } = probe;
                     let Some(clone) = clones.get_mut(repository.as_str()) else {
                         problems.push(format!("{id}: there is no clone of {repository}"));
                         continue;
                     };
-                    ran += 1;
-                    let is = match wanted {
-                        true if clone.has(tag, path, text) => continue,
-                        true => "is not there",
-                        false if clone.lacks(tag, path, text) => continue,
-                        false => "is there, or beside it",
+                    let states = match tags.states(probe) {
+                        Ok(states) => states,
+                        Err(error) => {
+                            problems.push(format!("{id}: {error}"));
+                            continue;
+                        }
                     };
-                    problems.push(format!("{id}: {repository} {tag} {path}: `{text}` {is}"));
+                    // A release of TVM may share its state of tvm-ffi with another.
+                    let states: BTreeSet<&str> = states.into_iter().map(|(_, tag)| tag).collect();
+                    for tag in states {
+                        ran += 1;
+                        let is = match wanted {
+                            true if clone.has(tag, path, text) => continue,
+                            true => "is not there",
+                            false if clone.lacks(tag, path, text) => continue,
+                            false => "is there, or beside it",
+                        };
+                        problems.push(format!("{id}: {repository} {tag} {path}: `{text}` {is}"));
+                    }
                 }
             }
         }

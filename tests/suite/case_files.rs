@@ -138,6 +138,13 @@ fn misspelled_keys_and_kinds_are_rejected() {
 }
 
 #[test]
+fn only_what_here_decides_is_own() {
+    let own = "\"own\":true,\"why\"";
+    rejected("\"why\"", own, "no rule has one");
+    rejected("\"why\"", "\"own\":1,\"why\"", "`own` is not a bool");
+}
+
+#[test]
 fn releases_lie_inside_those_of_the_rules() {
     // TREE-03 holds from 0.7 on, TEN-29 up to 0.3.
     let of = |rule: &str, releases: &str| {

@@ -10,6 +10,7 @@ mod in_turn;
 mod mutants;
 mod reporting;
 mod rule_off;
+mod stated;
 mod suite;
 #[path = "../support/mod.rs"]
 mod support;

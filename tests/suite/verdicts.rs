@@ -233,3 +233,28 @@ fn an_operator_without_code_is_declined_by_who_states_no_rule() {
     );
     assert_eq!(verdict("target.generate", "not implemented", None), "fail");
 }
+
+#[test]
+fn what_this_crate_decides_binds_no_other() {
+    let mut own = case(Expect::Accept(json!(1)));
+    own.own = true;
+    let other = Reply::Ok {
+        value: json!(2),
+        findings: None,
+    };
+    assert_eq!(judge(&own, &other).verdict.name(), "unsupported");
+    assert_eq!(
+        judge(&own, &reject([None; 3], None)).verdict.name(),
+        "unsupported"
+    );
+    let same = Reply::Ok {
+        value: json!(1),
+        findings: None,
+    };
+    assert_eq!(judge(&own, &same).verdict, Verdict::Pass);
+    // A crash is no decision.
+    let crash = Reply::Crash("it ended".into());
+    assert_eq!(judge(&own, &crash).verdict.name(), "crash");
+    own.own = false;
+    assert_eq!(judge(&own, &other).verdict.name(), "fail");
+}

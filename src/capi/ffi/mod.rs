@@ -2,7 +2,7 @@
 //!
 //! What the functions do is in the chapters, but for backtraces and the symbols of C++, which no chapter needs: [`backtrace`]
 //! walks the stack, `cxx` has classes and functions by their mangled names. No panic leaves these functions (FUN-07). Those
-//! that return a code return 0, -1 with the error raised on this thread (FUN-06), or -2 where the frontend holds it (FUN-01);
+//! that return a code return 0, or -1 with the error raised on this thread (FUN-01, FUN-06);
 //! [`TVMFFITypeGetOrAllocIndex`](types::TVMFFITypeGetOrAllocIndex) returns an index.
 
 pub mod backtrace;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes nodes.tsv: the types that each TVM release loads from JSON, with the attributes that it asks of each.
 
-usage: nodes.py TVM_GIT TVM_FFI_GIT > nodes.tsv
+usage: nodes.py TVM_GIT TVM_FFI_GIT > spec/evidence/tables/nodes.tsv
 
 The arguments are those of exports.py. A line is a type key, the releases, and the attributes. An attribute with a default is left out:
 a text without it loads. Types without a class of their own, plain values and containers, are not in the table, and 0.27 is not: it has no

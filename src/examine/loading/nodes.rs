@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// Written by `nodes.py` from the sources of every tag: a type key, the releases, and the attributes.
-const TABLE: &str = include_str!("nodes.tsv");
+const TABLE: &str = include_str!("../../../spec/evidence/tables/nodes.tsv");
 
 /// What [`TABLE`] says: of each type the attributes by release.
 static NODES: LazyLock<HashMap<&str, Vec<(Releases, &str)>>> = LazyLock::new(|| {

@@ -6,7 +6,7 @@
 //! | length of a message | i32 | RPC-51, RPC-52 |
 //! | message | JSON in UTF-8 | RPC-53 |
 
-use super::super::{RPC_50, RPC_51, RPC_52, RPC_53};
+use super::super::{RPC_50, RPC_51, RPC_52, RPC_53, RPC_59};
 use super::hello::stranger;
 use super::protocol::{Progress, peeked};
 use crate::rule::{Kind, Violation};
@@ -96,10 +96,12 @@ impl TrackerText {
         let bytes = cursor.read("message", |cursor| cursor.take(length, "message", RPC_53))?;
         let invalid = |message: String| bytes.broken(RPC_53, Kind::Malformed, message);
         // serde_json takes 128 levels, each of which is a call: a tracker's threads have small stacks.
-        if levels(*bytes) > MOST_LEVELS {
-            let message = format!("`{}` has more than {MOST_LEVELS} levels", show(*bytes));
-            return Err(invalid(message));
-        }
+        bytes.require_as(
+            Kind::Limit,
+            RPC_59,
+            |bytes| levels(bytes) <= MOST_LEVELS,
+            |bytes| format!("`{}` has more than {MOST_LEVELS} levels", show(bytes)),
+        )?;
         // RPC-53: serde_json takes UTF-8 alone.
         let value = serde_json::from_slice(*bytes)
             .map_err(|why| invalid(format!("`{}` is not JSON: {why}", show(*bytes))))?;
@@ -110,7 +112,7 @@ impl TrackerText {
     }
 }
 
-/// RPC-53: the most lists and objects in each other that are read; no message has more than four.
+/// RPC-59: the most lists and objects in each other that are read.
 const MOST_LEVELS: usize = 16;
 
 /// How many lists and objects are in each other where most are, outside of texts.

@@ -149,9 +149,14 @@ fn to_summary(summary: &Map<String, Value>, start: u64) -> Result<TrackerSummary
         return Err(wrong("queue_info", queues));
     };
     let queues = queues.iter().map(|(key, counts)| {
-        let count = |name| {
-            let count = counts.get(name).and_then(Value::as_u64);
-            count.ok_or_else(|| wrong(name, counts))
+        let count = |name| match counts.get(name) {
+            None if counts.is_object() => {
+                let message = format!("a key has no {name}");
+                Err(RPC_58.broken(Kind::Missing, start, message))
+            }
+            count => count
+                .and_then(Value::as_u64)
+                .ok_or_else(|| wrong(name, counts)),
         };
         Ok(TrackerCount {
             key: key.clone(),
@@ -163,7 +168,7 @@ fn to_summary(summary: &Map<String, Value>, start: u64) -> Result<TrackerSummary
     let listed = member("server_info")?;
     let parts = TrackerElements::of(listed, RPC_58, start)?;
     let count = listed.as_array().map_or(0, Vec::len);
-    // RPC-58: what a peer of 0.7 stated has no address in a summary of a later tracker either.
+    // RPC-56: what a peer of 0.7 stated has no address in a summary of a later tracker either.
     let servers = (0..count).map(|index| parts.peer(index, false));
     let servers = servers.collect::<Result<_, _>>()?;
     Ok(TrackerSummary { queues, servers })

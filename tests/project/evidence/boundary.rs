@@ -10,6 +10,7 @@ pub(crate) fn boundaries(rule: &RuleText) -> BTreeSet<u8> {
     found.insert(rule.releases.until.minor() + 1);
     found.extend(stated(&rule.title));
     found.extend(stated(&rule.text));
+    found.extend(since_columns(&rule.text));
     // Nothing is known of releases that the specification does not cover.
     found.retain(|&minor| (Release::FIRST.minor() + 1..=Release::LAST.minor()).contains(&minor));
     found
@@ -23,6 +24,24 @@ pub(crate) fn mentions(rule: &RuleText, boundary: u8) -> bool {
         .chain(rule.text.split_whitespace());
     let named: BTreeSet<u8> = words.filter_map(|word| minor(bare(word))).collect();
     named.contains(&boundary) || named.contains(&(boundary - 1))
+}
+
+/// The cells of columns that are called `since`.
+fn since_columns(text: &str) -> BTreeSet<u8> {
+    let mut found = BTreeSet::new();
+    let mut column = None;
+    for line in text.lines() {
+        let Some(row) = line.strip_prefix('|') else {
+            column = None;
+            continue;
+        };
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        match column {
+            None => column = Some(cells.iter().position(|cell| *cell == "since")),
+            Some(at) => found.extend(at.and_then(|at| minor(cells.get(at)?))),
+        }
+    }
+    found
 }
 
 /// What prose says: `from 0.7 on`, `up to 0.6`, `0.9 to 0.13`, `0.21 alone`, `0.7..0.15`.
@@ -103,6 +122,12 @@ fn prose_is_read_as_it_is_meant() {
             "{prose}"
         );
     }
+}
+
+#[test]
+fn columns_of_tables_are_read_by_their_heading() {
+    let text = "A | B\n| layout | since |\n|---|---|\n| 0.22 | 0.8 |\n| 0.7 | |\n\n| layout |\n|---|\n| 0.21 |";
+    assert_eq!(since_columns(text), BTreeSet::from([8]));
 }
 
 #[test]

@@ -14,9 +14,11 @@ pub(crate) struct Evidence {
     pub(crate) until: Option<Proof>,
     /// By the minor of the release.
     pub(crate) says: BTreeMap<u8, Proof>,
+    /// Of universal claims, by the words of the rule that make them.
+    pub(crate) claims: BTreeMap<String, Proof>,
 }
 
-/// What proves one boundary.
+/// What proves one boundary, or one claim.
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
     pub(crate) present: Vec<Probe>,
@@ -30,6 +32,7 @@ pub(crate) struct Proof {
 #[derive(Debug)]
 pub(crate) struct Probe {
     pub(crate) repository: String,
+    /// A tag or a commit; of a claim also a range of releases, `0.7..0.20` or `0.16..`.
     pub(crate) tag: String,
     pub(crate) path: String,
     pub(crate) text: String,
@@ -38,7 +41,7 @@ pub(crate) struct Probe {
 impl Evidence {
     pub(crate) fn proofs(&self) -> impl Iterator<Item = &Proof> {
         let sides = self.since.iter().chain(&self.until);
-        sides.chain(self.says.values())
+        sides.chain(self.says.values()).chain(self.claims.values())
     }
 
     fn read(value: Value) -> Result<Evidence, String> {
@@ -58,6 +61,13 @@ impl Evidence {
                         if evidence.says.insert(minor, proof).is_some() {
                             return Err(format!("says.{words}: 0.{minor} has evidence already"));
                         }
+                    }
+                }
+                "claims" => {
+                    for (words, proof) in table(value).map_err(within)? {
+                        let proof = Proof::read(proof)
+                            .map_err(|error| format!("claims.\"{words}\": {error}"))?;
+                        evidence.claims.insert(words, proof);
                     }
                 }
                 // What `tvmspec rule` shows of them; `spec::evidence` has it.

@@ -62,6 +62,15 @@ impl BareClone {
     }
 
     fn has_below(&mut self, tag: &str, path: &str, text: &str) -> bool {
+        // `git grep` reads a tree faster than one file after the other, but takes each line of a text for one to look for.
+        if !text.contains('\n') {
+            let tree = commit(tag);
+            let found = git(&self.path)
+                .args(["grep", "--quiet", "--text", "--fixed-strings", "-e", text])
+                .args([tree.as_str(), "--", path])
+                .status();
+            return found.expect("git runs").success();
+        }
         let listing = git(&self.path)
             .args(["ls-tree", "-r", "--name-only", &commit(tag), path])
             .output()

@@ -112,7 +112,7 @@ impl<'a> OwnField<'a> {
         // SAFETY: the object is of a type that has the field, which the getter reads (the contract of `types::push_field`).
         let code = unsafe { getter(self.address(), &mut out) };
         if code != 0 {
-            // The getter left the error on this thread; -2 says that the frontend has one of its own.
+            // The getter left the error on this thread; -2 of an older one says that the frontend has it (FUN-01).
             return Err(raised(code));
         }
         // SAFETY: a getter that answers 0 has written an owned value.
