@@ -40,6 +40,8 @@ END = c.CFUNCTYPE(None, VOID)
 MAKE = c.CFUNCTYPE(c.c_int, c.POINTER(VOID))
 ALLOCATE = c.CFUNCTYPE(c.c_int, c.POINTER(DLTensor), c.POINTER(c.POINTER(Versioned)), VOID, c.CFUNCTYPE(None, VOID, c.c_char_p, c.c_char_p))
 PROBES = {}
+# 0.21 has another header of objects, and some functions by other names or with other arguments.
+OLD = False
 
 
 def probe(function):
@@ -57,6 +59,9 @@ def ref(value):
 
 def object_of(handle):
     """Strong and weak count and type index."""
+    if OLD:
+        tag, strong = (c.c_uint32 * 2).from_address(handle)
+        return [strong, None, tag]
     strong, weak, tag = (c.c_uint32 * 3).from_address(handle)
     return [strong, weak, tag]
 
@@ -66,18 +71,26 @@ def raised(lib):
     lib.TVMFFIErrorMoveFromRaised(ref(handle))
     if not handle:
         return None
-    parts = (c.c_uint64 * 4).from_address(handle.value + 24)
+    parts = (c.c_uint64 * 4).from_address(handle.value + (16 if OLD else 24))
     return [c.string_at(parts[at], parts[at + 1]).decode().strip().splitlines()[:1] for at in (0, 2)]
 
 
 def made(lib, kind=b"K", message=b"m"):
     handle = VOID()
+    if OLD:
+        lib.TVMFFIErrorCreate.restype = VOID
+        return lib.TVMFFIErrorCreate(ref(text(kind)), ref(text(message)), ref(text(b"")))
     lib.TVMFFIErrorCreate(ref(text(kind)), ref(text(message)), ref(text(b"")), ref(handle))
     return handle.value
 
 
 def cell(value):
     return [value.tag, value.length, value.payload if value.tag < 11 else "..."]
+
+
+def register_hook(lib, name, function):
+    """Registers a function of an interpreter, whose name is a byte array in 0.21."""
+    return lib.TVMFFIEnvRegisterCAPI(ref(text(name)) if OLD else name, function)
 
 
 def global_function(lib, name):
@@ -392,7 +405,7 @@ def stream_negative_id(lib):
 def frontend_names(lib):
     results = []
     for name in (b"PyErr_CheckSignals", b"PyGILState_Ensure", b"PyGILState_Release", b"Py_IncRef", b""):
-        results.append([lib.TVMFFIEnvRegisterCAPI(name, None), raised(lib)])
+        results.append([register_hook(lib, name, None), raised(lib)])
     return results
 
 
@@ -403,14 +416,14 @@ def signals(lib):
             c.CFUNCTYPE(None, VOID)(lambda state: calls.append(["release", state]))]
     none = lib.TVMFFIEnvCheckSignals()
     for name, function in zip((b"PyErr_CheckSignals", b"PyGILState_Ensure", b"PyGILState_Release"), kept):
-        lib.TVMFFIEnvRegisterCAPI(name, function)
+        register_hook(lib, name, function)
     return [none, lib.TVMFFIEnvCheckSignals(), calls, raised(lib)]
 
 
 @probe
 def signals_without_lock(lib):
     kept = c.CFUNCTYPE(c.c_int)(lambda: -1)
-    lib.TVMFFIEnvRegisterCAPI(b"PyErr_CheckSignals", kept)
+    register_hook(lib, b"PyErr_CheckSignals", kept)
     return lib.TVMFFIEnvCheckSignals()
 
 
@@ -578,6 +591,18 @@ def lookup_null_context(lib):
     return [lib.TVMFFIEnvModLookupFromImports(None, b"probe", ref(out)), raised(lib)]
 
 
+def opened(path):
+    """The library, with the functions of 0.21 by their later names."""
+    global OLD
+    lib = c.CDLL(path)
+    OLD = not hasattr(lib, "TVMFFIObjectDecRef") and hasattr(lib, "TVMFFIObjectFree")
+    if OLD:
+        lib.TVMFFIObjectDecRef = lib.TVMFFIObjectFree
+        for name in ("FromDLPack", "ToDLPack", "FromDLPackVersioned", "ToDLPackVersioned"):
+            setattr(lib, "TVMFFITensor" + name, getattr(lib, "TVMFFINDArray" + name))
+    return lib
+
+
 def main(path, chosen):
     for name in chosen or PROBES:
         reader, writer = os.pipe()
@@ -585,7 +610,7 @@ def main(path, chosen):
         if child == 0:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             try:
-                result = PROBES[name](c.CDLL(path))
+                result = PROBES[name](opened(path))
             except AttributeError as error:
                 result = {"absent": str(error).split()[-1]}
             os.write(writer, json.dumps(result).encode())
