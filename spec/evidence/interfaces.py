@@ -248,8 +248,8 @@ PREFIXES = ("ffi.", "runtime.", "device_api.", "rpc.", "tvm.rpc.", "vm.builtin."
 
 # Names that a rule speaks of by their beginning.
 FAMILIES = {
-    "device_api.": "DEV-01", "ffi.Module.create.": "MOD-30", "ffi.Module.load_from_bytes.": "MOD-11", "ffi.Module.load_from_file.": "MOD-01",
-    "module.loadbinary_": "MOD-11", "runtime.module.loadbinary_": "MOD-11", "module.loadfile_": "MOD-31", "runtime.module.loadfile_": "MOD-31",
+    "device_api.": "DEV-01", "ffi.Module.create.": "MOD-31", "ffi.Module.load_from_bytes.": "MOD-11", "ffi.Module.load_from_file.": "MOD-01",
+    "module.loadbinary_": "MOD-11", "runtime.module.loadbinary_": "MOD-11", "module.loadfile_": "MOD-32", "runtime.module.loadfile_": "MOD-32",
     "runtime.timer.": "DEV-44", "profiling.timer.": "DEV-44",
 }
 

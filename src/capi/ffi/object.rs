@@ -118,7 +118,7 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
         slot.store(handle, Ordering::Release);
         Ok(())
     });
-    // MOD-27: the code of the initialiser is the result, and the error in the slot is its own.
+    // MOD-28: the code of the initialiser is the result, and the error in the slot is its own.
     if failed != 0 { failed } else { entered }
 }
 
@@ -142,7 +142,7 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
         }
         Ok(())
     });
-    // MOD-27: the code of the callback is the result, and the error in the slot is its own.
+    // MOD-28: the code of the callback is the result, and the error in the slot is its own.
     if failed != 0 { failed } else { entered }
 }
 
