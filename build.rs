@@ -118,7 +118,6 @@ fn places(code: &mut String, root: &Path) {
                     }
                     continue;
                 }
-                None if line.contains("#[cfg(test)]") && !line.starts_with(' ') => break,
                 None if line.contains("rules! {") => aside = Some("}"),
                 None if line
                     .trim_start()

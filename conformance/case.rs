@@ -342,6 +342,3 @@ fn relations(cases: &[Case]) -> Vec<String> {
     }
     problems
 }
-
-#[cfg(test)]
-mod tests;

@@ -42,7 +42,7 @@ pub(super) fn goldens() -> impl Iterator<Item = (&'static str, &'static [u8])> {
 ///
 /// # Errors
 ///
-/// When there is none, and when one of them is not a text that can be read.
+/// When there are no case files, and when one of them cannot be read as text.
 pub(super) fn case_files(prefix: &str) -> Result<Vec<(&'static str, &'static str)>, ParseError> {
     let wanted = files().iter().filter_map(|file| {
         let name = file.name.strip_prefix("conformance/")?;

@@ -20,7 +20,7 @@ pub(super) fn read<'v, T: Deserialize<'v>>(form: &'v Value) -> Result<T, OpError
 ///
 /// # Errors
 ///
-/// What is no text, and what parsing the text returns.
+/// When the value is not a text, and when the text does not parse.
 pub(super) fn from_text<'v, D, T>(form: D) -> Result<T, D::Error>
 where
     D: Deserializer<'v>,
@@ -47,7 +47,7 @@ where
 ///
 /// # Errors
 ///
-/// What is no text, or no hex.
+/// When the value is not a text, and when the text is not hex.
 pub(super) fn from_hex<'v, D: Deserializer<'v>>(form: D) -> Result<Vec<u8>, D::Error> {
     hex_bytes(&String::deserialize(form)?).map_err(D::Error::custom)
 }

@@ -19,9 +19,12 @@
 //!
 //! With `implementation = "* for llvm"` an entry is there for implementations of such a name only, a glob.
 //!
+//! With `versions = ["tvm-ffi 0.1.0"]` an entry is there for implementations that state one of these versions only.
+//!
 //! With `varies = true` the implementation answers by memory that is not its own: it may fail in any way, or pass by luck.
 
 use super::form::from_text_if_any;
+use super::reply::Identity;
 use super::verdict::Verdict;
 use crate::release::{ParseError, Release, Releases};
 use crate::spec;
@@ -54,6 +57,9 @@ pub struct KnownFailure {
     pub releases: Option<Releases>,
     /// The names of implementations that it is about, a glob; `None` for all.
     pub implementation: Option<String>,
+    /// The versions of implementations that it is about; empty for all.
+    #[serde(default)]
+    pub versions: Vec<String>,
     /// Why it is so.
     pub reason: String,
     /// Where it is discussed.
@@ -67,7 +73,7 @@ pub struct KnownFailure {
 pub fn embedded() -> &'static [(&'static str, KnownFailures)] {
     static LISTS: OnceLock<Vec<(&str, KnownFailures)>> = OnceLock::new();
     LISTS.get_or_init(|| {
-        // A list that does not parse fails a test of this file.
+        // A list that does not parse fails a test of `tests/suite`.
         let read = |text| KnownFailures::parse(text).unwrap_or_default();
         spec::KNOWN
             .iter()
@@ -105,9 +111,15 @@ impl KnownFailures {
         Ok(known)
     }
 
-    /// What is known of the implementation `name` of `releases`, or of any release where none is named.
+    /// What is known of an implementation. One that names no release may be of any.
     #[must_use]
-    pub fn about(&self, name: &str, releases: &[String]) -> KnownFailures {
+    pub fn about(&self, identity: &Identity) -> KnownFailures {
+        let Identity {
+            name,
+            version,
+            releases,
+            ..
+        } = identity;
         let named = || {
             releases
                 .iter()
@@ -118,6 +130,8 @@ impl KnownFailures {
             None => true,
             Some(pattern) => glob(pattern, name),
         };
+        let has_version =
+            |entry: &&KnownFailure| entry.versions.is_empty() || entry.versions.contains(version);
         let is_about = |entry: &&KnownFailure| match entry.releases {
             None => true,
             Some(range) => releases.is_empty() || named().any(|release| range.contains(release)),
@@ -127,6 +141,7 @@ impl KnownFailures {
                 .entries
                 .iter()
                 .filter(has_name)
+                .filter(has_version)
                 .filter(is_about)
                 .cloned()
                 .collect(),
@@ -258,131 +273,4 @@ pub fn today() -> String {
         month += 1;
     }
     format!("{year:04}-{month:02}-{:02}", left + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILE: &str =
-        "[[known]]\ncase = \"blob/*\"\nverdict = \"crash\"\nreason = \"r\"\nexpires = 2026-01-31\n";
-
-    fn crash() -> Verdict {
-        Verdict::Crash("SIGSEGV".into())
-    }
-
-    #[test]
-    fn an_entry_excuses_its_verdict_until_it_expires() {
-        let known = KnownFailures::parse(FILE).unwrap();
-        assert!(known.excuse("blob/a", &crash(), "2026-01-31").is_some());
-        assert!(known.excuse("blob/a", &crash(), "2026-02-01").is_none());
-        assert!(known.excuse("wire/a", &crash(), "2026-01-01").is_none());
-        let hang = Verdict::Hang(String::new());
-        assert!(known.excuse("blob/a", &hang, "2026-01-01").is_none());
-    }
-
-    #[test]
-    fn the_file_must_stay_true() {
-        let known = KnownFailures::parse(FILE).unwrap();
-        let all = ["blob/a", "wire/b"];
-        let problems = |all: &[&'static str], verdict: Verdict, today| {
-            let results = [("blob/a", &verdict)];
-            known.problems(all.iter().copied(), results.into_iter(), today)
-        };
-        assert!(problems(&all, crash(), "2026-01-01").is_empty());
-        assert!(problems(&all, Verdict::Pass, "2026-01-01")[0].contains("passes"));
-        assert!(problems(&all[1..], crash(), "2026-01-01")[0].contains("no case"));
-        assert!(problems(&all, crash(), "2026-03-01")[0].contains("expired"));
-    }
-
-    #[test]
-    fn what_varies_is_excused_whatever_comes() {
-        let varying = FILE.replace("reason", "varies = true\nreason");
-        let known = KnownFailures::parse(&varying).unwrap();
-        let hang = Verdict::Hang(String::new());
-        assert!(known.excuse("blob/a", &hang, "2026-01-01").is_some());
-        let passed = [("blob/a", &Verdict::Pass)].into_iter();
-        let problems = known.problems(["blob/a"].into_iter(), passed, "2026-01-01");
-        assert_eq!(problems, Vec::<String>::new());
-        // No verdict is no answer, however it varies.
-        let unsupported = Verdict::Unsupported(String::new());
-        assert!(known.excuse("blob/a", &unsupported, "2026-01-01").is_none());
-        assert!(KnownFailures::parse(&varying.replace("= true", "= \"yes\"")).is_err());
-    }
-
-    #[test]
-    fn an_entry_may_be_about_some_releases() {
-        let early = FILE.replace("reason", "releases = \"..0.8\"\nreason");
-        let known = KnownFailures::parse(&early).unwrap();
-        let about = |releases: &[&str]| {
-            let releases: Vec<String> = releases.iter().map(|name| (*name).to_owned()).collect();
-            known.about("", &releases).entries.len()
-        };
-        assert_eq!(
-            [about(&["0.7"]), about(&["0.8", "0.9"]), about(&[])],
-            [1, 1, 1]
-        );
-        assert_eq!(about(&["0.9"]), 0);
-        for wrong in ["[1]", "\"old\"", "\"0.9..0.7\""] {
-            assert!(
-                KnownFailures::parse(&early.replace("\"..0.8\"", wrong)).is_err(),
-                "{wrong}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_entry_may_be_about_some_implementations() {
-        let some = FILE.replace("reason", "implementation = \"* for llvm\"\nreason");
-        let known = KnownFailures::parse(&some).unwrap();
-        let about = |name| known.about(name, &[]).entries.len();
-        assert_eq!(["a for llvm", "a for c", "a"].map(about), [1, 0, 0]);
-    }
-
-    #[test]
-    fn an_entry_is_complete() {
-        assert_eq!(KnownFailures::parse("").unwrap(), KnownFailures::default());
-        for (from, to) in [
-            ("reason = \"r\"\n", ""),
-            ("\"crash\"", "\"pass\""),
-            ("\"crash\"", "\"panic\""),
-            ("2026-01-31", "\"soon\""),
-            ("case", "cases"),
-            ("[[known]]", "[[knwon]]"),
-        ] {
-            assert!(
-                KnownFailures::parse(&FILE.replace(from, to)).is_err(),
-                "{from} -> {to}"
-            );
-        }
-    }
-
-    #[test]
-    fn every_list_of_this_project_parses() {
-        assert!(!spec::KNOWN.is_empty());
-        for (file, text) in spec::KNOWN {
-            KnownFailures::parse(text).unwrap_or_else(|why| panic!("{file}: {why}"));
-        }
-    }
-
-    #[test]
-    fn globs_match_whole_ids() {
-        for (pattern, text) in [
-            ("a/*", "a/b"),
-            ("*", ""),
-            ("a?c*", "abcd"),
-            ("*b*d", "abcd"),
-        ] {
-            assert!(glob(pattern, text), "{pattern} {text}");
-        }
-        for (pattern, text) in [("a", "ab"), ("a/*", "b/a"), ("?", ""), ("*b", "abc")] {
-            assert!(!glob(pattern, text), "{pattern} {text}");
-        }
-    }
-
-    #[test]
-    fn today_is_a_date_of_this_century() {
-        let today = today();
-        assert!(today.len() == 10 && today.as_str() > "2024", "{today}");
-    }
 }

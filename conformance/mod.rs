@@ -53,9 +53,6 @@ mod runtime;
 pub mod truncated;
 pub mod verdict;
 
-#[cfg(test)]
-mod watched;
-
 /// The chapter `blob`.
 pub(crate) mod blob {
     pub(crate) mod containers;
@@ -151,6 +148,7 @@ pub(crate) mod value {
 /// The chapter `function`.
 pub(crate) mod function {
     mod callbacks;
+    mod compiled;
     pub(in crate::conformance) mod driver;
     pub(crate) mod legacy;
     mod legacy_callbacks;
@@ -184,9 +182,6 @@ pub(crate) mod vm {
 pub(crate) mod wire {
     pub(crate) mod ops;
 }
-
-#[cfg(test)]
-mod rule_off;
 
 pub use chapters::{CHAPTERS, Chapter, chapter};
 pub use op::Op;

@@ -38,27 +38,3 @@ pub(super) fn is_unseen(letter: char) -> bool {
         || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_unseen_is_left() {
-        let text = "a\u{1b}[2J\0\rb\n\u{9b}31m\u{202e}c\u{2028}\u{feff}";
-        let shown = "a\\u{1b}[2J\\u{0}\\rb\n\\u{9b}31m\\u{202e}c\\u{2028}\\u{feff}";
-        assert_eq!(plain(text), shown);
-        assert_eq!(line_of(text), shown.replace('\n', "\\n"));
-        assert_eq!(plain("größer ⟨x⟩"), "größer ⟨x⟩");
-    }
-
-    #[test]
-    fn a_long_text_is_cut() {
-        let shown = plain(&"é".repeat(5_000));
-        assert_eq!(
-            shown.chars().filter(|letter| *letter == 'é').count(),
-            LONGEST
-        );
-        assert!(shown.ends_with("... (10000 bytes)"));
-    }
-}

@@ -17,9 +17,7 @@ pub use outcome::{CaseOutcome, Report, VerdictCounts};
 pub use selection::{Selection, select};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-#[cfg(test)]
-pub(super) use worker::ask;
+use std::sync::{Arc, Mutex, OnceLock};
 use worker::{CaseQueue, work};
 
 /// What to run and how.
@@ -43,6 +41,8 @@ pub struct Run {
     pub today: String,
     /// How the implementation was named on the command line, for the line that reproduces a failure.
     pub implementation: String,
+    /// The name of the signal that ends the run before its last case, such as `SIGTERM`, once another thread sets it. Cases without an answer are skipped then.
+    pub end: Arc<OnceLock<String>>,
 }
 
 impl Default for Run {
@@ -56,6 +56,7 @@ impl Default for Run {
             complete: false,
             today: known::today(),
             implementation: "builtin".to_owned(),
+            end: Arc::default(),
         }
     }
 }
@@ -64,9 +65,15 @@ impl Run {
     /// The run with what is known of these releases: only hello shows which the testee is of.
     fn about(&self, identity: &Identity) -> Run {
         Run {
-            known: self.known.about(&identity.name, &identity.releases),
+            known: self.known.about(identity),
             ..self.clone()
         }
+    }
+
+    /// The verdict of a case without an answer, where something ends the run.
+    fn ended(&self) -> Option<Verdict> {
+        let by = self.end.get()?;
+        Some(Verdict::Skipped(format!("not tried: {by} ended the run")))
     }
 
     /// The entry that excuses this verdict, if it fails the run.
@@ -106,14 +113,14 @@ pub fn run_observed<'a>(
         observe(&outcome);
         settled.push((place, outcome));
     })?;
-    let gone = queue.gone();
+    let untried = queue.untried();
     Ok(report(
         suite,
         run,
         done.identity,
         done.stated,
         settled,
-        gone,
+        untried,
     ))
 }
 
@@ -212,20 +219,27 @@ pub fn run_parallel<'a>(
     match (identity, failed) {
         // What is left was put to nothing: silence is not success.
         (Some(_), Some(why)) if settled.len() < queue.len() => Err(why),
-        (Some(identity), _) => Ok(report(suite, run, identity, stated, settled, queue.gone())),
+        (Some(identity), _) => Ok(report(
+            suite,
+            run,
+            identity,
+            stated,
+            settled,
+            queue.untried(),
+        )),
         (None, why) => Err(why.unwrap_or_else(|| "no testee is there".into())),
     }
 }
 
-/// The report of what came of all cases, by their places in the selection. Where the testees were `gone` before the last of them, that is one
-/// problem, and not one of each case.
+/// The report of what came of all cases, by their places in the selection. Why the last of them were put to no testee is one problem, and
+/// not one of each case.
 fn report<'a>(
     suite: &'a Suite,
     run: &Run,
     identity: Identity,
     stated: Parts,
     mut settled: Vec<(usize, CaseOutcome<'a>)>,
-    gone: Option<String>,
+    untried: Option<String>,
 ) -> Report<'a> {
     settled.sort_by_key(|(place, _)| *place);
     let mut results: Vec<_> = settled.into_iter().map(|(_, outcome)| outcome).collect();
@@ -244,7 +258,7 @@ fn report<'a>(
             .map(|outcome| (outcome.case.id.as_str(), &outcome.verdict)),
         &run.today,
     );
-    problems.extend(gone.map(|why| format!("no testee is left: {why}")));
+    problems.extend(untried);
     Report {
         suite: &suite.hash,
         identity,

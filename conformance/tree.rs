@@ -1,4 +1,4 @@
-//! Which files of the tree are part of the suite. `build.rs` includes this file, too.
+//! List of the files of the tree that are part of the suite. `build.rs` also includes this file.
 
 use std::fs;
 use std::path::Path;

@@ -185,6 +185,12 @@ TVM_DLL int TVMBackendFreeWorkspace(int device_type, int device_id, void* space)
 TVM_DLL int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task);
 TVM_DLL int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* group);
 TVM_DLL int TVMBackendRunOnce(void** handle, int (*f)(void*), void* data, int nbytes);
+/* Lists of the Relax VM. Up to 0.20 codes_or_n is the array of type codes and n the number of the value; later codes_or_n is the number. */
+TVM_DLL int TVMBackendAnyListSetPackedArg(void* list, int index, void* values, void* codes_or_n, int n);
+TVM_DLL int TVMBackendAnyListResetItem(void* list, int index);
+TVM_DLL int TVMBackendAnyListMoveFromPackedReturn(void* list, int index, void* values, void* codes_or_n, int n);
+/* After 0.27. */
+TVM_DLL int TVMBackendSetDevice(int device_type, int device_id);
 /* Hooks of the Python frontend: taken and not called. */
 TVM_DLL int TVMBackendRegisterEnvCAPI(const char* name, void* address);
 

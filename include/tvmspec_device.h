@@ -56,7 +56,8 @@ typedef struct {
 /* Registers the devices of the library as `device_api.<name>`; the library itself finds them without. */
 int tvmspec_install_devices(void);
 
-/* Drives a device through every rule; the number of programs that it broke, or -1 if there is none. */
+/* Drives a device through every rule. Returns the number of programs that it broke, or -1 if there is no such device or there are no
+   cases: a program that leaves the tree needs a library with feature `embed`. */
 int tvmspec_device_contract(int kind, int id, char *report, size_t size);
 
 #ifdef __cplusplus

@@ -159,6 +159,14 @@ impl Releases {
         }
     }
 
+    /// The releases that both ranges hold. Where there are none, the end of the result is before its start.
+    pub(crate) fn common(self, other: Releases) -> Releases {
+        Releases {
+            since: self.since.max(other.since),
+            until: self.until.min(other.until),
+        }
+    }
+
     /// Whether the range holds `release`.
     pub fn contains(self, release: Release) -> bool {
         self.since <= release && release <= self.until
@@ -281,20 +289,5 @@ impl FromStr for Layout {
                 "`{text}` is not a layout: there are {first}, {second}, {third} and {last}"
             ))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_read_as_they_print() {
-        for text in ["..", "0.7..", "..0.6", "0.7..0.20"] {
-            assert_eq!(text.parse::<Releases>().unwrap().to_string(), text);
-        }
-        assert_eq!("v0.8.0".parse::<Release>().unwrap(), Release::of(8));
-        assert!("1.0".parse::<Release>().is_err());
-        assert!("0.9..0.7".parse::<Releases>().is_err());
     }
 }

@@ -24,6 +24,25 @@
 /// ```
 struct Fields;
 
+/// A Rust type is read from objects of its own index alone, and no index that anybody registers is one.
+/// ```
+/// use tvmspec::value::types::{DynamicType, ObjectIndex};
+/// static TYPE: DynamicType = DynamicType::new("example.Own");
+/// fn type_index() -> ObjectIndex { TYPE.index() }
+/// # type_index();
+/// ```
+/// ```compile_fail,E0308
+/// use tvmspec::value::types::{register, ObjectIndex};
+/// fn type_index() -> ObjectIndex { register("example.Own", 64).unwrap() }
+/// # type_index();
+/// ```
+/// ```compile_fail,E0423
+/// use tvmspec::value::types::{register, ObjectIndex};
+/// fn type_index() -> ObjectIndex { ObjectIndex(register("example.Own", 64).unwrap()) }
+/// # type_index();
+/// ```
+struct Indices;
+
 /// The hooks of Python are C functions, so only C registers them.
 /// ```
 /// tvmspec::object::init();

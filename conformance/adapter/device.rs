@@ -151,7 +151,7 @@ impl Testee for DeviceUnderTest {
 /// The operations that drive a device.
 pub(super) const OPS: [&str; 2] = [device::BEHAVIOUR, device::PROGRAM];
 
-/// What a device does in the program of a case.
+/// Runs the program of a case on a device and returns its reply.
 pub(super) fn answer(op: &str, args: &Value, api: &dyn DeviceApi, device: Device) -> Reply {
     if !OPS.contains(&op) {
         return Reply::Unsupported(format!("a device answers {} only", OPS.join(" and ")));

@@ -215,15 +215,3 @@ fn split(line: &str) -> Result<Vec<String>, ParseError> {
         None => Ok(words),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::split;
-
-    #[test]
-    fn quotes_keep_words_together() {
-        let words = split("python3 'my testee.py' --flag=\"a b\" ''").unwrap();
-        assert_eq!(words, ["python3", "my testee.py", "--flag=a b", ""]);
-        assert!(split("'open").is_err());
-    }
-}

@@ -4,7 +4,7 @@
 //! |-------------------------------------------|-------------------------------------------------------------------------|
 //! | the testee and its children               | it has a process group of its own (Unix), which is killed               |
 //! | a child that left the group: a daemon     | [`adopt`] makes us its parent (Linux); what descends from us is killed  |
-//! | all of them when this program is signalled | [`end_on_signals`] kills them first, then lets the signal do its work    |
+//! | all of them when this program is signalled | [`end_on_signals`] kills them, and lets the run report what it has        |
 //!
 //! A group is killed before its first process is waited for: only then may the system give its number to others.
 
@@ -58,13 +58,31 @@ pub fn adopt() {
     system::adopt();
 }
 
-/// Signals that end this program end its testees first. A signal that is ignored now stays ignored.
+/// At the first SIGINT, SIGTERM or SIGHUP calls `end` with its number, and ends the testees: a run that waits for one goes on, and no other is
+/// started. SIGQUIT, and a signal that comes a second later or more, ends this program at once. A signal that is ignored now stays ignored.
+///
+/// The second is for testees, which may signal twice before they are killed, and for the report.
 ///
 /// # Errors
 ///
 /// When the system takes no handler.
-pub fn end_on_signals() -> io::Result<()> {
-    system::end_on_signals()
+pub fn end_on_signals(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+    system::end_on_signals(end)
+}
+
+/// Returns the name of a signal, such as `SIGTERM`.
+pub fn signal_name(signal: i32) -> &'static str {
+    system::signal_name(signal).unwrap_or("a signal")
+}
+
+/// Whether this process ignores a signal, as SIGHUP under `nohup`; false where the system does not show it.
+#[cfg(unix)]
+pub fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Bit 0 is signal 1.
+    mask.is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
 }
 
 /// Ends this process with its parent, which is a suite that was killed without a chance to end its workers (Linux).
@@ -79,6 +97,7 @@ mod system {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
+    pub(super) use signal_hook::low_level::signal_name;
     use std::collections::BTreeSet;
     use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, ExitStatus};
@@ -87,9 +106,12 @@ mod system {
     use std::time::{Duration, Instant};
     use std::{io, thread};
 
-    /// The testees that run. The thread that starts or ends one holds the lock, and so does a signal to the end of the process:
-    /// nothing is started behind its back.
+    /// The testees that run. The thread that starts or ends one holds the lock, and so does a signal that ends all: nothing is started
+    /// behind its back.
     static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+    /// Whether this program ends, so that no testee is started any more.
+    static ENDS: AtomicBool = AtomicBool::new(false);
 
     /// Whether orphans become our children.
     static ADOPTS: AtomicBool = AtomicBool::new(false);
@@ -108,6 +130,9 @@ mod system {
     pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
         let mut running = running();
         // Under the lock: a signal cannot come between the start and the list.
+        if ENDS.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the run ends"));
+        }
         let child = command.process_group(0).spawn()?;
         running.insert(child.id());
         Ok(child)
@@ -215,43 +240,45 @@ mod system {
     }
 
     /// See [`super::end_on_signals`]. A thread waits for the signals, since a handler could take no lock.
-    pub(super) fn end_on_signals() -> io::Result<()> {
-        let ignored = ignored();
+    pub(super) fn end_on_signals(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
         let all = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
-        let ours = all
-            .into_iter()
-            .filter(|signal| (ignored >> (signal - 1)) & 1 == 0);
+        let ours = all.into_iter().filter(|signal| !super::is_ignored(*signal));
         let mut signals = Signals::new(ours)?;
         thread::spawn(move || {
+            let mut first: Option<Instant> = None;
             for signal in signals.forever() {
-                // Who holds it for longer waits for a process that cannot be killed.
-                let running = (0..100).find_map(|_| {
-                    let held = RUNNING.try_lock().ok();
-                    held.or_else(|| {
-                        thread::sleep(Duration::from_millis(10));
-                        None
-                    })
-                });
-                if let Some(mut running) = running {
-                    for leader in std::mem::take(&mut *running) {
-                        kill_group(leader);
-                    }
-                    sweep(&running);
-                    // Ends the process, and holds the lock until then.
+                let is_late = first.is_some_and(|first| first.elapsed() >= Duration::from_secs(1));
+                if signal == SIGQUIT || is_late {
+                    end_all();
                     let _ = emulate_default_handler(signal);
+                } else if first.is_none() {
+                    first = Some(Instant::now());
+                    // First: what the run sees of the end of its testees is not their fault.
+                    end(signal);
+                    end_all();
                 }
-                let _ = emulate_default_handler(signal);
             }
         });
         Ok(())
     }
 
-    /// A bit for each signal that is ignored, as under `nohup`; none where the system does not show it.
-    fn ignored() -> u64 {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-            .unwrap_or(0)
+    /// Kills the testees and what they have started. None is started any more.
+    fn end_all() {
+        ENDS.store(true, Ordering::SeqCst);
+        // A thread that holds it for longer waits for a process that cannot be killed.
+        let running = (0..100).find_map(|_| {
+            let held = RUNNING.try_lock().ok();
+            held.or_else(|| {
+                thread::sleep(Duration::from_millis(10));
+                None
+            })
+        });
+        if let Some(mut running) = running {
+            for leader in std::mem::take(&mut *running) {
+                kill_group(leader);
+            }
+            sweep(&running);
+        }
     }
 }
 
@@ -276,9 +303,14 @@ mod system {
 
     pub(super) fn adopt() {}
 
+    pub(super) fn signal_name(_: i32) -> Option<&'static str> {
+        None
+    }
+
     pub(super) fn end_with_parent() {}
 
-    pub(super) fn end_on_signals() -> io::Result<()> {
+    pub(super) fn end_on_signals(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+        drop(end);
         Ok(())
     }
 }

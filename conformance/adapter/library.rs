@@ -115,18 +115,3 @@ fn open_one(path: &Path) -> Result<&'static libloading::Library, String> {
     let library = library.map_err(|error| cannot_load(path, &error))?;
     Ok(Box::leak(Box::new(library)))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_generator_stands_behind_the_libraries() {
-        let target = "llvm -mtriple=x86_64-linux-gnu";
-        let named = format!("a.so,b.so@0.16#{target}");
-        assert_eq!(with_generator(&named), ("a.so,b.so@0.16", Some(target)));
-        for plain in ["a.so", "/x#1/a.so", "a.so#"] {
-            assert_eq!(with_generator(plain), (plain, None));
-        }
-    }
-}

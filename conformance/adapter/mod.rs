@@ -15,6 +15,7 @@ pub mod liar;
 pub(super) mod library;
 mod near;
 pub mod protocol;
+pub mod registry;
 mod rpc;
 pub(crate) mod view;
 
@@ -221,8 +222,12 @@ fn worker_or_command(scheme: &str, spec: &str) -> Result<(), ParseError> {
 ///
 /// Says which there are, or why this one cannot be opened.
 pub fn worker(spec: &str) -> Result<Box<dyn Testee>, ParseError> {
-    worker_exists(spec)?;
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    // No case is put to it, so that it is no adapter.
+    if scheme == registry::SCHEME {
+        return Ok(Box::new(registry::Registry::open(rest)?));
+    }
+    worker_exists(spec)?;
     match scheme {
         "builtin" => Ok(Box::new(builtin::BuiltinTestee)),
         "device" => Ok(Box::new(device::DeviceUnderTest::open(rest)?)),

@@ -236,33 +236,3 @@ fn tensor(tensor: &Value) -> Option<Value> {
         .is_object()
         .then(|| Value::Object(parts.into_iter().collect()))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_place_of_the_library_does_not_show() {
-        let one = json!({"modules": [{"kind": "_lib"}, {"kind": "a", "payload": ""}, {"kind": "b", "payload": ""}],
-            "import_tree": {"indptr": [0, 2, 2, 2], "indices": [1, 2]}});
-        let seen = view("modules", &one).unwrap();
-        assert_eq!(seen["root"], "library 0");
-        assert_eq!(seen["libraries"], json!([["module 0", "module 1"]]));
-        let other = json!({"modules": [{"kind": "a", "payload": ""}, {"kind": "_lib"}, {"kind": "b", "payload": ""}],
-            "import_tree": {"indptr": [0, 1, 2, 2], "indices": [1, 2]}});
-        let seen = view("modules", &other).unwrap();
-        assert_eq!(seen["root"], "module 0");
-        assert_eq!(seen["modules"][0]["imports"], json!(["library 0"]));
-        assert_eq!(seen["libraries"], json!([["module 1"]]));
-    }
-
-    #[test]
-    fn rows_are_what_indptr_cuts_out() {
-        let late = json!({"indptr": [1, 2, 2], "indices": [1, 1]});
-        assert_eq!(view("rows", &late), Some(json!([[1], []])));
-        assert_eq!(
-            view("rows", &json!({"indptr": [0, 3], "indices": []})),
-            None
-        );
-    }
-}

@@ -1,6 +1,8 @@
 //! Operations on the files around the library binary.
 
-use crate::blob::container::{self, Embedded, FileForm, Part, Role, Size, linkage, made_for};
+use crate::blob::container::{
+    self, Embedded, FileForm, Part, Role, Size, Symbol, linkage, made_for,
+};
 use crate::conformance::op::{Answer, Handler, Op, OpError, data};
 use crate::rule::Findings;
 use serde_json::{Value, json};
@@ -71,7 +73,11 @@ fn describe(part: &Part<'_>, blob: &Embedded<'_>) -> Value {
 fn symbols(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let file = container::open(&data)?;
-    let spoken = file.parts.iter().filter(|part| !part.symbols.is_empty());
+    // What a runtime defines itself is no symbol that a loader looks for.
+    let spoken = file.parts.iter().filter(|part| {
+        let is_looked_for = |symbol: &Symbol<'_>| !matches!(symbol.role, Role::Defines(_));
+        part.symbols.iter().any(is_looked_for)
+    });
     let described = spoken.map(roles).collect();
     Ok(Answer::new(Value::Array(described), file.findings))
 }

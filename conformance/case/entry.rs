@@ -4,6 +4,7 @@ use super::{Breach, Case, CaseInput, Expect};
 use crate::conformance::edited::{self, INPUTS};
 use crate::conformance::golden::{golden, hex_bytes};
 use crate::conformance::reply::Oddity;
+use crate::file_name::is_file_name;
 use crate::rule::Kind;
 use crate::spec;
 use serde_json::{Map, Value};
@@ -152,7 +153,7 @@ fn inside_its_rules(case: &Case) -> Result<(), String> {
 
 /// The id, which begins with the chapter of its file. A number is no name: it says nothing of what the case is about.
 fn id_of(chapter: &str, id: String) -> Result<String, String> {
-    // An id is a word of a shell in the line that repeats a failure, and an anchor of the HTML report.
+    // An id is a word of a shell in the line that repeats a failure, an anchor of the HTML report, and a folder of `--export`.
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
     let name = id
         .strip_prefix(chapter)
@@ -161,6 +162,9 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
         Some(name) if !name.is_empty() && id.bytes().all(letter) => {
             if name.bytes().all(|byte| byte.is_ascii_digit()) {
                 return Err(format!("`{id}` is a number, not a name"));
+            }
+            if let Some(part) = name.split('/').find(|part| !is_file_name(part)) {
+                return Err(format!("`{part}` in `{id}` is not the name of a folder"));
             }
             Ok(id)
         }

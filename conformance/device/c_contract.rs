@@ -5,7 +5,8 @@ use crate::device::{Device, Manager};
 use std::ffi::{c_char, c_int};
 
 /// Drives device `id` of type `kind` through the contract, and writes what came of it to `report`, at most `size` bytes
-/// with the zero at the end. Returns the number of rules' programs that the device broke, or -1 if there is no such device.
+/// with the zero at the end. Returns the number of programs that the device broke, or -1 if there is no such device or there are no cases
+/// (a program that leaves the tree needs feature `embed`). Then `report` is the reason.
 ///
 /// # Safety
 ///
@@ -17,12 +18,14 @@ pub unsafe extern "C" fn tvmspec_device_contract(
     report: *mut c_char,
     size: usize,
 ) -> c_int {
-    let (text, broken) = match Manager::global().api(kind) {
-        Err(why) => (why.to_string(), -1),
-        Ok(api) => {
-            let came = contract_on(api, Device::new(kind, id));
-            let broken = c_int::try_from(came.broken().count()).unwrap_or(c_int::MAX);
-            (came.to_string(), broken)
+    let api = Manager::global().api(kind).map_err(|why| why.to_string());
+    let result =
+        api.and_then(|api| contract_on(api, Device::new(kind, id)).map_err(|why| why.to_string()));
+    let (text, broken) = match result {
+        Err(why) => (why, -1),
+        Ok(report) => {
+            let broken = c_int::try_from(report.broken().count()).unwrap_or(c_int::MAX);
+            (report.to_string(), broken)
         }
     };
     if !report.is_null() && size > 0 {

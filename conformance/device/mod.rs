@@ -6,7 +6,7 @@
 //! use tvmspec::device::simulated::Simulated;
 //!
 //! let my_device = Simulated::new(1);
-//! let report = tvmspec::conformance::device::contract(&my_device);
+//! let report = tvmspec::conformance::device::contract(&my_device).expect("the cases are here");
 //! assert!(report.holds(), "{report}");
 //! ```
 
@@ -27,6 +27,7 @@ pub mod script;
 mod simulate;
 mod staging;
 mod stands;
+mod step_forms;
 mod steps;
 mod tables;
 
@@ -35,25 +36,35 @@ use crate::conformance::case::{Case, CaseInput, Suite};
 use crate::conformance::op::OpError;
 use crate::device::simulated::Bug;
 use crate::device::{Device, DeviceApi};
+use crate::release::ParseError;
 use serde_json::Value;
 use std::fmt;
 
 /// Drives `api` as external device 0 through every behaviour and the random walk.
-pub fn contract(api: &dyn DeviceApi) -> ContractReport {
+///
+/// # Errors
+///
+/// When there are no cases, as [`Suite::ours`]: a program that leaves the tree needs feature `embed`.
+pub fn contract(api: &dyn DeviceApi) -> Result<ContractReport, ParseError> {
     contract_on(api, Device::ext_dev(0))
 }
 
 /// [`contract`] on a device of another type or index.
-pub fn contract_on(api: &dyn DeviceApi, device: Device) -> ContractReport {
-    let results = contract_cases().map(|case| BehaviourResult {
+///
+/// # Errors
+///
+/// As [`contract`].
+pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Result<ContractReport, ParseError> {
+    let suite = Suite::ours()?;
+    let results = contract_cases(suite).map(|case| BehaviourResult {
         id: &case.id,
         why: &case.why,
         rules: case.rules.iter().map(String::as_str).collect(),
         outcome: guarded(|| drive(&case.op, program_of(case), api, device)),
     });
     let mut results: Vec<BehaviourResult> = results.collect();
-    // After the programs: what it finds in forty steps one of them most likely says in three.
-    if let Some(walk) = Suite::embedded().case(script::ID) {
+    // After the programs, because a program most likely shows the same defect in fewer steps.
+    if let Some(walk) = suite.case(script::ID) {
         let walked = script::walk(api, device, &script::Walk::default());
         results.push(BehaviourResult {
             id: &walk.id,
@@ -66,13 +77,12 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> ContractReport {
             outcome: walked.map_err(|found| Failure::Broken(found.to_string())),
         });
     }
-    ContractReport { device, results }
+    Ok(ContractReport { device, results })
 }
 
 /// The cases that drive a device under test, and no device of the testee's own.
-fn contract_cases() -> impl Iterator<Item = &'static Case> {
-    let cases = Suite::embedded().cases.iter();
-    cases.filter(|case| {
+fn contract_cases(suite: &'static Suite) -> impl Iterator<Item = &'static Case> {
+    suite.cases.iter().filter(|case| {
         let is_own = || program_of(case).is_none_or(program::brings_its_device);
         case.op == PROGRAM && !case.args.contains_key("defect") && !is_own()
     })
@@ -92,7 +102,7 @@ pub(in crate::conformance) const PROGRAM: &str = "device.program";
 /// The operation that runs a program of ours by its name.
 pub(in crate::conformance) const BEHAVIOUR: &str = "device.behaviour";
 
-/// What a device under test does in the program of a case; skipped where that is not about a device under test.
+/// Runs the program of a case on a device under test. A program that brings its own device is skipped.
 pub(in crate::conformance) fn drive(
     op: &str,
     value: Option<&Value>,
@@ -104,12 +114,7 @@ pub(in crate::conformance) fn drive(
             program::run(steps, api, device)
         }
         (BEHAVIOUR, Some(name)) if name == script::ID => {
-            // 20 scripts are what the program asks for at least; `contract_on`, which is no case, walks further.
-            let far = script::Walk {
-                scripts: 20,
-                ..script::Walk::default()
-            };
-            let walked = script::walk(api, device, &far);
+            let walked = script::walk(api, device, &script::Walk::default());
             walked.map_err(|found| Failure::Broken(found.to_string()))
         }
         _ => Failure::skipped("this is about our own half of the contract, not about a device"),

@@ -91,16 +91,26 @@ pub(crate) const OPS: &[Op] = &[
 /// defect it has to show: then "does not hold" is what the case expects.
 fn run_program(op: &str, args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
-    // These bring devices of their own.
+    // These programs bring their own devices.
     if let Some(run) = value.as_str().and_then(super::coded) {
         return answer(run());
+    }
+    if op == PROGRAM
+        && let wrong @ Err(_) = super::program::check(value)
+    {
+        return answer(wrong);
     }
     let simulated = match args.get("defect").and_then(Value::as_str) {
         None => Simulated::new(3),
         Some(defect) => {
+            // A program that fails without the defect shows nothing: a step may be wrong.
+            let sound = drive(op, Some(value), &Simulated::new(3), Device::ext_dev(0));
+            if sound.is_err() {
+                return answer(sound);
+            }
             let device = Simulated::with_bug(3, super::defect(defect)?);
             return match drive(op, Some(value), &device, Device::ext_dev(0)) {
-                // How it shows is up to the device; that it shows is judged.
+                // The defect has to show. The way in which it shows is not compared.
                 Err(Failure::Broken(_)) => Ok(forms::value(json!({"holds": false}))),
                 outcome => answer(outcome),
             };

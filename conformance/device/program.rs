@@ -8,15 +8,20 @@ use super::staging::{Staging, pattern};
 use super::stands::{self, Stand, UnderTest};
 use super::steps::{NamedCalls, Step, StepResult, StepTensor, Stop};
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::{Device, DeviceApi, Space, stream};
+use crate::device::{Device, DeviceApi, Space, Stream, stream};
 use questions::fits;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Runs the steps on a device, or from each step `on` on a device that the testee brings.
 pub(super) fn run(steps: &Value, api: &dyn DeviceApi, device: Device) -> Outcome {
-    let written = Step::list(Some(steps)).map_err(outcome)?;
-    run_steps(&written, &UnderTest { api, device })
+    let ran = Step::list(steps).and_then(|steps| run_steps(&steps, &UnderTest { api, device }));
+    ran.map_err(outcome)
+}
+
+/// Checks the form of all steps.
+pub(super) fn check(steps: &Value) -> Outcome {
+    Step::list(steps).map(drop).map_err(outcome)
 }
 
 /// Whether a program brings the devices that it drives.
@@ -25,27 +30,26 @@ pub(super) fn brings_its_device(steps: &Value) -> bool {
 }
 
 /// [`run`] with steps that are read already.
-pub(super) fn run_steps(steps: &[Step], under_test: &dyn Stand) -> Outcome {
+pub(super) fn run_steps(steps: &[Step], under_test: &dyn Stand) -> Result<(), Stop> {
     let mut parts = steps.split(|step| step.op() == "on");
-    run_part(parts.next().unwrap_or_default(), under_test).map_err(outcome)?;
+    run_part(parts.next().unwrap_or_default(), under_test)?;
     let named = steps.iter().filter(|step| step.op() == "on");
     for (named, part) in named.zip(parts) {
-        let stand = stands::stand(named.get(1)).ok_or_else(|| outcome(Stop::Malformed))?;
-        run_part(part, &*stand).map_err(outcome)?;
+        run_part(part, &*stands::stand(named.value(1)?)?)?;
     }
     Ok(())
 }
 
-/// How a program went, in the words of the suite.
+/// Converts the end of a program to an outcome of the suite. A wrong step fails the case on every device.
 fn outcome(stop: Stop) -> Failure {
     match stop {
-        Stop::Malformed => Failure::Skipped("a step is not of a form that is known here".into()),
+        Stop::Malformed(why) => Failure::Broken(why),
         Stop::Failed(error) => error.into(),
         Stop::Judged(failure) => failure,
     }
 }
 
-/// Runs steps on one device, and gives back whatever they leave.
+/// Runs steps on one device, and frees everything that they leave.
 fn run_part(steps: &[Step], stand: &dyn Stand) -> Result<(), Stop> {
     let mut program = Program {
         stand,
@@ -63,7 +67,7 @@ fn run_part(steps: &[Step], stand: &dyn Stand) -> Result<(), Stop> {
 struct Program<'a> {
     stand: &'a dyn Stand,
     calls: NamedCalls<'a>,
-    /// What is alive, by name.
+    /// The spaces that are alive, by name.
     model: BTreeMap<String, ModelSpace>,
     reads: Vec<PendingRead>,
     /// Streams with work, each with the device.
@@ -94,7 +98,7 @@ impl Program<'_> {
                 match stop {
                     Stop::Failed(error) => Failure::Broken(at(&error)).into(),
                     Stop::Judged(Failure::Broken(how)) => Failure::Broken(at(&how)).into(),
-                    other => other,
+                    other => other.at(format_args!("step {number} ({step}): ")),
                 }
             })?;
         }
@@ -110,10 +114,10 @@ impl Program<'_> {
         self.sync_all()
     }
 
-    /// Waits for all work, and compares what was read.
+    /// Waits for all work, and compares the bytes that were read.
     fn sync_all(&mut self) -> Result<(), Stop> {
         for (device, name) in std::mem::take(&mut self.queues) {
-            let stream = self.calls.stream(name.as_deref());
+            let stream = self.queued_stream(name.as_deref());
             self.calls.api.sync(device, stream)?;
             self.compare(name.as_deref())?;
         }
@@ -125,18 +129,15 @@ impl Program<'_> {
         match step.op() {
             "needs" => questions::needs(&self.calls, step.text(1)?)?,
             "thread" => {
-                let (steps, stand) = (Step::list(step.get(1))?, self.stand);
-                let ran = std::thread::scope(|scope| {
-                    scope
-                        .spawn(|| run_part(&steps, stand).map_err(outcome))
-                        .join()
-                });
-                ran.unwrap_or_else(|_| Failure::broken("the device panicked"))?;
+                let (steps, stand) = (Step::list(step.value(1)?)?, self.stand);
+                let ran =
+                    std::thread::scope(|scope| scope.spawn(|| run_part(&steps, stand)).join());
+                ran.unwrap_or_else(|_| Ok(Failure::broken("the device panicked")?))?;
             }
             "unless-host" => {
                 // DEV-57: a CPU of a server is one, too.
                 if self.calls.device.without_session().kind != Device::CPU.kind {
-                    for step in Step::list(step.get(1))? {
+                    for step in Step::list(step.value(1)?)? {
                         self.step(&step)?;
                     }
                 }
@@ -170,25 +171,26 @@ impl Program<'_> {
                 self.read(step.text(1)?, offset, nbytes, stream)?;
             }
             "same" | "different" => {
-                let [one, other] = [1, 2].map(|at| self.calls.space(step.name(at)).0);
+                let one = self.calls.known_space(step.text(1)?)?;
+                let other = self.calls.known_space(step.text(2)?)?;
                 let is_same = step.op() == "same";
                 demand((one == other) == is_same, || {
                     format!("{one:?} and {other:?}")
                 })?;
             }
             "not-null" => {
-                let space = self.calls.space(Some(step.text(1)?)).0;
+                let space = self.calls.known_space(step.text(1)?)?;
                 demand(!space.is_null(), || "it is null".into())?;
             }
             "current-stream" => {
                 let current = self.calls.api.current_stream(self.calls.device);
-                let expected = self.calls.stream(step.name(1));
+                let expected = self.calls.stream(step.name(1))?;
                 expect(current, expected, "the thread's stream")?;
             }
             "replace-stream" => {
-                let new = self.calls.stream(step.name(1));
+                let new = self.calls.stream(step.name(1))?;
                 let replaced = stream::set(self.calls.device, new)?;
-                let expected = self.calls.stream(step.name(2));
+                let expected = self.calls.stream(step.name(2))?;
                 expect(replaced, expected, "the stream that was replaced")?;
             }
             "ask" => {
@@ -199,23 +201,21 @@ impl Program<'_> {
             }
             "size" => {
                 let size = self.calls.call(step)?;
-                expect(Some(&size), step.get(3), "its bytes")?;
+                let expected = step.get(3).filter(|expected| !expected.is_null());
+                expect(&size, expected.unwrap_or(&size), "its bytes")?;
             }
             "pools" => {
                 let pools = self.calls.api.pools_workspace();
-                expect(Some(&json!(pools)), step.get(1), "a pool of workspace")?;
+                expect(&json!(pools), step.value(1)?, "a pool of workspace")?;
             }
             "addresses" => {
                 let addresses = self.calls.api.supports_pointer_arithmetic();
-                expect(
-                    Some(&json!(addresses)),
-                    step.get(1),
-                    "handles that are addresses",
-                )?;
+                let expected = step.value(1)?;
+                expect(&json!(addresses), expected, "handles that are addresses")?;
             }
             "calls" => {
                 let calls = Value::Array(self.stand.take_calls());
-                expect(Some(&calls), step.get(1), "calls")?;
+                expect(&calls, step.value(1)?, "calls")?;
             }
             _ => {
                 if let Some(result) = self.stand.step(step, self.calls.device) {
@@ -227,16 +227,15 @@ impl Program<'_> {
         Ok(Value::Null)
     }
 
-    /// A call, and what it means for the model.
+    /// Makes the call of a step and changes the model accordingly.
     fn call(&mut self, step: &Step) -> Result<(), Stop> {
         let name = |at| step.text(at).map(str::to_owned);
         if step.op() == "copy" {
             return self.copy(step);
         }
         // Forgotten before it is freed: where that fails, it is not freed again.
-        if let "free" | "free-workspace" = step.op() {
+        if let ("free" | "free-workspace", Some(name)) = (step.op(), step.name(1)) {
             let is_workspace = step.op() == "free-workspace";
-            let name = step.name(1).unwrap_or_default();
             self.model
                 .retain(|known, space| known != name || space.is_workspace != is_workspace);
         }
@@ -244,7 +243,11 @@ impl Program<'_> {
         match step.op() {
             "alloc" | "alloc-tensor" | "workspace" => {
                 let is_workspace = step.op() == "workspace";
-                let nbytes = step.number(2).unwrap_or_default();
+                // No step writes or reads memory of a tensor.
+                let nbytes = match step.op() {
+                    "alloc-tensor" => 0,
+                    _ => step.number(2)?,
+                };
                 let bytes = vec![None; nbytes];
                 self.model.insert(
                     name(1)?,
@@ -260,14 +263,11 @@ impl Program<'_> {
                 }
             }
             "copy-tensor" => {
-                let (from, to) = (
-                    StepTensor::read(step.get(1))?,
-                    StepTensor::read(step.get(2))?,
-                );
-                let nbytes = from.nbytes().unwrap_or_default();
-                let bytes = self.part(&from.name, from.offset, nbytes)?;
-                self.queue(self.calls.space(Some(&to.name)).1, step.name(3));
-                self.set(&to.name, to.offset, bytes);
+                let from = StepTensor::read(step.value(1)?)?;
+                let to = StepTensor::read(step.value(2)?)?;
+                let bytes = self.part(from.name()?, from.offset, from.nbytes()?)?;
+                self.queue(self.calls.space(Some(to.name()?)).1, step.name(3));
+                self.set(to.name()?, to.offset, bytes);
             }
             "sync" => self.compare(step.name(1))?,
             "free-stream" => {
@@ -341,13 +341,12 @@ impl Program<'_> {
 
     /// The bytes of a space that a step names, as the model has them.
     fn part(&self, name: &str, offset: usize, nbytes: usize) -> Result<Vec<Option<u8>>, Stop> {
-        let space = self.model.get(name).ok_or(Stop::Malformed)?;
-        // Memory of a tensor, which no step writes or reads, has no bytes here.
-        let part = space
-            .bytes
-            .get(offset..)
-            .and_then(|bytes| bytes.get(..nbytes));
-        part.map(<[_]>::to_vec).ok_or(Stop::Malformed)
+        let malformed = |why: &str| Stop::Malformed(format!("`{name}` {why}"));
+        let space = self.model.get(name);
+        let bytes = &space.ok_or_else(|| malformed("is not alive"))?.bytes;
+        let part = bytes.get(offset..).and_then(|bytes| bytes.get(..nbytes));
+        let part = part.ok_or_else(|| malformed("is smaller"))?;
+        Ok(part.to_vec())
     }
 
     /// Writes to the model.
@@ -355,6 +354,12 @@ impl Program<'_> {
         if let Some(space) = self.model.get_mut(name) {
             space.bytes.splice(offset..offset + bytes.len(), bytes);
         }
+    }
+
+    /// Returns the stream of queued work; the default one if a step has freed it.
+    fn queued_stream(&self, name: Option<&str>) -> Stream {
+        let made = name.and_then(|name| self.calls.streams.get(name));
+        made.map(|(stream, _)| *stream).unwrap_or_default()
     }
 
     /// Notes work on a stream.
@@ -367,11 +372,7 @@ impl Program<'_> {
 
     /// `["reject", RULE, KIND, STEP]`: the step fails. An error that names a rule names this one; those of drivers name none.
     fn reject(&mut self, step: &Step) -> Result<(), Stop> {
-        let inner = step
-            .get(3)
-            .and_then(Value::as_array)
-            .ok_or(Stop::Malformed)?;
-        let error = match self.step(&Step(inner.clone())) {
+        let error = match self.step(&Step::read(step.value(3)?)?) {
             Err(Stop::Failed(error)) => error,
             Ok(_) => return Ok(Failure::broken("it is accepted")?),
             Err(other) => return Err(other),
@@ -382,19 +383,20 @@ impl Program<'_> {
         if named.is_some() || self.stand.is_own() {
             expect(named, Some(expected), "the rejection")?;
         }
-        let (text, part) = (error.to_string(), step.name(4).unwrap_or_default());
-        demand(text.contains(part), || format!("the error is `{text}`"))?;
+        let (text, part) = (error.to_string(), step.name(4));
+        let fits = part.is_none_or(|part| text.contains(part));
+        demand(fits, || format!("the error is `{text}`"))?;
         Ok(())
     }
 
-    /// Gives everything back, whatever happened. Only streams have to go without an error: memory that cannot be freed shows in a step.
+    /// Frees everything, also after a failure. Only freeing streams may not fail: a step shows memory that cannot be freed.
     fn close(self) -> Result<(), Stop> {
         let NamedCalls {
             api, ref streams, ..
         } = self.calls;
         // Work that is queued uses the memory and the streams that are freed next.
         for (device, name) in &self.queues {
-            let _ = api.sync(*device, self.calls.stream(name.as_deref()));
+            let _ = api.sync(*device, self.queued_stream(name.as_deref()));
         }
         for (name, space) in &self.model {
             let (handle, device): (Space, Device) = self.calls.space(Some(name));

@@ -29,12 +29,12 @@ impl Recorder {
         }
     }
 
-    /// What was asked since the last time, and nothing more: a list of the name of the call and its arguments each.
+    /// Removes and returns the calls since the last time. Each is a list of the name and the arguments.
     pub(crate) fn take_log(&self) -> Vec<Value> {
         std::mem::take(&mut *lock(&self.log))
     }
 
-    /// What was asked so far, kept.
+    /// Returns the calls so far, and keeps them.
     pub(crate) fn peek(&self) -> Vec<Value> {
         lock(&self.log).clone()
     }

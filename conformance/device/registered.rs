@@ -309,7 +309,7 @@ fn freed() -> Outcome {
         unsafe { cpu::cpu().free(Device::CPU, space)? };
     }
     let grown = own_bytes().unwrap_or(before).saturating_sub(before);
-    // Half of what was taken: allocators keep some of it, and other threads take some.
+    // Half of the memory that was taken: allocators keep some of it, and other threads take some.
     demand(grown < 512 << 20, || {
         format!("the process has {grown} bytes more after 16 times 64 MiB")
     })

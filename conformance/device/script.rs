@@ -11,6 +11,7 @@ pub use super::steps::Step;
 
 use super::program::run_steps;
 use super::stands::UnderTest;
+use super::steps::Stop;
 use crate::conformance::behaviour::Failure;
 use crate::device::{DEV_36, DEV_37, DEV_38, DEV_39, DEV_40, DEV_41, DEV_46, Device, DeviceApi};
 use order::without_races;
@@ -113,11 +114,13 @@ pub fn walk_fresh<D: DeviceApi>(
     walk_with(&|script| differs(&make(), device, script), walk)
 }
 
-/// How the device and the model differ on a script, if they do.
+/// Runs a script and returns the difference between the device and the model, if there is one.
 fn differs(api: &dyn DeviceApi, device: Device, script: &[Step]) -> Option<String> {
     match run_steps(&without_races(script), &UnderTest { api, device }) {
-        Err(Failure::Broken(how)) => Some(how),
-        _ => None,
+        Err(Stop::Judged(Failure::Broken(how))) => Some(how),
+        Err(Stop::Failed(error)) => Some(error.to_string()),
+        // A shrunk script may not make sense.
+        Err(Stop::Malformed(_) | Stop::Judged(Failure::Skipped(_))) | Ok(()) => None,
     }
 }
 

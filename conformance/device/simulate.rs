@@ -4,11 +4,30 @@ use super::failing_table::as_a_table;
 use super::forms::value;
 use super::staging::Staging;
 use super::steps::{NamedCalls, Step, StepResult, Stop};
+use crate::conformance::form;
 use crate::conformance::op::{Answer, OpError};
 use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::stream::set_current_device;
 use crate::device::{Device, DeviceApi, Space};
+use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// The arguments of the operation.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Script {
+    seed: Option<u64>,
+    defect: Option<String>,
+    on: Option<Interface>,
+    steps: Value,
+}
+
+/// The interface through which the device is called, where it is not that of Rust.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Interface {
+    Table,
+}
 
 /// The device, as itself and as it is called with the names of the script so far.
 struct Simulation<'a> {
@@ -18,42 +37,50 @@ struct Simulation<'a> {
 
 /// Runs the script; `{"results":[...],"hazards":[...],"left":[...],"alive":{...},"calls":[...]}`.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
-    let wrong = |step: &dyn std::fmt::Display| {
-        OpError::Unsupported(format!("{step} is not a step of device.simulate"))
-    };
-    let of = args.get("value").unwrap_or(&Value::Null);
-    let seed = of.get("seed").and_then(Value::as_u64).unwrap_or(1);
-    let simulated = match of.get("defect").and_then(Value::as_str) {
+    let script: Script = form::read(args.get("value").unwrap_or(&Value::Null))?;
+    let seed = script.seed.unwrap_or(1);
+    let simulated = match script.defect {
         None => Simulated::new(seed),
-        Some(defect) => Simulated::with_bug(seed, super::defect(defect)?),
+        Some(defect) => Simulated::with_bug(seed, super::defect(&defect)?),
     };
     let kept: &'static Simulated;
-    let (simulated, api): (&Simulated, &dyn DeviceApi) = match of.get("on").and_then(Value::as_str)
-    {
+    let (simulated, api): (&Simulated, &dyn DeviceApi) = match script.on {
         None => (&simulated, &simulated),
-        Some("table") => {
+        Some(Interface::Table) => {
             kept = Box::leak(Box::new(simulated));
             (kept, as_a_table(kept))
         }
-        Some(_) => return Err(wrong(of)),
     };
     // The thread may have another one from a script before.
     // DEV-55: launches go to the device that the thread has made current.
     set_current_device(Device::ext_dev(0));
-    let calls = NamedCalls::new(api, Device::ext_dev(0));
+    let mut calls = NamedCalls::new(api, Device::ext_dev(0));
+    calls.any_stream = true;
     let mut simulation = Simulation { simulated, calls };
     let mut results = Vec::new();
-    for step in Step::list(of.get("steps")).map_err(|_| wrong(of))? {
-        results.push(match simulation.step(&step) {
+    for (step, number) in Step::list(&script.steps)
+        .map_err(unsupported)?
+        .iter()
+        .zip(1..)
+    {
+        results.push(match simulation.step(step) {
             Ok(result) => result,
             Err(Stop::Failed(error)) => match error.violation() {
                 Some(broken) => json!({"reject": broken.kind().name(), "rule": broken.rule().id()}),
                 None => json!({"failed": error.message()}),
             },
-            Err(_) => return Err(wrong(&step)),
+            Err(stop) => return Err(unsupported(stop.at(format_args!("step {number} ")))),
         });
     }
     Ok(value(simulation.end(results)))
+}
+
+fn unsupported(stop: Stop) -> OpError {
+    OpError::Unsupported(match stop {
+        Stop::Malformed(why) => why,
+        Stop::Failed(error) => error.to_string(),
+        Stop::Judged(failure) => failure.to_string(),
+    })
 }
 
 impl Simulation<'_> {
@@ -69,8 +96,9 @@ impl Simulation<'_> {
             "see" => return Ok(json!(self.host(step)?.bytes())),
             "fill" => {
                 let space = self.calls.space(Some(step.text(1)?)).0;
-                let byte = u8::try_from(step.number(2)?).map_err(|_| Stop::Malformed)?;
-                let stream = self.calls.stream(step.name(3));
+                let byte = u8::try_from(step.number(2)?);
+                let byte = byte.map_err(|error| Stop::Malformed(error.to_string()))?;
+                let stream = self.calls.stream(step.name(3))?;
                 // Past the table of C, which has no launch: kernels come by way of modules.
                 self.simulated.launch(stream, move |memory, _| {
                     if let Some(bytes) = memory.bytes(space) {
@@ -95,8 +123,9 @@ impl Simulation<'_> {
 
     /// The buffer of the host that a step names.
     fn host(&self, step: &Step) -> Result<Staging, Stop> {
-        let host = self.calls.hosts.get(step.text(1)?).copied();
-        host.ok_or(Stop::Malformed)
+        let name = step.text(1)?;
+        let host = self.calls.hosts.get(name).copied();
+        host.ok_or_else(|| Stop::Malformed(format!("`{name}` is not a buffer of the host")))
     }
 
     /// The answer: results, what callers did wrong until here, what `finish` finds besides (`left`), what is alive, and the calls.
@@ -176,12 +205,8 @@ fn called(call: &SimulatedCall) -> Value {
     }
 }
 
-/// The bytes that a step states as a list of numbers.
+/// Reads the bytes that a step states as a list of numbers.
 fn bytes_of(step: &Step) -> Result<Vec<u8>, Stop> {
-    let numbers = step.get(2).and_then(Value::as_array);
-    let numbers = numbers.ok_or(Stop::Malformed)?.iter();
-    let byte = |number: &Value| u8::try_from(number.as_u64()?).ok();
-    numbers
-        .map(|number| byte(number).ok_or(Stop::Malformed))
-        .collect()
+    let bytes = serde_json::from_value(step.value(2)?.clone());
+    bytes.map_err(|error| Stop::Malformed(format!("`{}`: {error}", step.op())))
 }

@@ -28,11 +28,11 @@ impl Staging {
         staging
     }
 
-    /// Writes `bytes` over the first of its own, as a host does that does not wait.
+    /// Overwrites its first bytes, like a host that does not wait for a copy.
     pub(crate) fn overwrite(self, bytes: &[u8]) {
         let data = self.data.0.cast::<u8>();
         for (at, byte) in bytes.iter().enumerate().take(self.nbytes) {
-            // SAFETY: the memory lives for ever and has this byte; a device may read it behind our back, so each is written by
+            // SAFETY: the memory lives for ever and has this byte; a device may read it at the same time, so each is written by
             // itself.
             unsafe { data.wrapping_add(at).write_volatile(*byte) };
         }
@@ -43,10 +43,10 @@ impl Staging {
         self.data
     }
 
-    /// What it holds now.
+    /// Returns a copy of its current bytes.
     pub(crate) fn bytes(self) -> Vec<u8> {
         let data = self.data.0.cast::<u8>();
-        // SAFETY: the memory lives for ever; a device may write to it behind our back, so every byte is read by itself.
+        // SAFETY: the memory lives for ever; a device may write to it at the same time, so every byte is read by itself.
         (0..self.nbytes)
             .map(|at| unsafe { data.wrapping_add(at).read_volatile() })
             .collect()

@@ -7,12 +7,13 @@ pub(super) use managed::recorder;
 
 use super::failing_table::as_a_table;
 use super::recorder::Recorder;
-use super::steps::{Step, StepResult};
+use super::steps::{Step, StepResult, Stop};
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::simulated::Simulated;
 use crate::device::{
     Attribute, AttributeValue, Device, DeviceApi, Dtype, Result as DeviceResult, Space, Stream, cpu,
 };
+use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -62,22 +63,33 @@ impl Stand for UnderTest<'_> {
     }
 }
 
-/// Returns the device of this name, empty of memory and calls.
-pub(super) fn stand(which: Option<&Value>) -> Option<Box<dyn Stand>> {
-    let which = which?;
-    if let Some(names) = which.get("manager").and_then(Value::as_array) {
-        let names = names.iter().filter_map(Value::as_str);
-        return Some(Box::new(managed::ManagedDevices::with(names)));
-    }
-    Some(match which.as_str()? {
-        "cpu" => Box::new(UnlistedDevice(cpu::cpu(), Device::CPU)),
-        "simulated" => Box::new(Simulated::new(1)),
-        "recorder" => Box::new(Recorder::new()),
-        "recorder that copies" => Box::new(Recorder::that_copies()),
-        "table" => Box::new(RecorderTable::new()),
-        "pool" => Box::new(PooledRecorder::new()),
-        "kernels" => Box::new(kernels::NotedKernels::new()?),
-        _ => return None,
+/// The device that a step `on` states.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+enum Which {
+    Cpu,
+    Simulated,
+    Recorder,
+    #[serde(rename = "recorder that copies")]
+    RecorderThatCopies,
+    Table,
+    Pool,
+    Kernels,
+    Manager(Vec<String>),
+}
+
+/// Returns the device that a step states, empty of memory and calls.
+pub(super) fn stand(which: &Value) -> Result<Box<dyn Stand>, Stop> {
+    let malformed = |error| Stop::Malformed(format!("`on`: {error}"));
+    Ok(match Which::deserialize(which).map_err(malformed)? {
+        Which::Cpu => Box::new(UnlistedDevice(cpu::cpu(), Device::CPU)),
+        Which::Simulated => Box::new(Simulated::new(1)),
+        Which::Recorder => Box::new(Recorder::new()),
+        Which::RecorderThatCopies => Box::new(Recorder::that_copies()),
+        Which::Table => Box::new(RecorderTable::new()),
+        Which::Pool => Box::new(PooledRecorder::new()),
+        Which::Kernels => Box::new(kernels::NotedKernels::new()?),
+        Which::Manager(names) => Box::new(managed::ManagedDevices::with(&names)),
     })
 }
 
@@ -110,7 +122,7 @@ impl Stand for Recorder {
     }
 }
 
-/// A recorder behind a table of C.
+/// A recorder that is called through a table of C.
 struct RecorderTable {
     recorder: &'static Recorder,
     api: &'static dyn DeviceApi,
@@ -130,7 +142,7 @@ impl Stand for RecorderTable {
         self.api
     }
 
-    // What a table fails with is a text.
+    // An error of a table is only a text.
     fn is_own(&self) -> bool {
         false
     }

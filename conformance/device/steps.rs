@@ -1,10 +1,14 @@
 //! Steps of programs and scripts: each is a call of a device, written as JSON, with names instead of handles.
 
 use super::staging::Staging;
+use super::step_forms;
 use crate::conformance::behaviour::Failure;
+use crate::conformance::form;
 use crate::device::{
     Attribute, CopyRequest, Device, DeviceApi, Dtype, Error, Space, Stream, TensorRef,
 };
+use crate::value::DLDataType;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -15,8 +19,8 @@ pub struct Step(pub(super) Vec<Value>);
 
 /// The reason why a step did not complete.
 pub(super) enum Stop {
-    /// The step is not written as its form demands.
-    Malformed,
+    /// The step is wrong on every device; says how.
+    Malformed(String),
     /// A call failed.
     Failed(Error),
     /// A rule is broken, or the device lacks what the program needs.
@@ -25,6 +29,16 @@ pub(super) enum Stop {
 
 /// The result of a step, for scripts that compare results.
 pub(super) type StepResult = Result<Value, Stop>;
+
+impl Stop {
+    /// Prefixes the message about a wrong step with its place.
+    pub(super) fn at(self, place: impl fmt::Display) -> Stop {
+        match self {
+            Stop::Malformed(why) => Stop::Malformed(format!("{place}{why}")),
+            other => other,
+        }
+    }
+}
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
@@ -46,10 +60,20 @@ impl fmt::Display for Step {
 
 impl Step {
     /// Reads a list of steps.
-    pub(super) fn list(steps: Option<&Value>) -> Result<Vec<Step>, Stop> {
-        let steps = steps.and_then(Value::as_array).ok_or(Stop::Malformed)?;
-        let step = |step: &Value| step.as_array().cloned().map(Step).ok_or(Stop::Malformed);
-        steps.iter().map(step).collect()
+    pub(super) fn list(steps: &Value) -> Result<Vec<Step>, Stop> {
+        let malformed = || Stop::Malformed(format!("{steps} is not a list of steps"));
+        let steps = steps.as_array().ok_or_else(malformed)?;
+        let numbered = |(step, number): (&Value, usize)| {
+            Step::read(step).map_err(|stop| stop.at(format_args!("step {number} ")))
+        };
+        steps.iter().zip(1..).map(numbered).collect()
+    }
+
+    /// Reads a step whose arguments have the form that it demands.
+    pub(super) fn read(step: &Value) -> Result<Step, Stop> {
+        let members = step.as_array().map(Vec::as_slice).unwrap_or_default();
+        step_forms::check(members)?;
+        Ok(Step(members.to_vec()))
     }
 
     /// Returns the member at this position.
@@ -57,14 +81,19 @@ impl Step {
         self.0.get(at)
     }
 
+    /// Returns the member at this position.
+    pub(super) fn value(&self, at: usize) -> Result<&Value, Stop> {
+        self.get(at).ok_or_else(|| self.lacks(at, "a value"))
+    }
+
     /// Returns the name of the step.
     pub(super) fn op(&self) -> &str {
-        self.text(0).unwrap_or_default()
+        self.name(0).unwrap_or("")
     }
 
     /// Returns the text at this position.
     pub(super) fn text(&self, at: usize) -> Result<&str, Stop> {
-        self.name(at).ok_or(Stop::Malformed)
+        self.name(at).ok_or_else(|| self.lacks(at, "a text"))
     }
 
     /// Returns the text at this position, if there is one.
@@ -75,47 +104,50 @@ impl Step {
     /// Returns the number at this position.
     pub(super) fn number(&self, at: usize) -> Result<usize, Stop> {
         let number = self.get(at).and_then(Value::as_u64);
-        number
-            .and_then(|number| usize::try_from(number).ok())
-            .ok_or(Stop::Malformed)
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        number.ok_or_else(|| self.lacks(at, "a count"))
+    }
+
+    fn lacks(&self, at: usize, what: &str) -> Stop {
+        Stop::Malformed(format!("`{}`: argument {at} is not {what}", self.op()))
     }
 }
 
 /// A tensor in a step: `{"data": NAME, "shape": [..]}`, with `strides`, `offset` and `dtype` where it is not a compact one of bytes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StepTensor {
-    /// Name of the space.
-    pub(super) name: String,
+    data: Option<String>,
     shape: Vec<i64>,
     strides: Option<Vec<i64>>,
     /// Bytes before the first element.
+    #[serde(default)]
     pub(super) offset: usize,
-    dtype: Dtype,
+    #[serde(default, deserialize_with = "form::from_text_if_any")]
+    dtype: Option<DLDataType>,
 }
 
 impl StepTensor {
     /// Reads the tensor at a position of a step.
-    pub(super) fn read(value: Option<&Value>) -> Result<StepTensor, Stop> {
-        let value = value.ok_or(Stop::Malformed)?;
-        let offset = value.get("offset").map_or(Some(0), Value::as_u64);
-        let strides = value.get("strides").map(|strides| integers(Some(strides)));
-        Ok(StepTensor {
-            name: value
-                .get("data")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
-            shape: integers(value.get("shape"))?,
-            strides: strides.transpose()?,
-            offset: offset
-                .and_then(|n| n.try_into().ok())
-                .ok_or(Stop::Malformed)?,
-            dtype: dtype(value.get("dtype"))?,
-        })
+    pub(super) fn read(value: &Value) -> Result<StepTensor, Stop> {
+        let wrong = |error| Stop::Malformed(format!("a tensor: {error}"));
+        serde_path_to_error::deserialize(value).map_err(wrong)
     }
 
-    /// Returns its bytes, if the shape has a size.
-    pub(super) fn nbytes(&self) -> Option<usize> {
-        self.at(Space::NULL, Device::CPU).nbytes()
+    /// Returns the name of its space.
+    pub(super) fn name(&self) -> Result<&str, Stop> {
+        let missing = || Stop::Malformed("a tensor without `data`".into());
+        self.data.as_deref().ok_or_else(missing)
+    }
+
+    /// Returns its bytes.
+    pub(super) fn nbytes(&self) -> Result<usize, Stop> {
+        let nbytes = self.at(Space::NULL, Device::CPU).nbytes();
+        nbytes.ok_or_else(|| Stop::Malformed(format!("a tensor of {:?} has no size", self.shape)))
+    }
+
+    fn dtype(&self) -> Dtype {
+        self.dtype.map_or(Dtype::UINT8, Dtype::from)
     }
 
     /// Returns the tensor for the interface.
@@ -123,7 +155,7 @@ impl StepTensor {
         TensorRef {
             data,
             device,
-            dtype: self.dtype,
+            dtype: self.dtype(),
             shape: &self.shape,
             strides: self.strides.as_deref(),
             byte_offset: self.offset as u64,
@@ -132,17 +164,10 @@ impl StepTensor {
 }
 
 /// Reads a data type; bytes where it is left out.
-fn dtype(name: Option<&Value>) -> Result<Dtype, Stop> {
-    let Some(name) = name.and_then(Value::as_str) else {
-        return Ok(Dtype::UINT8);
-    };
-    let parsed = crate::value::dtype_from_text(name);
-    parsed.map(Dtype::from).map_err(|_| Stop::Malformed)
-}
-
-/// Reads a list of integers.
-fn integers(list: Option<&Value>) -> Result<Vec<i64>, Stop> {
-    super::forms::integers(list).map_err(|_| Stop::Malformed)
+fn dtype(name: Option<&str>) -> Result<Dtype, Stop> {
+    let parsed = name.map(crate::value::dtype_from_text).transpose();
+    let parsed = parsed.map_err(|broken| Stop::Malformed(broken.to_string()))?;
+    Ok(parsed.map_or(Dtype::UINT8, Dtype::from))
 }
 
 /// One end of a copy: a space or a buffer of the host, the first byte there, and whose memory it is.
@@ -160,6 +185,8 @@ pub(super) struct NamedCalls<'a> {
     pub(super) streams: HashMap<String, (Stream, Device)>,
     /// Buffers of the host.
     pub(super) hosts: HashMap<String, Staging>,
+    /// Whether a stream that no step makes is the default one, as `device.simulate` has it.
+    pub(super) any_stream: bool,
 }
 
 impl<'a> NamedCalls<'a> {
@@ -171,6 +198,7 @@ impl<'a> NamedCalls<'a> {
             spaces: HashMap::new(),
             streams: HashMap::new(),
             hosts: HashMap::new(),
+            any_stream: false,
         }
     }
 
@@ -183,7 +211,10 @@ impl<'a> NamedCalls<'a> {
         };
         match step.op() {
             "alloc" => {
-                let alignment = step.number(3).unwrap_or(64);
+                let alignment = match step.get(3) {
+                    None | Some(Value::Null) => 64,
+                    Some(_) => step.number(3)?,
+                };
                 let space = api.alloc(device, step.number(2)?, alignment, Dtype::UINT8)?;
                 let again = self.spaces.values().any(|(other, _)| *other == space);
                 self.name(step, space)?;
@@ -191,44 +222,44 @@ impl<'a> NamedCalls<'a> {
                 Ok(json!({"aligned": aligned, "again": again}))
             }
             "alloc-tensor" => {
-                let of = StepTensor::read(step.get(2))?;
-                let space = api.alloc_scoped(device, &of.shape, of.dtype, step.name(3))?;
+                let of = StepTensor::read(step.value(2)?)?;
+                let space = api.alloc_scoped(device, &of.shape, of.dtype(), step.name(3))?;
                 self.name(step, space)
             }
             "workspace" => {
-                let space = api.alloc_workspace(device, step.number(2)?, dtype(step.get(3))?)?;
+                let space = api.alloc_workspace(device, step.number(2)?, dtype(step.name(3))?)?;
                 self.name(step, space)
             }
             "size" => {
-                let of = StepTensor::read(step.get(1))?;
+                let of = StepTensor::read(step.value(1)?)?;
                 let tensor = of.at(Space::NULL, device);
                 Ok(json!(api.data_size(&tensor, step.name(2))?))
             }
             "free" => {
                 let (space, device) = self.space(step.name(1));
-                // SAFETY: programs free what they took, once; a simulated device looks spaces up, and rejects what is not alive.
+                // SAFETY: programs free each space once; a simulated device looks spaces up, and rejects one that is not alive.
                 done(unsafe { api.free(device, space) })
             }
             "free-workspace" => {
                 let (space, device) = self.space(step.name(1));
-                // SAFETY: programs free what they took; a pool rejects what it did not hand out.
+                // SAFETY: programs free each workspace once; a pool rejects a block that it did not hand out.
                 done(unsafe { api.free_workspace(device, space) })
             }
             "copy" => {
                 let (from, to) = (self.end(step, 1)?, self.end(step, 3)?);
-                done(self.copy(from, to, step.number(5)?, step.name(6)))
+                self.copy(from, to, step.number(5)?, step.name(6))?;
+                Ok(Value::Null)
             }
             "copy-tensor" => {
-                let (from, to) = (
-                    StepTensor::read(step.get(1))?,
-                    StepTensor::read(step.get(2))?,
-                );
-                let place = |of: &StepTensor| self.space(Some(&of.name));
-                let ((source, source_device), (target, target_device)) = (place(&from), place(&to));
+                let from = StepTensor::read(step.value(1)?)?;
+                let to = StepTensor::read(step.value(2)?)?;
+                let (source, source_device) = self.space(Some(from.name()?));
+                let (target, target_device) = self.space(Some(to.name()?));
                 let source = from.at(source, source_device);
                 let target = to.at(target, target_device);
+                let stream = self.stream(step.name(3))?;
                 // SAFETY: programs state tensors that their spaces hold.
-                done(unsafe { api.copy_tensor(&source, &target, self.stream(step.name(3))) })
+                done(unsafe { api.copy_tensor(&source, &target, stream) })
             }
             "stream" => {
                 let made = (api.create_stream(device)?, device);
@@ -236,16 +267,16 @@ impl<'a> NamedCalls<'a> {
                 Ok(Value::Null)
             }
             "free-stream" => {
-                let stream = self.stream(step.name(1));
+                let stream = self.stream(step.name(1))?;
                 // SAFETY: programs free the streams that they made, once; a simulated device looks them up.
                 done(unsafe { api.free_stream(device, stream) })
             }
             "order" => {
-                let (before, after) = (self.stream(step.name(1)), self.stream(step.name(2)));
+                let (before, after) = (self.stream(step.name(1))?, self.stream(step.name(2))?);
                 done(api.sync_streams(device, before, after))
             }
-            "sync" => done(api.sync(device, self.stream(step.name(1)))),
-            "set-stream" => done(api.set_stream(device, self.stream(step.name(1)))),
+            "sync" => done(api.sync(device, self.stream(step.name(1))?)),
+            "set-stream" => done(api.set_stream(device, self.stream(step.name(1))?)),
             "device" => {
                 self.device = self.device_of(step.get(1))?;
                 done(api.set_device(self.device))
@@ -259,7 +290,9 @@ impl<'a> NamedCalls<'a> {
                 };
                 Ok(Value::from(answer))
             }
-            _ => Err(Stop::Malformed),
+            op => Err(Stop::Malformed(format!(
+                "`{op}` is not a step of this device"
+            ))),
         }
     }
 
@@ -270,7 +303,8 @@ impl<'a> NamedCalls<'a> {
         (to, to_offset, to_device): CopyEnd,
         nbytes: usize,
         stream: Option<&str>,
-    ) -> crate::device::Result<()> {
+    ) -> Result<(), Stop> {
+        let stream = self.stream(stream)?;
         let copy = CopyRequest {
             from,
             from_offset,
@@ -282,7 +316,7 @@ impl<'a> NamedCalls<'a> {
             hint: Dtype::UINT8,
         };
         // SAFETY: buffers of the host live for ever and hold the bytes. Spaces hold them, or the device looks its spaces up.
-        unsafe { self.api.copy(&copy, self.stream(stream)) }
+        Ok(unsafe { self.api.copy(&copy, stream) }?)
     }
 
     /// Reads one end of a copy. A buffer of the host that is too small is no end of it.
@@ -294,7 +328,7 @@ impl<'a> NamedCalls<'a> {
         };
         let end = offset.checked_add(step.number(5)?);
         if end.is_none_or(|end| end > host.bytes().len()) {
-            return Err(Stop::Malformed);
+            return Err(Stop::Malformed(format!("`{name}` is smaller")));
         }
         Ok((host.space(), offset, Device::CPU))
     }
@@ -315,10 +349,21 @@ impl<'a> NamedCalls<'a> {
         self.spaces.get(name).copied().unwrap_or_else(stranger)
     }
 
-    /// Returns the stream of this name; the default one without a name, and for one that was never made.
-    pub(super) fn stream(&self, name: Option<&str>) -> Stream {
-        let made = name.and_then(|name| self.streams.get(name));
-        made.map(|(stream, _)| *stream).unwrap_or_default()
+    /// Returns the space that a step before has named.
+    pub(super) fn known_space(&self, name: &str) -> Result<Space, Stop> {
+        let known = self.spaces.get(name).map(|(space, _)| *space);
+        known.ok_or_else(|| Stop::Malformed(format!("no step names `{name}`")))
+    }
+
+    /// Returns the stream of this name; the default one without a name.
+    pub(super) fn stream(&self, name: Option<&str>) -> Result<Stream, Stop> {
+        let Some(name) = name else {
+            return Ok(Stream::DEFAULT);
+        };
+        let otherwise = self.any_stream.then_some(Stream::DEFAULT);
+        let made = self.streams.get(name).map(|(stream, _)| *stream);
+        made.or(otherwise)
+            .ok_or_else(|| Stop::Malformed(format!("no step makes the stream `{name}`")))
     }
 
     /// Reads a device: the current one, a number of its type, the next number, or type and number.
@@ -338,7 +383,8 @@ impl<'a> NamedCalls<'a> {
             },
             value => value.and_then(number).map(|id| (kind, id)),
         };
-        let (kind, id) = device.ok_or(Stop::Malformed)?;
+        let (kind, id) =
+            device.ok_or_else(|| Stop::Malformed(format!("{} is no device", json!(value))))?;
         Ok(Device::new(kind, id))
     }
 }

@@ -39,6 +39,10 @@ pub(super) unsafe extern "C-unwind" fn callback(
         "nothing" => 0,
         // SAFETY: as for `echo`.
         "two" => unsafe { (api.give_result)(result, values, codes, 2) },
+        // SAFETY: as for `echo`.
+        "three" => unsafe { (api.give_result)(result, values, codes, 3) },
+        // SAFETY: the result handle of this call, and no value.
+        "none" => unsafe { (api.give_result)(result, values, codes, 0) },
         // The argument made its own, and returned as the result: the owner of a handle frees it.
         "own" => {
             // SAFETY: the first argument of this call.

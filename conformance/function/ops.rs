@@ -1,6 +1,6 @@
 //! Operations of the chapter function: calls, errors, the registry.
 
-use super::{driver, registry_steps, script};
+use super::{compiled, driver, registry_steps, script};
 use crate::conformance::op::{Handler, Op, OpError};
 use crate::function::{Error, Function, registry, take_broken};
 use crate::value::{Any, AnyView};
@@ -36,6 +36,11 @@ pub(crate) const OPS: &[Op] = &[
         name: "function.script",
         help: "value [[global function or {of: n}, argument, ...], ...]: what each call returned or raised, and what it took of what was moved",
         run: Handler::Driven(script::script),
+    },
+    Op {
+        name: "function.compiled",
+        help: "data: a library, value {function, calls}: each call is a list of tensors {dtype, shape, data, strides, byte_offset, device, data_is_null}, of which the function gets descriptions; what each leaves in the memory of its last tensor, or {error: kind}",
+        run: Handler::Driven(compiled::compiled),
     },
 ];
 

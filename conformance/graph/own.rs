@@ -210,13 +210,11 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
         let index = executor.require_input(name)?;
         executor.set_input(index, &tensor(form)?)?;
     }
-    let root = tempfile::tempdir().map_err(failed)?;
     let start = Instant::now();
-    let folder = debug::dump(&mut executor, root.path())?;
+    let dump = debug::dump(&mut executor)?;
     let micros = start.elapsed().as_secs_f64() * 1e6;
-    let read = |name: &str| std::fs::read(folder.join(name)).map_err(failed);
-    let text = |name: &str| parsed(&String::from_utf8_lossy(&read(name)?));
-    let trace = text("_tvmdbg_execution_trace.json")?;
+    let [graph, trace, tensors] = dump.files.map(|(_, bytes)| bytes);
+    let trace = parsed(&String::from_utf8_lossy(&trace))?;
     let events = trace["traceEvents"].as_array().cloned().unwrap_or_default();
     let times: Option<Vec<f64>> = events.iter().map(|event| event["ts"].as_f64()).collect();
     let times = times.unwrap_or_default();
@@ -237,12 +235,11 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
             )
         })
         .collect();
-    let mut dumped = text("_tvmdbg_graph_dump.json")?;
+    let mut dumped = parsed(&String::from_utf8_lossy(&graph))?;
     let nodes = dumped["nodes"].take();
     let mut whole = executor.graph().to_json();
     whole["nodes"].take();
-    let bytes = read("output_tensors.params")?;
-    let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
+    let (params, _) = Params::detect(&mut Cursor::new(&tensors), &mut Findings::default())?;
     let mut tensors = Map::new();
     for (name, record) in params.iter() {
         tensors.insert(
@@ -251,7 +248,7 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
         );
     }
     Ok(json!({
-        "folder": folder.file_name().map(|name| name.to_string_lossy().into_owned()),
+        "folder": dump.folder,
         "nodes": nodes,
         "rest": dumped == whole,
         "trace": named,

@@ -102,6 +102,7 @@ pub(in crate::conformance) fn payload(api: &'static FfiApi, args: &Value) -> Res
     of_this_layout(args)?;
     let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
     let payload = bytes(args)?;
+    api.reads_code(&payload)?;
     let Some(loader) = api.global(&loader_of(kind)) else {
         return Err(unsupported(format!(
             "none of the libraries loads modules of kind `{kind}`"
@@ -137,6 +138,7 @@ pub(super) fn stored(
     kind: &str,
     payload: &[u8],
 ) -> Result<OwnedValue, Reply> {
+    api.reads_code(payload)?;
     let mut body = Vec::new();
     // Two ends of one row without imports.
     for word in [2u64, 0, 0, 0, kind.len() as u64] {

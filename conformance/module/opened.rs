@@ -26,6 +26,14 @@ pub(in crate::conformance) fn why_not_here() -> Option<&'static str> {
     (!here).then_some("the libraries of the cases are machine code for Linux on x86-64")
 }
 
+/// Why code that needs symbols of the process cannot run here; `None` where it can.
+pub(in crate::conformance) fn why_not_to_run(api: &'static FfiApi) -> Option<&'static str> {
+    // The dynamic linker finds symbols of the program before those of a library that it opened.
+    let is_ours = api.brought("vm.text").is_some();
+    let beside = "compiled code would find functions of this program, not those of the runtime";
+    why_not_here().or((!is_ours).then_some(beside))
+}
+
 /// `module.open` on our own loader, by the Rust interface: layout, slots and functions show here alone.
 ///
 /// MOD-01 to MOD-07: which layout the symbol names, which slots were filled, what modules there are, and what calls return. Calls run machine

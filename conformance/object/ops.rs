@@ -253,7 +253,7 @@ fn one(
 pub(in crate::conformance) fn graph_checker() -> Function {
     Function::from_packed(|args| {
         let text = args.first().and_then(str_bytes).unwrap_or_default();
-        ffi::check(text).map_err(|fault| fault.violation)?;
+        ffi::check(text, &mut Findings::default()).map_err(|fault| fault.violation)?;
         Ok(Any::none())
     })
 }

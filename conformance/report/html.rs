@@ -3,6 +3,7 @@
 //! Ids, texts and answers are a testee's: everything is escaped, and no script looks at anything but the text of the page.
 
 use super::{Obligation, evidence, headline, judged};
+use crate::conformance::plain_text::is_unseen;
 use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use crate::spec;
@@ -215,11 +216,19 @@ fn entry(out: &mut String, name: &str, text: &str) {
     let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text));
 }
 
-/// Text that no browser takes for markup: a testee writes what it likes.
+/// Text that no browser takes for markup, and that neither hides nor turns what is beside it: a testee writes what it likes.
 fn escaped(text: &str) -> String {
-    // The ampersand first: those of the entities that follow would be escaped once more.
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' => out.push(letter),
+            _ if is_unseen(letter) => out.extend(letter.escape_default()),
+            _ => out.push(letter),
+        }
+    }
+    out
 }

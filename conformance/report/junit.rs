@@ -242,35 +242,3 @@ fn carried(text: &str) -> String {
         })
         .collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use quick_xml::Reader;
-
-    /// What a testee answers goes into attributes and texts.
-    #[test]
-    fn any_text_is_carried_by_well_formed_xml() {
-        let text = carried("\u{0}\u{1b}[2J</error>\"'<&>]]>\u{ffff}é");
-        assert_eq!(text, "[2J</error>\"'<&>]]>é");
-        let mut xml: Xml = Writer::new(Vec::new());
-        xml.create_element("error")
-            .with_attribute(("message", text.as_str()))
-            .write_text_content(BytesText::new(&text))
-            .unwrap();
-        let xml = String::from_utf8(xml.into_inner()).unwrap();
-        let mut reader = Reader::from_str(&xml);
-        loop {
-            match reader.read_event().unwrap() {
-                Event::Start(start) => {
-                    let message = start.try_get_attribute("message").unwrap().unwrap();
-                    let value = message.normalized_value(quick_xml::XmlVersion::default());
-                    assert_eq!(value.unwrap(), text);
-                }
-                Event::End(end) => assert_eq!(end.name().as_ref(), "error"),
-                Event::Eof => break,
-                _ => {}
-            }
-        }
-    }
-}

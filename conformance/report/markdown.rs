@@ -1,6 +1,7 @@
 //! The report for the summary page of a forge.
 
 use super::{Obligation, Tally, evidence, headline, judged};
+use crate::conformance::plain_text::is_unseen;
 use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use std::fmt::Write as _;
@@ -122,6 +123,7 @@ fn escaped(text: &str) -> String {
             }
             // On one line: what begins a line may be a heading or the item of a list.
             '\n' | '\r' => out.push(' '),
+            _ if is_unseen(letter) => out.extend(letter.escape_default()),
             _ => out.push(letter),
         }
     }

@@ -84,7 +84,7 @@ fn line(out: &mut dyn Emphasis, name: &str, text: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Writes why cases were not judged, each reason once with its count, and what was excused.
+/// Writes the reasons why cases were not judged, each once with its count, and the failures that are known.
 fn reasons(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result {
     let mut reasons = Tally::default();
     for outcome in &report.results {

@@ -4,9 +4,8 @@ use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::{Answer, OpError};
 use crate::release::Release;
 use crate::rpc::Connection;
-use crate::rpc::connection_json::from_connection;
 use crate::rule::Findings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Reads what both sides wrote.
 pub(super) fn read(args: &Value) -> Result<Answer, OpError> {
@@ -15,7 +14,7 @@ pub(super) fn read(args: &Value) -> Result<Answer, OpError> {
         .map(|release| release.parse().map_err(OpError::from))
         .transpose()?;
     let (client, server) = (side(args, "client")?, side(args, "server")?);
-    let mut form = from_connection(&Connection::read(&client, &server, release));
+    let mut form = json!(Connection::read(&client, &server, release));
     let has_fields = args.get("fields") == Some(&Value::Bool(true));
     for name in ["client", "server"] {
         if let Some(side) = form.get_mut(name).and_then(Value::as_object_mut) {

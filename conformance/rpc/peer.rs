@@ -1,4 +1,4 @@
-//! A peer that a script plays: it writes bytes, and shows what it reads. It is what a server goes on to.
+//! A peer that a script plays: it writes bytes, and returns the bytes that it reads. A server connects to it as the next hop.
 
 use super::session::patience;
 use crate::conformance::golden::hex_bytes;

@@ -166,7 +166,8 @@ impl Between {
                     capture: capture.map(|folder| folder.path().to_owned()),
                     tracker: tracker.transpose()?.map(|address| address.to_string()),
                     wait: wait.ok_or_else(|| wrong("wait"))?,
-                    web: Some(ANY),
+                    // The port is there for the cases that use it.
+                    web: cfg!(feature = "web").then_some(ANY),
                     connections: limit("connections").unwrap_or(plain.connections),
                 };
                 let server = ProxyServer::bind(ANY, options).map_err(no_socket)?;
@@ -183,7 +184,11 @@ impl Between {
     /// Where peers connect to, those by a WebSocket at `web`.
     fn address(&self, web: bool) -> Result<SocketAddr, OpError> {
         match self {
-            Between::Proxy(handle, _) if web => handle.web_address().ok_or_else(|| wrong("web")),
+            Between::Proxy(handle, _) if web => handle.web_address().ok_or_else(|| {
+                OpError::Unsupported(
+                    "this build has no port for WebSockets: its feature `web` is off".into(),
+                )
+            }),
             Between::Proxy(handle, _) => Ok(handle.address()),
             Between::Tracker(handle, _) => Ok(handle.address()),
         }
@@ -300,8 +305,11 @@ impl RelayPlay {
             // The connection was accepted above, when the peer was made.
             "accept" => {}
             "until" => return peer.until(of),
+            #[cfg(feature = "web")]
             "upgrade" => return Ok(peer.upgrade()),
+            #[cfg(feature = "web")]
             "message" => peer.send_message(bytes(of).ok_or_else(none)?),
+            #[cfg(feature = "web")]
             "messages" => {
                 let count = of.as_u64().and_then(|count| usize::try_from(count).ok());
                 return Ok(peer.messages(count.ok_or_else(none)?));

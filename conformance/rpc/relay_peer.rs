@@ -12,12 +12,14 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
+#[cfg(feature = "web")]
 use tungstenite::{Message, WebSocket};
 
 /// A connection to what is between.
 pub(super) struct RelayPeer {
     stream: TcpStream,
     /// A WebSocket over the same connection, once it is open.
+    #[cfg(feature = "web")]
     web: Option<WebSocket<TcpStream>>,
     /// What was received and not read.
     input: Vec<u8>,
@@ -30,6 +32,7 @@ impl RelayPeer {
         stream.set_nodelay(true)?;
         Ok(RelayPeer {
             stream,
+            #[cfg(feature = "web")]
             web: None,
             input: Vec::new(),
             is_ended: false,
@@ -85,41 +88,6 @@ impl RelayPeer {
                 Err(broken) => return Some(json!({"breaks": broken.rule().id()})),
             }
         }
-    }
-
-    /// Opens a WebSocket with the path of a proxy. Returns null, or "end" where the proxy rejects it.
-    pub(super) fn upgrade(&mut self) -> Option<Value> {
-        let stream = self.stream.try_clone().ok()?;
-        stream.set_read_timeout(Some(patience())).ok()?;
-        match tungstenite::client("ws://localhost/ws", stream) {
-            Ok((web, _)) => {
-                self.web = Some(web);
-                Some(Value::Null)
-            }
-            Err(_) => Some(json!("end")),
-        }
-    }
-
-    /// Writes a binary message; a proxy that is gone shows when it is read from.
-    pub(super) fn send_message(&mut self, bytes: Vec<u8>) {
-        if let Some(web) = &mut self.web {
-            let _ = web.send(Message::binary(bytes));
-        }
-    }
-
-    /// Reads binary messages until they have `count` bytes: where one ends means nothing (RPC-76). Returns "end" for any other message,
-    /// for a broken frame, and for the end of the connection.
-    pub(super) fn messages(&mut self, count: usize) -> Option<Value> {
-        let web = self.web.as_mut()?;
-        let mut all = Vec::new();
-        while all.len() < count {
-            match web.read() {
-                Ok(Message::Binary(bytes)) => all.extend_from_slice(&bytes),
-                Err(tungstenite::Error::Io(why)) if is_timeout(&why) => return None,
-                Ok(_) | Err(_) => return Some(json!("end")),
-            }
-        }
-        Some(json!(hex(&all)))
     }
 
     pub(super) fn reply(&mut self) -> Option<Value> {
@@ -179,6 +147,44 @@ impl RelayPeer {
             thread::sleep(Duration::from_millis(5));
         }
         Ok(None)
+    }
+}
+
+#[cfg(feature = "web")]
+impl RelayPeer {
+    /// Opens a WebSocket with the path of a proxy. Returns null, or "end" where the proxy rejects it.
+    pub(super) fn upgrade(&mut self) -> Option<Value> {
+        let stream = self.stream.try_clone().ok()?;
+        stream.set_read_timeout(Some(patience())).ok()?;
+        match tungstenite::client("ws://localhost/ws", stream) {
+            Ok((web, _)) => {
+                self.web = Some(web);
+                Some(Value::Null)
+            }
+            Err(_) => Some(json!("end")),
+        }
+    }
+
+    /// Writes a binary message; a proxy that is gone shows when it is read from.
+    pub(super) fn send_message(&mut self, bytes: Vec<u8>) {
+        if let Some(web) = &mut self.web {
+            let _ = web.send(Message::binary(bytes));
+        }
+    }
+
+    /// Reads binary messages until they have `count` bytes: where one ends means nothing (RPC-76). Returns "end" for any other message,
+    /// for a broken frame, and for the end of the connection.
+    pub(super) fn messages(&mut self, count: usize) -> Option<Value> {
+        let web = self.web.as_mut()?;
+        let mut all = Vec::new();
+        while all.len() < count {
+            match web.read() {
+                Ok(Message::Binary(bytes)) => all.extend_from_slice(&bytes),
+                Err(tungstenite::Error::Io(why)) if is_timeout(&why) => return None,
+                Ok(_) | Err(_) => return Some(json!("end")),
+            }
+        }
+        Some(json!(hex(&all)))
     }
 }
 

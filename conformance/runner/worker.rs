@@ -58,9 +58,9 @@ impl<'a> CaseQueue<'a> {
         in_turn.or_else(|| self.free.next())
     }
 
-    /// Why cases were put to no testee, where none was left.
-    pub(super) fn gone(&self) -> Option<String> {
-        self.losses().gone.clone()
+    /// Why cases were put to no testee.
+    pub(super) fn untried(&self) -> Option<String> {
+        self.losses().untried.clone()
     }
 
     /// A testee takes no more cases; whether it was the last one.
@@ -121,7 +121,11 @@ pub(super) fn work<'a>(
     settle: &mut dyn FnMut(usize, CaseOutcome<'a>),
 ) -> Result<WorkSummary, ParseError> {
     // Everything that the testee wrote is shown in reports and terminals: escapes go before anything is kept.
-    let identity = plain_identity(adapter.hello(&suite.hash).map_err(|error| plain(&error))?);
+    let identity = adapter.hello(&suite.hash).map_err(|error| {
+        let ended = run.end.get();
+        ended.map_or_else(|| plain(&error), |by| format!("{by} came before a hello"))
+    });
+    let identity = plain_identity(identity?);
     let run = &run.about(&identity);
     let mut stated = Parts::default();
     // `suspicious`: the testee was lost, and the first failure after that may be an echo of it.
@@ -130,10 +134,12 @@ pub(super) fn work<'a>(
     // A case is settled when the testee was quiet after it, and answered the next.
     let mut last: Option<(usize, CaseOutcome<'a>)> = None;
     while !queue.is_empty(takes_turns) {
+        queue.losses().end(run);
         let goes_on = queue.losses().given_up.is_none();
-        if goes_on && let Err(why) = adapter.ready(&|| !queue.is_empty(takes_turns)) {
-            if queue.is_empty(takes_turns) {
-                break;
+        let waits = || !queue.is_empty(takes_turns) && run.end.get().is_none();
+        if goes_on && let Err(why) = adapter.ready(&waits) {
+            if !waits() {
+                continue;
             }
             if !queue.leave() {
                 gave_up = Some(why);
@@ -142,12 +148,14 @@ pub(super) fn work<'a>(
             // No other worker is left: the cases that wait were put to no testee, and say why.
             let mut losses = queue.losses();
             losses.given_up = Some(Verdict::Skipped(format!("not tried: {why}")));
-            losses.gone = Some(why);
+            losses.untried = Some(format!("no testee is left: {why}"));
         }
         let Some((place, case)) = queue.next(takes_turns) else {
             break;
         };
-        match (adapter.stray(), &mut last) {
+        // A testee that was ended with the run has done nothing wrong.
+        let stray = adapter.stray().filter(|_| run.end.get().is_none());
+        match (stray, &mut last) {
             (Some(stray), Some((_, last))) => charge(last, stray, &mut suspicious),
             (Some(stray), None) => {
                 let wrong = judge(case, &stray).verdict.reason();
@@ -164,6 +172,13 @@ pub(super) fn work<'a>(
                 let before = last.as_mut().map(|(_, last)| last);
                 put(case, adapter, (&identity, run), &mut suspicious, before)
             }
+        };
+        let (judgement, note) = match run.ended().filter(|_| is_loss(&judgement.verdict)) {
+            Some(verdict) => {
+                queue.losses().end(run);
+                (Judgement::bare(verdict), None)
+            }
+            None => (judgement, note),
         };
         stated.add(judgement.stated);
         queue.losses().count(case, &judgement.verdict, run);
@@ -184,7 +199,7 @@ pub(super) fn work<'a>(
             settle(place, settled);
         }
     }
-    let stray = adapter.finish();
+    let stray = adapter.finish().filter(|_| run.end.get().is_none());
     if let Some((place, mut last)) = last {
         if let Some(stray) = stray {
             charge(&mut last, stray, &mut suspicious);
@@ -213,11 +228,21 @@ struct Losses {
     hangs: usize,
     crashes: usize,
     given_up: Option<Verdict>,
-    /// Why no testee was left while cases were.
-    gone: Option<String>,
+    /// Why cases were put to no testee.
+    untried: Option<String>,
 }
 
 impl Losses {
+    /// Nothing is tried any more where something ended the run.
+    fn end(&mut self, run: &Run) {
+        if self.given_up.is_none()
+            && let (Some(verdict), Some(by)) = (run.ended(), run.end.get())
+        {
+            self.given_up = Some(verdict);
+            self.untried = Some(format!("{by} ended the run before its last answer"));
+        }
+    }
+
     /// An answer ends the row, and what is known does not count.
     fn count(&mut self, case: &Case, verdict: &Verdict, run: &Run) {
         let failed = run.excuse(case, verdict).is_none();
@@ -282,7 +307,7 @@ fn put(
         if is_loss(&alone.verdict) {
             adapter.restart();
         }
-        if !matches!(alone.verdict, Verdict::ProtocolError(_)) {
+        if run.end.get().is_none() && !matches!(alone.verdict, Verdict::ProtocolError(_)) {
             let wrong = format!("{BEHIND}: {wrong}");
             charge(before, Reply::ProtocolError(wrong), suspicious);
             let note = "run again alone, for a line that the case before it had written";
@@ -347,7 +372,7 @@ fn is_loss(verdict: &Verdict) -> bool {
     verdict.is_failure() && !matches!(verdict, Verdict::Fail(_))
 }
 
-/// What hello and the run already answer: operations and releases that the implementation does not have, and compilers that are not to be called.
+/// Returns the verdict of a case that needs no call: the implementation lacks its operation or release, or it needs a compiler that may not be called.
 fn beforehand(case: &Case, identity: &Identity, run: &Run) -> Option<Verdict> {
     if leaves_out(identity, case) {
         let why = format!("{} has no operation `{}`", identity.name, case.op);

@@ -9,7 +9,7 @@ use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;
 use crate::rule::Findings;
 use crate::target::{
-    self, GeneratedCode, Generators, LoweredModule, TargetAccount, TargetKind, Targets,
+    GeneratedCode, Generators, LoweredModule, TargetAccount, TargetConfig, TargetKind, Targets,
     register_generator, register_kind, register_tag, registered_generators, registered_targets,
 };
 use serde_json::{Value, json};
@@ -33,16 +33,19 @@ pub(super) fn judge(args: &Value) -> Result<Answer, OpError> {
 
 /// `target.account`: what each release makes of a name.
 pub(super) fn account(args: &Value) -> Result<Answer, OpError> {
-    let account = match args.get("value") {
-        Some(Value::String(text)) => target::account(text),
-        other => {
-            let config = object(other)?;
-            TargetAccount::of(|release| Targets::new(release).read_config(&config))
-        }
+    let value = args.get("value");
+    let text = value.and_then(Value::as_str);
+    let config = match text {
+        Some(_) => TargetConfig::new(),
+        None => object(value)?,
     };
+    let account = TargetAccount::of(|release| match text {
+        Some(text) => Targets::new(release).read(text),
+        None => Targets::new(release).read_config(&config),
+    });
     let newest = account.newest().map(|target| target.release.to_string());
     Ok(Answer::new(
-        json!({"rows": account.to_json(), "newest": newest}),
+        json!({"rows": account, "newest": newest}),
         Findings::default(),
     ))
 }

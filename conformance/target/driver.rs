@@ -343,39 +343,3 @@ fn has_word(text: &str, name: &str) -> bool {
         !before.is_some_and(is_letter) && !behind.is_some_and(is_letter)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_a_whole_word_of_a_text() {
-        assert!(has_word("void add1(float* x)", "add1"));
-        assert!(has_word("xadd1 add1", "add1"));
-        assert!(!has_word("void add1_kernel(); xadd1", "add1"));
-    }
-
-    #[test]
-    fn llvm_defines_functions_and_values() {
-        let text = "define weak i32 @f(ptr %0) {\n@g = weak constant\ndeclare i32 @h(ptr)\n  call i32 @i()";
-        let defined = ["f", "g", "h", "i"].map(|name| defines(text, name));
-        assert_eq!(defined, [true, true, false, false]);
-    }
-
-    #[test]
-    fn an_operator_without_code_is_declined_by_who_states_no_rule() {
-        let mut rejection = Rejection {
-            message: "InternalError: Unresolved call Op(tir.exp)".into(),
-            ..Rejection::default()
-        };
-        assert!(declines("target.generate", &rejection));
-        assert!(!declines("target.judge", &rejection));
-        rejection.rule = Some("TGT-88".into());
-        assert!(!declines("target.generate", &rejection));
-        rejection = Rejection {
-            message: "not implemented".into(),
-            ..Rejection::default()
-        };
-        assert!(!declines("target.generate", &rejection));
-    }
-}

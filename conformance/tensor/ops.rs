@@ -4,7 +4,9 @@ use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed}
 use crate::conformance::runtime::ffi::tensors;
 use crate::release::Release;
 use crate::rule::Findings;
-use crate::tensor::{Device, Dtype, Params, Sizing, TensorRecord, json};
+use crate::tensor::{
+    CacheEncoding, CacheWriter, Device, Dtype, Params, Sizing, TensorCache, TensorRecord, json,
+};
 use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::{Value, json as object};
 
@@ -34,6 +36,16 @@ pub(crate) const OPS: &[Op] = &[
         name: "tensor.fields",
         help: "`data`, `form` and `release` as in tensor.decode; returns where each field lies, its name, its rule and its value",
         run: Handler::Here(fields),
+    },
+    Op {
+        name: "tensor.cache_decode",
+        help: "`value`: the index of a tensor cache, `shards`: the content of each file beside it, `release`: the newest that may have written it; returns params",
+        run: Handler::Here(cache_decode),
+    },
+    Op {
+        name: "tensor.cache_encode",
+        help: "`value`: params, `format`: raw (if absent) or f32-to-bf16, `bound` of a shard in bytes, `release`, `metadata`; returns `index` and `shards`",
+        run: Handler::Here(cache_encode),
     },
 ];
 
@@ -120,6 +132,53 @@ fn dtype_parse(args: &Value) -> Result<Answer, OpError> {
     let dtype = Dtype::parse(text(args)?, release(args)?)?;
     let three = object!([dtype.code, dtype.bits, dtype.lanes]);
     Ok(Answer::new(three, Findings::default()))
+}
+
+/// `tensor.cache_decode` (TEN-50 to TEN-61): the tensors of all shards.
+fn cache_decode(args: &Value) -> Result<Answer, OpError> {
+    let mut findings = Findings::default();
+    let index = value(args).to_string();
+    let cache = TensorCache::read(index.as_bytes(), release(args)?, &mut findings)?;
+    let mut contents = Vec::new();
+    for shard in &cache.shards {
+        let content = args
+            .get("shards")
+            .and_then(|shards| shards.get(&shard.path));
+        let content = content
+            .map(|content| data(&object!({ "data": content })))
+            .transpose()?;
+        shard.check(content.as_deref(), &mut findings)?;
+        contents.push(content.unwrap_or_default());
+    }
+    let shards = cache.shards.iter().zip(&contents);
+    let tensors = shards.map(|(shard, content)| shard.tensors(content));
+    let tensors = tensors.collect::<Result<Vec<_>, _>>()?;
+    let params = Params::new(tensors.into_iter().flatten().collect());
+    Ok(Answer::new(json::from_params(&params), findings))
+}
+
+/// `tensor.cache_encode` (TEN-56): the index and the shards of tensors.
+fn cache_encode(args: &Value) -> Result<Answer, OpError> {
+    let tensors = json::to_tensors(value(args))?;
+    let params = json::params_of(&tensors, Some(Sizing::V0_7))?;
+    let encoding = match args.get("format").and_then(Value::as_str) {
+        Some("f32-to-bf16") => CacheEncoding::Bf16,
+        _ => CacheEncoding::Raw,
+    };
+    let mut writer = CacheWriter::new(encoding, release(args)?);
+    if let Some(bound) = args.get("bound").and_then(Value::as_u64) {
+        writer.bound = bound;
+    }
+    let mut shards = serde_json::Map::new();
+    let mut cache = writer.write(&params, |name, bytes| -> Result<(), OpError> {
+        shards.insert(name.to_owned(), base64(bytes));
+        Ok(())
+    })?;
+    cache.metadata = args.get("metadata").cloned();
+    let index: Value = serde_json::from_str(&writer.index(&cache)?)
+        .map_err(|error| OpError::Unsupported(error.to_string()))?;
+    let answer = object!({ "index": index, "shards": shards });
+    Ok(Answer::new(answer, Findings::default()))
 }
 
 /// What the bytes are. They do not show it: a data type is four bytes, and a device eight.

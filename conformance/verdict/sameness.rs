@@ -126,30 +126,3 @@ pub fn short(value: &Value) -> String {
         None => text,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn values_are_the_same_by_content() {
-        assert!(same(&json!({"a": 1, "b": [2]}), &json!({"b": [2], "a": 1})));
-        assert!(same(&json!(1), &json!(1.0)));
-        assert!(!same(&json!(0.0), &json!(-0.0)));
-        assert!(!same(&json!(u64::MAX), &json!(u64::MAX - 1)));
-        assert!(!same(&json!({"a": 1}), &json!({"a": 1, "b": null})));
-        assert!(!same(&json!([1, 2]), &json!([2, 1])));
-    }
-
-    #[test]
-    fn a_mismatch_names_the_place() {
-        let expected = json!({"modules": [{"kind": "_lib"}, {"kind": "cuda"}]});
-        let actual = json!({"modules": [{"kind": "_lib"}, {"kind": "hip"}]});
-        let mismatch = difference(&expected, &actual, false).unwrap();
-        assert_eq!(mismatch.expected, "modules[1].kind = \"cuda\"");
-        assert_eq!(mismatch.actual, "modules[1].kind = \"hip\"");
-        let mismatch = difference(&json!("AQID"), &json!("AQMD"), true).unwrap();
-        assert_eq!(mismatch.offset, Some(1));
-    }
-}

@@ -17,6 +17,7 @@
 //! | `["@own", NAME, ...]` | a function of `own.rs`, of our machine alone |
 
 use crate::conformance::device::counted::{self, UsageCount};
+use crate::conformance::module::opened::why_not_to_run;
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, bool_arg, int_arg, read_bytes};
@@ -74,10 +75,22 @@ fn steps(
     devices: &[OwnedValue],
     count: Option<&UsageCount>,
 ) -> Result<Value, Reply> {
-    let mut file = tempfile::NamedTempFile::new().map_err(skipped)?;
-    file.write_all(&bytes(args)?).map_err(skipped)?;
+    let data = bytes(args)?;
+    // VM-12: a compiled function is machine code, and its library the root of the executable.
+    let is_library = data.starts_with(b"\x7fELF");
+    if let Some(why) = why_not_to_run(api).filter(|_| is_library) {
+        return Err(unsupported(why));
+    }
+    let (load, ending) = if is_library {
+        ("ffi.ModuleLoadFromFile", ".so")
+    } else {
+        api.reads_code(&data)?;
+        ("ffi.Module.load_from_file.relax.VMExecutable", "")
+    };
+    let file = tempfile::Builder::new().suffix(ending).tempfile();
+    let mut file = file.map_err(skipped)?;
+    file.write_all(&data).map_err(skipped)?;
     let path = api.text(&file.path().to_string_lossy())?;
-    let load = "ffi.Module.load_from_file.relax.VMExecutable";
     let executable = api.call_global(load, &[path.raw])?;
     let make = function(api, &executable, "vm_load_executable")?;
     let machine = api.call(&make, &[])?;

@@ -204,7 +204,7 @@ run("allocator-7", ["VM-30"], "a typo in the allocator must not pick one at rand
 run("naive-allocator", ["VM-30"], "who hunts a memory bug wants no pool", "storage", steps=[["shape", {"shape": [64]}, {"shape": [4, 4]}]], devices=[1, 0, 1])
 run("missing-functions", ["VM-11"], "all missing kernels at once, before anything ran, not one by one", "missing", steps=[["main", 1]],
     reject="missing", parent="same")
-run("compiled-function", ["VM-12"], "it works on the registers of one C++ class", "compiled", steps=[], reject="unsupported", parent="same")
+run("compiled-function", ["VM-12"], "without its library there is no code to call", "compiled", steps=[], reject="missing", parent="same")
 run("one-lane-of-16", ["TEN-35"], "a machine that copies the whole tensor reads past the file", "one-lane-of-16", steps=[["constants"]],
     reject="truncated", parent="constants", unseen="the wheel hands out 180 bytes that no file has")
 run("constants", ["VM-13", "VM-20"], "weights must arrive as they were stored", "basic", steps=[["constants"]])

@@ -2,7 +2,7 @@
 //!
 //! Converting reads every payload and writes it again: only the grammar of a kind shows what of it depends on the layout (BLOB-17).
 
-use super::{BLOB_17, Blob, LIBRARY, StoredModule};
+use super::{BLOB_17, Blob, LIBRARY, StoredModule, streamed};
 use crate::import_tree::ImportTree;
 use crate::payload::Payload;
 use crate::release::Layout;
@@ -112,8 +112,17 @@ impl<'a> StoredModule<'a> {
         let Some(bytes) = &self.payload else {
             return Ok(self.clone());
         };
+        // BLOB-06: a payload whose end was found without a grammar is carried as it is.
+        let is_foreign = from < Layout::V0_22 && !streamed::is_known(&self.kind, from);
+        if is_foreign && to == Layout::V0_22 {
+            return Ok(self.clone());
+        }
         let mut findings = Findings::default();
-        let payload = match self.decode(from, &mut findings)? {
+        let payload = match self.decode(from, &mut findings) {
+            _ if is_foreign => None,
+            decoded => decoded?,
+        };
+        let payload = match payload {
             Some(Payload::Opaque { .. }) | None if to != Layout::V0_22 => {
                 let message = format!(
                     "layout {to} has no payload lengths, and nothing states where the payload ends of kind `{}`",
@@ -122,7 +131,8 @@ impl<'a> StoredModule<'a> {
                 return Err(BLOB_17.rejected(Kind::Unsupported, message));
             }
             Some(mut payload) => {
-                if from < Layout::V0_21 && to >= Layout::V0_21 {
+                // PAY-08: compilers store no tags with functions of WebGPU, in any release.
+                if from < Layout::V0_21 && to >= Layout::V0_21 && self.kind != "webgpu" {
                     // PAY-03: nothing in the bytes announces the field, so that old functions are written with tags that mean
                     // nothing.
                     payload.fill_extra_tags();

@@ -34,6 +34,7 @@ mod bundle;
 pub mod container;
 pub mod convert;
 pub mod detect;
+mod foreign;
 mod framed;
 pub mod json;
 pub mod pack;
@@ -43,6 +44,7 @@ mod streamed;
 pub use rules::*;
 
 pub use bundle::{Bundle, open};
+pub use foreign::{ForeignKinds, is_unknown_kind};
 
 use crate::import_tree::ImportTree;
 use crate::payload::{self, Payload};
@@ -104,7 +106,7 @@ impl<'a> Blob<'a> {
         findings: &mut Findings,
     ) -> Result<Blob<'a>, Violation> {
         let mut blob = Blob::empty(layout);
-        blob.read_into(Cursor::new(bytes), findings)?;
+        blob.read_into(Cursor::new(bytes), findings, None)?;
         Ok(blob)
     }
 
@@ -115,7 +117,9 @@ impl<'a> Blob<'a> {
         mut findings: Findings,
     ) -> PartialBlob<'a> {
         let mut blob = Blob::empty(layout);
-        let broken = blob.read_into(Cursor::new(bytes), &mut findings).err();
+        let broken = blob
+            .read_into(Cursor::new(bytes), &mut findings, None)
+            .err();
         PartialBlob {
             blob,
             findings,
@@ -133,8 +137,31 @@ impl<'a> Blob<'a> {
         let mut blob = Blob::empty(layout);
         let broken = blob
             // The trace ends where the reading does: what lies behind the break has no fields.
-            .read_into(Cursor::traced(bytes, trace), &mut findings)
+            .read_into(Cursor::traced(bytes, trace), &mut findings, None)
             .err();
+        PartialBlob {
+            blob,
+            findings,
+            broken,
+        }
+    }
+
+    /// [`Blob::read_partial`], or with `trace` [`Blob::read_traced`], which goes on behind kinds that no release has where the bytes
+    /// say where their payloads end, or `foreign` states their grammar. Each is a finding of BLOB-06.
+    pub fn read_foreign(
+        bytes: &'a [u8],
+        layout: Layout,
+        mut findings: Findings,
+        trace: Option<&'a Trace>,
+        foreign: &ForeignKinds,
+    ) -> PartialBlob<'a> {
+        let mut blob = Blob::empty(layout);
+        let cursor = match trace {
+            Some(trace) => Cursor::traced(bytes, trace),
+            None => Cursor::new(bytes),
+        };
+        let reading = foreign::ForeignReading::new(foreign);
+        let broken = blob.read_into(cursor, &mut findings, Some(&reading)).err();
         PartialBlob {
             blob,
             findings,
@@ -201,6 +228,7 @@ impl<'a> Blob<'a> {
         &mut self,
         mut file: Cursor<'a>,
         findings: &mut Findings,
+        foreign: Option<&foreign::ForeignReading<'_>>,
     ) -> Result<(), Violation> {
         let nbytes = file.u64("nbytes", BLOB_01)?;
         let here = file.remaining() as u64;
@@ -215,7 +243,7 @@ impl<'a> Blob<'a> {
         let mut body = file.split(nbytes.min(here), "body")?;
         match self.layout {
             Layout::V0_22 => framed::read(self, &mut body, findings)?,
-            _ => streamed::read(self, &mut body, findings)?,
+            _ => streamed::read(self, &mut body, findings, foreign)?,
         }
         // BLOB-13: when all kinds are known: the host library may be anywhere.
         self.check_library(findings)?;

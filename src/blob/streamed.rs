@@ -3,6 +3,7 @@
 //! A payload has no length here: it ends where the grammar of its kind does (BLOB-05). So reading one module needs all before it, an
 //! unknown kind ends the reading (BLOB-06), and a payload that is read to a wrong end shows as a key that is none.
 
+use super::foreign::{ForeignReading, tree_at_end};
 use super::{
     BLOB_03, BLOB_04, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
     IMPORT_TREE, LIBRARY, StoredModule, check_kind,
@@ -19,6 +20,7 @@ pub(super) fn read<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
     findings: &mut Findings,
+    foreign: Option<&ForeignReading<'_>>,
 ) -> Result<(), Violation> {
     let counted = body.u64("count", BLOB_03)?;
     let count = counted.require_as(
@@ -42,7 +44,18 @@ pub(super) fn read<'a>(
                 format!("{count} entries are counted, the bytes end after {index}")
             })
             .map_err(this)?;
-        if body.within("entry", index, |body| read_entry(blob, body, findings))? {
+        let left = count.saturating_sub(index).saturating_sub(1);
+        let entry_read = body.within("entry", index, |body| {
+            read_entry(blob, body, left, findings, foreign)
+        });
+        if foreign.is_some()
+            && entry_read
+                .as_ref()
+                .is_err_and(|broken| broken.rule() == BLOB_06)
+        {
+            blob.tree = tree_at_end(body, count);
+        }
+        if entry_read? {
             BLOB_07
                 .require_as(Kind::Duplicate, tree_at.is_none(), entry, || {
                     "a second `_import_tree`: released readers take the last one".into()
@@ -61,11 +74,13 @@ pub(super) fn read<'a>(
     body.finish("the last entry", findings)
 }
 
-/// Reads one entry. Returns whether it was the import tree.
-fn read_entry<'a>(
+/// Reads one entry, which has `left` entries behind it. Returns whether it was the import tree.
+pub(super) fn read_entry<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
+    left: u64,
     findings: &mut Findings,
+    foreign: Option<&ForeignReading<'_>>,
 ) -> Result<bool, Violation> {
     // BLOB-05: nothing marks where an entry begins. A payload that is read to another end than it was written to shows here first.
     let key = body.str("key", BLOB_04)?;
@@ -94,17 +109,18 @@ fn read_entry<'a>(
             .map_err(|broken| broken.in_field("key"))?;
         return Ok(false);
     }
-    // BLOB-06: a release fails here as well, at the loader that it has not registered.
-    if !is_known(kind, blob.layout) {
+    let (rest, offset) = (body.rest(), body.offset());
+    if is_known(kind, blob.layout) {
+        // BLOB-05: no length is stored; the payload is what its grammar has read.
+        payload::read(kind, blob.layout, body, findings)?;
+    } else if !skip_foreign(kind, left, blob, body, findings, foreign)? {
+        // BLOB-06: a release fails here as well, at the loader that it has not registered.
         let message = format!(
             "nothing is known of kind `{kind}`: layout {} has no payload lengths, so its end cannot be found",
             blob.layout
         );
         return Err(key.broken(BLOB_06, Kind::UnknownKind, message));
     }
-    // BLOB-05: no length is stored; the payload is what its grammar has read.
-    let (rest, offset) = (body.rest(), body.offset());
-    payload::read(kind, blob.layout, body, findings)?;
     // BLOB-05: kept as bytes, so that a blob that is not changed is written back as it was.
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
     let bytes = rest.get(..length).unwrap_or_default();
@@ -117,6 +133,21 @@ fn read_entry<'a>(
         start,
     )?;
     Ok(false)
+}
+
+/// Skips the payload of a kind that no release has, where `foreign` is to find its end; returns whether it was found.
+fn skip_foreign(
+    kind: &str,
+    left: u64,
+    blob: &Blob<'_>,
+    body: &mut Cursor<'_>,
+    findings: &mut Findings,
+    foreign: Option<&ForeignReading<'_>>,
+) -> Result<bool, Violation> {
+    match foreign {
+        Some(foreign) => foreign.skip(kind, left, blob, body, findings),
+        None => Ok(false),
+    }
 }
 
 /// BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree comes last and has a row for every module.
@@ -157,7 +188,7 @@ fn check_tree(
 
 /// Whether `kind` has a grammar in `layout`, so that its end can be found.
 /// A kind may have one in some layouts only: `c` and `static_library` are stored from 0.14 on.
-fn is_known(kind: &str, layout: Layout) -> bool {
+pub(super) fn is_known(kind: &str, layout: Layout) -> bool {
     payload::kind_info(kind).is_some_and(|info| info.forms_in(layout).next().is_some())
 }
 

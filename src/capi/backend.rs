@@ -3,12 +3,15 @@
 //! What they do is in chapter [`module`](crate::module). A failure is left where each era reads it: as a text and as a raised
 //! error, since code of both calls these functions.
 
+use crate::device::{Device, Manager};
 use crate::function::legacy::last_error;
 use crate::function::{Error, ErrorKind, set_raised};
+use crate::module::any_list::{self, AnyList, StackPlace};
 use crate::module::once;
 use crate::module::parallel::{self, GroupEnv, Task};
 use crate::module::workspace::{self, WorkspaceRequest};
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 
@@ -122,6 +125,74 @@ pub unsafe extern "C" fn TVMBackendRegisterSystemLibSymbol(
     // SAFETY: `address` stays valid for the life of the process and is what `name` says, by this contract.
     unsafe { crate::module::system::register_or_warn(&name, address) };
     0
+}
+
+/// Passes value `index` of `list` in the next call of compiled code (MOD-27).
+///
+/// Up to 0.20 the last two parameters are an array of type codes and the number of the argument; from 0.21 on the fourth is the number.
+///
+/// # Safety
+///
+/// `list` is a handle that compiled code got for this call, and the code is of the convention that the list is for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMBackendAnyListSetPackedArg(
+    list: *mut c_void,
+    index: c_int,
+    values: *mut c_void,
+    fourth: MaybeUninit<*mut c_void>,
+    fifth: MaybeUninit<c_int>,
+) -> c_int {
+    let place = StackPlace {
+        values,
+        fourth,
+        fifth,
+    };
+    // SAFETY: a list, and code of its convention, by this contract.
+    raised(unsafe { any_list::set_packed_arg(list.cast::<AnyList>(), index, place) })
+}
+
+/// Sets value `index` of `list` to None (MOD-27).
+///
+/// # Safety
+///
+/// As for [`TVMBackendAnyListSetPackedArg`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMBackendAnyListResetItem(list: *mut c_void, index: c_int) -> c_int {
+    // SAFETY: a list, by this contract.
+    raised(unsafe { any_list::reset_item(list.cast::<AnyList>(), index) })
+}
+
+/// Moves the result of a call into value `index` of `list` (MOD-27). The last two parameters are those of
+/// [`TVMBackendAnyListSetPackedArg`].
+///
+/// # Safety
+///
+/// As for [`TVMBackendAnyListSetPackedArg`]; the place holds a result, which is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMBackendAnyListMoveFromPackedReturn(
+    list: *mut c_void,
+    index: c_int,
+    values: *mut c_void,
+    fourth: MaybeUninit<*mut c_void>,
+    fifth: MaybeUninit<c_int>,
+) -> c_int {
+    let place = StackPlace {
+        values,
+        fourth,
+        fifth,
+    };
+    // SAFETY: a list, code of its convention, and a result, by this contract.
+    raised(unsafe { any_list::move_from_packed_return(list.cast::<AnyList>(), index, place) })
+}
+
+/// Makes a device the current one of this thread (MOD-05). After 0.27.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMBackendSetDevice(device_type: c_int, device_id: c_int) -> c_int {
+    raised(Manager::global().set_device(Device::new(device_type, device_id)))
+}
+
+fn raised(result: Result<(), Error>) -> c_int {
+    code(result.map_err(|error| error.message().to_owned()))
 }
 
 fn code(result: Result<(), String>) -> c_int {

@@ -10,7 +10,7 @@ use crate::target::{
     TGT_15, Target, TargetAccount, TargetConfig, TargetKind, device_target, register_kind,
     register_tag, registered_targets,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::ffi::{c_char, c_int, c_void};
 
 /// The parser of a kind: gets the members of the target as JSON, and leaves those that the target has in `*answer`, or null where they
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn tvmspec_target_register_tag(
 }
 
 /// The target that `named` names in `release`, normalised: `{"release", "target", "device_type", "text", "releases"}`, where `target` is its
-/// export (TGT-60), and `releases` what each release makes of it ([`TargetAccount::to_json`]). Kinds and tags of this process are known. With `from_device` in it the devices of this machine answer (TGT-58).
+/// export (TGT-60), and `releases` what each release makes of it ([`TargetAccount`]). Kinds and tags of this process are known. With `from_device` in it the devices of this machine answer (TGT-58).
 ///
 /// # Safety
 ///
@@ -148,7 +148,7 @@ fn form(
 ) -> Result<String, CallFailure> {
     let release = parsed(release)?;
     let mut form = read(release)?.to_json();
-    form["releases"] = TargetAccount::of(read).to_json();
+    form["releases"] = json!(TargetAccount::of(read));
     Ok(form.to_string())
 }
 

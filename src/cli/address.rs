@@ -22,31 +22,3 @@ pub(super) fn key(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_have_a_host_and_a_port() {
-        for good in ["board:9090", "127.0.0.1:1", "[::1]:65535"] {
-            assert_eq!(host_port(good).as_deref(), Ok(good));
-        }
-        for bad in [
-            "127.0.0.1",
-            "board:",
-            ":9090",
-            "board:0",
-            "board:65536",
-            "board:x",
-        ] {
-            host_port(bad).unwrap_err();
-        }
-    }
-
-    #[test]
-    fn keys_have_no_blanks() {
-        assert_eq!(key("a:b").as_deref(), Ok("a:b"));
-        key("a b").unwrap_err();
-    }
-}

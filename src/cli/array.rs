@@ -1,17 +1,17 @@
-//! Arrays in files: `.npy`, one array, and `.npz`, a zip of them, as numpy reads and writes them.
+//! Arrays of files: `.npy`, one array, and `.npz`, a zip of them, as numpy writes them.
 //!
 //! The files come from users and may be hostile: a header or a compressed member of a few bytes can declare an array
-//! of any size. Every read therefore has a bound (`Bound`), which is compared before memory is taken. What is written
-//! is decoded again and compared with the tensor before the file appears.
+//! of any size. Every read therefore has a bound (`Bound`), which is compared before memory is taken.
 
-use super::npy::{self, NpyHeader};
-use super::output::{self, Content};
+use super::npy::{self, NpyElement, NpyHeader};
+use super::output;
 use super::{CliError, input};
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read, Seek as _, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use tvmspec::object::Tensor;
+use tvmspec::tensor::Dtype;
 use tvmspec::value::{DLDataType, dtype_to_text};
 
 /// How many bytes an array may have.
@@ -33,8 +33,72 @@ const MAX_INFLATION: u64 = 16;
 /// sixteenfold, and 16 MiB cost little.
 const FREE: u64 = 16 << 20;
 
+/// What the elements of an array are.
+#[derive(Clone, Copy)]
+pub(super) enum Elements<'t> {
+    /// What the file says.
+    Stored,
+    /// Bits of this type, as the user wrote behind the file.
+    Stated(DLDataType),
+    /// For parameter `.0` of this type: raw bytes are bits of it, and so are integers where numpy does not have the type.
+    For(&'t str, DLDataType),
+}
+
+impl Elements<'_> {
+    /// The type of elements that are stored as `stored`.
+    fn resolve(self, stored: NpyElement) -> Result<DLDataType, String> {
+        let size = |dtype: DLDataType| u64::from(dtype.bits).div_ceil(8) * u64::from(dtype.lanes);
+        let bytes = match stored {
+            NpyElement::Typed(dtype) => size(dtype),
+            NpyElement::Raw(bytes) => u64::from(bytes),
+        };
+        // Bytes without a meaning, or whole numbers that may be bits of something else.
+        let are_bits = match stored {
+            NpyElement::Raw(_) => true,
+            NpyElement::Typed(dtype) => matches!(dtype.code, 0 | 1),
+        };
+        let is_of_numpy = |dtype| npy::word_of(dtype).is_some_and(|word| !word.contains('V'));
+        match (stored, self) {
+            (_, Elements::Stated(dtype)) if size(dtype) != bytes => Err(format!(
+                "its elements take {bytes} bytes, those of {} take {}",
+                type_name(dtype),
+                size(dtype)
+            )),
+            // Both bools have one word (TEN-04).
+            (NpyElement::Typed(own), Elements::Stated(dtype))
+                if !are_bits && npy::word_of(own) != npy::word_of(dtype) =>
+            {
+                Err(format!(
+                    "its elements are {}, not {}",
+                    type_name(own),
+                    type_name(dtype)
+                ))
+            }
+            (_, Elements::Stated(dtype)) => Ok(dtype),
+            (NpyElement::Typed(own), Elements::For(_, dtype)) => {
+                let is_meant = are_bits && size(dtype) == bytes && !is_of_numpy(dtype);
+                Ok(if is_meant { dtype } else { own })
+            }
+            (NpyElement::Raw(_), Elements::For(_, dtype)) if size(dtype) == bytes => Ok(dtype),
+            (NpyElement::Raw(_), Elements::For(name, dtype)) => Err(format!(
+                "its elements are {bytes} raw bytes, those of `{name}` are {}",
+                type_name(dtype)
+            )),
+            (NpyElement::Typed(own), Elements::Stored) => Ok(own),
+            (NpyElement::Raw(_), Elements::Stored) => Err(format!(
+                "its elements are {bytes} raw bytes, as numpy writes the types of ml_dtypes: write the type behind an .npy file, \
+                 as in `x.npy:bfloat16`"
+            )),
+        }
+    }
+}
+
 /// A tensor from an .npy file, in row-major order.
-pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, CliError> {
+pub(super) fn read(
+    path: &Path,
+    bound: Bound<'_>,
+    elements: Elements<'_>,
+) -> Result<Tensor, CliError> {
     let (file, length) = input::regular(path)?;
     let most = match bound {
         Bound::File => length,
@@ -47,6 +111,7 @@ pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, CliError> {
         &output::file_name(path).to_string(),
         most,
         bound,
+        elements,
     )
 }
 
@@ -103,7 +168,12 @@ impl Archive {
     }
 
     /// Reads the array `name`, which is stored as `name.npy` or, by writers other than numpy, as `name`.
-    pub(super) fn read(&mut self, name: &str, bound: Bound<'_>) -> Result<Tensor, CliError> {
+    pub(super) fn read(
+        &mut self,
+        name: &str,
+        bound: Bound<'_>,
+        elements: Elements<'_>,
+    ) -> Result<Tensor, CliError> {
         let what = format!("{}, {name}", output::file_name(&self.path));
         let file_name = format!("{name}.npy");
         // `names` leaves `.npy` out; numpy always writes it, and other programs need not.
@@ -113,7 +183,7 @@ impl Archive {
         };
         let member = self.zip.by_name(stored);
         let member = member.map_err(|error| cannot_read(&what, &error))?;
-        let tensor = decode(member, &what, self.left, bound)?;
+        let tensor = decode(member, &what, self.left, bound, elements)?;
         // An array that is bound by a tensor of the model takes no more memory than the model does, and is not
         // counted.
         if let Bound::File = bound {
@@ -149,58 +219,6 @@ fn members(directory: &mut impl Read) -> io::Result<usize> {
     }
 }
 
-/// Writes one array as `.npy`, and makes the folder of `path` where it is missing.
-pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), CliError> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let bytes = encode(tensor)?;
-    same(tensor, &bytes[..], &output::file_name(path).to_string())?;
-    output::write(path, &bytes, Content::Binary)
-}
-
-/// Writes arrays as `.npz`, uncompressed as `numpy.savez` does.
-pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), CliError> {
-    let wrong = |error: &dyn Display| {
-        CliError::Message(format!("cannot write {}: {error}", output::file_name(path)))
-    };
-    // In memory, because the file appears only when it is whole and has been read back.
-    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    let options =
-        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
-    for (name, tensor) in arrays {
-        archive
-            .start_file(format!("{name}.npy"), options)
-            .map_err(|error| wrong(&error))?;
-        archive.write_all(&encode(tensor)?)?;
-    }
-    let bytes = archive
-        .finish()
-        .map_err(|error| wrong(&error))?
-        .into_inner();
-    let mut back = zip::ZipArchive::new(Cursor::new(&bytes)).map_err(|error| wrong(&error))?;
-    for (name, tensor) in arrays {
-        let member = back.by_name(&format!("{name}.npy"));
-        same(tensor, member.map_err(|error| wrong(&error))?, name)?;
-    }
-    output::write(path, &bytes, Content::Binary)
-}
-
-/// Rejects an encoding that does not decode to the tensor again: shape, numpy's word for the data type, and bytes.
-fn same(tensor: &Tensor, encoded: impl Read, what: &str) -> Result<(), CliError> {
-    let back = decode(encoded, what, tensor.nbytes() as u64, Bound::File)?;
-    // TEN-04: numpy has one word for both booleans, (1, 1, 1) and (6, 8, 1), so data types are compared by their
-    // words.
-    let words = [tensor, &back].map(|tensor| npy::word_of(tensor.dl().dtype));
-    let bytes = [tensor, &back].map(|tensor| tensor.to_bytes().ok());
-    if tensor.shape() == back.shape() && words[0] == words[1] && bytes[0] == bytes[1] {
-        return Ok(());
-    }
-    Err(CliError::Message(format!(
-        "{what} is not written: it reads back as another array"
-    )))
-}
-
 /// The error for a file or a member that is not a readable array.
 fn cannot_read(what: &dyn Display, error: &dyn Display) -> CliError {
     CliError::Message(format!("cannot read {what}: {error}"))
@@ -216,13 +234,15 @@ fn decode(
     what: &str,
     most: u64,
     bound: Bound<'_>,
+    elements: Elements<'_>,
 ) -> Result<Tensor, CliError> {
     let wrong = |error: &dyn Display| cannot_read(&what, error);
     let NpyHeader {
         shape,
-        dtype,
+        element,
         is_big_endian,
     } = NpyHeader::read(&mut from).map_err(|error| wrong(&error))?;
+    let dtype = elements.resolve(element).map_err(|error| wrong(&error))?;
     let length = nbytes(dtype, &shape)
         .ok_or_else(|| wrong(&format!("no memory holds its shape {shape:?}")))?;
     match bound {
@@ -250,11 +270,13 @@ fn decode(
     }
     // Turned into little endian, which `fill` copies as it is. An element of one byte has no order.
     if is_big_endian && dtype.bits > 8 {
-        data.chunks_exact_mut(usize::from(dtype.bits) / 8)
+        // A complex number is two of half its size.
+        let parts = if dtype.code == Dtype::COMPLEX { 2 } else { 1 };
+        data.chunks_exact_mut(usize::from(dtype.bits) / 8 / parts)
             .for_each(<[u8]>::reverse);
     }
     let tensor = Tensor::empty(&shape, dtype).map_err(CliError::new)?;
-    tensor.fill(&data).map_err(CliError::new)?;
+    tensor.fill_whole_bytes(&data).map_err(CliError::new)?;
     Ok(tensor)
 }
 
@@ -265,150 +287,10 @@ fn type_name(dtype: DLDataType) -> String {
 
 /// How many bytes the elements take, each rounded up to whole bytes as in an `.npy` file; `None` for a negative extent
 /// or a product beyond 64 bits.
-fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
+pub(super) fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
     let elements = shape.iter().try_fold(1u64, |product, extent| {
         product.checked_mul(u64::try_from(*extent).ok()?)
     })?;
     let bits = u64::from(dtype.bits).checked_mul(dtype.lanes.into())?;
     elements.checked_mul(bits.div_ceil(8))
-}
-
-/// The array as the bytes of an `.npy` file.
-fn encode(tensor: &Tensor) -> Result<Vec<u8>, CliError> {
-    let dtype = tensor.dl().dtype;
-    let word = npy::word_of(dtype)
-        .ok_or_else(|| CliError::Message(format!("numpy has no type `{}`", type_name(dtype))))?;
-    let mut out = npy::header(&word, tensor.shape())
-        .ok_or_else(|| CliError::Message("too many dimensions for .npy".into()))?;
-    out.extend(tensor.to_bytes().map_err(CliError::new)?);
-    Ok(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An `.npy` file of any header, also of one that numpy would not write; `length` overrides the header's own.
-    fn array(version: u8, header: &str, length: Option<u32>, data: &[u8]) -> Vec<u8> {
-        let mut bytes = b"\x93NUMPY".to_vec();
-        bytes.extend([version, 0]);
-        let length = length.unwrap_or(u32::try_from(header.len()).unwrap());
-        match version {
-            1 => bytes.extend(u16::try_from(length).unwrap().to_le_bytes()),
-            _ => bytes.extend(length.to_le_bytes()),
-        }
-        bytes.extend(header.as_bytes());
-        bytes.extend(data);
-        bytes
-    }
-
-    fn header(descr: &str, order: &str, shape: &str) -> String {
-        format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n")
-    }
-
-    /// The message with which the bytes are rejected.
-    fn rejected(bytes: &[u8]) -> String {
-        match decode(bytes, "a.npz, x", bytes.len() as u64, Bound::File) {
-            Err(CliError::Message(message)) => message,
-            other => panic!("{:?}", other.map(|tensor| tensor.shape().to_vec())),
-        }
-    }
-
-    #[test]
-    fn every_version_and_byte_order_is_read() {
-        for version in [1, 2, 3] {
-            let little = array(
-                version,
-                &header("<i2", "False", "(2,)"),
-                None,
-                &[1, 0, 2, 0],
-            );
-            let big = array(
-                version,
-                &header(">i2", "False", "(2,)"),
-                None,
-                &[0, 1, 0, 2],
-            );
-            for bytes in [little, big] {
-                let read = decode(&bytes[..], "x", 4, Bound::File).unwrap();
-                assert_eq!(
-                    (read.shape(), read.to_bytes().unwrap()),
-                    (&[2][..], vec![1, 0, 2, 0])
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_names_file_and_member() {
-        let plain = header("<f4", "False", "(2,)");
-        let cases = [
-            (
-                // 4 GiB are declared, and no memory is taken for them.
-                array(2, &plain, Some(u32::MAX), &[0; 8]),
-                "its header has 4294967295 bytes",
-            ),
-            (
-                array(1, &plain, None, &[0; 7]),
-                "it ends before its data does",
-            ),
-            (
-                array(1, &plain, Some(200), &[]),
-                "it ends inside its header",
-            ),
-            (array(9, &plain, None, &[0; 8]), "unsupported version"),
-            (
-                array(1, &header("|O", "False", "(2,)"), None, &[0; 8]),
-                "pickled",
-            ),
-            (
-                array(1, &header("<U4", "False", "(2,)"), None, &[0; 32]),
-                "its type is `<U4`",
-            ),
-            (
-                array(1, &header("<f4", "True", "(1, 2)"), None, &[0; 8]),
-                "column-major",
-            ),
-            (
-                array(
-                    1,
-                    // 2^62 elements of four bytes: their product is beyond 64 bits.
-                    &header("<f4", "False", "(4611686018427387904,)"),
-                    None,
-                    &[],
-                ),
-                "no memory holds",
-            ),
-            (
-                array(1, &header("<f4", "False", "(99999,)"), None, &[]),
-                "more than the file justifies",
-            ),
-            (
-                // A parser that recurses would exhaust the stack.
-                array(2, &header("<f4", "False", &"(".repeat(4000)), None, &[]),
-                "an extent",
-            ),
-            (b"PK\x03\x04 and some more".to_vec(), "it is no .npy array"),
-        ];
-        for (bytes, wanted) in cases {
-            let message = rejected(&bytes);
-            assert!(message.starts_with("cannot read a.npz, x: "), "{message}");
-            assert!(message.contains(wanted), "{message}");
-        }
-    }
-
-    #[test]
-    fn no_more_is_read_than_the_model_asks_for() {
-        let bytes = array(1, &header("<f4", "False", "(1000,)"), None, &[0; 4000]);
-        let wanted = npy::dtype_of("<f4").unwrap();
-        let bound = Bound::Like("x", wanted, &[2, 3]);
-        let read = decode(&bytes[..], "a.npz, x", u64::MAX, bound);
-        let Err(CliError::Message(message)) = read else {
-            panic!("it is read")
-        };
-        assert!(
-            message.contains("input `x` is float32 [2, 3], not float32 [1000]"),
-            "{message}"
-        );
-    }
 }

@@ -1,6 +1,8 @@
 //! Arrays as text: brackets around each axis, elements in the shortest form that reads back, the middle of large arrays left out.
 
+use super::small_float;
 use half::{bf16, f16};
+use std::fmt;
 use tvmspec::value::{DLDataType, dtype_to_text};
 
 /// The number of elements up to which an array is printed whole.
@@ -23,7 +25,7 @@ pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> Stri
     let count = extents
         .iter()
         .try_fold(1_usize, |count, extent| count.checked_mul(*extent));
-    // Where the last element can be read, all can.
+    // If the last element can be read, all elements can.
     let is_readable = |count: usize| element(dtype, bytes, count - 1).is_some();
     let Some(count) = count.filter(|count| is_readable(*count)) else {
         let dtype = dtype_to_text(dtype).unwrap_or_else(|broken| broken.to_string());
@@ -63,7 +65,19 @@ fn axis(
     format!("[{}]", items.join(&between))
 }
 
-/// Returns the text of element `at`; `None` for a data type without one, and behind the end of `bytes`.
+/// A complex number, shown as Python does: `1.0-2.0j`.
+struct Complex {
+    real: f32,
+    imaginary: f32,
+}
+
+impl fmt::Debug for Complex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}{:+?}j", self.real, self.imaginary)
+    }
+}
+
+/// Returns the text of element `at`; `None` for a data type without a text form, and after the end of `bytes`.
 fn element(dtype: DLDataType, bytes: &[u8], at: usize) -> Option<String> {
     fn text<const N: usize, T: std::fmt::Debug>(
         bytes: &[u8],
@@ -88,59 +102,15 @@ fn element(dtype: DLDataType, bytes: &[u8], at: usize) -> Option<String> {
         (2, 32, 1) => text(bytes, at, f32::from_le_bytes),
         (2, 64, 1) => text(bytes, at, f64::from_le_bytes),
         (4, 16, 1) => text(bytes, at, bf16::from_le_bytes),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the text of an array of float32.
-    fn floats(shape: &[i64], values: &[f32]) -> String {
-        let dtype = DLDataType {
-            code: 2,
-            bits: 32,
-            lanes: 1,
-        };
-        let bytes: Vec<u8> = values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect();
-        array_text(dtype, shape, &bytes)
-    }
-
-    #[test]
-    fn elements_are_in_the_shortest_form() {
-        assert_eq!(floats(&[], &[0.1]), "0.1");
-        assert_eq!(floats(&[0, 7], &[]), "[]");
-        assert_eq!(floats(&[3], &[1.0, 1e-7, f32::NAN]), "[1.0, 1e-7, NaN]");
-        assert_eq!(
-            floats(&[2, 1, 2], &[1.0, 2.0, 3.0, 4.0]),
-            "[[[1.0, 2.0]],\n [[3.0, 4.0]]]"
-        );
-        assert_eq!(floats(&[2], &[1.0]), "float32 of shape [2], 4 bytes");
-    }
-
-    #[test]
-    fn the_middle_of_a_large_array_is_left_out() {
-        let values: Vec<f32> = (0..1400).map(|value| value as f32).collect();
-        assert_eq!(
-            floats(&[1400], &values),
-            "[0.0, 1.0, 2.0, ..., 1397.0, 1398.0, 1399.0]"
-        );
-        let row = |first: i32| {
-            let number = |at: i32| format!("{:?}", (first + at) as f32);
-            let [a, b, c, x, y, z] = [0, 1, 2, 197, 198, 199].map(number);
-            format!("[{a}, {b}, {c}, ..., {x}, {y}, {z}]")
-        };
-        let rows = [0, 200, 400, 800, 1000, 1200].map(row);
-        assert_eq!(
-            floats(&[7, 200], &values),
-            format!(
-                "[{},\n {},\n {},\n ...,\n {},\n {},\n {}]",
-                rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
-            )
-        );
+        (5, 64, 1) => text(bytes, at, |[a, b, c, d, e, f, g, h]| Complex {
+            real: f32::from_le_bytes([a, b, c, d]),
+            imaginary: f32::from_le_bytes([e, f, g, h]),
+        }),
+        // Below a byte the lower bits count: the others may be the sign once more.
+        (0, width @ (1 | 2 | 4), 1) => text(bytes, at, |[byte]| {
+            (byte << (8 - width)).cast_signed() >> (8 - width)
+        }),
+        (1, width @ (2 | 4), 1) => text(bytes, at, |[byte]| byte & ((1 << width) - 1)),
+        _ => Some(format!("{:?}", small_float::value(dtype, *bytes.get(at)?)?)),
     }
 }

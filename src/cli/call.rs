@@ -3,23 +3,25 @@
 //! The command starts itself a second time and calls in that process. Compiled code checks few of its arguments: one
 //! of a wrong type can end the process, which the first process survives and explains.
 
-use super::array_text::array_text;
+use super::call_tensor::TensorArgument;
+use super::host_array::{HostArray, tensor_text};
 use super::input::{self, Input, listed};
 use super::on_device::DeviceMirror;
+use super::output::Content;
+use super::output_folder::OutputFolder;
 use super::remote::Places;
 use super::{CliError, Exit, output};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container::FileForm;
 use tvmspec::device::Device;
+use tvmspec::examine::explain::advice;
 use tvmspec::function::{Function, registry};
 use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Strictness;
-use tvmspec::tensor::Dtype;
 use tvmspec::value::{
-    Any, bytes_bytes, device_from_text, device_to_text, dtype_from_text, dtype_to_text, index,
-    str_bytes, types,
+    Any, bytes_bytes, device_from_text, device_to_text, dtype_to_text, index, str_bytes, types,
 };
 
 /// Call a function of a compiled library, of any release
@@ -31,7 +33,8 @@ pub(crate) struct CallArgs {
     library: PathBuf,
     /// The function; its imports are searched as well
     function: String,
-    /// Arguments: 42, 1.5, true, none, str:TEXT, dev:cpu:0, @FILE.npy (a tensor in), out:float32[300] (a tensor out, zeros before)
+    /// Arguments: 42, 1.5, true, none, str:TEXT, dev:cpu:0, @FILE.npy (a tensor in; @FILE.npy:bfloat16 where its elements are raw), out:float32[300] (a tensor out, zeros before). Behind a tensor :strides=1,2
+    /// (in elements), :offset=64 (bytes) and :align=4 say how it lies in memory
     #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
     /// Where tensors are put: cpu, cuda:0, ..., or rpc://HOST:PORT/KEY#cpu:0 (rpc-tracker:// for a tracker's): the library is uploaded to that server and runs there
@@ -56,6 +59,8 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
         end_with(&outer);
         return call(args);
     }
+    // The process that calls would find another one in its place.
+    super::closed_stdout::check()?;
     let program = std::env::current_exe()?;
     let status = std::process::Command::new(program)
         // As bytes: a path need not be UTF-8.
@@ -69,11 +74,11 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
         Some(code) => std::process::exit(code),
         // No code: a signal ended it, a segmentation fault for example.
         None => {
-            eprintln!(
-                "`{}` of {} crashed ({status}). Compiled code checks few of its arguments: compare their number, order and types",
+            output::note(format_args!(
+                "`{}` of {} crashed ({status}). Compiled code checks few of its arguments: compare their number, order and types, and how tensors lie in memory (FUN-26 to FUN-30)",
                 args.function,
                 output::file_name(&args.library)
-            );
+            ));
             Ok(Exit::Bad)
         }
     }
@@ -115,6 +120,10 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
         .iter()
         .map(|passed| passed.on(device))
         .collect::<Result<_, CliError>>()?;
+    // Before the call: what fails here has run nothing. Not kept open, since a call that crashes would leave its temporary files.
+    if let Some(folder) = &args.save {
+        drop(OutputFolder::open(folder, &[])?);
+    }
     let views: Vec<_> = passed
         .iter()
         .zip(&away)
@@ -136,25 +145,32 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
         away.fetch()?;
     }
     let mut out = output::stdout();
-    let outs: Vec<&Tensor> = passed
-        .iter()
-        .filter_map(|passed| passed.out.as_ref())
-        .collect();
+    let outs = passed.iter().filter_map(|passed| passed.tensor.as_ref());
+    let outs = outs.filter(|tensor| tensor.is_out);
+    let outs: Vec<HostArray> = outs
+        .map(TensorArgument::content)
+        .collect::<Result<_, CliError>>()?;
     // Kernels return None and write to their last arguments: a "None" above those would tell nothing.
     if !result.is_none() || outs.is_empty() {
         writeln!(out, "{}", text_of(&result))?;
     }
-    for (index, tensor) in outs.iter().enumerate() {
+    for (index, array) in outs.iter().enumerate() {
         let header = if outs.len() > 1 {
             format!("out_{index}: ")
         } else {
             String::new()
         };
-        writeln!(out, "{header}{}", tensor_text(tensor))?;
-        if let Some(folder) = &args.save {
+        writeln!(out, "{header}{}", array.text())?;
+    }
+    if let Some(folder) = &args.save {
+        let mut folder = OutputFolder::open(folder, &[])?;
+        for (index, array) in outs.iter().enumerate() {
             // Counted among the out tensors, not among all arguments.
-            super::array::write(tensor, &folder.join(format!("out_{index}.npy")))?;
+            let name = format!("out_{index}.npy");
+            let bytes = array.npy(&name)?;
+            folder.write(&name, &bytes, Content::Binary)?;
         }
+        folder.finish()?;
     }
     Ok(Exit::Good)
 }
@@ -186,27 +202,20 @@ fn load(path: &Path) -> Result<Module, CliError> {
 }
 
 /// What to do with a file that is linked before it is loaded, or that is no code; `None` where its form is that of a library.
-fn unlinked(path: &Path) -> Option<String> {
+pub(super) fn unlinked(path: &Path) -> Option<String> {
     let input = Input::open(path).ok()?;
     let subject = input::subject(&input, path, None).ok();
     let form = FileForm::of(input.bytes());
     let name = output::file_name(path);
     match form {
-        FileForm::ElfObject
-        | FileForm::MachOObject
-        | FileForm::CoffObject
-        | FileForm::Archive
-        | FileForm::Tar
-        | FileForm::GzipTar
-        | FileForm::CText => Some(format!(
-            "{name} is not loaded: its form is {}. Link it into a library first: `cc -shared -fPIC -o lib.so` with its objects and sources, or `tvmspec pack` with the host code as `code`",
-            form.title()
-        )),
         FileForm::RawBlob => Some(format!(
             "{name} is not loaded: it is a library binary without host code; `tvmspec convert {name} -o lib.so --with OBJECT..` links it"
         )),
         FileForm::Unknown => Some(output::line_of(&subject?.nothing().to_string())),
-        _ => None,
+        _ => {
+            let advice = output::line_of(&advice(&subject?.file)?);
+            Some(format!("{name} is not loaded: {advice}"))
+        }
     }
 }
 
@@ -240,31 +249,36 @@ fn functions(module: &Module) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// One argument, and the tensor in it if it is an output.
+/// One argument, and the tensor in it if it is one.
 struct CallArgument {
     /// What the function is called with, unless the tensor is on a device.
     value: Any,
     /// The same tensor as in `value`, which is counted and shared: what the function writes is seen here.
-    out: Option<Tensor>,
+    tensor: Option<TensorArgument>,
 }
 
 impl CallArgument {
     /// Makes an argument of its text. What is marked (`@`, `str:`, `out:`) goes before what looks like a number or a
     /// word, so that `str:42` is a text.
     fn parse(text: &str) -> Result<CallArgument, CliError> {
-        let plain = |value: Any| Ok(CallArgument { value, out: None });
+        let plain = |value: Any| {
+            Ok(CallArgument {
+                value,
+                tensor: None,
+            })
+        };
+        let of_tensor = |tensor: TensorArgument| CallArgument {
+            value: tensor.passed.clone().into(),
+            tensor: Some(tensor),
+        };
         if let Some(path) = text.strip_prefix('@') {
-            return plain(super::array::read(path.as_ref(), super::array::Bound::File)?.into());
+            return TensorArgument::of_file(path).map(of_tensor);
         }
         if let Some(text) = text.strip_prefix("str:") {
             return plain(text.into());
         }
         if let Some(form) = text.strip_prefix("out:") {
-            let tensor = empty(form)?;
-            return Ok(CallArgument {
-                value: tensor.clone().into(),
-                out: Some(tensor),
-            });
+            return TensorArgument::of_form(form).map(of_tensor);
         }
         match text {
             "true" => return plain(true.into()),
@@ -304,45 +318,15 @@ impl CallArgument {
             return Ok(None);
         }
         // Tensors of `@FILE` and of `out:` alike: a kernel takes all of them from one device.
-        let tensor = <Tensor as tvmspec::value::Argument>::try_from_view(self.value.view());
-        tensor
-            .map(|tensor| DeviceMirror::new(&tensor, device))
-            .transpose()
-    }
-}
-
-/// Makes a tensor of zeros of the form `float32[2,3]`; `float32[]` is a scalar.
-fn empty(form: &str) -> Result<Tensor, CliError> {
-    let wrong = || {
-        CliError::Message(format!(
-            "`out:{form}` is not an output: write out:float32[300] or out:int64[2,3]"
-        ))
-    };
-    let (text, shape) = form
-        .strip_suffix(']')
-        .and_then(|form| form.split_once('['))
-        .ok_or_else(wrong)?;
-    let dtype = dtype_from_text(text).map_err(CliError::new)?;
-    // TEN-28: a type of no bits has a text and no elements.
-    if let Err(broken) = Dtype::from(dtype).check_element() {
-        let message = format!("no tensor has elements of `{text}`: {broken}");
-        return Err(CliError::Message(message));
-    }
-    let extents = shape
-        .split(',')
-        .map(str::trim)
-        .filter(|extent| !extent.is_empty());
-    let shape = extents
-        .map(|extent| extent.parse::<i64>().map_err(|_| wrong()))
-        .collect::<Result<Vec<i64>, CliError>>()?;
-    Tensor::empty(&shape, dtype).map_err(CliError::new)
-}
-
-/// Returns the elements of a tensor as text, or why its bytes cannot be read (OBJ-11).
-pub(super) fn tensor_text(tensor: &Tensor) -> String {
-    match tensor.to_bytes() {
-        Ok(bytes) => array_text(tensor.dl().dtype, tensor.shape(), &bytes),
-        Err(error) => format!("a tensor of shape {:?}: {error}", tensor.shape()),
+        let Some(tensor) = &self.tensor else {
+            return Ok(None);
+        };
+        let bits = u32::from(tensor.passed.dl().dtype.bits);
+        if tensor.is_placed() || !bits.is_multiple_of(8) {
+            let message = "strides, offset, align and elements of less than a byte are for the CPU: a device gets compact tensors of whole bytes";
+            return Err(CliError::new(message));
+        }
+        DeviceMirror::new(&tensor.passed, device).map(Some)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `tvmspec check`: holds an implementation to the rules.
 
 use super::output::Content;
+use super::output_folder::OutputFolder;
 use super::{CliError, Exit, output};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ pub(crate) struct CheckArgs {
     /// Only what holds in this TVM release, such as 0.8
     #[arg(long)]
     release: Option<Release>,
-    /// Failures that are known, as TOML: case, verdict, varies, releases, implementation, reason, url, expires
+    /// Failures that are known, as TOML: case, verdict, varies, releases, implementation, versions, reason, url, expires
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// Put cases that call a C compiler too, and fail on unsupported and skipped cases, unless --known names them
@@ -76,7 +77,7 @@ pub(crate) struct CheckArgs {
 }
 
 /// A time above 0, in seconds with or without a fraction.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| "not a number of seconds".to_owned())?;
@@ -150,8 +151,9 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     if order.implementation != BUILTIN {
         // Our children are testees and nothing else.
         family::adopt();
-        family::end_on_signals()?;
     }
+    let end = order.end.clone();
+    family::end_on_signals(move |signal| drop(end.set(family::signal_name(signal).to_owned())))?;
     let report = judged(suite, &order, limits, jobs, selected.len())?;
     match args.output.as_deref() {
         // Other forms are for programs.
@@ -267,21 +269,21 @@ fn shown(case: &Case) -> String {
 /// `DIR/<id>/`: `request.json`, `expected.json`, and `input.bin` where the input is bytes.
 fn export(folder: &Path, case: &Case) -> Result<(), CliError> {
     // A derived case is `<id>#encode`: `#` starts a comment in shells and a fragment in addresses.
-    let folder = folder.join(case.id.replace('#', "."));
-    fs::create_dir_all(&folder)
-        .map_err(|error| format!("cannot make {}: {error}", output::file_name(&folder)))?;
+    let id = case.id.replace('#', ".");
+    let names: Vec<&str> = id.split('/').collect();
+    let mut folder = OutputFolder::open(folder, &names)?;
     let request = json!({"id": 1, "op": case.op, "args": case.request()});
     let texts = [
         ("request.json", output::json_text(&request)?),
         ("expected.json", output::json_text(&case.expectation())?),
     ];
     for (name, text) in texts {
-        output::write(&folder.join(name), text.as_bytes(), Content::Text)?;
+        folder.write(name, text.as_bytes(), Content::Text)?;
     }
-    match case.bytes() {
-        Some(bytes) => output::write(&folder.join("input.bin"), bytes, Content::Binary),
-        None => Ok(()),
+    if let Some(bytes) = case.bytes() {
+        folder.write("input.bin", bytes, Content::Binary)?;
     }
+    folder.finish()
 }
 
 /// The cases for programs; `spec/schema/list.json` is the schema.

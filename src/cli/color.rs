@@ -64,7 +64,7 @@ pub(crate) fn paints() -> bool {
     PAINTS.load(Ordering::Relaxed)
 }
 
-/// A broken rule, a failure: what a reader must not miss.
+/// A broken rule or a failure, which a reader must not miss.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// Tolerated, or not known.
 pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();

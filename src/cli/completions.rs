@@ -3,7 +3,6 @@
 use super::{CliError, CommandLine, Exit};
 use clap::CommandFactory as _;
 use clap_complete::Shell;
-use std::io::Write as _;
 
 #[derive(clap::Args)]
 pub(crate) struct CompletionsArgs {
@@ -21,6 +20,6 @@ pub(crate) fn run(args: CompletionsArgs) -> Result<Exit, CliError> {
         "tvmspec",
         &mut script,
     );
-    super::output::stdout().write_all(&script)?;
+    super::output::print(&String::from_utf8(script).map_err(CliError::new)?)?;
     Ok(Exit::Good)
 }

@@ -1,19 +1,22 @@
 //! `tvmspec convert FILE [--layout L] -o OUT`: the library binary of a file, in another layout or another form of file.
 
-use super::library::{LibraryChoice, is_in_payload, warn_of_left_out};
+use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::line_of;
 use super::package::Packaging;
 use super::whole::WholeLibrary;
-use super::{CliError, Exit, output};
+use super::{CliError, Exit, convert_params};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use tvmspec::blob::StoredModule;
-use tvmspec::examine::loading::refusal;
-use tvmspec::release::{Layout, Release};
-use tvmspec::rule::Findings;
+use tvmspec::release::Layout;
 
 /// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
 ///
-/// What a layout cannot hold is rejected with the reason. Bytes that no reader looks at are left out, with a warning.
+/// The index of a tensor cache, or its folder, becomes a parameter file, and a parameter file a tensor cache (-o DIR/tensor-cache.json),
+/// in shards of 32 MiB.
+///
+/// What a layout cannot hold is rejected with the reason, and so is what the release of --release does not load. Bytes that no reader
+/// looks at are left out, with a warning.
 #[derive(clap::Args)]
 pub(crate) struct ConvertArgs {
     /// The file to read, or - for stdin
@@ -30,13 +33,18 @@ pub(crate) struct ConvertArgs {
     /// Keep the rest of the file, host code included, byte for byte; for layouts with the same symbol
     #[arg(long)]
     whole: bool,
+    /// Store float32 in a tensor cache as bfloat16, as TVM does by default: the lower half of each is lost
+    #[arg(long)]
+    bf16: bool,
     #[command(flatten)]
     packaging: Packaging,
 }
 
-/// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`. Warns of each
-/// module that no release of that layout loads, which is no failure: the file may be meant for another reader.
+/// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`.
 pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
+    if let Some(exit) = convert_params::convert(&args.file, args.packaging.output(), args.bf16)? {
+        return Ok(exit);
+    }
     let choice = LibraryChoice {
         file: &args.file,
         layout: args.from,
@@ -55,27 +63,16 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
                 broken.message()
             ))
         })?;
-        for (index, module) in converted.modules.iter().enumerate() {
-            if let Some(why) = unreadable(module, layout) {
-                output::warning(format_args!(
-                    "no release that reads layout {layout} loads module {index}: {why}"
-                ));
-            }
-        }
         // A payload that is as it was keeps its place, with whatever no reader looks at.
-        let kept: Vec<_> = blob
+        let places = converted
             .modules
             .iter()
-            .filter(|module| {
-                let same = |other: &StoredModule<'_>| {
-                    other.payload == module.payload && other.offset == module.offset
-                };
-                converted.modules.iter().any(same)
-            })
-            .collect();
-        warn_of_left_out(unit, findings, |offset| {
-            kept.iter().any(|module| is_in_payload(module, offset))
-        });
+            .map(|module| (module.offset, &module.payload));
+        let written: HashMap<_, _> = places.collect();
+        let is_kept =
+            |module: &&StoredModule<'_>| written.get(&module.offset) == Some(&&module.payload);
+        let kept = PayloadPlaces::of(blob.modules.iter().filter(is_kept));
+        warn_of_left_out(unit, findings, &kept);
         if args.whole {
             let library = WholeLibrary {
                 name: input.line(),
@@ -86,17 +83,4 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         }
         args.packaging.write(&converted)
     })
-}
-
-/// Why no release of `layout` loads the module, as of the last of them; `None` where one does.
-fn unreadable(module: &StoredModule<'_>, layout: Layout) -> Option<String> {
-    let payload = module.decode(layout, &mut Findings::default()).ok()??;
-    // A payload that does not decode above, or of an unknown kind, has no form to compare: nothing is claimed about
-    // it.
-    let mut why = None;
-    // One release that reads it is enough: forms changed inside a layout (PAY-09), and the file may be meant for that one.
-    for release in Release::all().filter(|release| layout.releases().contains(*release)) {
-        why = Some(refusal(release, &module.kind, Some(&payload))?);
-    }
-    why
 }

@@ -14,6 +14,7 @@ use super::hexdump::Hexdump;
 use super::output::line_of;
 use super::table::{columns, wrap};
 use std::fmt;
+use tvmspec::blob::is_unknown_kind;
 use tvmspec::examine::verify::field_at;
 use tvmspec::rule::{Finding, Rule, Violation};
 use tvmspec::wire::Span;
@@ -43,6 +44,31 @@ impl DiagnosedBytes<'_> {
             None => writeln!(out, "  {}", line_of(self.name))?,
         }
         explain(out, broken.rule())
+    }
+
+    /// Writes that a module is of a kind that is not known, so that nothing behind it was read (BLOB-06).
+    pub(crate) fn unknown(&self, out: &mut dyn StyledWrite, unknown: &Violation) -> fmt::Result {
+        out.styled(ODD, "not known")?;
+        writeln!(
+            out,
+            ": {}; the rest was not read. If the kind stores what a known one does, state it: --grammar KIND=KNOWN ({})",
+            line_of(unknown.message()),
+            unknown.rule()
+        )?;
+        self.location(out, unknown.offset().unwrap_or(0), unknown.field())
+    }
+
+    /// [`DiagnosedBytes::unknown`] of what breaks BLOB-06, [`DiagnosedBytes::violation`] of any other rule.
+    pub(crate) fn violation_or_unknown(
+        &self,
+        out: &mut dyn StyledWrite,
+        broken: &Violation,
+    ) -> fmt::Result {
+        if is_unknown_kind(broken) {
+            self.unknown(out, broken)
+        } else {
+            self.violation(out, broken)
+        }
     }
 
     /// Writes the oddity in the same form.

@@ -3,9 +3,11 @@
 use super::input::Input;
 use super::library::LibraryChoice;
 use super::output::{self, Content};
+use super::output_folder::OutputFolder;
 use super::{CliError, Exit};
 use std::path::{Path, PathBuf};
 use tvmspec::blob::{PartialBlob, StoredModule};
+use tvmspec::file_name::FileNames;
 use tvmspec::payload::{Field, Payload};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -162,13 +164,20 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
         // A single kernel needs no folder.
         [(_, code)] if !is_folder(&args.output) => write(&args.output, code),
         kernels if is_folder(&args.output) => {
-            std::fs::create_dir_all(&args.output)?;
+            let mut folder = OutputFolder::open(&args.output, &[])?;
+            let mut names = FileNames::default();
             let extension = extension(payload);
-            for (name, code) in kernels {
-                // A name is the file's: it must not lead out of the folder.
-                let name = format!("{}.{extension}", name.replace(['/', '\\'], "_"));
-                output::write(&args.output.join(name), code, Content::Binary)?;
+            for (kernel, code) in kernels {
+                let name = names.add(kernel, extension);
+                if name != format!("{kernel}.{extension}") {
+                    output::note(format_args!(
+                        "note: kernel `{}` is in {name}",
+                        output::line_of(kernel)
+                    ));
+                }
+                folder.write(&name, code, Content::Binary)?;
             }
+            folder.finish()?;
             Ok(Exit::Good)
         }
         kernels => Err(CliError::new(format!(

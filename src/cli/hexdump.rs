@@ -7,8 +7,6 @@
 //! `dump` prints all fields in this form, `diagnostic` the few around a broken rule. A field begins a row of its own,
 //! so that its bytes are alone beside its name. Where lines have a bound, long values are cut and remarks go on below.
 
-#[cfg(test)]
-mod tests;
 mod widths;
 
 use super::color::StyledWrite;

@@ -5,12 +5,14 @@
 //! that is.
 
 use super::CliError;
+use super::mapped::MappedFile;
 use super::output::{self, line_of};
-use memmap2::Mmap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use tvmspec::blob::ForeignKinds;
 use tvmspec::examine::Subject;
+use tvmspec::file_name::is_file_name;
 use tvmspec::payload::{self, file};
 use tvmspec::release::Layout;
 use tvmspec::rule::Violation;
@@ -32,14 +34,18 @@ pub(crate) struct Input {
 /// Where the content lies.
 enum Bytes {
     /// In the page cache of the system.
-    Mapped(Mmap),
+    Mapped(MappedFile),
     /// In memory of this process.
     Read(Vec<u8>),
 }
 
 impl Input {
     /// Opens `path`, or stdin for `-`.
+    ///
+    /// Of a folder with the index of a tensor cache that index is opened.
     pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
+        let index = index_in(path);
+        let path = index.as_deref().unwrap_or(path);
         let bytes = if is_stdin(path) {
             Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?)
         } else {
@@ -54,13 +60,53 @@ impl Input {
         line_of(&self.name)
     }
 
-    /// The content. A mapped file may change below it, which every reader of untrusted bytes tolerates.
+    /// The content.
     pub(crate) fn bytes(&self) -> &[u8] {
-        match &self.bytes {
-            Bytes::Mapped(map) => map,
+        self.bytes.as_ref()
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map.bytes(),
             Bytes::Read(bytes) => bytes,
         }
     }
+}
+
+/// The index of a tensor cache in the folder at `path`, the newer name first (TEN-50).
+fn index_in(path: &Path) -> Option<PathBuf> {
+    let indices = ["tensor-cache.json", "ndarray-cache.json"];
+    let mut paths = indices.iter().map(|name| path.join(name));
+    paths.find(|path| path.is_file())
+}
+
+/// The content of the file `name` beside `index`; `None` where it cannot be read.
+pub(crate) fn beside(index: &Path, name: &str) -> Option<impl AsRef<[u8]> + use<>> {
+    // TEN-61: a path out of the file's content leads to any file.
+    if !is_file_name(name) {
+        return None;
+    }
+    let path = index.with_file_name(name);
+    // A pipe would be waited for.
+    regular(&path).ok()?;
+    open(&path).ok()
+}
+
+/// What `pairs`, each `KIND=KNOWN`, state of kinds that no release has.
+pub(crate) fn foreign_kinds(pairs: &[String]) -> Result<ForeignKinds, CliError> {
+    let split = pairs.iter().map(|pair| {
+        pair.split_once('=')
+            .ok_or_else(|| CliError::line(format!("`{pair}` is not KIND=KNOWN")))
+    });
+    let split = split.collect::<Result<Vec<_>, _>>()?;
+    ForeignKinds::new(split).map_err(|like| {
+        CliError::line(format!(
+            "no module kind `{like}` has a known payload{}",
+            nearest_kind(like)
+        ))
+    })
 }
 
 /// Whether `path` stands for stdin.
@@ -91,7 +137,11 @@ pub(crate) fn subject<'i>(
         file::side_file_of(&input.name)
     };
     let side = side.and_then(|side| read(Path::new(&side)).ok());
-    Subject::of_files(&input.name, input.bytes(), side.as_deref(), layout)
+    let mut subject = Subject::of_files(&input.name, input.bytes(), side.as_deref(), layout)?;
+    if !is_stdin(path) {
+        subject.read_shards(|shard| beside(Path::new(&input.name), shard));
+    }
+    Ok(subject)
 }
 
 /// The whole input as the payload of a module of `kind`, in layout 0.22 where none is stated.
@@ -102,16 +152,20 @@ pub(crate) fn payload<'i>(
 ) -> Result<Subject<'i>, CliError> {
     let layout = layout.unwrap_or(Layout::V0_22);
     Subject::of_payload(&input.name, input.bytes(), kind, layout).ok_or_else(|| {
-        // The nearest, however far it is: the list of kinds is long.
-        let near = payload::kinds()
-            .iter()
-            .map(|info| (distance(kind, info.kind), info.kind))
-            .min();
-        let hint = near.map_or(String::new(), |(_, near)| {
-            format!("; did you mean `{near}`?")
-        });
+        let hint = nearest_kind(kind);
         let kind = line_of(kind);
         CliError::new(format!("no module kind `{kind}` has a known payload{hint}"))
+    })
+}
+
+/// The end of a message about `kind`, which no release has: the nearest that one has, however far it is, for the list is long.
+fn nearest_kind(kind: &str) -> String {
+    let near = payload::kinds()
+        .iter()
+        .map(|info| (distance(kind, info.kind), info.kind))
+        .min();
+    near.map_or(String::new(), |(_, near)| {
+        format!("; did you mean `{near}`?")
     })
 }
 
@@ -126,10 +180,10 @@ fn open(path: &Path) -> io::Result<Bytes> {
     if !metadata.is_file() || metadata.len() < SMALL {
         return drain(file).map(Bytes::Read);
     }
-    // SAFETY: the map is read-only and private to this process. If another process shrinks or rewrites the file while
-    // it is mapped, reads see other bytes or the process is ended by SIGBUS; this program changes no file in place
-    // (see `output`) and holds the map for one command only. Every reader of it tolerates any bytes.
-    unsafe { Mmap::map(&file) }.map(Bytes::Mapped)
+    match MappedFile::new(&file, &output::file_name(path))? {
+        Some(map) => Ok(Bytes::Mapped(map)),
+        None => drain(file).map(Bytes::Read),
+    }
 }
 
 /// What comes through a pipe, a device or stdin, which may have no end.

@@ -1,29 +1,42 @@
-//! Ctrl-C for commands that serve: the first ends them in order, the second at once.
+//! Signals for commands that serve: the first ends them in order.
 
-/// Calls `then` at the first SIGINT or SIGTERM; another one ends the process. Elsewhere than on Unix Ctrl-C ends it at once.
+/// The time that sessions go on after a signal of the system, which sends others that cannot be caught.
+#[cfg(unix)]
+pub(super) const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Calls `then` at the first signal. Ctrl-C once more ends the process; SIGTERM and SIGHUP end it after [`GRACE`], whatever goes on.
+/// Elsewhere than on Unix Ctrl-C ends it at once.
 pub(crate) fn on_interrupt(then: impl FnOnce() + Send + 'static) {
     #[cfg(unix)]
     {
-        use signal_hook::consts::{SIGINT, SIGTERM};
-        use signal_hook::iterator::Signals;
-        use signal_hook::low_level::emulate_default_handler;
         // Without a handler the signal ends the process, as it does elsewhere.
-        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
+        let Ok(mut signals) = signals() else {
             return;
         };
         // In a thread: hardly anything may be called in the handler of a signal itself.
         std::thread::spawn(move || {
             let mut then = Some(then);
             for signal in signals.forever() {
-                match then.take() {
-                    Some(then) => then(),
-                    None => {
-                        let _ = emulate_default_handler(signal);
-                    }
+                let is_first = then.take().map(|then| then()).is_some();
+                if signal != signal_hook::consts::SIGINT {
+                    std::thread::sleep(GRACE);
+                    std::process::exit(0);
+                }
+                if !is_first {
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
             }
         });
     }
     #[cfg(not(unix))]
     drop(then);
+}
+
+/// SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under `nohup`.
+#[cfg(unix)]
+pub(super) fn signals() -> std::io::Result<signal_hook::iterator::Signals> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use tvmspec::conformance::adapter::family::is_ignored;
+    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    signal_hook::iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
 }

@@ -4,6 +4,7 @@ use super::diagnostic::DiagnosedBytes;
 use super::input::Input;
 use super::output::{self, line_of};
 use super::{CliError, Exit};
+use std::collections::BTreeMap;
 use std::path::Path;
 use tvmspec::blob::{Blob, PartialBlob, StoredModule};
 use tvmspec::examine::{Format, NotExaminable, Subject, Unit};
@@ -59,16 +60,12 @@ impl LibraryChoice<'_> {
     }
 }
 
-/// Warns of bytes of the library binary that what is written does not have: those that no reader looks at, but for those in payloads
-/// that are written as they were, which `is_kept` says of an offset.
-pub(crate) fn warn_of_left_out(
-    unit: &Unit<'_>,
-    findings: &Findings,
-    is_kept: impl Fn(u64) -> bool,
-) {
+/// Warns of bytes of the library binary that what is written does not have: those that no reader looks at, except those in the
+/// payloads of `kept`, which are written as they were.
+pub(crate) fn warn_of_left_out(unit: &Unit<'_>, findings: &Findings, kept: &PayloadPlaces) {
     /// A hostile file has thousands.
     const MOST: usize = 20;
-    let lost = |finding: &&Finding| finding.kind == Kind::Trailing && !is_kept(finding.offset);
+    let lost = |finding: &&Finding| finding.kind == Kind::Trailing && !kept.has(finding.offset);
     let lost: Vec<&Finding> = findings.as_slice().iter().filter(lost).collect();
     for finding in lost.iter().take(MOST) {
         output::warning(format_args!(
@@ -87,12 +84,23 @@ pub(crate) fn warn_of_left_out(
     }
 }
 
-/// Whether the byte at `offset` of the library binary is one of the payload of `module`.
-pub(crate) fn is_in_payload(module: &StoredModule<'_>, offset: u64) -> bool {
-    let length = module.payload.as_ref().map_or(0, |bytes| bytes.len());
-    offset
-        .checked_sub(module.offset)
-        .is_some_and(|at| at < length as u64)
+/// The places of payloads in a library binary: the length of each by its offset.
+pub(crate) struct PayloadPlaces(BTreeMap<u64, u64>);
+
+impl PayloadPlaces {
+    /// Takes the payloads of these modules.
+    pub(crate) fn of<'m>(modules: impl IntoIterator<Item = &'m StoredModule<'m>>) -> PayloadPlaces {
+        let payload = |module: &StoredModule<'_>| {
+            Some((module.offset, module.payload.as_ref()?.len() as u64))
+        };
+        PayloadPlaces(modules.into_iter().filter_map(payload).collect())
+    }
+
+    /// Whether the byte at `offset` is one of a payload.
+    fn has(&self, offset: u64) -> bool {
+        let before = self.0.range(..=offset).next_back();
+        before.is_some_and(|(start, length)| offset - start < *length)
+    }
 }
 
 /// Opens the container in the input, for commands to which a broken container is an input that they cannot read.

@@ -1,14 +1,35 @@
 //! The file of the manifest that `pack` reads, and the files that it names.
 
 use super::CliError;
+use super::input::{self, Input};
+use super::output;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat};
 use tvmspec::examine::manifest::ManifestModule;
+use tvmspec::wire::json::with_repeated_names;
 
-/// The manifest as a JSON value, and the folder that its file names start from.
-pub(super) fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
-    let input = super::input::Input::open(path)?;
+/// The longest manifest, in bytes. Its values take up to eighty times its text; payloads belong into files.
+const LONGEST: usize = 1 << 20;
+
+/// The bytes that the files of a manifest may have together beyond [`REPEATS`] times those of the files without repetition.
+const SPARE: u64 = 4 << 20;
+
+/// The number of times that each byte of a file may be packed: a library binary in C text takes five times its bytes.
+const REPEATS: u64 = 4;
+
+/// The manifest as a JSON value, and the files that it names.
+pub(super) fn read(path: &Path) -> Result<(Value, NamedFiles), CliError> {
+    let input = Input::open(path)?;
+    let length = input.bytes().len();
+    // Before any byte is looked at: a sparse file may be as long as it likes.
+    if length > LONGEST {
+        return Err(CliError::new(format!(
+            "{} has {length} bytes, and a manifest has at most {LONGEST}: put payloads into files, with `file`",
+            input.line()
+        )));
+    }
     let text = std::str::from_utf8(input.bytes()).map_err(|_| {
         CliError::new(format!(
             "{} is not text; a manifest is TOML or JSON",
@@ -17,7 +38,13 @@ pub(super) fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
     })?;
     // By the text and not by the name, which stdin has not. No TOML begins with a brace.
     let value = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| error.to_string())
+        with_repeated_names(text.as_bytes())
+            .map_err(|error| error.to_string())
+            .and_then(|(value, repeated)| match repeated.first() {
+                // As in TOML.
+                Some(name) => Err(format!("a table has `{}` twice", output::line_of(name))),
+                None => Ok(value),
+            })
     } else {
         toml::from_str(text).map_err(|error| error.to_string())
     };
@@ -25,13 +52,16 @@ pub(super) fn read(path: &Path) -> Result<(Value, PathBuf), CliError> {
         value.map_err(|error| CliError::new(format!("{}: {}", input.line(), error.trim_end())))?;
     // Of stdin, which is `-`, the current folder.
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    Ok((value, folder))
+    Ok((value, NamedFiles::new(folder)))
 }
 
-/// The module as it is exported with host code; file names start from `folder`.
-pub(super) fn into_export(module: ManifestModule, folder: &Path) -> Result<ExportModule, String> {
+/// The module as it is exported with host code, which is among `files`.
+pub(super) fn into_export(
+    module: ManifestModule,
+    files: &mut NamedFiles,
+) -> Result<ExportModule, String> {
     let content = match (module.code, module.payload) {
-        (Some(name), _) => ExportContent::Host(host_code(folder, &name)?),
+        (Some(name), _) => ExportContent::Host(host_code(files, &name)?),
         (None, Some(payload)) => ExportContent::Stored {
             kind: module.kind,
             payload,
@@ -44,18 +74,57 @@ pub(super) fn into_export(module: ManifestModule, folder: &Path) -> Result<Expor
     })
 }
 
-/// Reads a file that the manifest names, from its own folder on.
-pub(super) fn load(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
-    let path = folder.join(name);
-    super::input::read(&path).map_err(|error| match error {
-        CliError::Message(message) => message,
-        CliError::ClosedPipe => format!("cannot read {}", super::output::file_name(&path)),
-    })
+/// The files that a manifest names. A small manifest may name one large file many times: what is read is bounded by the bytes that are there.
+pub(super) struct NamedFiles {
+    /// The folder that their names start from.
+    folder: PathBuf,
+    /// The files that were read, by the path that all their names lead to.
+    known: HashSet<PathBuf>,
+    /// The bytes of these.
+    bytes: u64,
+    /// The bytes that were read, of a file each time that it was.
+    read: u64,
+}
+
+impl NamedFiles {
+    fn new(folder: PathBuf) -> NamedFiles {
+        NamedFiles {
+            folder,
+            known: HashSet::new(),
+            bytes: 0,
+            read: 0,
+        }
+    }
+
+    /// Reads the file `name`.
+    pub(super) fn load(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        let path = self.folder.join(name);
+        let message = |error| match error {
+            CliError::Message(message) => message,
+            CliError::ClosedPipe => format!("cannot read {}", output::file_name(&path)),
+        };
+        let (_, length) = input::regular(&path).map_err(message)?;
+        // A name that leads nowhere any more is an error of `read`.
+        if self.known.insert(path.canonicalize().unwrap_or_default()) {
+            self.bytes = self.bytes.saturating_add(length);
+        }
+        self.read = self.read.saturating_add(length);
+        let most = self.bytes.saturating_mul(REPEATS).saturating_add(SPARE);
+        if self.read > most {
+            return Err(format!(
+                "the manifest repeats files: {} bytes are named up to {}, and files of {} bytes may make {most}",
+                self.read,
+                output::file_name(&path),
+                self.bytes
+            ));
+        }
+        input::read(&path).map_err(message)
+    }
 }
 
 /// The host code in a file that the manifest names, whose extension says what it is (BLOB-70).
-fn host_code(folder: &Path, name: &str) -> Result<HostCode, String> {
-    let code = load(folder, name)?;
+fn host_code(files: &mut NamedFiles, name: &str) -> Result<HostCode, String> {
+    let code = files.load(name)?;
     let extension = name.rsplit_once('.');
     let format = extension.and_then(|(_, extension)| HostFormat::of_extension(extension));
     let format = format.ok_or_else(|| {

@@ -5,70 +5,126 @@
 //! text, JSON or files. What several of them share is in files that are no subcommands:
 //!
 //! * `input`, `library` and `array` read: files and stdin, the one library binary of a file, arrays of numpy;
-//! * `output` writes: stdout, and files that appear when they are complete;
+//! * `output` writes: stdout, and files that appear when they are complete; `host_array` arrays for numpy; `output_folder` several files of one folder, by the
+//!   handle of `directory`;
 //! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` are how things look;
 //! * `several` is for commands that take several files, `package` for those that write a library binary.
 //!
 //! What comes out of a file is escaped before it reaches a terminal, since it may be hostile.
 //!
+//! Feature `check` builds `check`, `rule` and `testee` alone, for who wants nothing but to have an implementation judged.
+//!
 //! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
 
-#[cfg(feature = "rpc")]
+#![cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, reason = "`check` uses a part of what the commands share")
+)]
+
+#[cfg(feature = "cli")]
 mod address;
+#[cfg(feature = "cli")]
 mod array;
+#[cfg(feature = "cli")]
 mod array_text;
+#[cfg(feature = "cli")]
 mod call;
+#[cfg(feature = "cli")]
+mod call_tensor;
 mod check;
+mod closed_stdout;
 mod color;
+#[cfg(feature = "cli")]
 mod completions;
+#[cfg(feature = "cli")]
 mod convert;
+#[cfg(feature = "cli")]
+mod convert_params;
+#[cfg(feature = "cli")]
 mod devices;
+#[cfg(feature = "cli")]
 mod diagnostic;
+mod directory;
+#[cfg(feature = "cli")]
 mod dump;
+#[cfg(feature = "cli")]
 mod explain;
+#[cfg(feature = "cli")]
 mod extract;
+#[cfg(feature = "cli")]
 mod hexdump;
+#[cfg(feature = "cli")]
+mod host_array;
+#[cfg(feature = "cli")]
 mod input;
+#[cfg(feature = "cli")]
 mod inspect;
-#[cfg(feature = "rpc")]
+#[cfg(feature = "cli")]
 mod interrupt;
+#[cfg(feature = "cli")]
+mod interruptible;
+#[cfg(feature = "cli")]
 mod library;
+#[cfg(feature = "cli")]
 mod manifest;
+#[cfg(feature = "cli")]
+mod mapped;
+#[cfg(feature = "cli")]
 mod npy;
+#[cfg(feature = "cli")]
 mod on_device;
 mod output;
+mod output_folder;
+#[cfg(feature = "cli")]
 mod pack;
+#[cfg(feature = "cli")]
 mod package;
-#[cfg(feature = "rpc")]
+#[cfg(feature = "cli")]
 mod proxy;
+#[cfg(feature = "cli")]
 mod remote;
+#[cfg(feature = "cli")]
 mod rpc_decode;
 mod rule;
+#[cfg(feature = "cli")]
 mod run;
-#[cfg(all(unix, feature = "rpc"))]
+#[cfg(all(unix, feature = "cli"))]
 mod serve;
-#[cfg(all(unix, feature = "rpc"))]
+#[cfg(all(unix, feature = "cli"))]
 mod serve_directory;
-#[cfg(all(unix, feature = "rpc"))]
+#[cfg(all(unix, feature = "cli"))]
+mod serve_lobby;
+#[cfg(all(unix, feature = "cli"))]
 mod serve_memory;
-#[cfg(all(unix, feature = "rpc"))]
+#[cfg(all(unix, feature = "cli"))]
 mod serve_peer;
-#[cfg(all(unix, feature = "rpc"))]
+#[cfg(all(unix, feature = "cli"))]
 mod serve_running;
-#[cfg(all(unix, feature = "rpc"))]
+#[cfg(all(unix, feature = "cli"))]
 mod serve_session;
-#[cfg(all(unix, feature = "rpc"))]
+#[cfg(all(unix, feature = "cli"))]
 mod serve_tracker;
-#[cfg(all(unix, feature = "rpc"))]
+#[cfg(all(unix, feature = "cli"))]
 mod session_log;
+#[cfg(feature = "cli")]
 mod several;
+#[cfg(feature = "cli")]
+mod small_float;
 mod table;
+#[cfg(feature = "cli")]
 mod target;
+#[cfg(feature = "cli")]
+mod target_remedy;
 mod testee;
-#[cfg(feature = "rpc")]
+#[cfg(feature = "cli")]
 mod tracker;
+#[cfg(feature = "cli")]
+mod tracker_query;
+#[cfg(feature = "cli")]
 mod unpack;
+#[cfg(feature = "cli")]
 mod verify;
+#[cfg(feature = "cli")]
 mod whole;
 
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -102,49 +158,66 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     /// Show what a file holds: layout, modules, import tree, functions, payloads; nothing is executed
+    #[cfg(feature = "cli")]
     Inspect(inspect::InspectArgs),
     /// Show why a file loads, or why not, in each release
+    #[cfg(feature = "cli")]
     Explain(explain::ExplainArgs),
     /// Report every broken rule and every oddity
+    #[cfg(feature = "cli")]
     Verify(verify::VerifyArgs),
     /// Show every byte with its field and rule
+    #[cfg(feature = "cli")]
     Dump(dump::DumpArgs),
     /// Write out what one module stores: PTX, source, SPIR-V, ...
+    #[cfg(feature = "cli")]
     Extract(extract::ExtractArgs),
     /// Make a library binary from a list of modules, as .bin, .c, .o, .so or .tar
+    #[cfg(feature = "cli")]
     Pack(pack::PackArgs),
     /// Take a library binary apart into what `pack` makes it of
+    #[cfg(feature = "cli")]
     Unpack(unpack::UnpackArgs),
     /// Rewrite a library binary in another layout
+    #[cfg(feature = "cli")]
     Convert(convert::ConvertArgs),
     /// Call a function of a compiled library
+    #[cfg(feature = "cli")]
     Call(call::CallArgs),
     /// Run a model: a graph or Relax VM library, or graph, parameters and kernels
+    #[cfg(feature = "cli")]
     Run(run::RunArgs),
     /// Show the devices that are here, with every attribute
+    #[cfg(feature = "cli")]
     Devices(devices::DevicesArgs),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
+    ///
+    /// At Ctrl-C, SIGTERM and SIGHUP the report is of the cases that were answered: the others are skipped, the signal is a problem of the run,
+    /// and the exit code is 1. A signal a second later ends the program without a report.
     Check(check::CheckArgs),
     /// Serve RPC clients of all releases, each in a process of its own
-    #[cfg(all(unix, feature = "rpc"))]
+    #[cfg(all(unix, feature = "cli"))]
     Serve(serve::ServeArgs),
     /// One session of `serve`, which starts this itself
-    #[cfg(all(unix, feature = "rpc"))]
+    #[cfg(all(unix, feature = "cli"))]
     #[command(hide = true)]
     ServeSession(serve_session::ServeSessionArgs),
     /// Bring RPC servers and clients together by their keys
-    #[cfg(feature = "rpc")]
+    #[cfg(feature = "cli")]
     Tracker(tracker::TrackerArgs),
     /// Connect RPC servers and clients that cannot reach each other, and record what they write
-    #[cfg(feature = "rpc")]
+    #[cfg(feature = "cli")]
     Proxy(proxy::ProxyArgs),
     /// Show what the client and the server of an RPC session wrote to each other
+    #[cfg(feature = "cli")]
     RpcDecode(rpc_decode::RpcDecodeArgs),
     /// Show what a text names as a target, and what each release makes of it
+    #[cfg(feature = "cli")]
     Target(target::TargetArgs),
     /// Show a rule: its text, evidence, code, cases, files and known failures
     Rule(rule::RuleArgs),
     /// Write a completion script for a shell
+    #[cfg(feature = "cli")]
     Completions(completions::CompletionsArgs),
     /// Answer the exec protocol on stdin and stdout, for our own implementation
     Testee(testee::TesteeArgs),
@@ -214,6 +287,12 @@ impl From<io::Error> for CliError {
     }
 }
 
+impl From<tvmspec::rule::Violation> for CliError {
+    fn from(broken: tvmspec::rule::Violation) -> CliError {
+        CliError::line(broken)
+    }
+}
+
 impl From<tvmspec::release::ParseError> for CliError {
     fn from(error: tvmspec::release::ParseError) -> CliError {
         CliError::Message(error.to_string())
@@ -230,37 +309,71 @@ impl From<String> for CliError {
 pub(crate) fn main() -> ExitCode {
     // Before the line is parsed: what is wrong with it is painted as it asks for, too.
     let command = CommandLine::command().color(color::asked(std::env::args_os()));
-    let line = CommandLine::from_arg_matches(&command.get_matches());
-    let line = line.unwrap_or_else(|error| error.exit());
+    let matches = command.try_get_matches();
+    let line = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
+        Ok(line) => line,
+        Err(usage) => return exit_code(print_usage(&usage)),
+    };
     color::choose(line.color);
     let outcome = match line.command {
+        #[cfg(feature = "cli")]
         Command::Inspect(args) => inspect::run(args),
+        #[cfg(feature = "cli")]
         Command::Explain(args) => explain::run(args),
+        #[cfg(feature = "cli")]
         Command::Verify(args) => verify::run(args),
+        #[cfg(feature = "cli")]
         Command::Dump(args) => dump::run(args),
+        #[cfg(feature = "cli")]
         Command::Extract(args) => extract::run(args),
+        #[cfg(feature = "cli")]
         Command::Pack(args) => pack::run(args),
+        #[cfg(feature = "cli")]
         Command::Unpack(args) => unpack::run(args),
+        #[cfg(feature = "cli")]
         Command::Convert(args) => convert::run(args),
+        #[cfg(feature = "cli")]
         Command::Call(args) => call::run(args),
+        #[cfg(feature = "cli")]
         Command::Run(args) => run::run(args),
+        #[cfg(feature = "cli")]
         Command::Devices(args) => devices::run(args),
         Command::Check(args) => check::run(args),
-        #[cfg(all(unix, feature = "rpc"))]
+        #[cfg(all(unix, feature = "cli"))]
         Command::Serve(args) => serve::run(args),
-        #[cfg(all(unix, feature = "rpc"))]
+        #[cfg(all(unix, feature = "cli"))]
         Command::ServeSession(args) => serve_session::run(args),
+        #[cfg(feature = "cli")]
         Command::RpcDecode(args) => rpc_decode::run(args),
+        #[cfg(feature = "cli")]
         Command::Target(args) => target::run(args),
-        #[cfg(feature = "rpc")]
+        #[cfg(feature = "cli")]
         Command::Proxy(args) => proxy::run(args),
-        #[cfg(feature = "rpc")]
+        #[cfg(feature = "cli")]
         Command::Tracker(args) => tracker::run(args),
         Command::Rule(args) => rule::run(args),
+        #[cfg(feature = "cli")]
         Command::Completions(args) => completions::run(args),
         Command::Testee(args) => testee::run(args),
         Command::Worker(args) => testee::run_worker(args),
     };
+    exit_code(outcome)
+}
+
+/// Prints what is wrong with the command line, or the help that it asks for.
+fn print_usage(usage: &clap::Error) -> Result<Exit, CliError> {
+    if usage.use_stderr() {
+        // Where stderr takes nothing the exit code is left.
+        let _ = usage.print();
+        return Ok(Exit::Failed);
+    }
+    closed_stdout::check()?;
+    usage.print().map_err(output::of_stdout)?;
+    Ok(Exit::Good)
+}
+
+/// Turns the outcome of a command into its exit code, and prints why it could not do its work.
+fn exit_code(outcome: Result<Exit, CliError>) -> ExitCode {
     match outcome {
         // A reader that has closed the pipe has what it wanted.
         Ok(Exit::Good) | Err(CliError::ClosedPipe) => ExitCode::SUCCESS,

@@ -12,11 +12,13 @@
 //! Escaping is for terminals: they obey control characters, and a hostile file could hide or rewrite what was printed.
 
 use super::CliError;
+use super::closed_stdout;
 use super::color::{self, StyledWrite, TerminalText};
 use anstyle::Style;
 use serde_core::Serialize;
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Read, Seek as _, StdoutLock, Write};
 use std::path::Path;
 use tvmspec::conformance::report::Emphasis;
@@ -42,6 +44,7 @@ pub(crate) fn stdout() -> Stdout {
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        closed_stdout::check()?;
         self.0.write(bytes).map_err(of_stdout)
     }
 
@@ -51,7 +54,7 @@ impl Write for Stdout {
 }
 
 /// Of the same kind, since a closed pipe and an interruption are no failures.
-fn of_stdout(error: io::Error) -> io::Error {
+pub(crate) fn of_stdout(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::Interrupted | io::ErrorKind::BrokenPipe => error,
         kind => io::Error::new(kind, format!("stdout: {error}")),
@@ -214,7 +217,8 @@ pub(crate) fn note_of(write: impl FnOnce(&mut TerminalText) -> fmt::Result) {
     let mut text = TerminalText::for_stderr();
     // A `Display` of ours does not fail, and what came before it is still worth showing.
     let _ = write(&mut text);
-    eprint!("{}", text.as_str());
+    // Where stderr takes nothing the exit code is left.
+    let _ = io::stderr().write_all(text.as_str().as_bytes());
 }
 
 /// A text of a file may hold what a terminal obeys: what is unseen, but for ends of lines, is written as an escape.
@@ -252,7 +256,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
 
 /// Control characters; what ends a line or turns its direction; what has no width. A name with one of them could look
 /// like another name.
-fn is_unseen(letter: char) -> bool {
+pub(crate) fn is_unseen(letter: char) -> bool {
     // C0, DEL and C1; behind it soft hyphens, marks of direction, separators of lines, joiners, the byte order mark
     // and tags.
     letter.is_control()
@@ -265,22 +269,51 @@ fn is_unseen(letter: char) -> bool {
 /// A file appears under its name only when it is complete; an interrupted run leaves the old one.
 pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
+        check_stdout(content)?;
         let mut out = stdout();
-        if content != Content::Text && out.0.is_terminal() {
-            return Err(CliError::new(
-                "this is binary, and stdout is a terminal; give -o FILE, or redirect",
-            ));
-        }
         out.write_all(bytes)?;
         out.flush()?;
         return Ok(());
     }
-    replace(path, bytes, content).map_err(|error| {
-        // An error of the temporary file goes on to name that file, which is nothing to the user.
-        let text = error.to_string();
-        let cause = text.split(" at path ").next().unwrap_or_default();
-        CliError::new(format!("cannot write {}: {cause}", file_name(path)))
-    })
+    replace(path, bytes, content).map_err(|error| cannot_write(path, &error))
+}
+
+/// Checks that [`write`] can write to `path` before there is anything to write.
+pub(crate) fn check(path: &Path, content: Content) -> Result<(), CliError> {
+    if path.as_os_str() == "-" {
+        return check_stdout(content);
+    }
+    let existing = std::fs::metadata(path);
+    let checked = match existing {
+        Ok(there) if there.is_dir() => Err(io::Error::other("it is a directory")),
+        Ok(there) if !there.is_file() => Ok(()),
+        _ => tempfile::tempfile_in(folder_of(path)).map(drop),
+    };
+    checked.map_err(|error| cannot_write(path, &error))
+}
+
+fn check_stdout(content: Content) -> Result<(), CliError> {
+    if content != Content::Text && stdout().0.is_terminal() {
+        return Err(CliError::new(
+            "this is binary, and stdout is a terminal; give -o FILE, or redirect",
+        ));
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> CliError {
+    // An error of the temporary file goes on to name that file, which is nothing to the user.
+    let text = error.to_string();
+    let cause = text.split(" at path ").next().unwrap_or_default();
+    CliError::new(format!("cannot write {}: {cause}", file_name(path)))
+}
+
+/// The folder that a file lies in.
+fn folder_of(path: &Path) -> &Path {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Writes a new file beside the old one and renames it. In the same folder: a rename does not cross file systems.
@@ -295,27 +328,29 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
         }
         return std::fs::write(path, bytes);
     }
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
     // Hidden, because an interrupted run leaves it behind.
     builder.prefix(".tvmspec-");
-    let permissions = permissions(content);
-    if let Some(permissions) = permissions {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
         // A temporary file is private to its user by default; this one becomes an ordinary file.
-        builder.permissions(permissions);
+        builder.permissions(std::fs::Permissions::from_mode(mode(content)));
     }
-    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(bytes)?;
-    file.flush()?;
-    // What is renamed into place is what was meant.
-    file.rewind()?;
-    if !holds(&mut file, bytes)? {
-        return Err(io::Error::other("what was written reads back differently"));
-    }
+    let mut file = builder.tempfile_in(folder_of(path))?;
+    fill(file.as_file_mut(), bytes)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Writes `bytes` to a new file and reads them back: what is renamed into place is what was meant.
+pub(crate) fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.rewind()?;
+    match holds(file, bytes)? {
+        true => Ok(()),
+        false => Err(io::Error::other("what was written reads back differently")),
+    }
 }
 
 /// Whether `file` has these bytes from its position on, and no more. Reads 64 KiB at a time, so that no second copy of
@@ -338,59 +373,10 @@ fn holds(file: &mut impl Read, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// What a new file may be used for; the umask takes its part as for any other file.
-fn permissions(content: Content) -> Option<std::fs::Permissions> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // Before the umask: what linkers and editors pass to `open`.
-        let mode = if content == Content::Library {
-            0o777
-        } else {
-            0o666
-        };
-        Some(std::fs::Permissions::from_mode(mode))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = content;
-        None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_reads_back_differently_is_noticed() {
-        assert!(holds(&mut &b"abc"[..], b"abc").unwrap());
-        for other in [&b"abd"[..], b"ab", b"abcd", b""] {
-            assert!(!holds(&mut &other[..], b"abc").unwrap(), "{other:?}");
-        }
-    }
-
-    #[test]
-    fn a_name_neither_ends_its_line_nor_turns_it() {
-        let name = "a\n\u{1b}[2J\u{202e}b\u{200b}é";
-        assert_eq!(line_of(name), "a\\n\\u{1b}[2J\\u{202e}b\\u{200b}é");
-        assert_eq!(plain(name), "a\n\\u{1b}[2J\\u{202e}b\\u{200b}é");
-    }
-
-    #[test]
-    fn json_holds_nothing_that_a_terminal_obeys() {
-        let mut out = Escaped {
-            out: Vec::new(),
-            held: false,
-        };
-        for piece in ["a\u{7f}\u{85}", "\u{a9}\u{9b}z", "\u{e9}"] {
-            out.write_all(piece.as_bytes()).unwrap();
-        }
-        // A character may come in two pieces.
-        out.write_all(b"\xc2").unwrap();
-        out.write_all(b"\x80\xc2").unwrap();
-        out.write_all(b"\xa0").unwrap();
-        let text = String::from_utf8(out.out).unwrap();
-        assert_eq!(text, "a\\u007f\\u0085\u{a9}\\u009bz\u{e9}\\u0080\u{a0}");
+/// What a new file may be used for, before the umask takes its part: what linkers and editors pass to `open`.
+pub(crate) fn mode(content: Content) -> u32 {
+    match content {
+        Content::Library => 0o777,
+        Content::Text | Content::Binary => 0o666,
     }
 }

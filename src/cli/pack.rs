@@ -2,11 +2,11 @@
 //!
 //! The way: [`manifest::read`], a [`Manifest`] of its value, then the library binary of it, which [`Packaging`] writes.
 
-use super::manifest;
+use super::manifest::{self, NamedFiles};
 use super::package::Packaging;
 use super::whole::WholeLibrary;
 use super::{CliError, Exit};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tvmspec::blob::pack::ExportModule;
 use tvmspec::examine::manifest::Manifest;
 use tvmspec::import_tree::{Algorithm, TREE_25};
@@ -70,15 +70,15 @@ pub(crate) struct PackArgs {
 
 /// Packs the manifest. Options go before what the manifest states.
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
-    let (value, folder) = manifest::read(&args.manifest)?;
+    let (value, mut files) = manifest::read(&args.manifest)?;
     let named = |error: String| {
         let name = super::output::file_name(&args.manifest);
         CliError::new(format!("{name}: {error}"))
     };
-    let file = |name: &str| manifest::load(&folder, name);
+    let file = |name: &str| files.load(name);
     let manifest = Manifest::read(&value, args.layout, args.order, file);
     let manifest = manifest.map_err(|error| named(error.to_string()))?;
-    let whole = whole_library(&manifest, &folder).map_err(named)?;
+    let whole = whole_library(&manifest, &mut files).map_err(named)?;
     if manifest.modules.iter().any(|module| module.code.is_some()) {
         if whole.is_some() {
             return Err(named(
@@ -93,7 +93,7 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
         }
         let modules = manifest.modules.into_iter().enumerate();
         let modules = modules.map(|(index, module)| {
-            manifest::into_export(module, &folder)
+            manifest::into_export(module, &mut files)
                 .map_err(|error| format!("module {index}: {error}"))
         });
         let modules: Result<Vec<ExportModule>, String> = modules.collect();
@@ -118,14 +118,14 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
 /// The library that the manifest keeps whole: `unpack --whole` names the file that the library binary is from.
 fn whole_library(
     manifest: &Manifest,
-    folder: &Path,
+    files: &mut NamedFiles,
 ) -> Result<Option<WholeLibrary<'static>>, String> {
     let Some(name) = &manifest.library else {
         return Ok(None);
     };
     Ok(Some(WholeLibrary {
         name: name.clone(),
-        bytes: manifest::load(folder, name)?.into(),
+        bytes: files.load(name)?.into(),
         index: manifest.blob,
     }))
 }

@@ -3,6 +3,7 @@
 //! Every form is read back before the file appears. A library that a loader rejects, or silently reads differently, is
 //! noticed long after it was written.
 
+use super::interruptible;
 use super::output::{self, Content};
 use super::whole::{self, WholeLibrary};
 use super::{CliError, Exit};
@@ -12,8 +13,11 @@ use std::path::{Path, PathBuf};
 use tvmspec::blob::container::{self, FileForm};
 use tvmspec::blob::pack::{self, ExportModule, LinkOptions, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule, detect};
+use tvmspec::examine::Subject;
+use tvmspec::examine::explain::explain;
+use tvmspec::examine::loading::{Load, LoadOutcome};
 use tvmspec::import_tree::Algorithm;
-use tvmspec::release::{Layout, Release};
+use tvmspec::release::{Layout, Release, Releases};
 use tvmspec::rule::Findings;
 
 /// Where the library binary goes, and how it is named there.
@@ -45,6 +49,13 @@ pub(crate) struct Packaging {
     workspace: Option<PathBuf>,
 }
 
+impl Packaging {
+    /// The file to write.
+    pub(crate) fn output(&self) -> &Path {
+        &self.output
+    }
+}
+
 /// The form of the file, which the extension of its name selects.
 enum PackageForm {
     /// The library binary alone (`.bin`), also for stdout.
@@ -69,6 +80,7 @@ impl Packaging {
         // `Blob::write` takes payloads as they are: one in the form of another layout is noticed only when it is read.
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
+        self.explain(&bytes, blob.layout)?;
         match form {
             PackageForm::Bin => output::write(&self.output, &bytes, Content::Binary)?,
             PackageForm::C => {
@@ -94,7 +106,9 @@ impl Packaging {
                 }
                 let with = self.linking();
                 // It links beside the output, reads that back and renames it: nothing is left to check here.
-                pack::shared(&bytes, &naming, &with, &self.output).map_err(|error| {
+                let linked =
+                    interruptible::link(|| pack::shared(&bytes, &naming, &with, &self.output));
+                linked.map_err(|error| {
                     CliError::new(format!(
                         "cannot link {}: {error}",
                         output::file_name(&self.output)
@@ -135,8 +149,10 @@ impl Packaging {
         if let Some(bytes) = &plan.blob {
             let blob = pack::pack(modules, layout, algorithm).map_err(CliError::new)?;
             read_back(bytes, &blob).map_err(|why| self.not_written(&why))?;
+            self.explain(bytes, layout)?;
         }
-        pack::export(&plan, &self.output, &self.linking()).map_err(|error| {
+        let exported = interruptible::link(|| pack::export(&plan, &self.output, &self.linking()));
+        exported.map_err(|error| {
             CliError::new(format!(
                 "cannot export {}: {error}",
                 output::file_name(&self.output)
@@ -162,6 +178,7 @@ impl Packaging {
             .write()
             .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
+        self.explain(&bytes, blob.layout)?;
         let (made, form) = library.replace(&bytes)?;
         // Stdout has no extension, and takes every form.
         let endings = whole::extensions(form);
@@ -183,6 +200,43 @@ impl Packaging {
         };
         output::write(&self.output, &made, content)?;
         Ok(Exit::Good)
+    }
+
+    /// Asks `explain` about the library binary that is to be written. What the release of `--release` rejects is an error, and what it
+    /// may not load whole a warning. Without a release there is a warning where none of the layout loads it: it may be meant for another
+    /// reader.
+    fn explain(&self, bytes: &[u8], layout: Layout) -> Result<(), CliError> {
+        let name = output::file_name(&self.output).to_string();
+        let subject = Subject::open(&name, bytes, Some(layout)).map_err(CliError::new)?;
+        let accounts = explain(&subject, self.release).map_err(CliError::line)?;
+        let loads = accounts.iter().flat_map(|account| &account.loads);
+        let mut loads = loads.filter(|(of, _)| of.until >= layout.releases().since);
+        let Some(release) = self.release else {
+            let fails = |(_, load): &(Releases, Load)| load.outcome == LoadOutcome::Fails;
+            let of_layout: Vec<_> = loads
+                .filter(|(of, _)| of.since <= layout.releases().until)
+                .collect();
+            if let Some((_, load)) = of_layout.last()
+                && of_layout.iter().all(|loads| fails(loads))
+            {
+                output::warning(format_args!(
+                    "no release that reads layout {layout} loads {name}: {}",
+                    load.why
+                ));
+            }
+            return Ok(());
+        };
+        match loads.find(|(_, load)| load.outcome != LoadOutcome::Loads) {
+            Some((_, load)) if load.outcome == LoadOutcome::Fails => Err(CliError::new(format!(
+                "{name} is not written, because tvm {release} does not load it: {}",
+                load.why
+            ))),
+            Some((_, load)) => {
+                output::warning(format_args!("tvm {release} and {name}: {load}"));
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// The first option besides `-o` that the command line has.
@@ -252,6 +306,12 @@ impl Packaging {
                 )));
             }
         };
+        if let Some(system) = self.other_system() {
+            return Err(CliError::new(format!(
+                "{} is the name of a file for {system}, and what is written is for another system: name it .so or .o, or pass --target TRIPLE",
+                output::file_name(&self.output)
+            )));
+        }
         if !self.with.is_empty() && !matches!(form, PackageForm::Shared) {
             return Err(CliError::new("--with is for a .so: nothing else is linked"));
         }
@@ -282,6 +342,20 @@ impl Packaging {
             ));
         }
         Ok(form)
+    }
+
+    /// The system whose files have the extension of the output, where that is not the one written for. `--cc` may name a cross compiler,
+    /// so that with it nothing is known.
+    fn other_system(&self) -> Option<&'static str> {
+        let is_for = |words: [&str; 2], here: bool| match &self.target {
+            Some(triple) => words.iter().any(|word| triple.contains(word)),
+            None => here || self.cc.is_some(),
+        };
+        match extension(&self.output) {
+            "dll" | "obj" if !is_for(["windows", "mingw"], cfg!(windows)) => Some("Windows"),
+            "dylib" if !is_for(["apple", "darwin"], cfg!(target_vendor = "apple")) => Some("macOS"),
+            _ => None,
+        }
     }
 
     /// The symbol of the library binary, and whether it registers itself, as the release of `--release` or the last of
@@ -343,54 +417,4 @@ fn extension(path: &Path) -> &str {
     path.extension()
         .and_then(|extension| extension.to_str())
         .unwrap_or("")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `-o` and no other option.
-    fn packaging(output: PathBuf) -> Packaging {
-        Packaging {
-            output,
-            release: None,
-            system_lib: None,
-            target: None,
-            with: Vec::new(),
-            cc: None,
-            options: Vec::new(),
-            workspace: None,
-        }
-    }
-
-    /// What `convert` would write if it forgot to rewrite the payloads of 0.6 for 0.22.
-    #[test]
-    fn what_does_not_read_back_is_not_written() {
-        let old = include_bytes!("../../golden/blob/opencl-0.6.bin");
-        let blob = Blob::read(old, Layout::V0_2, &mut Findings::default()).unwrap();
-        let good = blob.convert(Layout::V0_22).unwrap();
-        let mut forgotten = good.clone();
-        forgotten.modules[1].payload = blob.modules[0].payload.clone();
-
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["lib.bin", "lib.c", "lib.o", "lib.so"] {
-            let path = folder.path().join(name);
-            // A failure must leave an older output as it was.
-            std::fs::write(&path, "what was there").unwrap();
-            let Err(CliError::Message(message)) = packaging(path.clone()).write(&forgotten) else {
-                panic!("{name} is written");
-            };
-            assert!(
-                message.contains("is not written, because reading it back fails: "),
-                "{message}"
-            );
-            assert_eq!(std::fs::read(&path).unwrap(), b"what was there", "{name}");
-        }
-        let left = std::fs::read_dir(folder.path()).unwrap().count();
-        assert_eq!(left, 4, "nothing else is left behind");
-
-        let path = folder.path().join("lib.bin");
-        packaging(path.clone()).write(&good).unwrap();
-        assert_ne!(std::fs::read(&path).unwrap(), b"what was there");
-    }
 }

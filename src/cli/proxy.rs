@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tvmspec::rpc::proxy::{ProxyEvent, ProxyOptions, ProxyServer};
 
 /// Servers and clients of one key are paired; with --to every connection leads to that one server. Ctrl-C lets no other in, and
-/// waits for the sessions that run.
+/// waits for the sessions that run; a second one ends them, and SIGTERM and SIGHUP give them a second.
 #[derive(clap::Args)]
 pub(crate) struct ProxyArgs {
     /// The address to listen at: that of this host alone, unless stated

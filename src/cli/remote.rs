@@ -79,6 +79,14 @@ impl Places {
         })
     }
 
+    /// Whether the devices are those of a server.
+    pub(crate) fn is_remote(&self) -> bool {
+        #[cfg(feature = "rpc")]
+        return self.session.is_some();
+        #[cfg(not(feature = "rpc"))]
+        false
+    }
+
     /// Loads a library where the devices are: on the server by its code, and here what runs a model of it. `None` where they are here.
     pub(crate) fn load(&self, path: &Path) -> Result<Option<Module>, CliError> {
         #[cfg(feature = "rpc")]

@@ -5,14 +5,12 @@
 
 use super::input::Input;
 use super::{CliError, Exit, output};
+use serde_core::Serialize;
 use std::fmt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tvmspec::release::Release;
-use tvmspec::rpc::{
-    Connection, ConnectionMessage, HelloAnswer, Packet, RpcCode, connection_json::from_connection,
-    json as forms, relay_json,
-};
-use tvmspec::wire::Span;
+use tvmspec::rpc::{Connection, ConnectionMessage, HelloAnswer, Packet, RpcCode, relay_json};
 
 /// The bytes do not say which release wrote them (RPC-23): the newest form of the protocol that both sides keep is taken, and the
 /// first rule that each other form breaks is shown. Exit code 1 if a rule is broken.
@@ -42,7 +40,7 @@ pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
     let (client, server) = (Input::open(&client)?, Input::open(&server)?);
     let connection = Connection::read(client.bytes(), server.bytes(), args.release);
     if args.json {
-        output::json(&from_connection(&connection))?;
+        output::json(&connection)?;
     } else {
         output::stream(|out| write_out(out, &connection, args.brief))?;
     }
@@ -122,36 +120,32 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
     }
     // RPC-10: a packet has no number of the request that it answers, so their order is all there is.
     // The nth message of the server answers the nth of the client.
-    let most = connection
-        .client
-        .messages
-        .len()
-        .max(connection.server.messages.len());
-    for at in 0..most {
-        for side in [&connection.client, &connection.server] {
-            let Some((start, end, message)) = side.messages.get(at) else {
+    let mut sides = [&connection.client, &connection.server].map(|side| (side, side.messages()));
+    loop {
+        let mut is_end = true;
+        for (side, messages) in &mut sides {
+            let fields = messages.clone();
+            let Some((start, _, message)) = messages.next() else {
                 continue;
             };
-            writeln!(
-                out,
-                "\n{} {start:#06x}  {}",
-                side.speaker.name(),
-                line(message)
-            )?;
-            let inside = side
-                .fields
-                .iter()
-                .filter(|field| (*start..*end).contains(&field.start));
-            for field in inside.filter(|_| !brief) {
-                let Span {
-                    start,
-                    field,
-                    value,
-                    rule,
-                    ..
-                } = field;
-                writeln!(out, "  {start:#08x}  {field:<24} {value:<40} {rule}")?;
+            is_end = false;
+            let speaker = side.speaker.name();
+            writeln!(out, "\n{speaker} {start:#06x}  {}", line(&message))?;
+            if brief {
+                continue;
             }
+            let mut written = Ok(());
+            fields.visit_fields(|field| {
+                let (start, rule) = (field.start, field.rule);
+                let (field, value) = (field.field, field.value);
+                if written.is_ok() {
+                    written = writeln!(out, "  {start:#08x}  {field:<24} {value:<40} {rule}");
+                }
+            });
+            written?;
+        }
+        if is_end {
+            break;
         }
     }
     for side in [&connection.client, &connection.server] {
@@ -179,10 +173,12 @@ fn range(first: Release, last: Release) -> String {
     }
 }
 
-/// A message on one line of at most 160 characters: what it is, and its content in the JSON form; of copies the size
+/// The most characters of a message on its line.
+const LONGEST: usize = 160;
+
+/// A message on one line of at most [`LONGEST`] characters: what it is, and its content in the JSON form; of copies the size
 /// alone.
 fn line(message: &ConnectionMessage<'_>) -> String {
-    const LONGEST: usize = 160;
     let mut text = match message {
         ConnectionMessage::Hello(hello) => format!("hello `{}`", hello.key),
         ConnectionMessage::Answer(HelloAnswer::Success(key)) => format!("success `{key}`"),
@@ -191,9 +187,9 @@ fn line(message: &ConnectionMessage<'_>) -> String {
         ConnectionMessage::Answer(HelloAnswer::Mismatch) => "no server of this key".to_owned(),
         ConnectionMessage::TrackerHello => "hello of a tracker".to_owned(),
         ConnectionMessage::TrackerRequest(request) => {
-            relay_json::from_tracker_request(request).to_string()
+            beginning(&relay_json::from_tracker_request(request))
         }
-        ConnectionMessage::TrackerReply(reply) => relay_json::from_tracker_reply(reply).to_string(),
+        ConnectionMessage::TrackerReply(reply) => beginning(&relay_json::from_tracker_reply(reply)),
         ConnectionMessage::Packet(packet) => {
             // RPC-11: a packet of nothing has no code.
             let code = packet.code().map_or("nothing", RpcCode::name);
@@ -202,7 +198,7 @@ fn line(message: &ConnectionMessage<'_>) -> String {
                 Packet::CopyToRemote(_, data) | Packet::CopyAck(data) => {
                     format!("{code} of {} bytes", data.len())
                 }
-                _ => format!("{code} {}", forms::from_packet(packet)),
+                _ => format!("{code} {}", beginning(packet)),
             }
         }
     };
@@ -214,40 +210,26 @@ fn line(message: &ConnectionMessage<'_>) -> String {
     text
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The JSON form, or more than [`LONGEST`] characters of it: the form of a packet may be much longer than its line.
+fn beginning(form: &impl Serialize) -> String {
+    let mut written = Beginning(Vec::new());
+    // It fails where enough is written.
+    let _ = serde_json::to_writer(&mut written, form);
+    String::from_utf8_lossy(&written.0).into_owned()
+}
 
-    #[test]
-    fn a_capture_has_two_files_of_one_name() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let place = |name: &str| folder.path().join(name);
-        for name in [
-            "a.c2s.bin",
-            "a.s2c.bin",
-            "b.1.client.bin",
-            "c.server.bin",
-            "d",
-        ] {
-            std::fs::write(place(name), b"").expect("written");
-        }
-        let both = (place("a.c2s.bin"), place("a.s2c.bin"));
-        for name in ["a", "a.c2s.bin", "a.s2c.bin"] {
-            let found = pair(&place(name));
-            assert!(found.is_ok_and(|found| found == both), "{name}");
-        }
-        for (name, what) in [
-            ("b.1", "no "),
-            ("b.1.client.bin", "b.1.server.bin of the other side"),
-            ("c", "what the server wrote"),
-            ("c.server.bin", "c.client.bin of the other side"),
-            ("d", "one direction of a connection"),
-            ("e", "there are neither"),
-        ] {
-            let Err(CliError::Message(error)) = pair(&place(name)) else {
-                panic!("{name}");
-            };
-            assert!(error.contains(what), "{error}");
-        }
+/// Text that takes no more where it has more than [`LONGEST`] characters, of four bytes at most.
+struct Beginning(Vec<u8>);
+
+impl Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = (4 * (LONGEST + 1)).saturating_sub(self.0.len());
+        let taken = bytes.len().min(room);
+        self.0.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

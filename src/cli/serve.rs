@@ -1,6 +1,7 @@
-//! `tvmspec serve`: an RPC server. It accepts connections and reads nothing of them: each goes to a process of its own, so that what a
-//! client does to its session, a crash, a hang, a fork, is done to that session alone.
+//! `tvmspec serve`: an RPC server. It reads the hello of a connection and nothing else: each client goes to a process of its own, so that what
+//! it does to its session, a crash, a hang, a fork, is done to that session alone.
 
+use super::serve_lobby::{Lobby, NOT_STARTED};
 use super::serve_peer::keep_alive;
 use super::serve_running::{RunningSessions, drain_at_signal};
 use super::serve_session::SessionArgs;
@@ -8,12 +9,13 @@ use super::serve_tracker::{MatchKeys, TrackerLine};
 use super::session_log::{BEGINS, PROCESS_ENDED};
 use super::{CliError, Exit, output};
 use std::cell::Cell;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
+use std::thread::Builder;
 use std::time::Duration;
 use tempfile::TempDir;
 use tvmspec::function::ErrorKind;
@@ -24,7 +26,7 @@ use tvmspec::rpc::threads::{self, STACK};
 /// functions of servers; with it, everything that this user may do.
 ///
 /// The first line of stdout is `serving on HOST:PORT`, once a tracker has the server. Each session has a line on stderr when it begins, and
-/// one when it ends. Ctrl-C waits for these; a second one ends them.
+/// one when it ends. Ctrl-C waits for these, a second one ends them; SIGTERM and SIGHUP give them a second.
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {
     /// The address to listen on; every address of the machine is 0.0.0.0
@@ -71,7 +73,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {
         drain_at_signal(running.clone())?;
-        writeln!(io::stdout(), "serving through {proxy}")?;
+        output::print(&format!("serving through {proxy}\n"))?;
         let line = ProxyLine {
             proxy,
             key: args.key,
@@ -83,7 +85,9 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     let listener = bind(args.host, args.port, args.port_end)?;
     drain_at_signal(running.clone())?;
     let address = listener.local_addr()?;
-    let keys = args.tracker.as_ref().map(|tracker| {
+    let own_key = args.key.clone();
+    let mut is_own: Arc<dyn Fn(&str) -> bool + Send + Sync> = Arc::new(move |key| key == own_key);
+    if let Some(tracker) = &args.tracker {
         let keys = Arc::new(MatchKeys::default());
         let (heard, wait) = sync_channel(1);
         let line = TrackerLine {
@@ -102,42 +106,35 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
         if wait.recv_timeout(FIRST_OFFER).is_err() {
             output::note(format_args!("tracker {tracker}: no answer yet"));
         }
-        keys
-    });
-    let mut out = io::stdout();
-    writeln!(out, "serving on {address}")?;
-    out.flush()?;
-    let mut number = 0;
+        is_own = Arc::new(move |key| keys.contains(key));
+    }
+    let lobby = Arc::new(Lobby::default());
+    let own = lobby.clone();
+    Builder::new().spawn(move || own.fill(&listener, &is_own))?;
+    output::print(&format!("serving on {address}\n"))?;
     loop {
-        // Before a client is accepted: those that wait are in the queue of the system.
         running.await_slot(args.sessions as usize);
-        let (stream, peer) = match listener.accept() {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Too many open files, or a client that is gone already: the next one may be served.
-                output::note(format_args!("accept: {error}"));
-                std::thread::sleep(Duration::from_millis(100));
-                continue;
-            }
-        };
+        let client = lobby.next();
         // The connection is dropped, so that the client sees its end and does not wait for a session.
         if running.is_draining() {
             continue;
         }
-        number += 1;
-        let session = SessionProcess {
-            number,
-            peer,
-            keys: match &keys {
-                Some(keys) => keys.list(),
-                None => vec![args.key.clone()],
-            },
-            name: args.key.clone(),
-            paired: None,
+        let (number, peer) = (client.number, client.peer);
+        let started = match client.is_gone() {
+            Ok(true) => Err(io::Error::other("the client has left")),
+            _ => {
+                let session = SessionProcess {
+                    number,
+                    peer,
+                    key: client.hello.key.into_owned(),
+                    name: Some(args.key.clone()),
+                };
+                session.start(&program, client.stream, &args.permits, &running)
+            }
         };
-        if let Err(error) = session.start(&program, stream, &args.permits, &running) {
+        if let Err(error) = started {
             output::note(format_args!(
-                "session {number} from {peer}: not started: {error}"
+                "session {number} from {peer}{NOT_STARTED}{error}"
             ));
         }
     }
@@ -172,7 +169,7 @@ impl ProxyLine {
                     last.clear();
                     number += 1;
                     if let Err(error) = self.begin(number, stream, client, permits, running) {
-                        output::note(format_args!("session {number}: not started: {error}"));
+                        output::note(format_args!("session {number}{NOT_STARTED}{error}"));
                     }
                 }
                 // Ten minutes without a client are nothing to report.
@@ -213,10 +210,8 @@ impl ProxyLine {
         let session = SessionProcess {
             number,
             peer: stream.peer_addr()?,
-            // Nothing to compare: the proxy has read the hello, and paired the client by its key.
-            keys: Vec::new(),
-            name: self.key.clone(),
-            paired: Some(client),
+            key: client,
+            name: None,
         };
         session.start(&self.program, stream, permits, running)
     }
@@ -240,12 +235,10 @@ fn bind(host: IpAddr, first: u16, last: Option<u16>) -> Result<TcpListener, CliE
 struct SessionProcess {
     number: u64,
     peer: SocketAddr,
-    /// What the client must have behind `client:`, one of them.
-    keys: Vec<String>,
-    /// The same without what a tracker hands out with it.
-    name: String,
-    /// The key of the client that a proxy has paired with this server.
-    paired: Option<String>,
+    /// The text that the client has written in its hello.
+    key: String,
+    /// The key of the server, with which the session answers; `None` where a proxy has answered.
+    name: Option<String>,
 }
 
 impl SessionProcess {
@@ -264,13 +257,15 @@ impl SessionProcess {
             .arg(format!("--number={}", self.number))
             .arg("--directory")
             .arg(directory.path())
-            .args(self.keys.iter().map(|key| format!("--key={key}")))
-            .arg(format!("--name={}", self.name))
-            .args(self.paired.iter().map(|key| format!("--paired={key}")))
+            // No argument has a NUL, nor has an option of a client.
+            .arg(format!("--client={}", self.key.replace('\0', "\u{fffd}")))
+            .args(self.name.iter().map(|name| format!("--name={name}")))
             .args(permits.to_arguments())
             .current_dir(directory.path())
+            // What a compiler writes meanwhile goes with the session, also where a signal ends both.
+            .env("TMPDIR", directory.path())
             .stdin(Stdio::from(OwnedFd::from(stream)));
-        // What a function prints belongs to the log.
+        // Output of a function goes to the log.
         command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         let (number, peer) = (self.number, self.peer);
         let (started, start) = channel();

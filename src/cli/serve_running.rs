@@ -1,13 +1,13 @@
 //! The sessions of a server that run: how many, their processes, and how they end with the server.
 
+use super::interrupt::{GRACE, signals};
 use super::output;
 use super::serve_directory::ServerDirectory;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid,
     waitpid,
 };
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::SIGINT;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -104,7 +104,10 @@ impl RunningSessions {
     /// Starts a process in a group of its own.
     pub(super) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         let mut state = self.lock();
-        // Under the lock: a signal finds every process that there is.
+        // Under the lock: a signal finds every process that there is, and none begins behind it.
+        if state.is_draining {
+            return Err(io::Error::other("the server ends"));
+        }
         let child = command.process_group(0).spawn()?;
         state.leaders.insert(child.id());
         state.count += 1;
@@ -189,9 +192,10 @@ fn kill_group(leader: u32) {
     }
 }
 
-/// At the first signal no session begins any more, and the program ends with the last one; at the second, the sessions end.
+/// At the first signal no session begins any more, and the program ends with the last one. Ctrl-C waits for the sessions, until it comes
+/// again; SIGTERM and SIGHUP end them after [`GRACE`].
 pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = signals()?;
     let own = running.clone();
     // Before there is a signal: by then the system may have no thread left.
     Builder::new().spawn(move || {
@@ -200,21 +204,24 @@ pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
         std::process::exit(0);
     })?;
     Builder::new().spawn(move || {
-        for _ in signals.forever() {
+        for signal in signals.forever() {
             let mut state = running.lock();
-            if state.is_draining {
-                state.leaders.iter().copied().for_each(kill_group);
-                continue;
-            }
-            state.is_draining = true;
+            let is_second = std::mem::replace(&mut state.is_draining, true);
             let left = state.count;
             drop(state);
-            if left > 0 {
-                output::note(format_args!(
-                    "waiting for {left} sessions; Ctrl-C again ends them"
-                ));
-            }
             running.changed.notify_all();
+            if signal == SIGINT && !is_second {
+                if left > 0 {
+                    output::note(format_args!(
+                        "waiting for {left} sessions; Ctrl-C again ends them"
+                    ));
+                }
+                continue;
+            }
+            if !is_second {
+                std::thread::sleep(GRACE);
+            }
+            running.lock().leaders.iter().copied().for_each(kill_group);
         }
     })?;
     Ok(())

@@ -1,5 +1,6 @@
 //! `tvmspec serve-session`: one session of `tvmspec serve`, in a process of its own. The socket is its stdin.
 
+use super::serve_lobby::write_answer;
 use super::serve_memory::{bound_memory, default_memory, go_first};
 use super::serve_peer::{await_departure, keep_alive};
 use super::{CliError, Exit, output};
@@ -9,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tvmspec::release::Release;
-use tvmspec::rpc::Protocol;
-use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve, serve_paired};
+use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve_paired};
 use tvmspec::rpc::transport::RpcStream;
+use tvmspec::rpc::{HelloAnswer, Protocol};
 
 /// What a session permits.
 #[derive(clap::Args, Clone)]
@@ -135,15 +136,12 @@ pub(crate) struct ServeSessionArgs {
     /// Where uploads go
     #[arg(long)]
     directory: PathBuf,
-    /// What the key of a client may be
-    #[arg(long = "key")]
-    keys: Vec<String>,
-    /// The key that the answer has
-    #[arg(long, default_value = "")]
-    name: String,
-    /// The hello was a proxy's to read: the key of the client
+    /// The key of the client
     #[arg(long)]
-    paired: Option<String>,
+    client: String,
+    /// The key to answer its hello with, unless that was answered
+    #[arg(long)]
+    name: Option<String>,
     #[command(flatten)]
     permits: SessionArgs,
 }
@@ -179,8 +177,6 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         permits.allow.push("tvmspec.*".to_owned());
     }
     let mut options = ServerOptions::new(args.directory);
-    options.keys = args.keys;
-    options.name = args.name;
     options.release = permits.release;
     options.allow = permits.allow;
     options.allow_load = permits.allow_load;
@@ -233,10 +229,13 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         second.end(true);
         std::process::exit(0);
     });
-    let report = match &args.paired {
-        Some(key) => serve_paired(stream, key, &options),
-        None => serve(stream, &options),
-    };
+    if let Some(name) = args.name {
+        write_answer(
+            &stream,
+            &HelloAnswer::Success(format!("server:{name}").into()),
+        )?;
+    }
+    let report = serve_paired(stream, &args.client, &options);
     line(&text_of(&report));
     // A process that the client started may still hold the socket.
     last.end(true);
@@ -273,23 +272,4 @@ fn text_of(report: &SessionReport) -> String {
     };
     let key = key.escape_debug();
     format!("`{key}` {release}, {requests} requests, {received} bytes, {end}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_few_digits() {
-        for (millis, text) in [
-            (0, "0 ms"),
-            (999, "999 ms"),
-            (1994, "2 s"),
-            (1449, "1.4 s"),
-            (61_000, "1 min 01 s"),
-            (7_260_000, "2 h 01 min"),
-        ] {
-            assert_eq!(duration_text(Duration::from_millis(millis)), text);
-        }
-    }
 }

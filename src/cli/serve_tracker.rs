@@ -30,10 +30,10 @@ pub(super) struct MatchKeys {
 }
 
 impl MatchKeys {
-    /// The newest ones. A session whose hello has none of them is another server's.
-    pub(super) fn list(&self) -> Vec<String> {
+    /// Whether this is one of the newest. A client with any other wants another server.
+    pub(super) fn contains(&self, key: &str) -> bool {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.iter().cloned().collect()
+        keys.iter().any(|own| own == key)
     }
 
     fn push(&self, key: String) {

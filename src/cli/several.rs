@@ -60,7 +60,8 @@ pub(crate) fn each(
             Some(FileAnswer::Json(value)) => {
                 let text = output::json_text(&value)?;
                 let text = text.trim_end().replace('\n', "\n  ");
-                output::show(&format!("{between}{text}"))?;
+                // Escaped already, as JSON does it: an escape of Rust is no JSON.
+                output::print(&format!("{between}{text}"))?;
             }
             None => continue,
         }

@@ -105,22 +105,3 @@ pub(crate) fn size(bytes: u64) -> String {
     }
     unreachable!("the last unit returns")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_longer_word_has_a_line_of_its_own() {
-        assert_eq!(lines_of("a bc defghi j", 4), ["a bc", "defghi", "j"]);
-        assert_eq!(lines_of("a  b\nc", usize::MAX), ["a b c"]);
-    }
-
-    #[test]
-    fn only_a_width_is_a_width() {
-        assert_eq!(stated("132"), Some(132));
-        for columns in ["", "0", "-1", "wide"] {
-            assert_eq!(stated(columns), None, "{columns}");
-        }
-    }
-}

@@ -1,14 +1,24 @@
 //! `tvmspec target`: what names a target, normalised, and what each release makes of it.
 
 use super::input::Input;
+use super::target_remedy::remedy;
 use super::{CliError, Exit, output};
-use serde_json::{Value, json};
-use std::fmt::Write as _;
+use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::json;
+use std::fmt;
 use std::path::Path;
 use tvmspec::device::Device;
 use tvmspec::release::Release;
 use tvmspec::rule::Violation;
-use tvmspec::target::{HostMachine, Target, TargetAccount, Targets, device_target, local_machine};
+use tvmspec::target::{
+    HostMachine, Target, TargetAccount, Targets, device_target, local_machine, rejection,
+};
+
+/// The longest text, in bytes.
+const LONGEST: usize = 1 << 20;
+
+/// The most words, items and members of a text. Each takes up to 400 bytes while it is read; LLVM knows fewer than a thousand features.
+const MOST_PARTS: usize = 100_000;
 
 /// Exit code 1 where the release rejects it: the one of --release, otherwise every one.
 #[derive(clap::Args)]
@@ -58,6 +68,14 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
         }
         text => text.unwrap_or_default().to_owned(),
     };
+    let separates = |byte: &u8| matches!(byte, b' ' | b',' | b':' | b'[' | b'{');
+    let parts = text.bytes().filter(|byte| separates(byte)).count();
+    if text.len() > LONGEST || parts > MOST_PARTS {
+        return Err(CliError::new(format!(
+            "the text of the target has {} bytes and {parts} parts; at most {LONGEST} bytes and {MOST_PARTS} parts are read",
+            text.len()
+        )));
+    }
     // TGT-58: without a machine no driver is there, and none answers.
     if !args.ask_devices && text.contains("from_device") {
         output::note("note: no device is asked for `from_device` without --ask-devices");
@@ -81,63 +99,84 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     let account = TargetAccount::of(read);
     let shown = match (args.release, account.newest()) {
         (Some(release), _) => read(release),
-        (None, Some(target)) => Ok(target.clone()),
+        (None, Some(target)) => Ok(target),
         // Where all reject it, what the newest says is of use to who writes it now.
         (None, None) => read(Release::LAST),
     };
     if args.json {
-        output::json(&form(&shown, &account))?;
+        output::json(&TargetForm {
+            shown: &shown,
+            account: &account,
+        })?;
     } else {
-        output::show(&page(&shown, args.release, &account))?;
+        output::stream(|out| write_out(out, &text, &shown, args.release, &account))?;
     }
     Ok(if shown.is_ok() { Exit::Good } else { Exit::Bad })
 }
 
-/// The target of the newest release that reads it, or of the one that was asked for, and below what the other releases make of the text.
-fn page(shown: &Read, asked: Option<Release>, account: &TargetAccount) -> String {
-    let mut page = String::new();
+/// Writes the target of the newest release that reads it, or of the one that was asked for, and below what the other releases make of the
+/// text.
+fn write_out(
+    out: &mut dyn fmt::Write,
+    text: &str,
+    shown: &Read,
+    asked: Option<Release>,
+    account: &TargetAccount<impl Fn(Release) -> Read>,
+) -> fmt::Result {
     // Of several releases the one that was asked for comes first, rejected or not.
     if let (Err(broken), Some(release)) = (shown, asked) {
-        let _ = writeln!(page, "{release} rejects it: {broken}");
+        writeln!(out, "{release} rejects it: {broken}")?;
     }
     if let Ok(target) = shown {
+        let (kind, device_type) = (&target.kind, target.device_type);
+        writeln!(out, "kind     {kind}, device type {device_type}")?;
+        writeln!(out, "keys     {}", target.keys.join(", "))?;
         // TGT-63: a target may have no text, and is a target all the same.
         let text = target
             .render()
             .unwrap_or_else(|broken| format!("none: {broken}"));
-        let _ = writeln!(
-            page,
-            "kind     {}, device type {}",
-            target.kind, target.device_type
-        );
-        let _ = writeln!(page, "keys     {}", target.keys.join(", "));
-        let _ = writeln!(page, "text     {} ({})", text.trim_end(), target.release);
-        let _ = writeln!(page, "JSON     {}", Value::Object(target.export()));
+        writeln!(out, "text     {} ({})", text.trim_end(), target.release)?;
+        writeln!(out, "JSON     {}", target.export_text())?;
     }
     for (releases, read) in account.rows() {
+        let releases = releases.short();
         match read {
-            Ok(target) => {
-                let _ = writeln!(
-                    page,
-                    "{:<10} {}",
-                    releases.short(),
-                    Value::Object(target.export())
-                );
-            }
-            Err(broken) => {
-                let _ = writeln!(page, "{:<10} rejected: {broken}", releases.short());
-            }
+            Ok(target) => writeln!(out, "{releases:<10} {}", target.export_text())?,
+            Err(broken) => writeln!(out, "{releases:<10} rejected: {broken}")?,
         }
     }
-    page
+    let (asked, newest) = (asked.map(|asked| (asked, shown)), account.rows().last());
+    // That of the newest release, where none is asked for: it is the one that people have.
+    let rejected = match (&asked, &newest) {
+        (Some((release, Err(broken))), _) => Some((*release, broken)),
+        (None, Some((releases, Err(broken)))) => Some((releases.until, broken)),
+        _ => None,
+    };
+    if let Some(remedy) = rejected.and_then(|(release, broken)| remedy(text, release, broken)) {
+        writeln!(out, "{:<10} {remedy}", "instead")?;
+    }
+    Ok(())
 }
 
-/// The same as JSON.
-fn form(shown: &Read, account: &TargetAccount) -> Value {
-    let mut form = match shown {
-        Ok(target) => target.to_json(),
-        Err(broken) => json!({"rejected": TargetAccount::rejection(broken)}),
-    };
-    form["releases"] = account.to_json();
-    form
+/// The JSON form of the page, written piece by piece.
+struct TargetForm<'t, R> {
+    shown: &'t Read,
+    account: &'t TargetAccount<R>,
+}
+
+impl<R: Fn(Release) -> Read> Serialize for TargetForm<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = match self.shown {
+            Ok(target) => target.to_json(),
+            Err(broken) => json!({"rejected": rejection(broken)}),
+        };
+        let mut form = serializer.serialize_map(None)?;
+        for (name, member) in shown.as_object().into_iter().flatten() {
+            form.serialize_entry(name, member)?;
+        }
+        // Its memory is free before the releases take theirs.
+        drop(shown);
+        form.serialize_entry("releases", self.account)?;
+        form.end()
+    }
 }

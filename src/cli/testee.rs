@@ -37,6 +37,10 @@ pub(crate) fn run_worker(args: WorkerArgs) -> Result<Exit, CliError> {
 
 /// Answers requests, a line of JSON each, until stdin ends.
 fn serve(testee: &mut dyn Testee) -> Result<Exit, CliError> {
-    protocol::serve(testee, &mut io::stdin().lock(), &mut io::stdout().lock())?;
+    protocol::serve(
+        testee,
+        &mut io::stdin().lock(),
+        &mut super::output::stdout(),
+    )?;
     Ok(Exit::Good)
 }

@@ -1,4 +1,4 @@
-//! `tvmspec tracker`: servers offer themselves to it, and clients ask it for one.
+//! `tvmspec tracker`: servers offer themselves to it, and clients ask it for one; or what another tracker has.
 
 use super::{CliError, Exit, output};
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tvmspec::rpc::TrackerRequest;
 use tvmspec::rpc::tracker::{TrackerEvent, TrackerLimits, TrackerServer};
 
-/// Writes one line for each thing that happens. Ctrl-C answers what has been asked, and ends.
+/// Writes one line for each event. Ctrl-C and SIGTERM end it. With --query it asks a running tracker instead; exit code 2 where there is none.
 #[derive(clap::Args)]
 pub(crate) struct TrackerArgs {
     /// The address to listen at: that of this host alone, unless stated
@@ -21,10 +21,19 @@ pub(crate) struct TrackerArgs {
     /// Print nothing but where it listens
     #[arg(long)]
     silent: bool,
+    /// Start none: print the servers and keys of this one, of any release, as TVM's query_rpc_tracker does
+    #[arg(long, value_name = "HOST:PORT", value_parser = super::address::host_port, conflicts_with_all = ["host", "port", "port_end", "silent"])]
+    query: Option<String>,
+    /// Print JSON, as the tracker writes it
+    #[arg(long, requires = "query")]
+    json: bool,
 }
 
-/// Serves until Ctrl-C or Stop.
+/// Serves until Ctrl-C or Stop, or queries another tracker.
 pub(crate) fn run(args: TrackerArgs) -> Result<Exit, CliError> {
+    if let Some(address) = &args.query {
+        return super::tracker_query::run(address, args.json);
+    }
     let server = bind(&args)?;
     let handle = server.handle()?;
     // First: who reads the address may send the signal at once.

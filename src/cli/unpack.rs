@@ -1,15 +1,16 @@
 //! `tvmspec unpack FILE -o DIR`: what `pack` makes a library binary of.
 
 use super::input::{self, Input};
-use super::library::{LibraryChoice, is_in_payload, warn_of_left_out};
+use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::{self, Content};
+use super::output_folder::OutputFolder;
 use super::{CliError, Exit, whole};
 use serde_json::Value;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::Blob;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::unpack::unpack;
+use tvmspec::file_name::FileNames;
 use tvmspec::release::Layout;
 
 /// The folder gets `manifest.json` and a file for each payload; `tvmspec pack DIR/manifest.json` writes the same bytes again.
@@ -51,12 +52,10 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
         ));
     }
     choice.whole(|input, unit, blob, findings| {
-        let modules = blob.modules.clone();
-        let exit = write_out(input, blob, &args)?;
         // Payloads are written as they are.
-        warn_of_left_out(unit, findings, |offset| {
-            modules.iter().any(|module| is_in_payload(module, offset))
-        });
+        let kept = PayloadPlaces::of(&blob.modules);
+        let exit = write_out(input, blob, &args)?;
+        warn_of_left_out(unit, findings, &kept);
         Ok(exit)
     })
 }
@@ -76,7 +75,8 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
             .and_then(|extension| extension.to_str());
         // Stdin has no name, and a name no extension always.
         let usual = whole::extensions(form).first().copied();
-        let name = format!("library.{}", extension.or(usual).unwrap_or("bin"));
+        let extension = extension.or(usual).unwrap_or("bin");
+        let name = FileNames::default().add("library", extension);
         unpacked.manifest["library"] = name.as_str().into();
         if let Some(index) = args.blob {
             unpacked.manifest["blob"] = index.into();
@@ -89,20 +89,20 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
     }
     let text = output::json_text(&unpacked.manifest)?;
     files.push((MANIFEST.to_owned(), text.as_bytes(), Content::Text));
+    let mut folder = OutputFolder::open(&args.output, &[])?;
+    // After the folder is locked: another process may have just written the manifest.
     let stale = stale(&args.output, &unpacked.manifest, args.force)?;
-    put_all(&args.output, &files)?;
+    for (name, bytes, content) in &files {
+        folder.write(name, bytes, *content)?;
+    }
+    // An older manifest goes first, and the new one comes last: where one is, all of its files are.
+    folder.remove(MANIFEST)?;
+    folder.finish()?;
     for name in stale {
         // One that is written anew is no longer the other library's.
-        if files.iter().any(|(written, _, _)| *written == name) {
-            continue;
+        if files.iter().all(|(written, _, _)| *written != name) {
+            folder.remove(&name)?;
         }
-        let path = args.output.join(name);
-        std::fs::remove_file(&path).map_err(|error| {
-            CliError::new(format!(
-                "cannot remove {}: {error}",
-                output::file_name(&path)
-            ))
-        })?;
     }
     Ok(Exit::Good)
 }
@@ -140,64 +140,3 @@ fn stale(folder: &Path, manifest: &Value, force: bool) -> Result<Vec<String>, Cl
 
 /// The name of the manifest.
 const MANIFEST: &str = "manifest.json";
-
-/// Writes `files` into `folder`, all or none, the manifest last: where one is, all of its files are.
-fn put_all(folder: &Path, files: &[(String, &[u8], Content)]) -> Result<(), CliError> {
-    let failed = |error| {
-        CliError::new(format!(
-            "cannot write to {}: {error}",
-            output::file_name(folder)
-        ))
-    };
-    let mut made = MadeFolders::of(folder).map_err(failed)?;
-    // Beside their names: a rename in one folder moves no bytes, and is what cannot fail for want of room.
-    let staged = tempfile::Builder::new()
-        .prefix(".tvmspec-")
-        .tempdir_in(folder)
-        .map_err(failed)?;
-    for (name, bytes, content) in files {
-        let path = folder.join(name);
-        if path.is_dir() {
-            let message = format!(
-                "cannot write {}: it is a directory",
-                output::file_name(&path)
-            );
-            return Err(CliError::new(message));
-        }
-        output::write(&staged.path().join(name), bytes, *content)?;
-    }
-    // An older manifest goes first: the files beside it are about to be others.
-    match std::fs::remove_file(folder.join(MANIFEST)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
-    for (name, _, _) in files {
-        std::fs::rename(staged.path().join(name), folder.join(name)).map_err(failed)?;
-    }
-    made.0.clear();
-    Ok(())
-}
-
-/// The folders that were made for the output, the innermost first; gone when dropped, where they are empty.
-struct MadeFolders(Vec<PathBuf>);
-
-impl MadeFolders {
-    /// Makes `folder`, and the folders around it that are missing.
-    fn of(folder: &Path) -> std::io::Result<MadeFolders> {
-        let missing = folder
-            .ancestors()
-            .take_while(|around| !around.as_os_str().is_empty() && !around.exists());
-        let made = MadeFolders(missing.map(Path::to_owned).collect());
-        std::fs::create_dir_all(folder)?;
-        Ok(made)
-    }
-}
-
-impl Drop for MadeFolders {
-    fn drop(&mut self) {
-        for folder in &self.0 {
-            // One that is not empty is in use.
-            let _ = std::fs::remove_dir(folder);
-        }
-    }
-}

@@ -2,13 +2,14 @@
 
 use super::color::{BAD, GOOD, ODD, StyledWrite as _, TerminalText};
 use super::diagnostic::{DiagnosedBytes, count};
-use super::input::{Input, payload, subject};
+use super::input::{Input, foreign_kinds, payload, subject};
 use super::output::{self, TerminalWriter, line_of};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use anstyle::Style;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
+use tvmspec::examine::Subject;
 use tvmspec::examine::verify::{self, CheckedRun, Verification};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -17,7 +18,7 @@ use tvmspec::rule::Findings;
 const MOST: usize = 50;
 
 /// Exit code 0: no rule is broken. 1: one is, also in the container around the library, or, with --strict, something is odd.
-/// 2: the file cannot be read, or nothing in it has rules: it is no file of TVM, a program for example, or a runtime and no compiled
+/// 2: the file cannot be read, or not all of it, for a module is of a kind that is not known, or nothing in it has rules: it is no file of TVM, a program for example, or a runtime and no compiled
 /// code. Of several files the largest counts, and all are looked at.
 #[derive(clap::Args)]
 pub(crate) struct VerifyArgs {
@@ -33,6 +34,9 @@ pub(crate) struct VerifyArgs {
     /// Read the files as payloads of a module of this kind, as --layout stores them [default layout: 0.22]
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
+    /// Read modules of KIND, which no release has, by the grammar of the kind KNOWN; a JSON runtime is recognised without it
+    #[arg(long, value_name = "KIND=KNOWN")]
+    grammar: Vec<String>,
     /// Print JSON, of the form in spec/schema/verify.json; of several files a list
     #[arg(long)]
     json: bool,
@@ -105,14 +109,22 @@ fn verify(
         None => subject(&input, path, args.layout),
     };
     let found = match subject {
-        Ok(subject) => verify::verify(&subject, each).map_err(CliError::line)?,
+        Ok(mut subject) => {
+            subject.foreign = foreign_kinds(&args.grammar)?;
+            verify::verify(&subject, each).map_err(CliError::line)?
+        }
         // A container that breaks a rule has no parts, and is a violation like any other.
         Err(broken) => verify::broken(&input.name, bytes, broken, each),
     };
     totals.add(&found);
     // A finding is a tolerated oddity: the file is readable, and does not fail for it alone.
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
-    let exit = if bad { Exit::Bad } else { Exit::Good };
+    let exit = match bad {
+        true => Exit::Bad,
+        // BLOB-06: nothing is known to be wrong, and not all of it was read.
+        false if !found.unread.is_empty() => Exit::Failed,
+        false => Exit::Good,
+    };
     if args.json {
         return Ok((FileAnswer::Json(found.to_json()), exit));
     }
@@ -121,7 +133,27 @@ fn verify(
     Ok((FileAnswer::Text(whole), exit))
 }
 
-/// Puts `text`, the diagnostics of a file, between what is said of it as a whole and the line of counts.
+/// Writes the violations of `subject` to stderr; `None` where there are none, and the exit code otherwise.
+pub(super) fn diagnostics(subject: &Subject<'_>) -> Result<Option<Exit>, CliError> {
+    let mut text = TerminalText::for_stderr();
+    let mut left = 0;
+    let mut shown = Ok(());
+    let found = verify::verify(subject, |judged| {
+        shown = shown.and_then(|()| show(&mut text, &mut left, judged));
+    });
+    let found = found.map_err(CliError::line)?;
+    shown.map_err(CliError::new)?;
+    if found.violations.is_empty() {
+        return Ok(None);
+    }
+    output::note_of(|out| {
+        out.append(&text);
+        Ok(())
+    });
+    Ok(Some(Exit::Bad))
+}
+
+/// Puts `text`, the diagnostics of a file, between the summary of the file and the line of counts.
 fn summary(
     text: TerminalText,
     found: &Verification,
@@ -152,7 +184,7 @@ fn summary(
     Ok(whole)
 }
 
-/// Returns the style of counts of what is bad and what is odd.
+/// Returns the style for the counts of violations and findings.
 fn style(bad: usize, odd: usize) -> Style {
     match (bad, odd) {
         (0, 0) => GOOD,
@@ -173,6 +205,9 @@ fn show(text: &mut TerminalText, left: &mut usize, judged: &CheckedRun<'_>) -> f
     };
     for finding in judged.findings.iter().take(*left) {
         place.finding(text, finding)?;
+    }
+    for unknown in judged.unread {
+        place.unknown(text, unknown)?;
     }
     *left = left.saturating_sub(judged.findings.len());
     // All of them, whatever `left` is: they decide the exit code.

@@ -54,8 +54,12 @@ impl WholeLibrary<'_> {
 /// What names of files of `form` end in, the usual one first.
 pub(crate) const fn extensions(form: FileForm) -> &'static [&'static str] {
     match form {
-        FileForm::ElfShared | FileForm::MachOShared | FileForm::PeShared => &["so", "dylib", "dll"],
-        FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject => &["o", "obj"],
+        FileForm::ElfShared => &["so"],
+        FileForm::MachOShared => &["dylib", "so"],
+        FileForm::PeShared => &["dll", "so"],
+        FileForm::ElfObject | FileForm::MachOObject | FileForm::WasmObject => &["o"],
+        FileForm::CoffObject => &["obj", "o"],
+        FileForm::WasmModule => &["wasm"],
         FileForm::MachOFat => &["dylib", "so", "o", "a"],
         FileForm::ElfExecutable | FileForm::MachOExecutable | FileForm::PeExecutable => {
             &["", "exe"]

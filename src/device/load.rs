@@ -17,7 +17,7 @@ use crate::device::{DEV_53, DEV_54, Result};
 use crate::function::{Error, ErrorKind, Function, registry};
 use crate::module::{self, Module};
 use crate::payload::file::{self, ModuleFile};
-use crate::payload::{self, PAY_28, Payload};
+use crate::payload::{self, PAY_28, PAY_54, Payload, SecondForm};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind, Strictness};
 use crate::value::{Any, AnyView, cast, index};
@@ -55,6 +55,18 @@ pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<Devi
     let code = code(kind, &payload)?;
     let mut kernels = Vec::new();
     for (name, info) in payload.functions() {
+        // PAY-54: what they ask of a launch is not known here.
+        if info
+            .second
+            .as_ref()
+            .is_some_and(|second| *second != SecondForm::default())
+        {
+            return reject(
+                PAY_54,
+                Kind::Unsupported,
+                format!("kernel `{name}` has launch fields or attributes of a TVM after 0.27"),
+            );
+        }
         kernels.push(KernelDescription::new(
             name,
             &info.arg_types,

@@ -25,7 +25,7 @@
 //! | `backend`       | what these have in common                                            |                  |
 //!
 //! A device of your own is a type that implements [`DeviceApi`]; `tvmspec::conformance::device::contract` holds it to
-//! every rule of the chapter.
+//! every rule of the chapter, by the cases of the tree or of feature `embed`.
 //!
 //! ```
 //! use tvmspec::device::{Attribute, AttributeValue, Device, DeviceApi, Error, cpu};

@@ -215,7 +215,7 @@ impl WorkspacePools {
 
     /// Workspace on `device` for this thread.
     pub(crate) fn alloc(&self, device: Device, nbytes: usize) -> Result<Space> {
-        POOLS.with_borrow_mut(|pools| {
+        self.pools(|pools| {
             let at = pools.iter().position(|owned| self.is_of(owned, device));
             let at = at.unwrap_or_else(|| {
                 pools.push(OwnedPool {
@@ -233,7 +233,7 @@ impl WorkspacePools {
 
     /// Takes workspace of `device` back, on the thread that took it.
     pub(crate) fn free(&self, device: Device, space: Space) -> Result<()> {
-        POOLS.with_borrow_mut(|pools| match pools.iter_mut().find(|owned| self.is_of(owned, device)) {
+        self.pools(|pools| match pools.iter_mut().find(|owned| self.is_of(owned, device)) {
             Some(owned) => owned.pool.free(space),
             None => reject(
                 DEV_31,
@@ -241,6 +241,19 @@ impl WorkspacePools {
                 "trying to free things that has not been allocated: this thread never took workspace of this device",
             ),
         })
+    }
+
+    /// Runs `body` with the pools of this thread. A thread that ends has given its blocks back, and takes none any more.
+    fn pools<R>(&self, body: impl FnOnce(&mut Vec<OwnedPool>) -> Result<R>) -> Result<R> {
+        POOLS
+            .try_with(|pools| body(&mut pools.borrow_mut()))
+            .unwrap_or_else(|_| {
+                reject(
+                    DEV_31,
+                    Kind::Missing,
+                    "the thread is ending: its workspace has gone back to the device",
+                )
+            })
     }
 
     /// Whether `pool` is one of these, and of `device`.

@@ -4,6 +4,7 @@
 //! `TVMFFIEnvGetStream`.
 
 use crate::device::{Device, Result, Stream};
+use crate::thread_local::with_kept;
 use crate::value::SmallMap;
 use std::cell::RefCell;
 
@@ -15,7 +16,9 @@ thread_local! {
 /// The stream that this thread set for `device`; the default stream if it never set one (DEV-22).
 pub fn current(device: Device) -> Stream {
     // DEV-22: up to 0.21 each backend kept the current stream itself, and CUDA one for all its devices.
-    CURRENT.with_borrow(|table| table.find(&key(device)).copied().unwrap_or_default())
+    with_kept(&CURRENT, |table| {
+        table.find(&key(device)).copied().unwrap_or_default()
+    })
 }
 
 /// Sets the stream of `device` for this thread and returns the one before (DEV-22, DEV-23).
@@ -26,7 +29,7 @@ pub fn current(device: Device) -> Stream {
 pub fn set(device: Device, stream: Stream) -> Result<Stream> {
     // DEV-38: here and not at each launch: what is in the table is passed to the driver, which follows its handle.
     stream.on(device)?;
-    let before = CURRENT.with_borrow_mut(|table| table.put(key(device), stream));
+    let before = with_kept(&CURRENT, |table| table.put(key(device), stream));
     Ok(before.unwrap_or_default())
 }
 
@@ -41,10 +44,10 @@ thread_local! {
 
 /// The id of the device of type `kind` that this thread made current; 0 if it never did (DEV-55).
 pub(crate) fn current_device(kind: i32) -> i32 {
-    DEVICE.with_borrow(|table| table.find(&kind).copied().unwrap_or(0))
+    with_kept(&DEVICE, |table| table.find(&kind).copied().unwrap_or(0))
 }
 
 /// Makes `device` the current one of its type for this thread.
 pub(crate) fn set_current_device(device: Device) {
-    DEVICE.with_borrow_mut(|table| table.put(device.kind, device.id));
+    with_kept(&DEVICE, |table| table.put(device.kind, device.id));
 }

@@ -9,14 +9,15 @@ use crate::object::json_graph::ffi;
 use crate::object::json_graph::legacy::LegacyGraph;
 use crate::payload::relax_vm::RelaxExecutable;
 use crate::payload::{self, relay_vm};
-use crate::release::Layout;
+use crate::release::{Layout, Release};
 use crate::rule::{Findings, Violation};
-use crate::tensor::{Params, Sizing, TensorRecord};
+use crate::tensor::{Params, Sizing, TensorCache, TensorRecord};
 use crate::wire::Cursor;
 
 /// Holds `bytes` to the rules of its form; `None` where the form is that of a container, or none.
 pub fn read(
     form: FileForm,
+    name: &str,
     bytes: &[u8],
     findings: &mut Findings,
 ) -> Option<Result<(), Violation>> {
@@ -27,8 +28,8 @@ pub fn read(
             .and_then(|graph| Plan::of(&graph))
             .map(drop),
         FileForm::ObjectJson => LegacyGraph::verify(bytes, findings).map(drop),
-        // OBJ-18, OBJ-19, OBJ-20: each is a MUST, so that this form has no findings.
-        FileForm::FfiJson => ffi::check(bytes).map_err(|fault| fault.violation),
+        FileForm::FfiJson => ffi::check(bytes, findings).map_err(|fault| fault.violation),
+        FileForm::TensorCache => TensorCache::read(bytes, newest_of(name), findings).map(drop),
         // TEN-45: a parameter file does not say which release counted its bytes.
         FileForm::Params => Params::detect(&mut cursor, findings)
             .and_then(|_| cursor.finish("the parameter file", findings)),
@@ -46,6 +47,16 @@ pub fn read(
             payload.and_then(|payload| fault_of(&payload, 0).map_or(Ok(()), Err))
         }
     })
+}
+
+/// The newest release that may have written the index of a tensor cache of this name (TEN-50).
+pub fn newest_of(name: &str) -> Release {
+    let name = super::base_name(name);
+    if name.starts_with("ndarray-cache") {
+        Release::of(21)
+    } else {
+        Release::LAST
+    }
 }
 
 /// What the content of a library binary that keeps its own rules breaks, of the first module that breaks one: releases find out when the

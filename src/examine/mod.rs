@@ -14,7 +14,7 @@
 //! [`pack`](unpack::pack) is the inverse of the last. An inspection is JSON by design, with no struct behind it: its members are those of
 //! the kinds of module and of file that there are, and grow with them, and who prints it need not know each.
 //!
-//! [`answer`] has the first four by name. The command line prints them and the C interface returns them; neither computes anything of its own.
+//! [`runtime`] holds a file against what one runtime registers. [`answer`] has the first four by name. The command line prints them and the C interface returns them; neither computes anything of its own.
 //! [`loading`] is beneath `explain`: what the loader of each release makes of a library, whether or not the library keeps the rules.
 //!
 //! ```
@@ -37,6 +37,9 @@ pub mod manifest;
 mod named;
 mod nothing;
 mod objects;
+mod other_format;
+pub mod runtime;
+mod shards;
 mod subject;
 mod unit;
 pub mod unpack;
@@ -50,6 +53,11 @@ use crate::rule::{Finding, Violation};
 use crate::wire::json::object;
 use serde_json::Value;
 use std::fmt;
+
+/// The last part of a path, whichever system wrote it.
+fn base_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or_default()
+}
 
 /// Why a file has no answer: it has nothing that any rule is about, or not what was asked for.
 ///

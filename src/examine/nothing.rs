@@ -1,6 +1,7 @@
 //! The message for a file in which there is nothing to read.
 
 use super::named::NamedFile;
+use super::other_format::other_format;
 use super::{NotExaminable, Subject};
 use crate::blob::container::FileForm;
 use crate::payload::file;
@@ -10,15 +11,28 @@ impl Subject<'_> {
     pub fn nothing(&self) -> NotExaminable {
         let form = self.file.form;
         let named = self.hint_of_name();
+        let other = match (form, named) {
+            (FileForm::Unknown, None) => other_format(self.bytes),
+            _ => None,
+        };
+        if let Some(other) = other {
+            return NotExaminable(format!("nothing to read in {}: it is {other}", self.name));
+        }
         // The reader of this message has a file that was expected to be something: each hint says what to do next.
         let hint = match form {
             // Before the forms: of an empty file the list of forms would tell nothing.
             _ if self.bytes.is_empty() => "it is empty",
             _ if named.is_some() => named.unwrap_or_default(),
+            FileForm::Unknown if self.is_shard() => {
+                "it is a shard of a tensor cache, data without a form: give the index beside it, tensor-cache.json or ndarray-cache.json"
+            }
             FileForm::Unknown => {
                 "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, state its layout (--layout); if it is the payload of a module, state its kind (--kind)"
             }
-            FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson => {
+            FileForm::GraphJson
+            | FileForm::ObjectJson
+            | FileForm::FfiJson
+            | FileForm::TensorCache => {
                 "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
             }
             form if form.is_object() && self.is_compiled() => {
@@ -40,6 +54,12 @@ impl Subject<'_> {
             form => format!(" ({})", form.title()),
         };
         NotExaminable(format!("nothing to read in {}{form}: {hint}", self.name))
+    }
+
+    /// Whether the name is that of a shard of a tensor cache.
+    fn is_shard(&self) -> bool {
+        let name = super::base_name(self.name);
+        name.starts_with("params_shard_") && name.ends_with(".bin")
     }
 
     /// What the name says of a file that has no fields of its own: `None` where bytes say what it is, or the name nothing.

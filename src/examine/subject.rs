@@ -2,9 +2,10 @@
 
 use super::document;
 use super::named::NamedFile;
+use super::shards::ReadShard;
 use super::unit::{Format, Reading, Unit};
 use crate::blob::container::{self, FileForm, Part};
-use crate::blob::detect;
+use crate::blob::{ForeignKinds, detect};
 use crate::payload;
 use crate::payload::file::{self, FileFormat, ModuleFile};
 use crate::release::{Layout, Releases};
@@ -26,6 +27,10 @@ pub struct Subject<'a> {
     pub(crate) module: Option<Assembled>,
     /// What the name says that the whole file is, where no bytes do; [`Subject::of_files`] and [`Subject::of_payload`] set it.
     pub(crate) named: Option<NamedFile>,
+    /// What the caller states of kinds that no release has (BLOB-06).
+    pub foreign: ForeignKinds,
+    /// What was found in the shards of a tensor cache; [`Subject::read_shards`] fills it.
+    pub(crate) shards: Vec<ReadShard>,
 }
 
 /// A device module that was read from its two files (PAY-23).
@@ -59,6 +64,8 @@ impl<'a> Subject<'a> {
             layout,
             module: None,
             named: None,
+            foreign: ForeignKinds::default(),
+            shards: Vec::new(),
         })
     }
 
@@ -142,6 +149,8 @@ impl<'a> Subject<'a> {
             layout: None,
             module: None,
             named: None,
+            foreign: ForeignKinds::default(),
+            shards: Vec::new(),
         }
     }
 
@@ -160,6 +169,7 @@ impl<'a> Subject<'a> {
                 },
                 bytes: Cow::Borrowed(&module.payload),
                 part: 0,
+                foreign: ForeignKinds::default(),
             }];
         }
         if let Some(named) = self.named {
@@ -173,6 +183,7 @@ impl<'a> Subject<'a> {
                 },
                 bytes: Cow::Borrowed(self.bytes),
                 part: 0,
+                foreign: ForeignKinds::default(),
             }];
         }
         let mut units = Vec::new();
@@ -195,6 +206,7 @@ impl<'a> Subject<'a> {
                     },
                     bytes: Cow::Borrowed(&blob.bytes),
                     part: index,
+                    foreign: self.foreign.clone(),
                 });
             }
             // Only a file of its own: members of archives are code.
@@ -207,6 +219,7 @@ impl<'a> Subject<'a> {
                     format,
                     bytes: Cow::Borrowed(self.bytes),
                     part: index,
+                    foreign: self.foreign.clone(),
                 });
             }
         }
@@ -229,6 +242,7 @@ impl<'a> Subject<'a> {
                 },
                 bytes: Cow::Borrowed(self.bytes),
                 part: 0,
+                foreign: ForeignKinds::default(),
             }];
         }
         units
@@ -251,8 +265,11 @@ impl<'a> Subject<'a> {
     pub fn json(&self) -> Option<Reading> {
         let mut findings = Findings::default();
         let broken = match self.file.form {
-            form @ (FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson) => {
-                document::read(form, self.bytes, &mut findings)?.err()
+            form @ (FileForm::GraphJson
+            | FileForm::ObjectJson
+            | FileForm::FfiJson
+            | FileForm::TensorCache) => {
+                document::read(form, self.name, self.bytes, &mut findings)?.err()
             }
             _ => return None,
         };
@@ -298,10 +315,7 @@ pub(super) fn releases<'u>(
     part.releases()
         .into_iter()
         .chain(layouts)
-        .reduce(|all, one| Releases {
-            since: all.since.max(one.since),
-            until: all.until.min(one.until),
-        })
+        .reduce(Releases::common)
         // Objects of several eras can be linked into one file: then no release has them all.
         .filter(|releases| releases.since <= releases.until)
 }

@@ -1,7 +1,8 @@
 //! A part of a file that is of one format, and what reading it field by field brings.
 
 use super::document;
-use crate::blob::{Blob, PartialBlob};
+use super::loading::types;
+use crate::blob::{Blob, ForeignKinds, PartialBlob};
 use crate::content;
 use crate::payload::file::{FileFormat, SideFile};
 use crate::payload::{self, relay_vm};
@@ -25,6 +26,8 @@ pub struct Unit<'a> {
     pub bytes: Cow<'a, [u8]>,
     /// The part of the container that holds them, in [`File::parts`](crate::blob::container::File::parts).
     pub part: usize,
+    /// The grammars that are stated of kinds that no release has.
+    pub foreign: ForeignKinds,
 }
 
 /// What a [`Unit`] is.
@@ -117,6 +120,7 @@ impl<'a> Unit<'a> {
             },
             bytes: Cow::Borrowed(bytes),
             part: 0,
+            foreign: ForeignKinds::default(),
         })
     }
 }
@@ -159,10 +163,12 @@ impl Unit<'_> {
     /// code of the Relax VM and graphs, is held to their rules by [`Unit::judge`] alone.
     pub fn library(&self) -> Option<PartialBlob<'_>> {
         match &self.format {
-            Format::Library { layout, .. } => Some(Blob::read_partial(
+            Format::Library { layout, .. } => Some(Blob::read_foreign(
                 &self.bytes,
                 *layout,
                 Findings::default(),
+                None,
+                &self.foreign,
             )),
             _ => None,
         }
@@ -196,19 +202,19 @@ impl Unit<'_> {
         let broken = match &self.format {
             Format::Library { layout, .. } => {
                 // A trace records the fields of payloads as well, each at its offset in the library binary.
-                let partial = match trace {
-                    Some(trace) => Blob::read_traced(bytes, *layout, findings, trace),
-                    None => Blob::read_partial(bytes, *layout, findings),
-                };
+                let partial = Blob::read_foreign(bytes, *layout, findings, trace, &self.foreign);
                 // The reading of a library binary takes the findings and returns them: what comes before a broken rule is kept.
                 findings = partial.findings;
                 let content = || document::fault_in(&partial.blob);
                 partial.broken.or_else(content)
             }
             // TEN-45: no release is known, so that all three counts of bytes are tried.
-            Format::Params => Params::detect(&mut cursor, &mut findings)
-                .and_then(|_| cursor.finish("the parameter file", &mut findings))
-                .err(),
+            Format::Params => match Params::detect(&mut cursor, &mut findings) {
+                Ok((params, _)) => types::note(&types::of_params(&params), &mut findings)
+                    .and_then(|()| cursor.finish("the parameter file", &mut findings))
+                    .err(),
+                Err(broken) => Some(broken),
+            },
             // TEN-31: the newest count; TEN-45 is about parameter files only.
             Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings)
                 .and_then(|_| cursor.finish("the tensor", &mut findings))

@@ -17,6 +17,7 @@
 
 use super::manifest::{Manifest, NotPackable};
 use crate::blob::{Blob, LIBRARY, StoredModule};
+use crate::file_name::FileNames;
 use crate::release::Layout;
 use crate::rule::Violation;
 use serde_json::{Value, json};
@@ -44,17 +45,19 @@ pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
     let layout = blob.layout;
     let listed = as_listed(blob)?;
     let (mut modules, mut files) = (Vec::new(), Vec::new());
+    let mut names = FileNames::default();
     let tree = listed
         .tree
         .as_ref()
         .map(|tree| json!({"indptr": tree.indptr().to_vec(), "indices": tree.indices().to_vec()}));
     for (index, module) in listed.modules.into_iter().enumerate() {
-        let name = file_name(index, &module);
         // BLOB-12: `_lib` has no payload, and so no file.
         let Some(payload) = module.payload else {
             modules.push(json!({"kind": module.kind}));
             continue;
         };
+        // BLOB-04: a kind may hold anything but NUL. The number keeps names apart.
+        let name = names.add(&index.to_string(), &module.kind);
         modules.push(json!({"kind": module.kind, "file": name}));
         files.push((name, payload));
     }
@@ -103,16 +106,4 @@ fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
         modules: vec![library],
         ..blob
     })
-}
-
-/// The name of a payload's file: the number of the module and its kind. The number keeps names apart, whatever characters a kind has and
-/// however long it is.
-fn file_name(index: usize, module: &StoredModule<'_>) -> String {
-    /// Of 255 bytes, as long as names may be, some are for the number, and for what a file is called while it is written.
-    const LONGEST: usize = 128;
-    // BLOB-04: a kind may hold anything but NUL, a slash too, and would then name a file outside of the folder.
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    let kind: String = module.kind.chars().take(LONGEST).collect();
-    let kind = kind.replace(|letter| !plain(letter), "_");
-    format!("{index}.{kind}")
 }

@@ -1,6 +1,7 @@
 //! Every rule that a file breaks, and every oddity (`spec/schema/verify.json`).
 
 use super::{NotExaminable, Reading, Subject};
+use crate::blob::is_unknown_kind;
 use crate::rule::{Finding, Findings, Violation};
 use crate::wire::Span;
 use crate::wire::json::object;
@@ -16,6 +17,8 @@ pub struct Verification {
     pub violations: Vec<LocatedProblem<Violation>>,
     /// The oddities, [`Findings::MOST`] at most.
     pub findings: Vec<LocatedProblem<Finding>>,
+    /// Kinds of modules that no release has: nothing behind them was read (BLOB-06).
+    pub unread: Vec<LocatedProblem<Violation>>,
     /// How many oddities there are besides.
     pub omitted: usize,
     /// Whether nothing in the file has fields: it is compiled code without a library binary.
@@ -48,6 +51,8 @@ pub struct CheckedRun<'a> {
     pub violations: &'a [Violation],
     /// What is odd and tolerated.
     pub findings: &'a [Finding],
+    /// The kind of a module that no release has, behind which nothing was read (BLOB-06).
+    pub unread: &'a [Violation],
 }
 
 /// Holds a file to every rule that is about its bytes. `each` sees every run of bytes, one after the other: what it is shown
@@ -76,6 +81,10 @@ pub fn verify(
     let container = Reading::noted(&subject.file.findings);
     for reading in std::iter::once(container).chain(json) {
         all.add(subject.name, subject.bytes, reading, &mut each);
+    }
+    for shard in &subject.shards {
+        let place = format!("{}, shard {}", subject.name, shard.path);
+        all.add(&place, &[], shard.reading.clone(), &mut each);
     }
     for unit in &units {
         // Fields take many times the memory of the bytes, and most files are sound: they are recorded in a second reading, where there is
@@ -114,6 +123,7 @@ impl Verification {
             file: file.to_owned(),
             violations: Vec::new(),
             findings: Vec::new(),
+            unread: Vec::new(),
             omitted: 0,
             host_only: false,
         }
@@ -153,6 +163,18 @@ impl Verification {
             ("violations", violations.collect::<Vec<_>>().into()),
             ("findings", findings.collect::<Vec<_>>().into()),
         ]);
+        if let (false, Value::Object(whole)) = (self.unread.is_empty(), &mut whole) {
+            let unread = self.unread.iter().map(|located| {
+                let unknown = &located.what;
+                object([
+                    ("rule", unknown.rule().id().into()),
+                    ("message", unknown.message().into()),
+                    ("in", located.place.as_str().into()),
+                    ("offset", unknown.offset().into()),
+                ])
+            });
+            whole.insert("unread".to_owned(), unread.collect());
+        }
         // The member is there only where the list of findings is not whole.
         if let (1.., Value::Object(whole)) = (self.omitted, &mut whole) {
             whole.insert("omitted_findings".to_owned(), self.omitted.into());
@@ -175,18 +197,26 @@ impl Verification {
             .into_iter()
             // TEN-35: what can be read and not be used is noted as an oddity by readers, and breaks a MUST all the same.
             .partition(|finding| finding.usable);
-        let violations: Vec<Violation> = unusable
+        // BLOB-06: a kind of a vendor breaks no rule: it is not known here.
+        let (unread, violations): (Vec<_>, Vec<_>) = unusable
             .iter()
             .map(Finding::to_violation)
             .chain(reading.broken)
-            .collect();
+            .partition(is_unknown_kind);
         each(&CheckedRun {
             place,
             bytes,
             spans: &spans,
             violations: &violations,
             findings: &findings,
+            unread: &unread,
         });
+        self.unread
+            .extend(unread.into_iter().map(|what| LocatedProblem {
+                place: place.to_owned(),
+                field: what.field().to_owned(),
+                what,
+            }));
         self.violations.extend(violations.into_iter().map(|broken| {
             let known = broken.field();
             // Most violations name their field; where one does not, the recorded fields have it by the offset.

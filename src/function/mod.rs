@@ -27,8 +27,8 @@ macro_rules! own_object {
     (unsafe $type:ty, $index:expr $(, $param:ident)?) => {
         // SAFETY: as for this macro.
         unsafe impl$(<$param: 'static>)? $crate::value::Object for $type {
-            fn type_index() -> i32 {
-                $index
+            fn type_index() -> $crate::value::types::ObjectIndex {
+                const { $crate::value::types::ObjectIndex::fixed($index) }
             }
 
             fn matches(_: i32) -> bool {

@@ -1,6 +1,7 @@
 //! What a loader writes into a library: slots, and the context.
 
-use super::{Module, SymbolName, Symbols, exports, names};
+use super::names::Convention;
+use super::{Module, SymbolName, Symbols, any_list, exports, names};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
@@ -13,6 +14,9 @@ struct AddedSlot {
     hash: u32,
     address: Pointer,
 }
+
+/// The slot of the function that calls functions, from 0.21 on.
+const FUNCTION_CALL: &str = "__TVMFFIFunctionCall";
 
 /// Every context symbol that was written, with a module that it names or named; of one symbol the last is valid.
 static WRITTEN: Mutex<Vec<(Pointer, Pointer)>> = Mutex::new(Vec::new());
@@ -55,7 +59,7 @@ pub(crate) fn added() -> Vec<(String, *mut c_void)> {
 }
 
 /// Fills the slots that the library has, and returns their names (MOD-05).
-pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
+pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<String> {
     let mut filled = Vec::new();
     let mut fill = |name: &str, slot: NonNull<c_void>, function: Pointer| {
         if fits(symbols, slot) {
@@ -66,7 +70,15 @@ pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
     };
     let (names, functions) = own_slots();
     symbols.addresses(names, &mut |at, slot| {
-        fill(names[at].text(), slot, functions[at]);
+        let name = names[at].text();
+        let function = match (name, convention) {
+            // MOD-25: code of 0.21 passes descriptions where what it calls may want the tensor.
+            (FUNCTION_CALL, Convention::Ffi021) => {
+                Pointer(any_list::function_call_0_21 as *mut c_void)
+            }
+            _ => functions[at],
+        };
+        fill(name, slot, function);
     });
     // MOD-05: names of the program come last, and so stand in for ours where both have one.
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);

@@ -243,7 +243,7 @@ fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibr
     let dialect = blob.map_or_else(|| names::dialect(&**symbols), |(dialect, _)| dialect);
     let names = Dialect::of(dialect);
     // MOD-05: before the blob is read, whose loaders may run code of the library.
-    let slots = context::fill_slots(&**symbols);
+    let slots = context::fill_slots(&**symbols, names.convention);
     let mut findings = Findings::new(strictness);
     let done = |module, layout, has_blob, findings: Findings| LoadedLibrary {
         module,
@@ -385,26 +385,4 @@ pub fn system_library(prefix: &str) -> Result<Module, Error> {
     let module = unsafe { load_symbols(symbols, Strictness::Lenient) }?.module;
     known().put(prefix.to_owned(), module.clone());
     Ok(module)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unversioned;
-
-    #[test]
-    fn a_version_behind_the_ending_is_not_the_ending() {
-        let versioned = ["libm.so.6", "a.b/libx.so.1.22.333", "lib.so"];
-        let bare = versioned.map(unversioned);
-        assert_eq!(bare, ["libm.so", "a.b/libx.so", "lib.so"]);
-        for other in [
-            "model.6",
-            "lib.so.bak",
-            "lib.so.",
-            "lib.so.6.",
-            "so",
-            "lib.tar.6",
-        ] {
-            assert_eq!(unversioned(other), other);
-        }
-    }
 }

@@ -13,6 +13,7 @@
 //! | parallel launch and barrier | [`parallel`] | MOD-20, MOD-21, MOD-24 |
 //! | static initialisation | [`once`] | MOD-22 |
 //! | workspace | `workspace` | MOD-23 |
+//! | lists of values | `any_list` | MOD-27 |
 //!
 //! ```
 //! use tvmspec::function::Error;
@@ -30,6 +31,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+pub(crate) mod any_list;
 pub(crate) mod builtin;
 mod constants;
 pub(crate) mod context;

@@ -116,6 +116,9 @@ pub(crate) const SLOTS_0_26: &[&str] = &[
     "__TVMBackendParallelBarrier",
 ];
 
+/// The slot that compiled code after 0.27 has in addition.
+const SLOT_AFTER_0_27: &str = "__TVMBackendSetDevice";
+
 /// The slots that a loader of `release` fills (MOD-05).
 pub const fn slots(release: crate::release::Release) -> &'static [&'static str] {
     match release.minor() {
@@ -131,7 +134,8 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
     let rest = SLOTS_0_26
         .iter()
         .filter(|name| !SLOTS_LEGACY.contains(name));
-    SLOTS_LEGACY.iter().chain(rest).copied()
+    let all = SLOTS_LEGACY.iter().chain(rest).copied();
+    all.chain([SLOT_AFTER_0_27])
 }
 
 /// What the symbols begin with that [`is_of_runtime`] looks for: `TVM`, `_Z`.

@@ -15,6 +15,7 @@ use crate::function::{Error, ErrorKind, Function, borrowed};
 use crate::object::{Array, VisitedObjects, sequence_of};
 use crate::rule;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, end_nested};
+use crate::value::types::ObjectIndex;
 use crate::value::{Any, AnyView, Argument, Object, Schema, VAL_10, index};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -33,8 +34,8 @@ const _: () = assert!(size_of::<ModuleObj>() == 40);
 
 // SAFETY: `#[repr(C)]` with the header first; the index is final.
 unsafe impl Object for ModuleObj {
-    fn type_index() -> i32 {
-        index::MODULE
+    fn type_index() -> ObjectIndex {
+        ObjectIndex::fixed(index::MODULE)
     }
 
     fn matches(type_index: i32) -> bool {

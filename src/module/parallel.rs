@@ -7,6 +7,7 @@
 mod pool;
 
 use crate::function::{Error, ErrorKind, Result};
+use crate::thread_local::with_kept;
 use pool::{Job, WorkerPool};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -105,8 +106,7 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
     if count == 1 {
         return job.run_alone().map_err(failed);
     }
-    POOL.with(|pool| pool.borrow_mut().run(&job))
-        .map_err(failed)
+    with_kept(&POOL, |pool| pool.run(&job)).map_err(failed)
 }
 
 /// Waits until every task of the group has come here as often as this one (MOD-21).
@@ -178,142 +178,4 @@ fn leading_number(text: &str) -> usize {
         .take_while(char::is_ascii_digit)
         .collect();
     digits.parse().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::function::legacy::last_error;
-    use std::ptr;
-    use std::sync::atomic::{AtomicBool, AtomicU32};
-    use std::sync::{Mutex, PoisonError};
-
-    /// The configured number is global: tests that set it take turns.
-    static TURN: Mutex<()> = Mutex::new(());
-
-    struct TaskRecord {
-        calls: [AtomicU32; 64],
-        groups: AtomicU32,
-        phase: AtomicU32,
-        broken: AtomicBool,
-    }
-
-    fn seen() -> TaskRecord {
-        TaskRecord {
-            calls: [const { AtomicU32::new(0) }; 64],
-            groups: AtomicU32::new(0),
-            phase: AtomicU32::new(0),
-            broken: AtomicBool::new(false),
-        }
-    }
-
-    unsafe extern "C" fn count(task: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
-        // SAFETY: the tests below pass a `TaskRecord` that outlives the launch.
-        let seen = unsafe { &*data.cast::<TaskRecord>() };
-        // SAFETY: a task is passed its group, which lives until it returns.
-        let group = unsafe { &*group };
-        seen.calls[task as usize].fetch_add(1, Ordering::Relaxed);
-        seen.groups
-            .fetch_max(group.num_task as u32, Ordering::Relaxed);
-        0
-    }
-
-    unsafe extern "C" fn steps(task: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
-        // SAFETY: the tests below pass a `TaskRecord` that outlives the launch.
-        let seen = unsafe { &*data.cast::<TaskRecord>() };
-        // SAFETY: a task is passed its group, which lives until it returns.
-        let tasks = unsafe { (*group).num_task } as u32;
-        for round in 1..=50_u32 {
-            seen.phase.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: own number, own group.
-            unsafe { barrier(task as usize, group) };
-            if seen.phase.load(Ordering::Relaxed) < round * tasks {
-                seen.broken.store(true, Ordering::Relaxed);
-            }
-            // SAFETY: own number, own group.
-            unsafe { barrier(task as usize, group) };
-        }
-        0
-    }
-
-    unsafe extern "C" fn fail_one(task: c_int, _: *mut GroupEnv, _: *mut c_void) -> c_int {
-        if task == 1 {
-            last_error::set("boom");
-            return -1;
-        }
-        0
-    }
-
-    unsafe extern "C" fn nest(_: c_int, _: *mut GroupEnv, data: *mut c_void) -> c_int {
-        // SAFETY: `count` fits the data.
-        match unsafe { launch(count, data, 2) } {
-            Ok(()) => 0,
-            Err(error) => {
-                last_error::set(error.message());
-                -1
-            }
-        }
-    }
-
-    fn run(task: Task, seen: &TaskRecord, count: usize) -> std::result::Result<(), String> {
-        // SAFETY: every task above is fit for several threads, and `seen` outlives the call.
-        unsafe { launch(task, ptr::from_ref(seen).cast_mut().cast(), count) }
-            .map_err(|error| error.message().to_owned())
-    }
-
-    #[test]
-    fn every_task_runs_once_and_sees_the_same_group() {
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        configure(processors().max(2));
-        let all = workers();
-        for tasks in [0, all] {
-            let seen = seen();
-            run(count, &seen, tasks).unwrap();
-            for call in &seen.calls[..all] {
-                assert_eq!(call.load(Ordering::Relaxed), 1);
-            }
-            assert_eq!(seen.groups.load(Ordering::Relaxed) as usize, all);
-        }
-        configure(0);
-    }
-
-    #[test]
-    fn a_barrier_waits_for_every_task() {
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        configure(processors().max(2));
-        let seen = seen();
-        run(steps, &seen, 0).unwrap();
-        assert!(!seen.broken.load(Ordering::Relaxed));
-        configure(0);
-    }
-
-    #[test]
-    fn a_rejected_launch_names_its_reason() {
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        configure(processors().max(2));
-        let seen = seen();
-        let text = run(count, &seen, workers() + 1).unwrap_err();
-        assert!(
-            text.starts_with("Request parallel sync task larger"),
-            "{text}"
-        );
-        if workers() > 1 {
-            let text = run(fail_one, &seen, 2).unwrap_err();
-            assert_eq!(text, "Task 1 error: boom");
-            let text = run(nest, &seen, 2).unwrap_err();
-            assert!(text.contains("inside worker"), "{text}");
-        }
-        configure(1);
-        run(count, &seen, 7).unwrap();
-        assert_eq!(seen.calls[0].load(Ordering::Relaxed), 1);
-        assert_eq!(seen.groups.load(Ordering::Relaxed), 1);
-        configure(0);
-    }
-
-    #[test]
-    fn numbers_in_the_environment_read_as_c_reads_them() {
-        assert_eq!(leading_number("4 threads"), 4);
-        assert_eq!(leading_number(" 12"), 12);
-        assert_eq!(leading_number("many"), 0);
-    }
 }

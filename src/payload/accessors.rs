@@ -59,6 +59,11 @@ impl<'a> Payload<'a> {
             .map(|function| (&*function.key, &function.info))
     }
 
+    /// Whether a TVM after 0.27 wrote it: one of its functions has information of the second form (PAY-54).
+    pub fn is_later(&self) -> bool {
+        self.functions().any(|(_, info)| info.second.is_some())
+    }
+
     /// Adds a tag 0 for each argument that has none to every device function, as compilers from 0.21 on write (PAY-03).
     pub(crate) fn fill_extra_tags(&mut self) {
         // PAY-01: opaque bytes are stored in 0.22 alone, and have no older form to come from.

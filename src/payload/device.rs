@@ -19,8 +19,9 @@ use super::slot::{FieldShape, FormSlot};
 use super::strings::text;
 use super::{
     Checked, Field, PAY_10, PAY_11, PAY_12, PAY_13, PAY_14, PAY_15, PAY_16, PAY_17, PAY_18, PAY_19,
-    PAY_20, PAY_21, PAY_22, Text,
+    PAY_20, PAY_21, PAY_22, PAY_59, Text,
 };
+use crate::file_name::is_file_name;
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::wire::{Cursor, Writer};
@@ -231,13 +232,40 @@ pub(super) fn read_kernels<'a>(
     cursor: &mut Cursor<'a>,
     field: &'static str,
     rule: Rule,
+    findings: &mut Findings,
 ) -> Result<Vec<KernelCode<'a>>, Violation> {
     // WIRE-06: two lengths.
     cursor.map(16, field, |cursor| {
         Ok(KernelCode {
-            name: text(cursor, "name", rule)?,
+            name: read_name(cursor, rule, findings)?,
             code: Cow::Borrowed(cursor.bytes("code", rule)?),
         })
+    })
+}
+
+/// The name of a kernel (PAY-59).
+fn read_name<'a>(
+    cursor: &mut Cursor<'a>,
+    rule: Rule,
+    findings: &mut Findings,
+) -> Result<Text<'a>, Violation> {
+    let start = cursor.offset();
+    let name = text(cursor, "name", rule)?;
+    check_file_name("kernel", &name, start, findings)?;
+    Ok(name)
+}
+
+/// PAY-59: files are called after kernels and functions.
+pub(super) fn check_file_name(
+    what: &str,
+    name: &str,
+    start: u64,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
+    let kept = name.is_empty() || is_file_name(name);
+    findings.expect(PAY_59, Kind::Malformed, kept, start, || {
+        let name = name.escape_debug();
+        format!("{what} `{name}` has a name that no file can have on every system")
     })
 }
 
@@ -259,7 +287,7 @@ pub(super) fn read_shaders<'a>(
 ) -> Result<Vec<Shader<'a>>, Violation> {
     // WIRE-06: the length of the name, flags and the count of words; and where framed the length of the shader.
     cursor.map(if framed { 28 } else { 20 }, field, |cursor| {
-        let name = text(cursor, "name", rule)?;
+        let name = read_name(cursor, rule, findings)?;
         if !framed {
             return read_shader(name, cursor);
         }

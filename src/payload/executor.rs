@@ -51,7 +51,7 @@ pub(super) fn read_params<'a>(
     let count = cursor.u64("param_count", rule)?;
     let names_at = cursor.offset();
     let names = names(cursor, "param_names", rule)?;
-    // PAY-42: written twice, because the names are a vector with a count of their own; every release rejects two that differ.
+    // PAY-42: written twice, because the vector of names has its own count; every release rejects two counts that differ.
     count.require(
         PAY_42,
         |count| *count == names.len() as u64,

@@ -7,10 +7,14 @@
 //! | arg_types | vector of dtypes, 4 bytes each | PAY-02 |
 //! | launch_param_tags | vector of strings (`thread_axis_tags` up to 0.7) | PAY-02, PAY-05, PAY-06 |
 //! | arg_extra_tags | vector of i32 | PAY-03, PAY-08; layouts 0.21 and 0.22 only |
+//!
+//! A TVM after 0.27 writes a second form (PAY-54): the string `__tvm_function_info_v2__` in front of the name, and behind the tags
+//! `cuda_launch_fields`, a vector of strings, and `cuda_kernel_attrs`, a map from string to i64.
 
+use super::device::check_file_name;
 use super::name_set::note_repeats;
 use super::strings::{names, places, text, write_names};
-use super::{PAY_02, PAY_03, PAY_04, PAY_05, PAY_06, PAY_07, PAY_08, PAY_09, Text};
+use super::{PAY_02, PAY_03, PAY_04, PAY_05, PAY_06, PAY_07, PAY_08, PAY_09, PAY_54, PAY_58, Text};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::Dtype;
@@ -36,7 +40,22 @@ pub struct FunctionInfo<'a> {
     pub launch_param_tags: Vec<Text<'a>>,
     /// Per argument 0, or 1 for a tensor map. Empty before 0.21, and in what webgpu writes.
     pub arg_extra_tags: Vec<i32>,
+    /// What only the second form has, which a TVM after 0.27 writes; `None` in the first.
+    pub second: Option<SecondForm<'a>>,
 }
+
+/// The fields that the second form of function information adds (PAY-54).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SecondForm<'a> {
+    /// What further arguments of a launch on CUDA mean.
+    pub cuda_launch_fields: Vec<Text<'a>>,
+    /// Attributes of the kernel on CUDA.
+    pub cuda_kernel_attrs: Vec<(Text<'a>, i64)>,
+}
+
+/// What stands in the place of the name in the second form.
+pub(crate) const SECOND_FORM: &str = "__tvm_function_info_v2__";
 
 /// Counts or lengths of 8 bytes: key, name, arg_types, launch_param_tags, and from 0.21 on arg_extra_tags (WIRE-06).
 const fn smallest(layout: Layout) -> usize {
@@ -56,7 +75,9 @@ pub(super) fn read<'a>(
     let list = cursor.map(smallest(layout), "functions", |cursor| {
         // PAY-04: a repetition is named by the place of its key.
         starts.push(cursor.offset());
+        let start = cursor.offset();
         let key = text(cursor, "key", PAY_02)?;
+        check_file_name("function", &key, start, findings)?;
         let info = read_info(&key, layout, cursor, findings)?;
         Ok(DeviceFunction { key, info })
     })?;
@@ -95,6 +116,19 @@ fn read_info<'a>(
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<FunctionInfo<'a>, Violation> {
+    let start = cursor.offset();
+    // PAY-54: looked for in layout 0.22 alone: nothing later has another.
+    let is_second = layout >= Layout::V0_22
+        && cursor
+            .look_ahead()
+            .str("form", PAY_54)
+            .is_ok_and(|form| *form == SECOND_FORM);
+    if is_second {
+        cursor.str("form", PAY_54)?;
+        findings.note(PAY_54, Kind::Unsupported, start, format!(
+            "function `{key}` has information of the second form, which a TVM after 0.27 writes and no release up to 0.27 reads"
+        ))?;
+    }
     // PAY-07: repeated from 0.24 on. Before, every release leaves it empty, and looks functions up by the key.
     let name = cursor.str("name", PAY_02)?.expect(
         findings,
@@ -104,7 +138,9 @@ fn read_info<'a>(
         |name| format!("function `{key}` calls itself `{name}`"),
     )?;
     // PAY-02: any four bytes are a dtype. Whether a release has it (TEN-33) is for who launches the function.
+    let types_start = cursor.offset();
     let arg_types = cursor.vector(Dtype::SIZE, "arg_types", Dtype::read)?;
+    check_types(key, &arg_types, types_start, findings)?;
     let tags_start = cursor.offset();
     let launch_param_tags = names(cursor, "launch_param_tags", PAY_02)?;
     check_tags(&launch_param_tags, tags_start, findings)?;
@@ -125,11 +161,68 @@ fn read_info<'a>(
             )
         })?;
     }
+    let second = is_second.then(|| read_second(cursor)).transpose()?;
     Ok(FunctionInfo {
         name: name.into(),
         arg_types,
         launch_param_tags,
         arg_extra_tags,
+        second,
+    })
+}
+
+/// Holds the types of the arguments, a vector at `start`, to PAY-58.
+fn check_types(
+    key: &str,
+    types: &[Dtype],
+    start: u64,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
+    let unpassed = types
+        .iter()
+        .enumerate()
+        .find(|(_, dtype)| !is_passed(**dtype));
+    let Some((index, dtype)) = unpassed else {
+        return Ok(());
+    };
+    let shown = dtype.exact_text();
+    let shown = shown.unwrap_or_else(|| format!("{dtype:?}"));
+    let at = (index as u64).saturating_mul(Dtype::SIZE as u64);
+    // Behind the count of the vector.
+    let at = start.saturating_add(8).saturating_add(at);
+    findings.note(
+        PAY_58,
+        Kind::Unsupported,
+        at,
+        format!(
+            "argument {index} of function `{key}` is {shown}, which no runtime passes to a kernel: the function cannot be launched"
+        ),
+    )
+}
+
+/// Whether runtimes pass an argument of this type to a kernel (DEV-53).
+fn is_passed(dtype: Dtype) -> bool {
+    let bits = match dtype.code {
+        Dtype::HANDLE => return true,
+        Dtype::INT => [32, 64],
+        Dtype::UINT => [32, 32],
+        Dtype::FLOAT => [32, 64],
+        _ => return false,
+    };
+    dtype.lanes == 1 && bits.contains(&dtype.bits)
+}
+
+/// The fields of the second form, behind those of the first (PAY-54).
+fn read_second<'a>(cursor: &mut Cursor<'a>) -> Result<SecondForm<'a>, Violation> {
+    let cuda_launch_fields = names(cursor, "cuda_launch_fields", PAY_54)?;
+    // WIRE-06: a length and a number.
+    let cuda_kernel_attrs = cursor.map(16, "cuda_kernel_attrs", |cursor| {
+        let name = text(cursor, "name", PAY_54)?;
+        Ok((name, *cursor.i64("value", PAY_54)?))
+    })?;
+    Ok(SecondForm {
+        cuda_launch_fields,
+        cuda_kernel_attrs,
     })
 }
 
@@ -188,6 +281,16 @@ pub(super) fn write(
     out.count(list.len());
     for DeviceFunction { key, info } in list {
         out.str(key);
+        if info.second.is_some() {
+            // PAY-54: a reader of an older layout would take the marker for the name.
+            if layout < Layout::V0_22 {
+                let message = format!(
+                    "function `{key}` has information of the second form, for which layout {layout} has no place"
+                );
+                return Err(PAY_54.rejected(Kind::Unsupported, message));
+            }
+            out.str(SECOND_FORM);
+        }
         out.str(&info.name);
         out.vector(&info.arg_types, |out, dtype| dtype.write(out));
         write_names(&info.launch_param_tags, out);
@@ -200,6 +303,13 @@ pub(super) fn write(
                 info.arg_extra_tags
             );
             return Err(PAY_03.rejected(Kind::Unsupported, message));
+        }
+        if let Some(second) = &info.second {
+            write_names(&second.cuda_launch_fields, out);
+            out.vector(&second.cuda_kernel_attrs, |out, (name, value)| {
+                out.str(name);
+                out.i64(*value);
+            });
         }
     }
     Ok(())

@@ -10,7 +10,7 @@
 //! | opaque payload | `opaque`: all bytes in base64 |
 
 use super::field::Field;
-use super::function_info::{DeviceFunction, FunctionInfo};
+use super::function_info::{DeviceFunction, FunctionInfo, SecondForm};
 use super::json_in::{JsonPlace, base64, tensor_from, wrong};
 use super::slot::{FieldShape, FormSlot};
 use super::{
@@ -180,6 +180,13 @@ fn function_to(function: &DeviceFunction<'_>) -> Value {
     if !info.arg_extra_tags.is_empty() {
         object.insert("arg_extra_tags".into(), json!(info.arg_extra_tags));
     }
+    if let Some(second) = &info.second {
+        let form = json!({
+            "cuda_launch_fields": second.cuda_launch_fields,
+            "cuda_kernel_attrs": second.cuda_kernel_attrs,
+        });
+        object.insert("second_form".into(), form);
+    }
     Value::Object(object)
 }
 
@@ -201,7 +208,24 @@ fn function_from(item: JsonPlace<'_>) -> Result<DeviceFunction<'static>, Violati
             // PAY-05, PAY-06: any text: tags are held to their rules when the written bytes are read.
             launch_param_tags: item.texts("launch_param_tags")?,
             arg_extra_tags: extra.unwrap_or_default(),
+            second: item.maybe("second_form").map(second_from).transpose()?,
         },
+    })
+}
+
+/// `{"cuda_launch_fields", "cuda_kernel_attrs"}`, the second a list of `[name, value]` (PAY-54).
+fn second_from(item: JsonPlace<'_>) -> Result<SecondForm<'static>, Violation> {
+    let attr = |pair: JsonPlace<'_>| {
+        let both = pair.value.as_array().map(Vec::as_slice);
+        let [name, value] = both.unwrap_or_default() else {
+            return Err(pair.wrong("[name, value]"));
+        };
+        let name = JsonPlace::new(name, "cuda_kernel_attrs").as_text()?;
+        Ok((name, JsonPlace::new(value, "cuda_kernel_attrs").i64()?))
+    };
+    Ok(SecondForm {
+        cuda_launch_fields: item.texts("cuda_launch_fields")?,
+        cuda_kernel_attrs: item.list("cuda_kernel_attrs", attr)?,
     })
 }
 

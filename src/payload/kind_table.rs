@@ -1,9 +1,5 @@
 //! The rows of the table of kinds (PAY-99), in the order of the families.
 
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests;
-
 use super::kinds::{KindInfo, NOTHING, PayloadForm};
 use super::{device, executor, host, relax_vm, relay_vm, stackvm, vendor};
 use crate::release::{Release, Releases};

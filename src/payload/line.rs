@@ -33,7 +33,7 @@ pub(crate) fn joined<T: fmt::Display>(
 }
 
 /// What `line` is as text, up to `most` bytes, and whether that is all of it. What is behind them is not made.
-#[cfg(any(feature = "inspect", feature = "vm", test))]
+#[cfg(any(feature = "inspect", feature = "vm"))]
 pub(crate) fn bounded(line: &impl fmt::Display, most: usize) -> (String, bool) {
     let mut text = Bounded {
         text: String::new(),
@@ -45,7 +45,7 @@ pub(crate) fn bounded(line: &impl fmt::Display, most: usize) -> (String, bool) {
 }
 
 /// A text that takes what fits and rejects what follows.
-#[cfg(any(feature = "inspect", feature = "vm", test))]
+#[cfg(any(feature = "inspect", feature = "vm"))]
 struct Bounded {
     /// What fits, so far.
     text: String,
@@ -53,7 +53,7 @@ struct Bounded {
     most: usize,
 }
 
-#[cfg(any(feature = "inspect", feature = "vm", test))]
+#[cfg(any(feature = "inspect", feature = "vm"))]
 impl Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let room = self.most.saturating_sub(self.text.len());
@@ -67,36 +67,5 @@ impl Write for Bounded {
             self.most = 0;
             Err(fmt::Error)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_cut_in_bytes_between_characters() {
-        assert_eq!(short("add").to_string(), "add");
-        assert_eq!(short(&"n".repeat(201)).to_string(), "n".repeat(200));
-        assert_eq!(short(&"é".repeat(101)).to_string(), "é".repeat(100));
-        let emoji = format!("x{}", "\u{1f600}".repeat(60));
-        assert_eq!(short(&emoji).to_string(), emoji[..197]);
-        assert_eq!(short("a\n    0  Ret %0").to_string(), "a\\n    0  Ret %0");
-    }
-
-    #[test]
-    fn a_text_ends_where_its_room_ends() {
-        assert_eq!(bounded(&"add", 3), ("add".to_owned(), true));
-        assert_eq!(bounded(&"add", 2), ("ad".to_owned(), false));
-        assert_eq!(bounded(&"aé", 2), ("a".to_owned(), false));
-        // An item that has no room ends the text, however many there are.
-        struct Endless;
-        impl fmt::Display for Endless {
-            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                joined(out, std::iter::repeat("x"))
-            }
-        }
-        let (text, whole) = bounded(&Endless, 1000);
-        assert!(!whole && text.len() == 1000, "{}", text.len());
     }
 }

@@ -31,6 +31,7 @@
 //! ```
 
 mod accessors;
+mod code_needs;
 mod device;
 mod executor;
 mod field;
@@ -61,8 +62,11 @@ mod vendor;
 
 pub use rules::*;
 
+pub use code_needs::CodeNeed;
 pub use field::{Field, KernelCode, Network, Shader};
-pub use function_info::{DeviceFunction, FunctionInfo};
+#[cfg(feature = "inspect")]
+pub(crate) use function_info::SECOND_FORM;
+pub use function_info::{DeviceFunction, FunctionInfo, SecondForm};
 pub use kind_table::{kind_info, kinds};
 pub use kinds::{KindInfo, PayloadForm};
 pub use slot::{FieldShape, FormSlot};
@@ -141,11 +145,18 @@ pub fn read<'a>(
     // PAY-09: chosen by trial, and read again: findings and fields of the trials must not remain.
     let form = choose(info, layout, cursor)?;
     let fields = read_form(form, layout, cursor, findings)?;
+    let payload = Payload::Known(KnownPayload { info, form, fields });
     if layout >= Layout::V0_22 {
         // WIRE-08: only here is the window known to be the payload; before, what follows is the next module (BLOB-05).
-        cursor.finish(&format!("the {kind} payload"), findings)?;
+        let whose = if payload.is_later() {
+            // PAY-54: what such a TVM writes behind the fields of 0.27 is unknown.
+            ", which a TVM after 0.27 wrote"
+        } else {
+            ""
+        };
+        cursor.finish(&format!("the {kind} payload{whose}"), findings)?;
     }
-    Ok(Payload::Known(KnownPayload { info, form, fields }))
+    Ok(payload)
 }
 
 /// Whether [`read`] finds no grammar for `kind` and takes its bytes as they are.

@@ -278,6 +278,9 @@ impl<'a> RelaxExecutable<'a> {
     }
 }
 
+/// What a header says that no release writes, and that looks like one.
+const LATER: &str = "; it looks as if a TVM after 0.27 wrote it";
+
 /// Magic and version; whether memory scopes follow the functions.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
     let magic = cursor.u64("magic", PAY_82)?;
@@ -286,7 +289,12 @@ fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violatio
     magic.require(
         PAY_82,
         |magic| with_scopes || *magic == MAGIC,
-        |magic| format!("{magic:#018x} does not start a Relax VM executable of layout {layout}"),
+        |magic| {
+            // PAY-82: 0.23 counted the lowest byte up.
+            let later = *magic > MAGIC_WITH_SCOPES && *magic >> 8 == MAGIC >> 8;
+            let later = if later { LATER } else { "" };
+            format!("{magic:#018x} does not start a Relax VM executable of layout {layout}{later}")
+        },
     )?;
     cursor.str("version", PAY_83)?.require_as(
         Kind::Unsupported,
@@ -294,7 +302,7 @@ fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violatio
         |version| *version == VERSION,
         |version| {
             let version = version.escape_debug();
-            format!("code version `{version}`, every release writes `{VERSION}`")
+            format!("code version `{version}`, every release up to 0.27 writes `{VERSION}`{LATER}")
         },
     )?;
     Ok(with_scopes)

@@ -289,29 +289,3 @@ fn check_field(
         Number | Count => Ok(()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::RelayInstruction;
-
-    #[test]
-    fn each_field_has_a_name() {
-        for row in super::OPCODES {
-            assert_eq!(row.fields.len(), row.names.len(), "{}", row.name);
-        }
-    }
-
-    #[test]
-    fn the_hash_is_that_of_a_real_instruction() {
-        let load = RelayInstruction {
-            opcode: 11,
-            fields: vec![0, 1],
-        };
-        assert_eq!(load.hash(), 0x28_cd93_08a6);
-        let ret = RelayInstruction {
-            opcode: 1,
-            fields: vec![4],
-        };
-        assert_eq!(ret.hash(), 2_654_435_836);
-    }
-}

@@ -38,7 +38,9 @@ impl FormSlot {
             FieldShape::SilentFunctions => {
                 Field::Functions(function_info::read_silent(layout, cursor, findings)?)
             }
-            FieldShape::Kernels => Field::Kernels(device::read_kernels(cursor, name, rule)?),
+            FieldShape::Kernels => {
+                Field::Kernels(device::read_kernels(cursor, name, rule, findings)?)
+            }
             FieldShape::Shaders { framed } => {
                 Field::Shaders(device::read_shaders(cursor, name, rule, framed, findings)?)
             }

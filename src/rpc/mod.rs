@@ -20,6 +20,7 @@
 //! | `format/json`, `format/relay_json`, `format/connection_json` | the JSON forms | |
 //! | `client/` | a session with a server, and what it hands out; feature `runtime` | RPC-100 .. RPC-103 |
 //! | `transport/` | `Transport`: hellos and packets over a blocking stream; feature `runtime` | RPC-10, RPC-13, RPC-16 |
+//! | `handshake` | connections without a hello: how many, and for how long; feature `runtime` | RPC-66, RPC-83 |
 //! | `threads` | threads where memory may end; feature `runtime` | |
 //! | `server/` | `server::serve`: one session; feature `runtime` | RPC-80 .. RPC-94 |
 //!
@@ -61,6 +62,8 @@ pub mod client;
 )]
 mod format;
 #[cfg(feature = "runtime")]
+pub mod handshake;
+#[cfg(feature = "runtime")]
 pub mod proxy;
 mod rules;
 #[cfg(feature = "runtime")]
@@ -73,9 +76,9 @@ pub mod tracker;
 pub mod transport;
 
 pub use format::{
-    Connection, ConnectionMessage, ConnectionSide, CopyTarget, Hello, HelloAnswer, PackedValue,
-    Packet, Progress, Protocol, RpcCode, Speaker, TensorBlock, TrackerCount, TrackerHello,
-    TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest, TrackerSummary, connection_json, json,
-    relay_json,
+    Connection, ConnectionMessage, ConnectionMessages, ConnectionSide, CopyTarget, Hello,
+    HelloAnswer, PackedValue, Packet, Progress, Protocol, RpcCode, Speaker, TensorBlock,
+    TrackerCount, TrackerHello, TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest,
+    TrackerSummary, json, relay_json,
 };
 pub use rules::*;

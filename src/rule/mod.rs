@@ -167,13 +167,13 @@ impl Rule {
         Violation::new(self, kind, None, message.into())
     }
 
-    /// Returns whether the rule-off test has switched this rule off on this thread. Always false outside of tests.
+    /// Returns whether the rule-off test has switched this rule off on this thread. Always false in a release build.
     #[inline]
     fn is_off(self) -> bool {
         // By thread, since tests run beside each other, and only one of them has the rule off.
-        #[cfg(test)]
+        #[cfg(all(feature = "suite", debug_assertions))]
         return off::OFF.get() == Some(self);
-        #[cfg(not(test))]
+        #[cfg(not(all(feature = "suite", debug_assertions)))]
         false
     }
 }
@@ -226,9 +226,10 @@ macro_rules! rules {
 }
 pub(crate) use rules;
 
-/// The test-only switch behind the rule-off check.
-#[cfg(test)]
-pub(crate) mod off {
+/// The switch of the rule-off check in `tests/suite`. A release build has none.
+#[cfg(all(feature = "suite", debug_assertions))]
+#[doc(hidden)]
+pub mod off {
     use super::Rule;
     use std::cell::Cell;
 
@@ -237,8 +238,7 @@ pub(crate) mod off {
     }
 
     /// Runs `body` with `rule` unenforced on this thread.
-    #[cfg(feature = "suite")]
-    pub(crate) fn with<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
+    pub fn with<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
         // Reset by a destructor: a body that panics, as a failing assertion does, must not leave the rule off for the next test.
         struct Reset;
         impl Drop for Reset {

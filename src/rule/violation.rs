@@ -132,7 +132,7 @@ impl Violation {
         self
     }
 
-    /// The same violation, of the field that `outer` makes of its own where it has one.
+    /// Returns the violation with its field, if it has one, replaced by the result of `outer`.
     pub(crate) fn map_field(mut self, outer: impl FnOnce(&str) -> String) -> Violation {
         if let Some(field) = &mut self.0.field {
             *field = outer(field);

@@ -3,7 +3,7 @@
 use crate::release::{ParseError, Release};
 use std::collections::BTreeMap;
 
-/// Where a rule is from, as `spec/evidence/<chapter>.toml` has it. `tests/project/evidence.rs` reads the probes in the same files.
+/// The sources of a rule, from `spec/evidence/<chapter>.toml`. `tests/project/evidence.rs` reads the probes in the same files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evidence {

@@ -75,7 +75,7 @@ mod runtime;
 
 pub use formats::format::{
     HostMachine, KindOption, KindParser, OptionType, Target, TargetAccount, TargetConfig,
-    TargetKind, Targets, account,
+    TargetKind, Targets, account, rejection,
 };
 pub use formats::generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
 pub use rules::*;

@@ -1,4 +1,4 @@
-//! Tensors at rest: data types, devices, the tensor record and the parameter file.
+//! Tensors at rest: data types, devices, the tensor record, the parameter file and the tensor cache.
 //!
 //! | value | bytes | rule |
 //! |---|---|---|
@@ -7,6 +7,7 @@
 //! | [`TensorRecord`] | magic, reserved, device, ndim, dtype, shape, size, data | TEN-20 .. TEN-34 |
 //! | [`Elements`] | a record as a tensor in memory | TEN-35 |
 //! | [`Params`] | magic, reserved, names, count, records | TEN-40 .. TEN-45 |
+//! | [`TensorCache`] | an index in JSON, and shards of data | TEN-50 .. TEN-61 |
 //!
 //! Everything that reads takes the release family's way of counting bytes ([`Sizing`]) as an argument, because the bytes
 //! themselves do not say it.
@@ -25,11 +26,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cache;
 mod device;
 mod dtype;
 mod elements;
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
+mod meaning;
 mod packing;
 mod params;
 mod record;
@@ -39,6 +42,7 @@ mod text;
 
 pub use rules::*;
 
+pub use cache::{CacheEncoding, CacheWriter, CachedTensor, Shard, TensorCache};
 pub use device::Device;
 pub use dtype::Dtype;
 pub use elements::Elements;

@@ -8,13 +8,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// One line of the table in TEN-02.
-struct DtypeName {
+pub(super) struct DtypeName {
     /// What the text of a dtype begins with.
-    text: &'static str,
+    pub(super) text: &'static str,
     /// The code that it names.
-    code: u8,
+    pub(super) code: u8,
     /// The width where the text has no digits (TEN-03).
-    bits: u8,
+    pub(super) bits: u8,
     /// The first minor release that has it.
     since: u8,
     /// The last.
@@ -245,7 +245,7 @@ const BOOL_READ_SINCE: Release = Release::of(23);
 /// TEN-08.
 const SHORT_SINCE: Release = Release::of(26);
 /// The releases in which an unsigned integer of one bit is the bool.
-const OLD_BOOL: std::ops::RangeInclusive<u8> = 5..=22;
+pub(super) const OLD_BOOL: std::ops::RangeInclusive<u8> = 5..=22;
 
 /// The bool of 0.5 to 0.22 (TEN-04).
 const fn old_bool() -> Dtype {
@@ -253,7 +253,7 @@ const fn old_bool() -> Dtype {
 }
 
 /// The rows of [`NAMES`] that `release` has.
-fn names(release: Release) -> impl Iterator<Item = &'static DtypeName> {
+pub(super) fn names(release: Release) -> impl Iterator<Item = &'static DtypeName> {
     let holds = move |name: &&DtypeName| (name.since..=name.until).contains(&release.minor());
     NAMES.iter().filter(holds)
 }

@@ -271,7 +271,6 @@ impl<'a> AnyView<'a> {
                 object.into()
             }
             // VAL-22: an argument of an extension is its caller's, so that an owned value is a copy.
-            #[cfg(feature = "extensions")]
             ..index::NONE => super::extension::owned_copy(self),
             _ => Any(self.0),
         }

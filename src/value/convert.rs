@@ -364,7 +364,7 @@ impl<T: Object> Argument for Ref<T> {
     const RULE: Rule = VAL_10;
 
     fn schema() -> Schema {
-        Schema::plain(types::key_of(T::type_index()))
+        Schema::plain(types::key_of(T::type_index().get()))
     }
 
     #[inline]

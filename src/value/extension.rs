@@ -20,14 +20,14 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
-use super::header::{FRESH, Header, Ref};
-use super::{Any, AnyPayload, AnyView, Argument, Object, RawAny, Schema, VAL_22, index, types};
+use super::header::{FRESH, Header, Ref, dynamic_object};
+use super::{Any, AnyPayload, AnyView, Argument, RawAny, Schema, VAL_22, index};
 use crate::rule::{Kind, Rule, Violation};
 use std::any::TypeId;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// The codes of extensions. 15 begins their range up to 0.17, and no release looks for a pair under it.
 const CODES: Range<i32> = 16..128;
@@ -155,22 +155,7 @@ unsafe impl Send for ExtensionObj {}
 // SAFETY: as for `Send`: several threads may look at what a handle is of.
 unsafe impl Sync for ExtensionObj {}
 
-// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
-unsafe impl Object for ExtensionObj {
-    fn type_index() -> i32 {
-        static INDEX: OnceLock<i32> = OnceLock::new();
-        *INDEX.get_or_init(|| {
-            // An index that other types have too would let `Ref::made` take their objects for this one.
-            types::register("tvmspec.Extension", index::OBJECT)
-                .expect("the table of types has room for one more")
-        })
-    }
-
-    // Nothing else makes objects that are laid out like this: `Ref::made` finds them.
-    fn matches(_: i32) -> bool {
-        false
-    }
-}
+dynamic_object!(ExtensionObj, "tvmspec.Extension");
 
 impl Drop for ExtensionObj {
     fn drop(&mut self) {
@@ -351,39 +336,4 @@ unsafe extern "C-unwind" fn clone_boxed<T: Clone>(handle: *mut c_void) -> *mut c
 unsafe extern "C-unwind" fn destroy_boxed<T>(handle: *mut c_void) {
     // SAFETY: a handle of the pair that this is of, so a box of `T`, destroyed once.
     drop(unsafe { Box::from_raw(handle.cast::<T>()) });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::value::header;
-
-    #[derive(Clone)]
-    struct Shared(std::sync::Arc<()>);
-
-    /// VAL-22: safe code made values of the first, which the functions of the second would take for theirs.
-    #[test]
-    fn no_pair_of_c_takes_the_code_of_a_rust_type() {
-        register_extension::<Shared>(126).unwrap();
-        // SAFETY: both are for handles of this very type.
-        let taken = unsafe { register_pair(126, clone_boxed::<Shared>, destroy_boxed::<Shared>) };
-        assert_eq!(
-            taken.err().map(|broken| broken.kind()),
-            Some(Kind::Duplicate)
-        );
-        assert!(pair(126).is_ok_and(|pair| pair.of.is_some()));
-
-        // A weak reference may become a strong one: the handle is copied while there is one.
-        let value = Shared(std::sync::Arc::default());
-        let (count, kept) = (value.clone(), Extension::new(value).unwrap());
-        let object = kept.0.as_ptr().cast::<Header>();
-        // SAFETY: an object that `kept` keeps.
-        unsafe { header::inc_weak(object) };
-        let (handle, _) = kept.into_handle();
-        // SAFETY: the handle that was returned, of a box of this type.
-        unsafe { destroy_boxed::<Shared>(handle) };
-        // SAFETY: the weak reference from above.
-        unsafe { header::dec_weak(object) };
-        assert_eq!(std::sync::Arc::strong_count(&count.0), 1);
-    }
 }

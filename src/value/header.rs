@@ -11,7 +11,7 @@ mod ending;
 mod reference;
 
 pub(crate) use ending::end_nested;
-pub(crate) use reference::{BareObject, static_object};
+pub(crate) use reference::{BareObject, dynamic_object, static_object};
 pub use reference::{Object, ObjectRef, Ref};
 
 use std::ptr::NonNull;

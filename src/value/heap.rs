@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 
 unsafe extern "C" {
     fn malloc(size: usize) -> *mut c_void;
+    fn calloc(count: usize, size: usize) -> *mut c_void;
     fn free(ptr: *mut c_void);
 }
 
@@ -22,12 +23,11 @@ pub(crate) fn try_allocate(size: usize) -> Option<*mut u8> {
     (!ptr.is_null()).then_some(ptr)
 }
 
-/// [`allocate`] with all bytes zero.
-pub(crate) fn allocate_zeroed(size: usize) -> *mut u8 {
-    let ptr = allocate(size);
-    // SAFETY: that many bytes, which are new.
-    unsafe { ptr.write_bytes(0, size) };
-    ptr
+/// [`try_allocate`] with all bytes zero.
+pub(crate) fn try_allocate_zeroed(size: usize) -> Option<*mut u8> {
+    // SAFETY: `calloc` takes any numbers.
+    let ptr: *mut u8 = unsafe { calloc(1, size) }.cast();
+    (!ptr.is_null()).then_some(ptr)
 }
 
 fn checked(ptr: *mut u8, size: usize) -> *mut u8 {

@@ -147,7 +147,6 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
         }
         other => {
             // SAFETY: null or a handle of the extension's type that lives for `'a`, by this contract.
-            #[cfg(feature = "extensions")]
             if let Some(extension) = unsafe { super::extension::argument(other, pointer()) } {
                 return Ok(extension);
             }
@@ -225,7 +224,6 @@ pub(crate) fn argument_of(
         }
         other => {
             // VAL-22: the callee borrows the handle, under the code of its type.
-            #[cfg(feature = "extensions")]
             if let Some((v_handle, code)) = super::extension::borrowed(view) {
                 return Ok((TVMValue { v_handle }, code));
             }

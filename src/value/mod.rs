@@ -22,13 +22,11 @@ mod convert;
 mod device;
 pub mod dlpack;
 mod dtype;
-#[cfg(feature = "extensions")]
 pub(crate) mod extension;
 
 pub mod header;
 pub(crate) mod heap;
 pub mod index;
-#[cfg(test)]
 mod layouts;
 pub mod legacy;
 mod raw;
@@ -46,7 +44,6 @@ pub use device::{device_from_text, device_to_text};
 pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 pub(crate) use dtype::{CustomNames, custom_name, know_custom_names};
 pub use dtype::{dtype_from_text, dtype_to_text};
-#[cfg(feature = "extensions")]
 pub use extension::{Extension, register_extension};
 pub use header::{Header, Object, ObjectRef, Ref};
 pub use raw::{AnyPayload, RawAny};

@@ -4,6 +4,12 @@
 #[derive(Debug)]
 pub(crate) struct SmallMap<K, V>(Vec<(K, V)>);
 
+impl<K, V> Default for SmallMap<K, V> {
+    fn default() -> SmallMap<K, V> {
+        SmallMap::new()
+    }
+}
+
 impl<K, V> SmallMap<K, V> {
     /// An empty one.
     pub(crate) const fn new() -> SmallMap<K, V> {

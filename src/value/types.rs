@@ -6,6 +6,8 @@
 //! |---|---|---|
 //! | `table` | types by index and by key | VAL-14 |
 //! | `allocate` | new types and their indices | VAL-14, VAL-15 |
+//! | `rust_type` | indices of Rust types, which casts rely on | VAL-16 |
+//! | `layout` | which types have the memory of a Rust type | VAL-16 |
 //! | `info` | the structs that the C ABI shows of a type | VAL-15 |
 //! | `reflection` | registers fields, methods, metadata and attributes | VAL-15 |
 //! | `column` | one attribute of all types | VAL-15 |
@@ -13,17 +15,21 @@
 mod allocate;
 mod column;
 mod info;
+mod layout;
 mod reflection;
+mod rust_type;
 mod table;
 
 pub use allocate::register;
-pub(crate) use allocate::{DynamicType, NewType, get_or_alloc, lay_out};
+pub(crate) use allocate::{NewType, get_or_alloc};
 pub use column::Column;
 pub(crate) use info::Getter;
 pub use info::{FieldInfo, MethodInfo, TypeInfo, TypeMetadata, flag};
+pub(crate) use layout::lay_out_elsewhere;
 pub use reflection::{column, set_attr};
 pub(crate) use reflection::{push_field, push_method, set_any_attr, set_metadata};
-pub(crate) use table::{ObjectLayout, leak_bytes};
+pub use rust_type::{DynamicType, ObjectIndex};
+pub(crate) use table::leak_bytes;
 
 use table::{fill, published, writer};
 

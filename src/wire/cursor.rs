@@ -20,7 +20,7 @@ pub struct Cursor<'a> {
     pub(super) position: usize,
     /// Where the window begins in the input.
     base: u64,
-    /// How many names are in front of that of a field.
+    /// Number of names that precede the name of a field.
     depth: usize,
     /// Gets every field that is read, for a dump.
     pub(super) trace: Option<&'a dyn Record>,
@@ -64,6 +64,18 @@ impl<'a> Cursor<'a> {
     pub fn traced(bytes: &'a [u8], trace: &'a Trace) -> Cursor<'a> {
         Cursor {
             trace: Some(trace),
+            ..Cursor::new(bytes)
+        }
+    }
+
+    /// Reads `bytes` and shows every field to `visitor`.
+    #[cfg(feature = "rpc")]
+    pub(crate) fn visited<F: FnMut(super::Span)>(
+        bytes: &'a [u8],
+        visitor: &'a super::FieldVisitor<F>,
+    ) -> Cursor<'a> {
+        Cursor {
+            trace: Some(visitor),
             ..Cursor::new(bytes)
         }
     }

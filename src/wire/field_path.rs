@@ -1,7 +1,7 @@
 //! The names of fields, as violations and dumps show them: `module[1].kind`.
 
-/// How many names stand in front of that of a field: deeper ones are left out, so that names stay short.
-// What the specification promises (chapter wire, Operations): the six outermost vectors are named.
+/// Largest number of names before that of a field. Deeper names are left out, so that paths stay short.
+// The specification promises (chapter wire, Operations) that the six outermost vectors are named.
 pub(super) const DEPTH: usize = 6;
 
 /// A name, and which element of it.
@@ -14,7 +14,7 @@ pub(super) struct PathSegment {
 }
 
 impl PathSegment {
-    /// Puts this name in front of the path of a field inside of it.
+    /// Prefixes the path of an inner field with this name.
     pub(super) fn join(&self, field: &str) -> String {
         let name = match self.index {
             Some(index) => format!("{}[{index}]", self.name),

@@ -15,7 +15,10 @@ use super::{Cursor, WIRE_02, WIRE_03, WIRE_04, WIRE_05, Writer};
 use crate::release::ParseError;
 use crate::rule::Violation;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_core::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
+use std::cell::RefCell;
+use std::fmt;
 use std::str::FromStr;
 
 /// An object of these members, in their order. Smaller than what `json!` makes of the same.
@@ -47,6 +50,82 @@ pub(crate) fn float_form(value: f64) -> Value {
         return json!("-0");
     }
     json!(value)
+}
+
+/// Reads JSON text, and returns with the value the names of members that their object has already: the last one counts.
+///
+/// # Errors
+///
+/// The first byte that is not JSON, and nesting deeper than 128.
+pub fn with_repeated_names(text: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
+    let repeated = RefCell::default();
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = ValueReader(&repeated).deserialize(&mut reader)?;
+    reader.end()?;
+    Ok((value, repeated.into_inner()))
+}
+
+/// Makes a [`Value`], as `serde_json` does, which drops all but the last of several members without a word.
+struct ValueReader<'r>(&'r RefCell<Vec<String>>);
+
+impl<'de> DeserializeSeed<'de> for ValueReader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ValueReader<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(ValueReader(self.0))? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let value = members.next_value_seed(ValueReader(self.0))?;
+            if object.contains_key(&name) {
+                self.0.borrow_mut().push(name.clone());
+            }
+            object.insert(name, value);
+        }
+        Ok(Value::Object(object))
+    }
 }
 
 /// How deep types may be nested.

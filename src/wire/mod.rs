@@ -42,6 +42,8 @@ pub use rules::*;
 
 pub use cursor::Cursor;
 pub use read_value::ReadValue;
+#[cfg(feature = "rpc")]
+pub(crate) use trace::FieldVisitor;
 pub use trace::{Span, Trace};
 pub use words::Words;
 pub use writer::Writer;

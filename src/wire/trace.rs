@@ -30,7 +30,7 @@ pub(super) trait Record: fmt::Debug {
     /// Keeps the field of bytes `start` to `end`, absolute offsets.
     fn record(&self, start: u64, end: u64, field: &str, rule: Rule, value: TraceValue<'_>);
 
-    /// Puts `segment` in front of the names of fields, until [`Record::leave`].
+    /// Prefixes the names of fields with `segment`, until [`Record::leave`].
     fn enter(&self, segment: PathSegment);
 
     /// Drops the segment that was entered last.
@@ -72,7 +72,7 @@ impl fmt::Display for TraceValue<'_> {
 pub struct Trace {
     /// What was kept. A cell: cursors that are cloned share one trace.
     spans: RefCell<Vec<Span>>,
-    /// The names in front of that of a field, the outermost first.
+    /// The names that precede that of a field, the outermost first.
     path: RefCell<Vec<PathSegment>>,
     /// Fields that end here or before are not kept.
     from: u64,
@@ -95,12 +95,10 @@ impl Record for Trace {
             self.full.set(Some(start));
             return;
         }
-        let path = self.path.borrow();
-        let named = path.iter().take(DEPTH).rev();
         spans.push(Span {
             start,
             end,
-            field: named.fold(field.to_owned(), |field, segment| segment.join(&field)),
+            field: joined(&self.path.borrow(), field),
             rule,
             value: value.to_string(),
         });
@@ -147,6 +145,69 @@ impl Trace {
     pub fn into_spans(self) -> Vec<Span> {
         self.spans.into_inner()
     }
+}
+
+/// Calls a closure with the [`Span`] of every field that cursors of [`Cursor::visited`] read, in the order of the bytes.
+///
+/// Where [`Trace`] collects fields, this holds none: a run of bytes has many times its size of them.
+///
+/// [`Cursor::visited`]: super::Cursor::visited
+#[cfg(feature = "rpc")]
+pub(crate) struct FieldVisitor<F> {
+    /// A cell, because cursors that are cloned share one visitor.
+    visit: RefCell<F>,
+    /// The names in front of that of a field, the outermost first.
+    path: RefCell<Vec<PathSegment>>,
+}
+
+#[cfg(feature = "rpc")]
+impl<F: FnMut(Span)> FieldVisitor<F> {
+    /// A visitor that calls `visit`, which may read with no cursor of this visitor.
+    pub(crate) fn new(visit: F) -> FieldVisitor<F> {
+        FieldVisitor {
+            visit: RefCell::new(visit),
+            path: RefCell::default(),
+        }
+    }
+}
+
+#[cfg(feature = "rpc")]
+impl<F> fmt::Debug for FieldVisitor<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FieldVisitor").finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "rpc")]
+impl<F: FnMut(Span)> Record for FieldVisitor<F> {
+    fn wants(&self, _: u64) -> bool {
+        true
+    }
+
+    fn record(&self, start: u64, end: u64, field: &str, rule: Rule, value: TraceValue<'_>) {
+        let span = Span {
+            start,
+            end,
+            field: joined(&self.path.borrow(), field),
+            rule,
+            value: value.to_string(),
+        };
+        (self.visit.borrow_mut())(span);
+    }
+
+    fn enter(&self, segment: PathSegment) {
+        self.path.borrow_mut().push(segment);
+    }
+
+    fn leave(&self) {
+        self.path.borrow_mut().pop();
+    }
+}
+
+/// The name of `field` behind the segments of `path`, of which the outermost [`DEPTH`] are shown.
+fn joined(path: &[PathSegment], field: &str) -> String {
+    let shown = path.iter().take(DEPTH).rev();
+    shown.fold(field.to_owned(), |field, segment| segment.join(&field))
 }
 
 /// What a count under `rule` counts.

@@ -3,8 +3,12 @@
 #[cfg(feature = "frontend")]
 mod function_first;
 mod inflation;
+#[cfg(all(feature = "rpc", feature = "target"))]
+mod streams;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(all(unix, feature = "rpc", feature = "runtime"))]
+mod transport;
 #[cfg(feature = "runtime")]
 mod value_ends;
 

@@ -13,7 +13,7 @@ use tvmspec::device::{Device, cpu};
 
 #[test]
 fn the_cpu_keeps_the_contract() {
-    let report = contract_on(cpu::cpu(), Device::CPU);
+    let report = contract_on(cpu::cpu(), Device::CPU).unwrap();
     println!("{report}");
     assert!(report.holds(), "{report}");
 }
@@ -22,16 +22,44 @@ fn the_cpu_keeps_the_contract() {
 fn the_simulated_device_keeps_the_contract() {
     for seed in [1, 2, 3] {
         let simulated = Simulated::new(seed);
-        let report = contract(&simulated);
+        let report = contract(&simulated).unwrap();
         println!("{report}");
         assert!(report.holds(), "seed {seed}: {report}");
     }
 }
 
+/// A library user may have neither the tree nor the feature `embed`.
+#[cfg(not(feature = "embed"))]
+#[test]
+fn a_contract_without_cases_says_so() {
+    use crate::support::alone::alone;
+    use std::ffi::CStr;
+    use tvmspec::conformance::device::c_contract::tvmspec_device_contract;
+    if std::env::var_os("TVMSPEC_ROOT").is_none_or(|root| root != "/nowhere") {
+        let mut again = alone(module_path!(), "a_contract_without_cases_says_so");
+        let out = again.env("TVMSPEC_ROOT", "/nowhere").output().unwrap();
+        assert!(out.status.success(), "{out:?}");
+        return;
+    }
+    let expected = "there are no cases below /nowhere: set TVMSPEC_ROOT to a clone";
+    let error = contract_on(cpu::cpu(), Device::CPU)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains(expected), "{error}");
+    let mut report = [0; 256];
+    let kind = Device::CPU.kind;
+    // SAFETY: the report holds its bytes.
+    let broken = unsafe { tvmspec_device_contract(kind, 0, report.as_mut_ptr(), report.len()) };
+    // SAFETY: the function ends the text with a zero.
+    let text = unsafe { CStr::from_ptr(report.as_ptr()) };
+    assert_eq!((broken, text.to_str().unwrap()), (-1, &*error));
+}
+
 #[test]
 fn every_planted_bug_is_found_by_the_behaviours() {
     for bug in Bug::ALL {
-        let report = contract(&Simulated::with_bug(1, bug));
+        let report = contract(&Simulated::with_bug(1, bug)).unwrap();
         let behaviours: Vec<&str> = report
             .broken()
             .map(|result| result.id)
@@ -82,7 +110,7 @@ fn opencl_keeps_the_contract() {
     let Some(api) = opencl_here() else {
         return;
     };
-    let report = contract_on(api, Device::opencl(0));
+    let report = contract_on(api, Device::opencl(0)).unwrap();
     println!("{report}");
     assert!(report.holds(), "{report}");
 }
@@ -108,7 +136,7 @@ fn vulkan_keeps_the_contract() {
     let Some(api) = vulkan_here() else {
         return;
     };
-    let report = contract_on(api, Device::vulkan(0));
+    let report = contract_on(api, Device::vulkan(0)).unwrap();
     println!("{report}");
     assert!(report.holds(), "{report}");
 }
@@ -122,7 +150,7 @@ fn a_device_behind_a_table_keeps_the_contract() {
     let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(simulated)));
     // SAFETY: a whole table that lives for ever.
     let api = unsafe { c_table::to_api(copied) }.expect("a table");
-    let report = contract(api);
+    let report = contract(api).unwrap();
     println!("{report}");
     assert!(report.holds(), "{report}");
     let mut nonsense = [7u64; 32];

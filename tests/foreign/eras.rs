@@ -285,7 +285,9 @@ fn an_era_loads_what_it_wrote() {
             .collect();
         assert!(!loads.is_empty(), "{}", path.display());
         for load in loads {
-            if load["outcome"] != expected {
+            // From 0.22 on no table of node types is read from upstream: what a text of types needs is not known.
+            let is_unknown = load["outcome"] == "unknown" && file.ends_with(".json");
+            if load["outcome"] != expected && !is_unknown {
                 wrong.push(format!(
                     "{} {file}: {} and not {expected}",
                     artifact.era, load

@@ -1,10 +1,12 @@
 //! TVM's wheels, compilers and other programs that are not ours.
 
+mod caches;
 mod dependants;
 mod detected;
 mod eras;
 mod exported;
 mod foreign_modules;
+mod held_runtime;
 mod inventory;
 mod judged_generators;
 mod real_params;

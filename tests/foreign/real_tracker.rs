@@ -137,6 +137,11 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
         .unwrap();
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
     assert!(table.contains("server:dev"), "{table}");
+    let ours = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["tracker", "--query", &address])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&ours.stdout), table);
     // Key, total, free and pending: of the servers that are there, and of the requests.
     let rows: Vec<Vec<&str>> = table
         .lines()

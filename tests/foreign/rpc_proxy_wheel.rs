@@ -145,7 +145,7 @@ WebAssembly.instantiate = (bytes) => {
 new RPCServer(`ws://${process.argv[1]}/ws`, "board", () => ({}), () => {});
 "#;
 
-/// Returns the folder with the packages for node, or why there is none.
+/// Returns the folder with the packages for node, or the reason why it is missing.
 fn web_runtime() -> Result<PathBuf, String> {
     let node = Command::new("node").arg("--version").output();
     if !node.is_ok_and(|out| out.status.success()) {

@@ -5,7 +5,12 @@
 #![cfg(feature = "cli")]
 
 mod exports;
+mod first_use;
+mod forms;
 mod opening;
+mod posted;
+mod runtime;
+mod upstream;
 mod verdicts;
 
 use crate::support::skip::skipped;
@@ -76,7 +81,7 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     bytes
 }
 
-/// Imports TVM once, and loads each library that a line names in a process of its own.
+/// Imports TVM once, and loads each library that a line names in its own process.
 const SERVER: &str = "
 import os, resource, signal, sys
 import tvm, tvm_ffi

@@ -232,8 +232,13 @@ fn every_binary_golden_is_read() {
     let is_data = |why: &&String| {
         !why.starts_with("broken as a container") && !why.starts_with("a container without")
     };
+    // TEN-54: a shard is data without a form, which its index describes.
+    let is_shard = |file: &String| file.contains("/params_shard_");
+    let is_foreign = |file: &String| file.ends_with("/mxnet.params");
     assert!(
-        !left_out.values().any(|why| is_data(&why)),
+        !left_out
+            .iter()
+            .any(|(file, why)| is_data(&why) && !is_shard(file) && !is_foreign(file)),
         "goldens of data are not read"
     );
 }

@@ -1,19 +1,22 @@
 //! Small files that ask for much cost what their size justifies, in every command: a peak of 64 MB and 30 bytes for each of their own
-//! at most, no signal, no exit code above 2.
+//! at most, no signal, no exit code above 2, and for four times the bytes no more than eight times the time.
 //!
 //! `tests/formats/hostile/make.py` makes the files, `tests/formats/hostile/measure.py` runs the commands; at full size they write the table of
 //! `conformance/reports/hostile-files.md`.
 #![cfg(all(feature = "cli", target_os = "linux"))]
 
 use crate::support::skip::skipped;
+use crate::support::thorough::is_thorough;
 use std::path::Path;
 use std::process::Command;
 
-/// Sizes are divided by this: the test takes a minute.
-const SCALE: &str = "8";
+/// Sizes are divided by these: of the larger files, and of those a quarter as large, which show how time grows.
+const SCALES: [&str; 2] = ["16", "64"];
+/// The sizes of thorough runs.
+const THOROUGH_SCALES: [&str; 2] = ["1", "4"];
 
 /// Every file of the table, in its order: one that is no longer made, or not measured, is missing from it.
-const FILES: [&str; 61] = [
+const FILES: [&str; 86] = [
     "elf-suffixes.o",
     "elf-suffixes-long.o",
     "elf-needs.o",
@@ -75,12 +78,37 @@ const FILES: [&str; 61] = [
     "header-nested.npy",
     "shape.npy",
     "objects.npy",
+    "keep-alives.client.bin",
+    "calls.client.bin",
+    "arguments.client.bin",
+    "nothings.client.bin",
+    "strings.client.bin",
+    "string.client.bin",
+    "truths.client.bin",
+    "extents.client.bin",
+    "flat-copies.client.bin",
+    "tracker-keys.client.bin",
+    "keys.target",
+    "features.target",
+    "letters.target",
+    "libraries.target",
+    "options.target",
+    "option-words.target",
+    "feature-members.target",
+    "quotes.target",
+    "repeats.manifest",
+    "payload.manifest",
+    "modules.manifest",
+    "imports.manifest",
+    "imports.toml",
+    "names.toml",
+    "long.manifest",
 ];
 
 #[test]
 fn no_file_costs_more_than_its_size_justifies() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = tempfile::tempdir().unwrap();
+    let folders = SCALES.map(|_| tempfile::tempdir().unwrap());
     let script = |name: &str| {
         let mut command = Command::new("python3");
         command.arg(root.join("tests/formats/hostile").join(name));
@@ -89,15 +117,25 @@ fn no_file_costs_more_than_its_size_justifies() {
             .env("PYTHONDONTWRITEBYTECODE", "1");
         command
     };
-    let made = script("make.py").arg(folder.path()).arg(SCALE).status();
-    match made {
-        Ok(status) => assert!(status.success(), "make.py: {status}"),
-        Err(error) => return skipped(format_args!("there is no python3: {error}")),
+    let scales = if is_thorough() {
+        THOROUGH_SCALES
+    } else {
+        SCALES
+    };
+    for (folder, scale) in folders.iter().zip(scales) {
+        let made = script("make.py").arg(folder.path()).arg(scale).status();
+        match made {
+            Ok(status) => assert!(status.success(), "make.py: {status}"),
+            Err(error) => return skipped(format_args!("there is no python3: {error}")),
+        }
     }
+    let [larger, smaller] = &folders;
     let mut measure = script("measure.py");
     measure
         .arg(env!("CARGO_BIN_EXE_tvmspec"))
-        .arg(folder.path());
+        .arg(smaller.path())
+        .arg("--larger")
+        .arg(larger.path());
     // The models that are run are code for one machine.
     if cfg!(target_arch = "x86_64") {
         measure.envs([

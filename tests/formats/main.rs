@@ -1,16 +1,22 @@
 //! Bytes to values and back, and looking into files.
 
 mod blob;
+mod bounds;
+mod code_needs;
 mod containers;
 mod dumps;
 mod editing;
 mod examine_c;
 mod explain;
+mod foreign_kinds;
 mod fronts;
 mod grammar;
 mod hostile;
 mod import_tree;
+mod inspect;
+mod outputs;
 mod payload;
+mod release;
 mod repack;
 mod rpc;
 #[path = "../support/mod.rs"]

@@ -2,8 +2,10 @@
 #![cfg(feature = "suite")]
 #![allow(missing_docs)]
 
+mod code_text;
 mod edits;
 mod files;
+mod kinds;
 mod meanings;
 
 use crate::support::cases;

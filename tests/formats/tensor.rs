@@ -18,7 +18,11 @@ fn golden(name: &str) -> PathBuf {
 fn real_files() -> Vec<(PathBuf, Vec<u8>)> {
     let folder = std::fs::read_dir(golden("")).unwrap();
     let paths = folder.map(|entry| entry.unwrap().path());
-    let params = paths.filter(|path| path.extension().is_some_and(|end| end == "params"));
+    // `last-cut-0.8.params` is one that a download broke off.
+    let params = paths.filter(|path| {
+        path.extension().is_some_and(|end| end == "params")
+            && !path.ends_with("last-cut-0.8.params")
+    });
     params
         .map(|path| (path.clone(), std::fs::read(path).unwrap()))
         .collect()

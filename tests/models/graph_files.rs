@@ -1,11 +1,9 @@
 //! What a model says of files that do not open, and of arguments that are too few.
 #![cfg(feature = "cli")]
 
-use std::sync::Arc;
 use tvmspec::device::Device;
 use tvmspec::function::{Function, registry};
-use tvmspec::graph::executor::{Executor, ExecutorDevice};
-use tvmspec::graph::{Graph, Model, Plan, debug};
+use tvmspec::graph::{Graph, Model, Plan};
 use tvmspec::rule::Findings;
 use tvmspec::value::{Any, AnyView, cast};
 
@@ -17,13 +15,6 @@ const GRAPH: &str = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []}, {"o
 
 fn graph(text: &str) -> Graph {
     Graph::read(text, &mut Findings::default()).unwrap()
-}
-
-fn executor() -> Executor {
-    let kernel = Function::from_packed(|_| Ok(Any::none()));
-    let kernels = |_: &str| Ok(Some(kernel.clone()));
-    let device = ExecutorDevice::of(Device::CPU).unwrap();
-    Executor::new(Arc::new(graph(GRAPH)), &kernels, vec![device]).unwrap()
 }
 
 #[test]
@@ -43,40 +34,6 @@ fn a_library_that_does_not_open_is_a_runtime_error_with_its_path() {
         error.message().starts_with("no/such/library.so: "),
         "{error}"
     );
-}
-
-#[test]
-fn a_dump_that_cannot_be_written_is_a_runtime_error_with_its_path() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("a file");
-    std::fs::write(&root, "").unwrap();
-    let error = debug::dump(&mut executor(), &root).unwrap_err();
-    assert_eq!(error.kind(), "RuntimeError");
-    let below = root.join("_tvmdbg_device_CPU_0");
-    assert!(
-        error.message().starts_with(&*below.to_string_lossy()),
-        "{error}"
-    );
-
-    // A folder in the place of a file of the dump.
-    for name in [
-        "_tvmdbg_graph_dump.json",
-        "_tvmdbg_execution_trace.json",
-        "output_tensors.params",
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        let taken = folder.path().join("_tvmdbg_device_CPU_0").join(name);
-        std::fs::create_dir_all(&taken).unwrap();
-        let error = debug::dump(&mut executor(), folder.path()).unwrap_err();
-        assert_eq!(error.kind(), "RuntimeError");
-        assert!(
-            error.message().starts_with(&*taken.to_string_lossy()),
-            "{error}"
-        );
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let dumped = debug::dump(&mut executor(), folder.path()).unwrap();
-    assert_eq!(std::fs::read_dir(dumped).unwrap().count(), 3);
 }
 
 #[test]

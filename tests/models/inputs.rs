@@ -17,13 +17,28 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// An `.npy` file of any header, also of one that numpy would not write; `length` overrides the header's own.
+fn array(version: u8, header: &str, length: Option<u32>, data: &[u8]) -> Vec<u8> {
+    let mut bytes = b"\x93NUMPY".to_vec();
+    bytes.extend([version, 0]);
+    let length = length.unwrap_or(u32::try_from(header.len()).unwrap());
+    match version {
+        1 => bytes.extend(u16::try_from(length).unwrap().to_le_bytes()),
+        _ => bytes.extend(length.to_le_bytes()),
+    }
+    bytes.extend(header.as_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+fn header(descr: &str, order: &str, shape: &str) -> String {
+    format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n")
+}
+
 /// An array of zeros.
 fn zeros(folder: &Path, name: &str, shape: &str, count: usize) -> PathBuf {
-    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}\n");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
-    bytes.extend(header.as_bytes());
-    bytes.extend(vec![0; 4 * count]);
+    let header = header("<f4", "False", &format!("({shape})"));
+    let bytes = array(1, &header, None, &vec![0; 4 * count]);
     let path = folder.join(name);
     std::fs::write(&path, bytes).unwrap();
     path
@@ -159,4 +174,81 @@ fn what_is_no_file_is_rejected_where_a_file_is_named() {
         "{}",
         text(&ran.stderr)
     );
+}
+
+#[test]
+fn an_array_that_cannot_be_read_is_named_with_its_reason() {
+    let plain = header("<f4", "False", "(1, 16)");
+    let other = |descr: &str, order: &str, shape: &str| header(descr, order, shape);
+    let cases: [(Vec<u8>, &str); 11] = [
+        // 4 GiB are declared, and no memory is taken for them.
+        (
+            array(2, &plain, Some(u32::MAX), &[0; 8]),
+            "its header has 4294967295 bytes",
+        ),
+        (
+            array(1, &plain, None, &[0; 7]),
+            "it ends before its data does",
+        ),
+        (
+            array(1, &plain, Some(200), &[]),
+            "it ends inside its header",
+        ),
+        (array(9, &plain, None, &[0; 8]), "unsupported version"),
+        (
+            array(1, &other("|O", "False", "(2,)"), None, &[0; 8]),
+            "pickled",
+        ),
+        (
+            array(1, &other("<U4", "False", "(2,)"), None, &[0; 32]),
+            "its type is `<U4`",
+        ),
+        (
+            array(1, &other("<f4", "True", "(1, 2)"), None, &[0; 8]),
+            "column-major",
+        ),
+        // 2^62 elements of four bytes: their product is beyond 64 bits.
+        (
+            array(
+                1,
+                &other("<f4", "False", "(4611686018427387904,)"),
+                None,
+                &[],
+            ),
+            "no memory holds",
+        ),
+        (
+            array(1, &other("<f4", "False", "(1000,)"), None, &[0; 4000]),
+            "is float32 [1, 16], not float32 [1000]",
+        ),
+        // A parser that recurses would exhaust the stack.
+        (
+            array(2, &other("<f4", "False", &"(".repeat(4000)), None, &[]),
+            "an extent",
+        ),
+        (b"PK\x03\x04 and some more".to_vec(), "it is no .npy array"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    let (library, input) = (format!("{GRAPH}.so"), format!("x={}", path.display()));
+    for (bytes, reason) in cases {
+        std::fs::write(&path, bytes).unwrap();
+        let ran = tvmspec(&["run", &library, "--input", &input]);
+        let message = text(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{reason}: {message}");
+        assert!(message.contains(reason), "{reason}: {message}");
+    }
+    // Every version and byte order.
+    for version in [1, 2, 3] {
+        for descr in ["<f4", ">f4", "=f4"] {
+            let header = other(descr, "False", "(1, 16)");
+            std::fs::write(&path, array(version, &header, None, &[0; 64])).unwrap();
+            let ran = tvmspec(&["run", &library, "--input", &input]);
+            assert!(
+                ran.status.success(),
+                "{version} {descr}: {}",
+                text(&ran.stderr)
+            );
+        }
+    }
 }

@@ -1,9 +1,13 @@
 //! Graph and VM models, run as the release that wrote them ran them.
 
+mod commands;
+mod element_types;
 mod graph;
 mod graph_files;
 mod graph_models;
 mod inputs;
+mod packages;
+mod placed_tensors;
 mod sound_runtime;
 #[path = "../support/mod.rs"]
 mod support;

@@ -85,7 +85,9 @@ fn leaves(value: &Any, out: &mut Vec<Plain>) {
     if let Some(items) = sequence_of(value.view()) {
         items.iter().for_each(|item| leaves(item, out));
     } else if let Ok(tensor) = cast::<Tensor>(value.view()) {
-        let bytes = tensor.to_bytes().unwrap();
+        // Of a uint1 each element takes a byte.
+        let bytes = tensor.to_whole_bytes().or_else(|_| tensor.to_bytes());
+        let bytes = bytes.unwrap();
         out.push(Plain {
             kind: tensor.dl().dtype,
             shape: tensor.shape().to_vec(),
@@ -127,13 +129,17 @@ fn assert_same(ours: &[Plain], theirs: &[Plain], what: &str) {
     }
 }
 
-/// Runs every recorded run of a model: `<run>/in/<parameter>[.<element>]`, `<run>/out/<n>`.
 fn model(name: &str) {
+    model_as_recorded(name, &format!("{name}.io.npz"), &|_| "main");
+}
+
+/// Runs every recorded run of a model: `<run>/in/<parameter>[.<element>]`, `<run>/out/<n>`. `function` is the function of a run.
+fn model_as_recorded(name: &str, runs: &str, function: &dyn Fn(&str) -> &str) {
     if !can_load() {
         return;
     }
     let machine = machine(&format!("{name}.so"));
-    let recorded = arrays(&format!("{name}.io.npz"));
+    let recorded = arrays(runs);
     let mut runs: Vec<&str> = recorded
         .keys()
         .filter_map(|key| key.split('/').next())
@@ -141,7 +147,8 @@ fn model(name: &str) {
     runs.dedup();
     assert!(!runs.is_empty());
     for run in runs {
-        let parameters = machine.parameters("main").unwrap();
+        let function = function(run);
+        let parameters = machine.parameters(function).unwrap();
         let args: Vec<Any> = parameters
             .iter()
             .map(|parameter| {
@@ -159,7 +166,7 @@ fn model(name: &str) {
         // Twice: the second run uses memory that the first returned.
         for _ in 0..2 {
             let result = machine
-                .call("main", &args)
+                .call(function, &args)
                 .unwrap_or_else(|fault| panic!("{name}: {fault}"));
             let mut ours = Vec::new();
             leaves(&result, &mut ours);
@@ -181,6 +188,64 @@ fn a_model_with_branches_calls_and_a_tuple_in() {
 #[test]
 fn a_model_with_convolutions_and_casts() {
     model("conv");
+}
+
+/// The function of a run: `main-then`, `rows-5`.
+fn function_of(run: &str) -> &str {
+    run.split('-').next().unwrap_or(run)
+}
+
+#[test]
+fn models_of_three_releases_whose_functions_are_compiled() {
+    for release in ["0.19", "0.21", "0.27"] {
+        let name = format!("compiled-{release}");
+        model_as_recorded(&name, "compiled.io.npz", &function_of);
+    }
+}
+
+#[test]
+fn compiled_functions_can_be_saved_and_count_their_arguments() {
+    if !can_load() {
+        return;
+    }
+    for release in ["0.19", "0.21", "0.27"] {
+        let machine = machine(&format!("compiled-{release}.so"));
+        let fault = machine.call("rows", &[]).unwrap_err().to_string();
+        assert!(fault.contains("takes 1 arguments"), "{fault}");
+        // What a builtin rejects goes through the compiled code to the caller.
+        let fault = machine
+            .call("rows", &[5i64.into()])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            fault.contains("expect Tensor with ndim 2"),
+            "{release}: {fault}"
+        );
+    }
+}
+
+#[test]
+fn a_bool_is_the_uint1_of_a_model_up_to_0_22() {
+    if !can_load() {
+        return;
+    }
+    let machine = machine("bool-0.19.so");
+    let x = Tensor::from_slice(&[1.0_f32, -2.0, 3.0, -4.0], &[4]).unwrap();
+    let flags = Tensor::empty(&[4], DLDataType::scalar(6, 8)).unwrap();
+    flags.fill(&[1, 1, 0, 0]).unwrap();
+    let result = machine
+        .call("main", &[x.into(), flags.clone().into()])
+        .unwrap();
+    let mut ours = Vec::new();
+    leaves(&result, &mut ours);
+    // What 0.19 answers: of the second output, too, the type is uint1. The argument stays what it was.
+    let kinds: Vec<_> = ours
+        .iter()
+        .map(|plain| (plain.kind.code, plain.kind.bits))
+        .collect();
+    assert_eq!(kinds, [(2, 32), (1, 1)]);
+    assert_eq!(flags.dl().dtype, DLDataType::scalar(6, 8));
+    assert_eq!(ours[1].bytes, [1, 0, 0, 0]);
 }
 
 /// The samples of the releases: `in_x`, `out_<n>`.

@@ -1,9 +1,11 @@
 //! The rooms of the project agree: rules, cases, evidence, tables.
 
 mod evidence;
+mod exports;
 mod operations;
 mod readme;
 mod rooms;
+mod spec;
 #[path = "../support/mod.rs"]
 mod support;
 mod unsafe_surface;

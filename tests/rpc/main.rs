@@ -5,6 +5,7 @@ mod rpc_farm;
 mod rpc_functions;
 mod rpc_hops;
 mod rpc_live_fuzz;
+mod rpc_mute_peers;
 mod rpc_process_fuzz;
 mod rpc_proxy;
 mod rpc_server;
@@ -13,3 +14,4 @@ mod rpc_stress;
 mod rpc_tracker;
 #[path = "../support/mod.rs"]
 mod support;
+mod transport;

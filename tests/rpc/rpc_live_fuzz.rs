@@ -2,10 +2,12 @@
 //! bytes changed in some of them: each session ends, none panics, and the process has as much memory as before.
 //!
 //! Here the session runs in a thread of the test; `rpc_process_fuzz` has a server that is a process.
-//! A few seconds; with `TVMSPEC_FUZZ_SECONDS` as many as it says. A session that fails is made again by `TVMSPEC_FUZZ_SEED`.
+//! It takes two seconds, or a minute if `TVMSPEC_THOROUGH` is set; `TVMSPEC_FUZZ_SECONDS` sets another time. `TVMSPEC_FUZZ_SEED` repeats a
+//! session that failed.
 #![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
 use crate::support::rpc_maker::{Chance, Heard, Maker};
+use crate::support::thorough::is_thorough;
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -93,7 +95,8 @@ fn sessions_of_random_packets_end() {
     if let Some(seed) = number("TVMSPEC_FUZZ_SEED") {
         return session(seed, folder.path());
     }
-    let lasts = Duration::from_secs(number("TVMSPEC_FUZZ_SECONDS").unwrap_or(3));
+    let usual = if is_thorough() { 60 } else { 2 };
+    let lasts = Duration::from_secs(number("TVMSPEC_FUZZ_SECONDS").unwrap_or(usual));
     let (began, mut seed, mut before) = (Instant::now(), 0, 0);
     while began.elapsed() < lasts {
         seed += 1;

@@ -3,8 +3,8 @@
 //! becomes of the others is counted.
 //!
 //! The wheel is in the Python that `TVMSPEC_PYTHON` names, 0.16 in that of `TVMSPEC_PYTHON_0_16`; a server that is not here has no column.
-//! A few seconds; with `TVMSPEC_FUZZ_SECONDS` as many as it says, and `--nocapture` shows the table. `TVMSPEC_FUZZ_SEED` is one session
-//! with each server.
+//! It takes two seconds, or a minute if `TVMSPEC_THOROUGH` is set; `TVMSPEC_FUZZ_SECONDS` sets another time, and `--nocapture` shows the
+//! table. `TVMSPEC_FUZZ_SEED` plays one session with each server.
 #![cfg(all(target_os = "linux", feature = "cli", feature = "rpc"))]
 
 mod servers;
@@ -13,6 +13,7 @@ mod session;
 mod session_log;
 
 use crate::support::rpc_maker::{Chance, Heard, Maker};
+use crate::support::thorough::is_thorough;
 use servers::ServerProcess;
 use session::{End, Input, Tally, play};
 use std::fmt::Write as _;
@@ -288,7 +289,8 @@ fn servers_that_are_processes_outlive_random_sessions() {
         }
         return;
     }
-    let lasts = Duration::from_secs(number("TVMSPEC_FUZZ_SECONDS").unwrap_or(3));
+    let usual = if is_thorough() { 60 } else { 2 };
+    let lasts = Duration::from_secs(number("TVMSPEC_FUZZ_SECONDS").unwrap_or(usual));
     let until = Instant::now() + lasts;
     let reports: Vec<_> = thread::scope(|scope| {
         let runs = columns

@@ -2,6 +2,7 @@
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
+mod stopping;
 #[cfg(feature = "web")]
 mod web;
 
@@ -91,7 +92,7 @@ fn recorded(folder: &Path, messages: usize) {
     let (client, server) = (side("client"), side("server"));
     let read = Connection::read(&client, &server, None);
     for side in [&read.client, &read.server] {
-        assert_eq!((side.messages.len(), &side.broken), (messages, &None));
+        assert_eq!((side.messages().count(), &side.broken), (messages, &None));
     }
 }
 
@@ -175,7 +176,10 @@ fn one_server_is_recorded() {
     let (client, server) = (side("client"), side("server"));
     let read = Connection::read(&client, &server, None);
     assert_eq!(
-        (read.client.messages.len(), read.server.messages.len()),
+        (
+            read.client.messages().count(),
+            read.server.messages().count()
+        ),
         (2, 1)
     );
 }

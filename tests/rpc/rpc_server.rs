@@ -2,6 +2,7 @@
 //! everything that a client can do to them.
 #![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
+mod eras;
 mod functions;
 mod memory;
 mod sessions;

@@ -9,6 +9,7 @@ use crate::support::skip::skipped;
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 use tvmspec::function::ErrorKind;
@@ -26,9 +27,15 @@ struct Server {
 
 impl Server {
     fn start(arguments: &[&str]) -> Server {
+        Server::start_in(&std::env::temp_dir(), arguments)
+    }
+
+    /// A server whose files are in `folder`.
+    fn start_in(folder: &Path, arguments: &[&str]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
             .args(["serve", "--port", "0"])
             .args(arguments)
+            .env("TMPDIR", folder)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -210,13 +217,17 @@ fn each_session_has_a_line_in_the_log() {
     assert!(line.starts_with("session 1 from 127.0.0.1:"), "{line}");
     assert!(line.contains("`client:` as 0.27, 2 requests"), "{line}");
     assert!(line.contains("ended by the client"), "{line}");
+    // A connection without a session has one line.
     drop(server.connect());
     let mut line = String::new();
     server.log.read_line(&mut line).expect("a line");
     assert!(line.starts_with("session 2 from"), "{line}");
-    assert!(line.ends_with(": begins\n"), "{line}");
+    assert!(line.contains(": not started: it left before"), "{line}");
+    let mut other = server.connect();
+    other.write_all(&hello(b"client:other")).expect("written");
     let line = server.line();
-    assert!(line.starts_with("session 2 from"), "{line}");
+    assert!(line.starts_with("session 3 from"), "{line}");
+    assert!(line.contains("`client:other` has another key"), "{line}");
 }
 
 #[test]

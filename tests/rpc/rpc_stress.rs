@@ -1,9 +1,10 @@
 //! Servers and a tracker under many clients, some of which are killed, as sessions, servers and the tracker are: nothing is left behind,
 //! and the next client is served.
 //!
-//! A few seconds; with `TVMSPEC_STRESS_SECONDS` as many as it says.
+//! A few seconds, or a minute if `TVMSPEC_THOROUGH` is set.
 #![cfg(all(target_os = "linux", feature = "cli", feature = "rpc"))]
 
+use crate::support::thorough::is_thorough;
 use std::borrow::Cow;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -283,9 +284,7 @@ fn summary(tracker: u16) -> Option<TrackerSummary> {
 
 #[test]
 fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
-    let seconds = std::env::var("TVMSPEC_STRESS_SECONDS").ok();
-    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
-    let lasts = Duration::from_secs(seconds.unwrap_or(4));
+    let lasts = Duration::from_secs(if is_thorough() { 60 } else { 4 });
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let mut tracker = Process::start(folder, &["tracker", "--port", "0", "--silent"]);

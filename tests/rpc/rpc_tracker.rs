@@ -2,7 +2,9 @@
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
+mod flood;
 mod process;
+mod query;
 
 use std::time::{Duration, Instant};
 use tvmspec::rpc::tracker::{TrackerLimits, TrackerOutcome, TrackerSchedule};

@@ -1,16 +1,17 @@
 //! Types of extensions (VAL-22): from Rust, from C++, and between the two.
-#![cfg(feature = "extensions")]
+#![cfg(feature = "runtime")]
 
 use crate::support::skip::skipped;
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
 use std::process::Command;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use tvmspec::capi::legacy::*;
 use tvmspec::function::{Function, registry};
 use tvmspec::rule::{Kind, Violation};
+use tvmspec::value::header::{dec_weak, inc_weak};
 use tvmspec::value::legacy::{TVMValue, code};
 use tvmspec::value::{Any, Extension, cast, register_extension};
 
@@ -213,4 +214,47 @@ fn values_of_a_type_of_cxx() {
     assert_eq!(number("extension_types_alive"), 0);
     // The pair outlives the library's functions in the table.
     std::mem::forget(library);
+}
+
+unsafe extern "C" {
+    /// `ExtTypeVTable::RegisterInternal(int, ExtTypeVTable const&)`.
+    #[link_name = "_ZN3tvm7runtime13ExtTypeVTable16RegisterInternalEiRKS1_"]
+    fn register_table(
+        type_code: c_int,
+        table: *const [unsafe extern "C" fn(*mut c_void); 2],
+    ) -> *const c_void;
+}
+
+unsafe extern "C" fn no_function(_: *mut c_void) {
+    unreachable!("nothing was registered");
+}
+
+/// VAL-22: safe code made values of the Rust type, which functions of C would take for theirs.
+#[test]
+fn no_table_of_cxx_takes_the_code_of_a_rust_type() {
+    #[derive(Clone)]
+    struct Shared(Arc<()>);
+    register_extension::<Shared>(126).unwrap();
+    let table = [no_function as unsafe extern "C" fn(*mut c_void); 2];
+    // SAFETY: two functions, of which none is called.
+    assert!(unsafe { register_table(126, &table) }.is_null());
+
+    // A weak reference may become a strong one: the handle is copied while there is one.
+    let counted = Shared(Arc::default());
+    let value = Any::from(Extension::new(counted.clone()).unwrap());
+    let object = value.into_object().unwrap();
+    let pointer = object.as_ptr();
+    // SAFETY: an object that is alive.
+    unsafe { inc_weak(pointer) };
+    let last = Mutex::new(Some(Any::from(object)));
+    let gives = Function::from_packed(move |_| Ok(last.lock().unwrap().take().unwrap()));
+    let (made, of) = call(&gives, ptr::null_mut(), code::NULL).unwrap();
+    assert_eq!((of, Arc::strong_count(&counted.0)), (126, 2));
+    // SAFETY: the code is that of an extension, whose value is a handle.
+    let handle = unsafe { made.v_handle };
+    // SAFETY: a handle of the code, which the caller owns.
+    assert_eq!(unsafe { TVMExtTypeFree(handle, of) }, 0);
+    // SAFETY: the weak reference from above.
+    unsafe { dec_weak(pointer) };
+    assert_eq!(Arc::strong_count(&counted.0), 1);
 }

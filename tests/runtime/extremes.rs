@@ -5,6 +5,7 @@
 #![cfg(feature = "frontend")]
 
 mod collisions;
+mod shared;
 
 use std::ffi::c_void;
 use std::process::{Command, Stdio};

@@ -1,8 +1,9 @@
 //! Functions and the registry, from outside.
 #![cfg(feature = "runtime")]
 
-use tvmspec::function::{Error, ErrorKind, Function, registry};
+use tvmspec::function::{Error, ErrorKind, FUN_11, Function, registry};
 use tvmspec::object::Array;
+use tvmspec::rule::Kind;
 use tvmspec::value::{Any, AnyPayload, AnyView, Header, ObjectRef, RawAny, Str, index};
 
 #[test]
@@ -230,4 +231,43 @@ fn builtins_take_no_container_from_an_rvalue() {
         "{error}"
     );
     assert!(!taken);
+}
+
+#[test]
+fn a_name_and_its_kind_are_the_same_thing() {
+    for name in [
+        "AttributeError",
+        "ConnectionError",
+        "EnvErrorAlreadySet",
+        "IndexError",
+        "InternalError",
+        "KeyError",
+        "MemoryError",
+        "OSError",
+        "RuntimeError",
+        "TimeoutError",
+        "TVMError",
+        "TypeError",
+        "ValueError",
+    ] {
+        let kind = ErrorKind::from(name);
+        assert_eq!(kind.as_str(), name);
+        assert!(
+            !matches!(kind, ErrorKind::Other(_)),
+            "{name} has a variant of its own"
+        );
+        assert_eq!(kind, ErrorKind::Other(name));
+    }
+    for name in ["", "valueError", "a.b_c9"] {
+        assert_eq!(ErrorKind::from(name), ErrorKind::Other(name));
+    }
+}
+
+#[test]
+fn a_violation_stays_with_its_error() {
+    let broken = FUN_11.rejected(Kind::Duplicate, "taken");
+    let error = Error::from(broken).caused_by(Error::new("KeyError", "why"));
+    let rule = error.violation().map(|broken| broken.rule());
+    assert_eq!(rule, Some(FUN_11));
+    assert!(error.cause().unwrap().violation().is_none());
 }

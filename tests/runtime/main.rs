@@ -2,7 +2,9 @@
 
 mod capi_ffi;
 mod capi_legacy;
+mod casts;
 mod embedding;
+mod ends;
 mod extension_types;
 mod extremes;
 mod function;
@@ -12,6 +14,7 @@ mod module_kinds;
 mod module_robustness;
 mod object;
 mod object_nan;
+mod pairs;
 mod sound;
 #[path = "../support/mod.rs"]
 mod support;

@@ -419,3 +419,28 @@ fn a_library_that_misses_functions_is_named_with_them() {
         assert!(message.contains(part), "{part}: {message}");
     }
 }
+
+#[test]
+fn a_version_behind_the_ending_is_not_the_ending() {
+    if !runs_here() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["libm.so.6", "a.b-libx.so.1.22.333"] {
+        let path = folder.path().join(name);
+        std::fs::copy(golden("host-0.8.so"), &path).unwrap();
+        // SAFETY: a copy of a golden of a release, called as it was compiled.
+        adds_one(&unsafe { module::load(&path) }.unwrap(), "add1");
+    }
+    for (name, ending) in [
+        ("model.6", "6"),
+        ("lib.so.bak", "bak"),
+        ("lib.so.6.", ""),
+        ("lib.tar.6", "6"),
+    ] {
+        // SAFETY: it is not loaded.
+        let error = unsafe { module::load(folder.path().join(name)) }.unwrap_err();
+        let words = format!("Loader for `.{ending}` files is not registered");
+        assert!(error.message().contains(&words), "{name}: {error}");
+    }
+}

@@ -367,6 +367,10 @@ fn the_environment_says_how_many_workers_there_are() {
     let all = workers("TVM_NUM_THREADS", "100000");
     assert_eq!(workers("OMP_NUM_THREADS", "100000"), all);
     for name in ["TVM_NUM_THREADS", "OMP_NUM_THREADS"] {
-        assert_eq!(workers(name, "1"), 1, "{name}");
+        // As `atoi` of C reads them.
+        for one in ["1", " 1", "1 threads"] {
+            assert_eq!(workers(name, one), 1, "{name}={one}");
+        }
+        assert_eq!(workers(name, "many"), workers(name, "0"), "{name}");
     }
 }

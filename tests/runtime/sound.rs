@@ -93,6 +93,26 @@ fn types_of_this_library_are_no_records() {
 }
 
 #[test]
+fn a_record_without_memory_is_an_error() {
+    object::init();
+    let register = |key: &str, size: i64| {
+        let own = types::register(key, index::OBJECT).unwrap();
+        let args = [own.into(), size.into()];
+        call("ffi._PyClassRegisterTypeAttrColumns", &args).map(|_| own)
+    };
+    for (at, size) in [-1, 1 << 31, 1 << 60, i64::MAX].into_iter().enumerate() {
+        let error = register(&format!("test.sound.Size{at}"), size).unwrap_err();
+        assert_eq!(error.kind(), "ValueError", "{size}");
+    }
+    // There may be memory for this one, of which nothing is touched.
+    let own = register("test.sound.Largest", i64::from(i32::MAX)).unwrap();
+    match construct::make_object(&[own.into()]) {
+        Ok(made) => assert_eq!(made.type_index(), own),
+        Err(error) => assert_eq!(error.kind(), "MemoryError"),
+    }
+}
+
+#[test]
 fn a_maker_that_makes_something_else_is_rejected() {
     object::init();
     let other = Function::from_typed(|| object::missing().clone());

@@ -205,3 +205,21 @@ fn what_is_no_target_is_rejected() {
     assert_eq!(of("0.12", "cpu:0").0, 1);
     assert_eq!(of("0.27", "hexagon:0").0, 1);
 }
+
+#[test]
+fn a_driver_that_is_missing_answers_nothing() {
+    use tvmspec::device::{Manager, device_type};
+    for kind in ["cuda", "rocm", "vulkan", "opencl"] {
+        let number = device_type::number_of(kind).expect("a type");
+        let Ok(Some(api)) = Manager::global().find(number) else {
+            continue;
+        };
+        if !api.has_driver() {
+            let (code, text) = read(
+                "0.27",
+                &format!(r#"{{"kind": "{kind}", "from_device": 0}}"#),
+            );
+            assert_eq!(code, 0, "{kind}: {text}");
+        }
+    }
+}

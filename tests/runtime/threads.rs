@@ -12,7 +12,8 @@ use tvmspec::module::{Module, ModuleKind, once, parallel};
 use tvmspec::object::{Array, Map};
 use tvmspec::release::Release;
 use tvmspec::value::header::{Header, Object, ObjectRef, Ref, dec_weak, inc_weak, upgrade};
-use tvmspec::value::{Any, cast, index, types};
+use tvmspec::value::types::{self, ObjectIndex};
+use tvmspec::value::{Any, cast, index};
 
 /// An interpreter runs few rounds, a machine many.
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 2000 };
@@ -117,8 +118,8 @@ struct Watched {
 
 // SAFETY: `#[repr(C)]` with the header first; the index is that of no other Rust type here.
 unsafe impl Object for Watched {
-    fn type_index() -> i32 {
-        index::OPAQUE_PY
+    fn type_index() -> ObjectIndex {
+        ObjectIndex::fixed(index::OPAQUE_PY)
     }
 
     fn matches(type_index: i32) -> bool {

@@ -6,6 +6,7 @@
 
 use crate::support::cargo;
 use crate::support::skip::skipped;
+use crate::support::thorough::is_thorough;
 use std::path::PathBuf;
 use std::process::Command;
 use tvmspec::conformance::adapter::exec::Exec;
@@ -265,14 +266,17 @@ fn the_released_runtime_fails_only_where_it_is_known_to() {
         skipped("the known failures are those of tvm-ffi with libtvm_runtime");
         return;
     }
+    // The gate runs the whole suite on it, in release.
+    let few = ["value/*", "function/*", "module/*"];
+    let cases = if is_thorough() { &[][..] } else { &few[..] };
     let known = include_str!("../../conformance/known/apache-tvm-ffi-0.1.toml");
     let report = judged(
         &format!("ffi:{libraries}"),
-        &[],
+        cases,
         KnownFailures::parse(known).unwrap(),
     );
     assert_eq!(failures(&report), Vec::<String>::new());
-    assert!(report.totals().count("pass") > 500, "{:?}", report.totals());
+    assert!(report.totals().count("pass") > 400, "{:?}", report.totals());
 }
 
 /// The crash is charged to the case that caused it; the next one has a new process.

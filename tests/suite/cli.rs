@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `< FILE` is stdin, `> FILE` keeps stdout, `$TMP` is a folder of the transcript's own. Exit code 0 is not written.
-//! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test suite suite:: cli` writes what the program says now.
+//! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test suite cli` writes what the program says now.
 #![cfg(feature = "cli")]
 
 mod printed;

@@ -1,9 +1,19 @@
 //! The conformance suite and the command line, judged themselves.
 
 mod adapters;
+mod addresses;
+mod case_files;
 mod cli;
+mod held_runtime;
 mod hostile_testees;
+mod in_turn;
+mod mutants;
+mod reporting;
+mod rule_off;
 mod suite;
 #[path = "../support/mod.rs"]
 mod support;
+mod targets;
 mod testees;
+mod verdicts;
+mod watched;

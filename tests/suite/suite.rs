@@ -1,6 +1,7 @@
 //! The suite is itself tested: it fails every liar, survives every loss, and says what its schema promises.
 #![cfg(feature = "cli")]
 
+mod device_steps;
 mod known;
 mod liars;
 mod reports;

@@ -1,4 +1,4 @@
-//! Runs a test in a process of its own.
+//! Runs a test in its own process.
 
 use std::process::Command;
 

@@ -8,7 +8,7 @@ fn features() -> String {
     macro_rules! built {
         ($($name:literal)*) => { [$(($name, cfg!(feature = $name))),*] };
     }
-    let all = built!["runtime" "extensions" "frontend" "graph" "vm" "inspect" "suite" "cli" "cuda" "hip" "opencl" "vulkan" "rpc" "target" "web" "cxx"];
+    let all = built!["runtime" "frontend" "graph" "vm" "inspect" "suite" "check" "cli" "cuda" "hip" "opencl" "vulkan" "rpc" "target" "web" "cxx"];
     let built = all.into_iter().filter(|(_, is_built)| *is_built);
     built.map(|(name, _)| name).collect::<Vec<_>>().join(",")
 }
@@ -20,7 +20,10 @@ fn cargo(command: &str) -> Result<Command, String> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
     cargo.args([command, "--quiet", "--offline", "--target-dir"]);
     cargo.arg(target.ok_or("there is no folder above the one for temporary files")?);
-    if !cfg!(debug_assertions) {
+    if cfg!(debug_assertions) {
+        // As the profile of tests has it: `cargo rustc --profile test` would build a test program.
+        cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    } else {
         cargo.arg("--release");
     }
     Ok(cargo)
@@ -55,9 +58,9 @@ fn run(mut cargo: Command, endings: [&str; 3]) -> Result<PathBuf, String> {
 /// The C library, with the features of this test, in a folder where a linker finds it. The error says why it is not there.
 #[allow(dead_code)]
 pub(crate) fn c_library() -> Result<PathBuf, String> {
-    let mut cargo = cargo("rustc")?;
+    let mut cargo = cargo("build")?;
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-    cargo.args(["--lib", "--crate-type", "cdylib", "--no-default-features"]);
+    cargo.args(["--example", "tvmspec", "--no-default-features"]);
     cargo.args(["--features", &features(), "--message-format", "json"]);
     run(cargo, ["tvmspec.so", "tvmspec.dylib", "tvmspec.dll"])
 }

@@ -21,3 +21,4 @@ pub(crate) mod schema;
 pub(crate) mod serving;
 pub(crate) mod skip;
 pub(crate) mod source;
+pub(crate) mod thorough;

@@ -6,7 +6,7 @@
 use std::fmt::Display;
 
 /// What no package brings: parts of reasons, and why they are excused.
-const EXCUSED: [(&str, &str); 9] = [
+const EXCUSED: [(&str, &str); 10] = [
     ("no address but its own", "a gate need not have a network"),
     ("no CUDA here", "a GPU cannot be installed"),
     ("HIP is here, but no device", "a GPU cannot be installed"),
@@ -18,6 +18,10 @@ const EXCUSED: [(&str, &str); 9] = [
     (
         "names no Python with TVM 0.19",
         "no package has a compiler of it any more",
+    ),
+    (
+        "names no Python with TVM 0.21",
+        "its package needs Python 3.10 and a package of LLVM",
     ),
     (
         "TVMSPEC_PYTHON_0_16 names no Python",

@@ -84,10 +84,7 @@ impl Testee for Ffi {
         Identity {
             name: self.api.runtime.name().to_owned(),
             version: format!("tvm-ffi {major}.{minor}.{patch}"),
-            releases: releases(self.api.version)
-                .iter()
-                .map(Release::to_string)
-                .collect(),
+            releases: self.api.releases().iter().map(Release::to_string).collect(),
             // Not listed: what is not done is reported with its reason.
             ops: Vec::new(),
         }
@@ -103,19 +100,6 @@ impl Testee for Ffi {
             }
         }
     }
-}
-
-/// The TVM releases that are built on this version of tvm-ffi, as the library reports it: packages 0.1.13 to 0.1.15 report one
-/// more than their name.
-fn releases([major, minor, patch]: [u32; 3]) -> Vec<Release> {
-    let minors: &[u8] = match (major, minor, patch) {
-        (0, 1, 0..8) => &[22],
-        (0, 1, 8..11) => &[23],
-        (0, 1, 11) => &[24],
-        (0, 1, 12) => &[25],
-        _ => &[26, 27],
-    };
-    minors.iter().map(|minor| Release::of(*minor)).collect()
 }
 
 /// Why this interface offers no way to an operation.

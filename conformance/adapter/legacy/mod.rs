@@ -1,5 +1,6 @@
 //! `legacy:LIB[,LIB..][@RELEASE][#TARGET]`: a runtime behind the C interface of 0.7 to 0.20. The first library exports it; the
-//! others are loaded after it. `#TARGET` is as for `ffi:`.
+//! others are loaded after it. `#TARGET` is as for `ffi:`. A runtime of 0.21, whose interface no other release has, is judged here too,
+//! through the functions of 0.20 that `Transition` makes of its own.
 //!
 //! | operation            | put by                                                       | what is compared    |
 //! |----------------------|---------------------------------------------------------------|---------------------|
@@ -30,7 +31,7 @@
 //! Loaders of that time read a C++ stream, and a payload ends where its loader stops: no loader of ours can stand in for
 //! one that the runtime lacks. A library that needs such a loader is *unsupported*, not rejected.
 //!
-//! The interface does not show its release. What the runtime has and lacks narrows it down, see `stands`; where no release
+//! The interface of 0.20 and before does not show its release. What the runtime has and lacks narrows it down, see `stands`; where no release
 //! has all of that the runtime stands for all of 0.8 to 0.20, unless the user says which one it is.
 
 mod calls;
@@ -45,6 +46,7 @@ use crate::conformance::module::{backend, older};
 use crate::conformance::op::{Handler, OpError, data};
 use crate::conformance::runtime::Libraries;
 use crate::conformance::runtime::legacy::LegacyApi;
+use crate::conformance::runtime::legacy::transition::Transition;
 use crate::conformance::target::driver;
 use crate::release::Release;
 use serde_json::Value;
@@ -69,11 +71,21 @@ impl Legacy {
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
         let libraries = library::open_all("legacy", &paths)?;
         let name = library::names(&paths, generator);
-        let runtime = Box::leak(Box::new(Libraries {
+        let libraries = Libraries {
             name: name.clone(),
             libraries,
             generator: generator.map(str::to_owned),
-        }));
+        };
+        if Transition::is(&libraries) {
+            let lacks = || format!("{name} is not a runtime of 0.21: a function is missing");
+            let runtime = Box::leak(Box::new(Transition::new(libraries).ok_or_else(lacks)?));
+            return Ok(Legacy {
+                stands: RuntimeReleases::TRANSITION,
+                api: Box::leak(Box::new(LegacyApi::of(runtime)?)),
+                name,
+            });
+        }
+        let runtime = Box::leak(Box::new(libraries));
         let api: &'static LegacyApi = Box::leak(Box::new(LegacyApi::of(runtime)?));
         Ok(Legacy {
             stands: RuntimeReleases::of(api, release).map_err(|why| format!("{name}: {why}"))?,
@@ -98,6 +110,15 @@ impl Testee for Legacy {
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         let (api, stands) = (self.api, self.stands);
         let reply = match op {
+            // The functions of the libraries that these make follow the convention of 0.20.
+            "module.find" | "module.open" | "module.symbols" | "module.life"
+            | "module.environment" | "module.system" | "module.constants" | "target.generate"
+                if stands == RuntimeReleases::TRANSITION =>
+            {
+                Err(unsupported(
+                    "compiled functions of 0.21 are called otherwise",
+                ))
+            }
             "blob.decode" | "module.load" => modules::walk(api, args),
             "import_tree.decode" => modules::import_tree(api, args),
             "payload.decode" => modules::payload(api, args),
@@ -184,38 +205,4 @@ fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
 /// The reply to what this interface has no way to do.
 fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_release_stands_behind_the_libraries() {
-        let read = |text| {
-            with_release(text).map(|(libraries, release)| {
-                (
-                    libraries.to_owned(),
-                    release.map(|release| release.to_string()),
-                )
-            })
-        };
-        let libraries = |text: &str| text.to_owned();
-        assert_eq!(read("a.so"), Ok((libraries("a.so"), None)));
-        assert_eq!(
-            read("a.so,b.so@0.12"),
-            Ok((libraries("a.so,b.so"), Some("0.12".to_owned())))
-        );
-        assert_eq!(read("/x@0.12/a.so"), Ok((libraries("/x@0.12/a.so"), None)));
-        assert_eq!(
-            read("a@b/c.so@v0.7.0"),
-            Ok((libraries("a@b/c.so"), Some("0.7".to_owned())))
-        );
-        for wrong in ["a.so@0.6", "a.so@0.21", "a.so@new", "a.so@"] {
-            assert!(
-                read(wrong).unwrap_err().contains("there are 0.7 to 0.20"),
-                "{wrong}"
-            );
-        }
-    }
 }

@@ -8,15 +8,13 @@ use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::legacy::{LegacyApi, LegacyArg, LegacyValue, c_text, int_arg};
 use crate::conformance::runtime::number::number_of;
 use crate::conformance::runtime::shell;
-use crate::release::Release;
+use crate::examine::loading::context_symbol;
+use crate::release::Layout;
 use crate::value::legacy::{TVMValue, code};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::path::Path;
-
-/// The context symbol of these releases.
-const CONTEXT: &str = "__tvm_module_ctx";
 
 /// A kind whose payload has no bytes in any release. While a tree is loaded its loader is ours.
 const ROW: &str = "metadata_module";
@@ -27,12 +25,14 @@ const ROW_FOR_GOOD: &str = "tvmspec_row";
 /// `blob.decode` and `module.load`.
 pub(super) fn walk(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let symbol = args.get("symbol").and_then(Value::as_str);
-    if symbol.is_some_and(|symbol| symbol != naming().symbol()) {
-        return Err(unsupported(
-            "this runtime looks for the blob under the name of 0.2 to 0.20",
-        ));
+    let naming = naming(api);
+    if symbol.is_some_and(|symbol| symbol != naming.symbol()) {
+        return Err(unsupported(format!(
+            "this runtime looks for the blob under `{}`",
+            naming.symbol()
+        )));
     }
-    of_this_layout(args)?;
+    of_this_layout(api, args)?;
     let root = own_version(around(api, &bytes(args)?))?;
     Ok(Reply::Shown {
         view: "kinds".to_owned(),
@@ -140,7 +140,7 @@ unsafe extern "C-unwind" fn load_row(
 
 /// The payload as the only entry of a blob. A loader stops where it has read enough, so more bytes do not show.
 pub(super) fn payload(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
-    of_this_layout(args)?;
+    of_this_layout(api, args)?;
     let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
     let has_loader = api.global(&loader_of(kind))?.is_some();
     // BLOB-04: an empty kind is for the runtime to reject; that it has no loader for it says nothing.
@@ -255,17 +255,29 @@ pub(super) fn find(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply
     })
 }
 
-/// The symbols of a library of 0.7 to 0.20.
-fn naming() -> SymbolNaming {
-    SymbolNaming::library(Release::of(20))
+/// The layout that the runtime loads: that of 0.7, which goes up to 0.20, or that of 0.21 alone.
+fn layout(api: &LegacyApi) -> Layout {
+    let loads = |layout| api.runtime.loads(layout);
+    if loads(Layout::V0_21) && !loads(Layout::V0_7) {
+        Layout::V0_21
+    } else {
+        Layout::V0_7
+    }
+}
+
+/// The symbols of a library of these releases.
+fn naming(api: &LegacyApi) -> SymbolNaming {
+    SymbolNaming::library(layout(api).releases().until)
 }
 
 /// Cases of another layout are not put: the loader would read their bytes as its own layout.
-fn of_this_layout(args: &Value) -> Result<(), Reply> {
+fn of_this_layout(api: &LegacyApi, args: &Value) -> Result<(), Reply> {
+    let own = layout(api).name();
     match args.get("layout").and_then(Value::as_str) {
-        None | Some("0.7") => Ok(()),
+        None => Ok(()),
+        Some(layout) if layout == own => Ok(()),
         Some(other) => Err(unsupported(format!(
-            "the library is packed as 0.7 to 0.20 do, not as {other}"
+            "the library is packed in layout {own}, not in {other}"
         ))),
     }
 }
@@ -284,16 +296,23 @@ fn framed(body: &[u8]) -> Vec<u8> {
 
 /// The module of a library around `blob`.
 fn around(api: &'static LegacyApi, blob: &[u8]) -> Result<LegacyValue, Reply> {
-    let naming = naming();
+    let naming = naming(api);
+    let context = context_symbol(layout(api));
     library(api, |path| {
-        shell::write(blob, naming.symbol(), CONTEXT, &naming, path)
+        shell::write(blob, naming.symbol(), context, &naming, path)
     })
 }
 
 /// The module of a library with nothing in it.
 pub(in crate::conformance) fn empty(api: &'static LegacyApi) -> Result<LegacyValue, Reply> {
     library(api, |path| {
-        shell::write(&[], "nothing", CONTEXT, &naming(), path)
+        shell::write(
+            &[],
+            "nothing",
+            context_symbol(layout(api)),
+            &naming(api),
+            path,
+        )
     })
 }
 

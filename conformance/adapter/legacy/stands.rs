@@ -37,6 +37,12 @@ impl RuntimeReleases {
     pub(super) const FIRST: Release = Release::of(7);
     /// The last release with this interface: from 0.21 on the functions are those of tvm-ffi.
     pub(super) const LAST: Release = Release::of(20);
+    /// A runtime of 0.21, which its functions show.
+    pub(super) const TRANSITION: RuntimeReleases = RuntimeReleases {
+        first: Release::of(21),
+        last: Release::of(21),
+        known: Certainty::Exactly,
+    };
     /// For what is like no release.
     const ANY: RuntimeReleases = RuntimeReleases {
         first: Release::of(8),
@@ -276,83 +282,5 @@ impl Sign {
         } else {
             format!("{lacks}, which {who}")
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a runtime of this release shows.
-    fn shown(minor: u8) -> Vec<(Sign, bool)> {
-        let of = |sign: Sign| (sign, sign.of(Release::of(minor)));
-        SIGNS.into_iter().map(of).collect()
-    }
-
-    #[test]
-    fn every_release_differs_from_the_others() {
-        for minor in 7..=20 {
-            let stands = RuntimeReleases::between(&shown(minor), None).unwrap();
-            assert_eq!(stands.to_string(), format!("C interface of 0.{minor}"));
-            let names: Vec<String> = stands
-                .releases()
-                .map(|release| release.to_string())
-                .collect();
-            assert_eq!(names, [format!("0.{minor}")]);
-        }
-    }
-
-    #[test]
-    fn a_named_release_must_agree() {
-        let named = |minor| RuntimeReleases::between(&shown(12), Some(Release::of(minor)));
-        assert_eq!(named(12), RuntimeReleases::between(&shown(12), None));
-        let late = named(13).unwrap_err();
-        assert_eq!(
-            late,
-            "it is not of 0.13: it lacks rpc.ReturnException, which 0.13 and later have"
-        );
-        let early = named(10).unwrap_err();
-        assert!(
-            early.contains("it has runtime.SanitizeName, which only 0.11 to 0.19 have"),
-            "{early}"
-        );
-        assert!(
-            early.contains("it has runtime.ModuleGetPropertyMask"),
-            "{early}"
-        );
-    }
-
-    #[test]
-    fn what_is_not_built_leaves_more_releases_than_one() {
-        let shown: Vec<(Sign, bool)> = shown(12)
-            .into_iter()
-            .filter(|(sign, _)| sign.part.is_none())
-            .collect();
-        let stands = RuntimeReleases::between(&shown, None).unwrap();
-        assert!(
-            stands
-                .to_string()
-                .starts_with("C interface of 0.12 to 0.13, @RELEASE")
-        );
-        let named = RuntimeReleases::between(&shown, Some(Release::of(13))).unwrap();
-        assert_eq!(named.to_string(), "C interface of 0.13");
-        assert!(RuntimeReleases::between(&shown, Some(Release::of(14))).is_err());
-    }
-
-    /// As our own library: some of what came late and nothing of what came before.
-    #[test]
-    fn what_no_release_shows_is_what_the_user_says() {
-        let mixed: Vec<(Sign, bool)> = SIGNS
-            .into_iter()
-            .map(|sign| (sign, sign.since % 2 == 0))
-            .collect();
-        let stands = RuntimeReleases::between(&mixed, None).unwrap();
-        assert_eq!(
-            (stands.first, stands.last),
-            (Release::of(8), Release::of(20))
-        );
-        assert!(stands.to_string().contains("no release has what it shows"));
-        let named = RuntimeReleases::between(&mixed, Some(Release::of(9))).unwrap();
-        assert_eq!(named.to_string(), "C interface of 0.9");
     }
 }

@@ -121,10 +121,13 @@ pub(super) fn encode(
     let mut held = Vec::new();
     for tensor in list {
         let name = c_text(library::name(tensor).unwrap_or_default());
-        held.push(api.call_global("runtime.String", &[text_arg(&name)])?);
-        held.push(made(api, tensor)?);
+        held.push((name, made(api, tensor)?));
     }
-    let args: Vec<LegacyArg> = held.iter().map(LegacyValue::arg).collect();
+    // Every release makes a string of a text that is a key.
+    let pairs = held
+        .iter()
+        .map(|(name, tensor)| [text_arg(name), tensor.arg()]);
+    let args: Vec<LegacyArg> = pairs.flatten().collect();
     let map = api.call_global("runtime.Map", &args)?;
     let file = api.call_global("runtime.SaveParams", &[map.arg()])?;
     let file = file

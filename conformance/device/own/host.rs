@@ -1,9 +1,11 @@
 //! The host as a device, and handles that are no addresses.
 
+#[cfg(any(feature = "opencl", feature = "vulkan"))]
 use super::super::tables::rejected;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, cpu};
 use crate::module::workspace::{self, WorkspaceRequest};
+#[cfg(any(feature = "opencl", feature = "vulkan"))]
 use crate::rule::Kind;
 
 /// `device/what-the-cpu-answers` (DEV-08).

@@ -1,9 +1,13 @@
 //! Device modules of payloads and libraries, before there is a driver.
 
 use super::super::tables::rejected;
-use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
+#[cfg(feature = "opencl")]
+use crate::conformance::behaviour::demand;
+use crate::conformance::behaviour::{Failure, Outcome, expect};
 use crate::conformance::golden::golden;
-use crate::device::{DEV_54, Device, load};
+#[cfg(feature = "opencl")]
+use crate::device::Device;
+use crate::device::{DEV_54, load};
 use crate::release::Layout;
 use crate::rule::Kind;
 
@@ -32,7 +36,7 @@ pub(super) fn module_of_a_library() -> Outcome {
     use crate::function::take_broken;
     use crate::value::{Any, AnyView};
     let (module, blob) = opencl_module()?;
-    // The payload is behind the kind; the library's own part of the blob is in front of it.
+    // In the blob the library's own part comes first, then the kind, then the payload.
     let saved = module.save_to_bytes()?;
     expect(saved.as_slice(), &blob[0x5a..], "what it saves")?;
     let found = module.function("no_kernel", false)?;
@@ -44,7 +48,7 @@ pub(super) fn module_of_a_library() -> Outcome {
     let text = Any::from("no argument");
     let call = |args: &[&Any]| {
         let args: Vec<AnyView<'_>> = args.iter().map(|any| any.view()).collect();
-        // What an earlier call left on the thread: the rule that is compared below is that of this call.
+        // An earlier call may have left a rule on the thread. The rule compared below is that of this call.
         drop(take_broken());
         let failed = kernel.call(&args).err()?;
         let rule = take_broken().map(|broken| broken.rule().id());
@@ -67,7 +71,7 @@ pub(super) fn module_of_a_library() -> Outcome {
         expect(named, ("TypeError", Some(DEV_53.id())), &text)?;
         demand(text.contains(&part), || format!("`{text}` has no `{part}`"))?;
     }
-    // No system has so many devices: what is launched there fails, whether a driver is here or not.
+    // No system has so many devices, so the launch fails with and without a driver.
     let text = std::thread::scope(|scope| {
         let launched = scope.spawn(|| {
             set_current_device(Device::opencl(1000));

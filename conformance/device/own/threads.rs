@@ -1,4 +1,4 @@
-//! What two threads may do to one manager, and what the end of a thread does to its pool.
+//! Programs with two threads: a lookup that another one overtakes, and the pool of a thread that ends.
 
 use super::super::stands::{PooledRecorder, recorder};
 use super::DEVICE;
@@ -54,7 +54,7 @@ pub(super) fn thread_end() -> Outcome {
         there.is_ok_and(|there| there.is_ok_and(|there| there != here)),
         || "two threads share a block".into(),
     )?;
-    // A scope ends before its threads have run their destructors; a thread of its own is joined after them.
+    // A scope ends before its threads have run their destructors. `join` of a plain thread returns after them.
     for _ in 0..200 {
         if pool.recorder.peek().contains(&freed) {
             break;

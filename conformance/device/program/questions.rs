@@ -1,11 +1,11 @@
-//! What a program asks of a device: the answers that it allows, and the things that it cannot do without.
+//! Steps that ask a device something: the answers that they allow, and the features that a program needs.
 
 use super::super::steps::{NamedCalls, Stop};
 use crate::conformance::behaviour::Failure;
 use crate::device::{Attribute, AttributeValue, Device, Stream};
 use serde_json::{Value, json};
 
-/// Passes over a device that lacks what the program is about.
+/// Skips the program on a device that lacks the feature that it needs.
 pub(super) fn needs(calls: &NamedCalls<'_>, what: &str) -> Result<(), Stop> {
     let NamedCalls { api, device, .. } = *calls;
     let has_text = |attribute: Attribute| {
@@ -41,7 +41,7 @@ pub(super) fn needs(calls: &NamedCalls<'_>, what: &str) -> Result<(), Stop> {
             has_text(Attribute::ComputeVersion),
             "the device has no compute version",
         ),
-        _ => return Err(Stop::Malformed),
+        _ => return Err(Stop::Malformed(format!("`needs` knows no `{what}`"))),
     };
     if !has {
         Failure::skipped(otherwise)?;

@@ -1,4 +1,4 @@
-//! Which steps of a random script the contract allows.
+//! Filter for the steps of a random script: it keeps those that the contract allows.
 
 use super::Step;
 use std::collections::{BTreeMap, HashMap};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 struct Slot {
     nbytes: usize,
     is_workspace: bool,
-    /// Streams with work on it, each with the streams that are ordered behind that work.
+    /// Streams with work on it, each with the streams that wait for that work.
     busy: BTreeMap<u8, u8>,
 }
 
@@ -18,7 +18,7 @@ impl Slot {
         offset + nbytes <= self.nbytes && self.busy.iter().all(ordered)
     }
 
-    /// Work on `stream` was queued here last; it was ordered behind all before, so that this one alone is left.
+    /// Notes work on `stream`. It waits for all earlier work, so that it is the only work left to order.
     fn touch(&mut self, stream: u8) {
         self.busy = BTreeMap::from([(stream, 0)]);
     }
@@ -28,7 +28,7 @@ impl Slot {
 #[derive(Default)]
 struct Order {
     slots: HashMap<String, Slot>,
-    /// Numbers of streams; the default one, and those that were never made, are 0.
+    /// Numbers of streams that were made. The default one is 0.
     streams: HashMap<String, u8>,
 }
 
@@ -44,9 +44,9 @@ impl Order {
     fn allows(&mut self, step: &Step) -> Option<bool> {
         let name = || step.name(1);
         let number = |at| step.number(at).ok();
-        let stream = |at| {
-            let made = step.name(at).and_then(|name| self.streams.get(name));
-            made.copied().unwrap_or(0)
+        let stream = |at| match step.name(at) {
+            Some(name) => self.streams.get(name).copied(),
+            None => Some(0),
         };
         Some(match step.op() {
             "stream" => {
@@ -74,7 +74,7 @@ impl Order {
             }
             "write" | "read" => {
                 let is_write = step.op() == "write";
-                let stream = stream(if is_write { 5 } else { 4 });
+                let stream = stream(if is_write { 5 } else { 4 })?;
                 if is_write {
                     number(4)?;
                 }
@@ -89,7 +89,7 @@ impl Order {
             }
             "copy" => {
                 let (from, to, nbytes) = (name()?, step.name(3)?, number(5)?);
-                let stream = stream(6);
+                let stream = stream(6)?;
                 let allowed = self.slots.get(from)?.admits(number(2)?, nbytes, stream)
                     && self.slots.get(to)?.admits(number(4)?, nbytes, stream);
                 for end in [from, to].into_iter().filter(|_| allowed) {
@@ -98,7 +98,7 @@ impl Order {
                 allowed
             }
             "sync" => {
-                let stream = stream(1);
+                let stream = stream(1)?;
                 for slot in self.slots.values_mut() {
                     slot.busy
                         .retain(|busy, behind| *busy != stream && *behind & (1 << stream) == 0);
@@ -106,9 +106,9 @@ impl Order {
                 true
             }
             "order" => {
-                let (before, after) = (stream(1), stream(2));
+                let (before, after) = (stream(1)?, stream(2)?);
                 for (stream, behind) in self.slots.values_mut().flat_map(|slot| &mut slot.busy) {
-                    // Orders add up: what is behind `before` already is behind all that `before` waits for.
+                    // Orders are transitive: the second stream also waits for the work that `before` waits for.
                     if *stream == before || *behind & (1 << before) != 0 {
                         *behind |= 1 << after;
                     }

@@ -4,7 +4,7 @@ use super::order::without_races;
 use super::{Minimal, Step};
 use serde_json::{Value, json};
 
-/// The smallest script that still differs: steps away, then numbers down, until nothing helps.
+/// The smallest script that still differs: steps away, then numbers down and streams away, until nothing helps.
 pub(super) fn shrink(
     differs: &dyn Fn(&[Step]) -> Option<String>,
     script: Vec<Step>,
@@ -53,26 +53,27 @@ pub(super) fn shrink(
     }
 }
 
-/// What shrinking makes smaller: steps first, then the numbers in them.
-fn weight(script: &[Step]) -> (usize, u64) {
-    let numbers = script
-        .iter()
-        .flat_map(|step| &step.0)
-        .filter_map(Value::as_u64);
-    (script.len(), numbers.sum())
+/// Returns the size that shrinking reduces: steps first, then the numbers in them, then their names.
+fn weight(script: &[Step]) -> (usize, u64, usize) {
+    let members = || script.iter().flat_map(|step| &step.0);
+    let numbers = members().filter_map(Value::as_u64);
+    let names = members().filter(|member| member.is_string());
+    (script.len(), numbers.sum(), names.count())
 }
 
-/// The same step with a smaller number, boldest first.
+/// Returns the step with the default stream instead of another, or with a smaller number, boldest first.
 fn smaller(step: &Step) -> Vec<Step> {
     let mut list = Vec::new();
-    for (at, number) in step.0.iter().enumerate() {
-        let Some(number) = number.as_u64() else {
-            continue;
+    for (at, member) in step.0.iter().enumerate().skip(1) {
+        let smaller = match member.as_u64() {
+            Some(number) => vec![json!(0), json!(number / 2), json!(number.saturating_sub(1))],
+            None if member.is_string() => vec![Value::Null],
+            None => Vec::new(),
         };
-        for less in [0, number / 2, number.saturating_sub(1)] {
-            let mut smaller = step.clone();
-            smaller.0[at] = json!(less);
-            list.push(smaller);
+        for member in smaller {
+            let mut step = step.clone();
+            step.0[at] = member;
+            list.push(step);
         }
     }
     list

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
-/// A type of device of its own, so that no other case's current device is in the way.
+/// A type of device that no other case uses, so that its current device is not changed by another case.
 const KIND: i32 = 31;
 
 /// The module, its kernels as they were looked up first, and the calls of the driver.
@@ -37,17 +37,17 @@ impl KernelLog {
 
 impl NotedKernels {
     /// Creates a module whose code is on no device: two parameters and two launch tags, and one of each (DEV-47).
-    pub(super) fn new() -> Option<NotedKernels> {
+    pub(super) fn new() -> Result<NotedKernels> {
         set_current_device(Device::new(KIND, 0));
         let log = KernelLog::default();
         let handle = Dtype::scalar(Dtype::HANDLE, 64);
         let number = Dtype::scalar(Dtype::INT, 32);
         let add = KernelDescription::new("add", &[handle, number], &["blockIdx.x", "threadIdx.x"]);
         let mul = KernelDescription::new("mul", &[handle], &["threadIdx.x"]);
-        let kernels = vec![add.ok()?, mul.ok()?];
+        let kernels = vec![add?, mul?];
         let module = DeviceModule::new("noted", Box::new(log.clone()), kernels);
         let kernels = ["add", "mul"].map(|name| module.kernel(name));
-        Some(NotedKernels {
+        Ok(NotedKernels {
             kernels: kernels.into_iter().flatten().collect(),
             module,
             log,
@@ -57,18 +57,16 @@ impl NotedKernels {
     /// Launches a kernel: its name, and the values of the call.
     fn launch(&self, step: &Step) -> StepResult {
         let name = step.text(1)?;
-        let args = step
-            .get(2)
-            .and_then(Value::as_array)
-            .ok_or(Stop::Malformed)?;
-        let args: std::result::Result<Vec<_>, _> = args.iter().map(arg).collect();
+        let malformed = || Stop::Malformed(format!("`launch` has no values in {step}"));
+        let args = step.value(2)?.as_array().ok_or_else(malformed)?;
+        let args: Option<Vec<_>> = args.iter().map(|value| arg(value).ok()).collect();
         let kernel = self.module.names().position(|known| known == name);
         let kernel = kernel.and_then(|at| self.kernels.get(at));
         let Some(kernel) = kernel else {
             return Ok(Failure::broken(format!("there is no kernel `{name}`"))?);
         };
         // SAFETY: this driver launches nothing.
-        unsafe { kernel.call(&args.map_err(|_| Stop::Malformed)?) }?;
+        unsafe { kernel.call(&args.ok_or_else(malformed)?) }?;
         Ok(Value::Null)
     }
 
@@ -82,11 +80,7 @@ impl NotedKernels {
             .map(|of| json!(of))
             .collect();
         expect(self.module.kind(), "noted", "the kind")?;
-        expect(
-            Some(&json!(kernels)),
-            step.get(1),
-            "kernels and their values",
-        )?;
+        expect(&json!(kernels), step.value(1)?, "kernels and their values")?;
         Ok(Value::Null)
     }
 }
@@ -111,9 +105,9 @@ impl Stand for NotedKernels {
             "reset-barrier" => self.module.reset_barrier().map(nothing).map_err(Stop::from),
             "kernels" => self.compare(step),
             "no-kernel" => {
-                let found = self.module.kernel(step.name(1)?);
-                let none = demand(found.is_none(), || "it is found".into());
-                none.map(nothing).map_err(Stop::from)
+                let found = step.text(1).map(|name| self.module.kernel(name).is_some());
+                let none = |found: bool| demand(!found, || "it is found".into());
+                found.and_then(|found| Ok(nothing(none(found)?)))
             }
             _ => return None,
         })

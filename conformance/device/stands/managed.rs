@@ -18,7 +18,7 @@ pub(super) struct ManagedDevices {
     registry: Arc<Mutex<NotedRegistry>>,
 }
 
-/// The names, and what was looked up.
+/// The registered names, and the names that were looked up.
 #[derive(Default)]
 struct NotedRegistry {
     recorders: Vec<(String, &'static Recorder)>,
@@ -42,9 +42,9 @@ pub(in super::super) fn recorder() -> &'static Recorder {
 
 impl ManagedDevices {
     /// Creates a manager over these names.
-    pub(super) fn with<'n>(names: impl Iterator<Item = &'n str>) -> ManagedDevices {
+    pub(super) fn with(names: &[String]) -> ManagedDevices {
         let registry = Arc::new(Mutex::new(NotedRegistry::default()));
-        names.for_each(|name| lock(&registry).add(name));
+        names.iter().for_each(|name| lock(&registry).add(name));
         let shared = registry.clone();
         let lookup = move |name: &str| -> Option<ApiFactory> {
             let mut registry = lock(&shared);
@@ -87,7 +87,7 @@ impl Stand for ManagedDevices {
 
     fn step(&self, step: &Step, device: Device) -> Option<StepResult> {
         let compared = |found: Value, what: &str| -> StepResult {
-            expect(Some(&found), step.get(1), what)?;
+            expect(&found, step.value(1)?, what)?;
             Ok(Value::Null)
         };
         Some(match step.op() {

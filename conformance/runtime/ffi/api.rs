@@ -101,8 +101,14 @@ pub(in crate::conformance) struct FfiApi {
 impl FfiApi {
     /// The interface of a runtime, or which of its functions is missing.
     pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<FfiApi, String> {
-        FfiApi::found(runtime)
-            .map_err(|lacks| format!("{} is not a tvm-ffi library: {lacks}", runtime.name()))
+        FfiApi::found(runtime).map_err(|lacks| {
+            let name = runtime.name();
+            let hint = match runtime.symbol("TVMFFIFunctionCall") {
+                Some(_) => ". A runtime of 0.21 is judged as legacy:LIB",
+                None => "",
+            };
+            format!("{name} is not a tvm-ffi library: {lacks}{hint}")
+        })
     }
 
     /// Looks every function up by its name: those that all releases since 0.22 have must be there.

@@ -5,6 +5,7 @@ mod compiled;
 pub(in crate::conformance) mod compiler;
 pub(in crate::conformance) mod forms;
 pub(in crate::conformance) mod owned;
+mod releases;
 pub(in crate::conformance) mod tensors;
 mod types;
 

@@ -7,7 +7,7 @@ use crate::conformance::adapter::library;
 use crate::conformance::runtime::aligned::AlignedLine;
 use crate::conformance::runtime::number::{number_or, numbers_in};
 use crate::release::Release;
-use crate::tensor::json::from_dtype;
+use crate::tensor::json::{from_dtype, to_dtype};
 use crate::tensor::{Dtype, Params};
 use crate::value::ByteArray;
 use crate::value::dlpack::{
@@ -136,7 +136,7 @@ pub(in crate::conformance) fn encode(api: &'static FfiApi, args: &Value) -> Resu
     for tensor in library::tensors(args).map_err(unsupported)? {
         on_cpu(tensor)?;
         held.push(api.text(library::name(tensor).unwrap_or_default())?);
-        held.push(api.tensor(managed(api, tensor)?)?);
+        held.push(api.tensor(managed(tensor)?)?);
     }
     let args: Vec<_> = held.iter().map(|held| held.raw).collect();
     let map = api.call_global("ffi.Map", &args)?;
@@ -161,7 +161,7 @@ fn encode_alone(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
             "the runtime chooses the words around the data itself",
         ));
     }
-    let (name, tensor) = (api.text("x")?, api.tensor(managed(api, tensor)?)?);
+    let (name, tensor) = (api.text("x")?, api.tensor(managed(tensor)?)?);
     let map = api.call_global("ffi.Map", &[name.raw, tensor.raw])?;
     let file = api.call_global("runtime.SaveParams", &[map.raw])?.bytes();
     let before = before_record();
@@ -187,7 +187,7 @@ pub(in crate::conformance) fn made(
     api: &'static FfiApi,
     form: &Value,
 ) -> Result<OwnedValue, Reply> {
-    Ok(api.tensor(managed(api, form)?)?)
+    Ok(api.tensor(managed(form)?)?)
 }
 
 /// A float32 tensor of zeros.
@@ -199,7 +199,7 @@ pub(in crate::conformance) fn zeros(
     let data = vec![0; usize::try_from(count).map_err(wrong)? * 4];
     let data = BASE64_STANDARD.encode(data);
     let tensor = json!({"dtype": "float32", "shape": shape, "data": data});
-    Ok(api.tensor(managed(api, &tensor)?)?)
+    Ok(api.tensor(managed(&tensor)?)?)
 }
 
 /// What a tensor of ours is made of, freed when the runtime is done with it.
@@ -215,12 +215,11 @@ struct Owned {
 }
 
 /// A tensor of a form as DLPack hands it over. The runtime that takes it calls its deleter once.
-fn managed(api: &'static FfiApi, tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
+fn managed(tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
     let wrong = || unsupported("a tensor is not {name, dtype, shape, data}");
-    let dtype = tensor
-        .get("dtype")
-        .and_then(Value::as_str)
-        .ok_or_else(wrong)?;
+    // What a runtime makes of the text is the matter of `tensor.dtype_parse`.
+    let dtype = tensor.get("dtype").map(to_dtype);
+    let dtype = dtype.and_then(Result::ok).ok_or_else(wrong)?;
     let shape = tensor
         .get("shape")
         .and_then(Value::as_array)
@@ -231,7 +230,8 @@ fn managed(api: &'static FfiApi, tensor: &Value) -> Result<*mut DLManagedTensor,
         .and_then(|data| BASE64_STANDARD.decode(data).ok())
         .ok_or_else(wrong)?;
     let shape = shape.ok_or_else(wrong)?;
-    let dtype = api.dtype(dtype)?;
+    let Dtype { code, bits, lanes } = dtype;
+    let dtype = DLDataType { code, bits, lanes };
     let count = shape.iter().try_fold(1usize, |count, extent| {
         count.checked_mul(usize::try_from(*extent).ok()?)
     });
@@ -249,6 +249,16 @@ fn managed(api: &'static FfiApi, tensor: &Value) -> Result<*mut DLManagedTensor,
             "a tensor in memory has all bytes of its shape and type",
         ));
     }
+    // Memory of another device is there in name only: no step of a case looks at it.
+    let [device_type, device_id] = match tensor.get("device") {
+        None => [1, 0],
+        Some(device) => numbers_in(device)?
+            .iter()
+            .map(|number| i32::try_from(*number).map_err(|_| wrong()))
+            .collect::<Result<Vec<_>, _>>()?
+            .try_into()
+            .map_err(|_| wrong())?,
+    };
     // Whole words, so that any element type is aligned.
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
@@ -263,8 +273,8 @@ fn managed(api: &'static FfiApi, tensor: &Value) -> Result<*mut DLManagedTensor,
             dl_tensor: DLTensor {
                 data: std::ptr::null_mut(),
                 device: DLDevice {
-                    device_type: 1,
-                    device_id: 0,
+                    device_type,
+                    device_id,
                 },
                 ndim: 0,
                 dtype,

@@ -2,6 +2,7 @@
 
 mod compiler;
 pub(in crate::conformance) mod functions;
+pub(in crate::conformance) mod transition;
 mod values;
 
 pub(in crate::conformance) use super::ffi::c_text;
@@ -397,18 +398,4 @@ fn without_backtrace(text: &str) -> String {
         .replace(":\n", ": ")
         .trim()
         .to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_is_shown_without_its_frames() {
-        let early = "TVMError: it failed\nStack trace:\n  File \"a.cc\", line 1";
-        assert_eq!(without_backtrace(early), "TVMError: it failed");
-        let late = "Traceback (most recent call last):\n  0: f\n  File \"a.cc\", line 1\nValueError: no\nat all\n";
-        assert_eq!(without_backtrace(late), "ValueError: no\nat all");
-        assert_eq!(without_backtrace("plain"), "plain");
-    }
 }

@@ -87,11 +87,33 @@ impl<'a> Reader<'a, '_> {
         Some(format)
     }
 
+    /// PAY-59: the name of a function or of a kernel.
+    fn name(&mut self) -> Option<&'a str> {
+        let name = self.text()?;
+        let base = name.split('.').next()?.trim_end().to_ascii_lowercase();
+        let port = base.len() == 4 && ["com", "lpt"].iter().any(|kind| base.starts_with(kind)) && base.ends_with(|last: char| last.is_ascii_digit());
+        let odd = |letter: char| letter.is_control() || matches!(letter, '/' | '\\' | '<' | '>' | ':' | '"' | '|' | '?' | '*');
+        let kept = name.len() <= 255
+            && !name.contains(odd)
+            && !name.starts_with(' ')
+            && !name.ends_with([' ', '.'])
+            && !port
+            && !matches!(base.as_str(), "aux" | "con" | "nul" | "prn");
+        self.note(kept, "PAY-59");
+        Some(name)
+    }
+
     /// PAY-02 to PAY-08; how many functions. `silent`: forms of PAY-09 whose functions have empty names.
     fn functions(&mut self, silent: bool) -> Option<usize> {
         let mut seen = Vec::new();
         let count = self.many(|reader| {
-            let (key, name) = (reader.text()?, reader.text()?);
+            let (key, mut name) = (reader.name()?, reader.text()?);
+            // PAY-54.
+            let second = reader.layout >= Layout::V0_22 && name == "__tvm_function_info_v2__";
+            if second {
+                reader.note(false, "PAY-54");
+                name = reader.text()?;
+            }
             let again = seen.contains(&key);
             reader.note(!again, "PAY-04");
             seen.push(key);
@@ -99,7 +121,11 @@ impl<'a> Reader<'a, '_> {
                 return None;
             }
             reader.note(name.is_empty() || name == key, "PAY-07");
-            let arguments = reader.many(|reader| reader.from.take(4))?.len();
+            let types = reader.many(|reader| reader.from.take(4))?;
+            let arguments = types.len();
+            // PAY-58: code, bits, lanes.
+            let passed = [[0, 32, 1, 0], [0, 64, 1, 0], [1, 32, 1, 0], [2, 32, 1, 0], [2, 64, 1, 0]];
+            reader.note(types.iter().all(|of| of[0] == 3 || passed.iter().any(|one| of == one)), "PAY-58");
             for tag in reader.texts()? {
                 let rest = tag.strip_prefix("tirx.").or(tag.strip_prefix("tir."));
                 let uses = ["use_dyn_shared_memory", "use_programtic_dependent_launch", "use_cooperative_launch"];
@@ -117,6 +143,10 @@ impl<'a> Reader<'a, '_> {
                 let kept = tags.is_empty() || tags.len() == arguments;
                 reader.note(kept && tags.iter().all(|tag| (0..=1).contains(tag)), "PAY-08");
             }
+            if second {
+                reader.texts()?;
+                reader.many(|reader| reader.text().and(reader.from.take(8)))?;
+            }
             Some(())
         })?;
         Some(count.len())
@@ -125,7 +155,7 @@ impl<'a> Reader<'a, '_> {
     /// PAY-14 and PAY-15.
     fn shaders(&mut self, framed: bool) -> Option<()> {
         self.many(|reader| {
-            reader.text()?;
+            reader.name()?;
             if framed {
                 let mut inside = In(reader.from.bytes()?);
                 inside.take(4)?;
@@ -139,7 +169,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn kernels(&mut self) -> Option<()> {
-        self.many(|reader| reader.text().and(reader.from.bytes())).map(drop)
+        self.many(|reader| reader.name().and(reader.from.bytes())).map(drop)
     }
 
     fn tensors(&mut self, names: &[&str]) -> Option<()> {

@@ -4,13 +4,16 @@
 //! and lines that begin as the code generator of a C host begins its definitions (BLOB-64). Comments and strings are not known.
 
 use super::allowance::Allowance;
+use super::c_signature::{calls, convention, definitions};
 use super::form::find;
 use super::symbols::{self, Raw};
 use super::{Embedded, Part, Size};
 use crate::blob::BLOB_58;
+use crate::release::Releases;
 use crate::rule::{Kind, Violation};
 use crate::wire::show;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Reads every byte array whose name is that of a blob, and what the text defines besides.
@@ -54,13 +57,28 @@ pub(super) fn read<'a>(
             bytes: Cow::Owned(bytes),
         });
     }
-    let defined = definitions(text).map(|(name, is_function)| Raw {
-        name,
+    let defined = definitions(text).map(|found| Raw {
+        name: found.name,
         address: 0,
         size: 0,
         defined: true,
-        text: is_function,
+        text: found.parameters.is_some(),
     });
+    // BLOB-65: what it calls has to be there, as in an object file. A name is paid for once.
+    let own: BTreeSet<&str> = definitions(text).map(|found| found.name).collect();
+    let called: BTreeSet<&str> = calls(text).filter(|name| !own.contains(name)).collect();
+    let called = called.iter().map(|name| Raw {
+        name,
+        address: 0,
+        size: 0,
+        defined: false,
+        text: true,
+    });
+    let defined = defined.chain(called);
+    // MOD-02, MOD-03: the parameters state the calling convention, which symbols of a library do not.
+    part.convention = definitions(text)
+        .filter_map(|found| convention(found.parameters?))
+        .reduce(Releases::common);
     part.symbols = symbols::classify(defined, allowance)?;
     // A text has no addresses.
     part.symbols
@@ -134,7 +152,7 @@ fn array(text: &[u8], start: usize) -> Option<TextArray<'_>> {
 }
 
 /// The letters, digits and `_` at the start, and what follows them.
-fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
+pub(super) fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text
         .iter()
         .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')?;
@@ -189,26 +207,4 @@ fn byte(number: &[u8]) -> Option<u8> {
     }
     // BLOB-58: `parse` accepts a sign, and elements are digits alone.
     .filter(|_| !text.starts_with('+') && !text.contains("x+"))
-}
-
-/// The context and the functions that the C code of a host defines, and whether each is a function.
-fn definitions(text: &[u8]) -> impl Iterator<Item = (&str, bool)> + Clone {
-    // As the code generator of a C host writes them (BLOB-64). Other C is not parsed.
-    let marks: [(&[u8], bool); 3] = [
-        (b"TVM_DLL int32_t ", true),
-        (b"TVM_DLL int ", true),
-        (b"void* ", false),
-    ];
-    text.split(|byte| *byte == b'\n').filter_map(move |line| {
-        let (rest, is_function) = marks
-            .iter()
-            .find_map(|(mark, is_function)| Some((line.strip_prefix(*mark)?, *is_function)))?;
-        let (name, rest) = identifier(rest)?;
-        let defines = if is_function {
-            rest.trim_ascii_end().ends_with(b"{")
-        } else {
-            rest.trim_ascii_start().starts_with(b"=")
-        };
-        defines.then_some((name, is_function))
-    })
 }

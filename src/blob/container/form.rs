@@ -27,6 +27,10 @@ pub enum FileForm {
     PeExecutable,
     /// COFF object file.
     CoffObject,
+    /// WebAssembly object file.
+    WasmObject,
+    /// Linked WebAssembly module.
+    WasmModule,
     /// Static archive: `.a`, `.lib`.
     Archive,
     /// Tar archive.
@@ -47,6 +51,8 @@ pub enum FileForm {
     ObjectJson,
     /// JSON graph of objects as tvm-ffi writes it, from 0.22 on.
     FfiJson,
+    /// Index of a tensor cache: `tensor-cache.json`, `ndarray-cache.json`.
+    TensorCache,
     /// Relax VM executable: `.vmexec` and the files of 0.16 to 0.21.
     RelaxVm,
     /// Relay VM code.
@@ -69,7 +75,7 @@ impl FileForm {
             .or_else(|| raw_blob(bytes).then_some(FileForm::RawBlob))
             .or_else(|| coff(bytes).then_some(FileForm::CoffObject))
             .or_else(|| stack_vm(bytes).then_some(FileForm::StackVm))
-            .or_else(|| text(bytes))
+            .or_else(|| super::text_form::text(bytes))
             .unwrap_or(FileForm::Unknown)
     }
 
@@ -86,7 +92,7 @@ impl FileForm {
     }
 
     /// Every form.
-    pub const ALL: [FileForm; 24] = [
+    pub const ALL: [FileForm; 27] = [
         FileForm::ElfShared,
         FileForm::ElfExecutable,
         FileForm::ElfObject,
@@ -97,6 +103,8 @@ impl FileForm {
         FileForm::PeShared,
         FileForm::PeExecutable,
         FileForm::CoffObject,
+        FileForm::WasmObject,
+        FileForm::WasmModule,
         FileForm::Archive,
         FileForm::Tar,
         FileForm::GzipTar,
@@ -107,6 +115,7 @@ impl FileForm {
         FileForm::GraphJson,
         FileForm::ObjectJson,
         FileForm::FfiJson,
+        FileForm::TensorCache,
         FileForm::RelaxVm,
         FileForm::RelayVm,
         FileForm::StackVm,
@@ -126,6 +135,8 @@ impl FileForm {
             FileForm::PeShared => "pe-shared",
             FileForm::PeExecutable => "pe-executable",
             FileForm::CoffObject => "coff-object",
+            FileForm::WasmObject => "wasm-object",
+            FileForm::WasmModule => "wasm-module",
             FileForm::Archive => "archive",
             FileForm::Tar => "tar",
             FileForm::GzipTar => "gzip-tar",
@@ -136,6 +147,7 @@ impl FileForm {
             FileForm::GraphJson => "graph-json",
             FileForm::ObjectJson => "object-json",
             FileForm::FfiJson => "ffi-json",
+            FileForm::TensorCache => "tensor-cache",
             FileForm::RelaxVm => "relax-vm",
             FileForm::RelayVm => "relay-vm",
             FileForm::StackVm => "stackvm",
@@ -156,6 +168,8 @@ impl FileForm {
             FileForm::PeShared => "PE dynamic library",
             FileForm::PeExecutable => "PE executable",
             FileForm::CoffObject => "COFF object file",
+            FileForm::WasmObject => "WebAssembly object file",
+            FileForm::WasmModule => "WebAssembly module",
             FileForm::Archive => "static archive",
             FileForm::Tar => "tar archive",
             FileForm::GzipTar => "tar archive under gzip",
@@ -166,6 +180,7 @@ impl FileForm {
             FileForm::GraphJson => "graph JSON",
             FileForm::ObjectJson => "object JSON of 0.21 and before",
             FileForm::FfiJson => "object JSON of tvm-ffi",
+            FileForm::TensorCache => "tensor cache",
             FileForm::RelaxVm => "Relax VM executable",
             FileForm::RelayVm => "Relay VM code",
             FileForm::StackVm => "StackVM module",
@@ -194,6 +209,8 @@ impl FileForm {
                 | FileForm::PeShared
                 | FileForm::PeExecutable
                 | FileForm::CoffObject
+                | FileForm::WasmObject
+                | FileForm::WasmModule
         )
     }
 }
@@ -208,8 +225,8 @@ impl fmt::Display for FileForm {
 const PARAMS: u64 = 0xF7E5_8D4F_0504_9CB7;
 /// The first word of a tensor.
 const TENSOR: u64 = 0xDD5E_40F0_96B4_A13F;
-/// The magics of VM code: the older of Relay and Relax alike, the newer of Relax from 0.23 on (PAY-61, PAY-82).
-const VM: [u64; 2] = [0xD225_DE2F_4214_151D, 0xD225_DE2F_4214_151E];
+/// The magic of Relay VM code, and of Relax VM code up to 0.22 (PAY-61, PAY-82).
+const VM: u64 = 0xD225_DE2F_4214_151D;
 
 /// The forms that begin with a magic, in the order of BLOB-69.
 ///
@@ -229,21 +246,25 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
     if super::tar::is_tar(bytes) {
         return Some(FileForm::Tar);
     }
-    if let Some(form) = mach_o(bytes).or_else(|| pe(bytes)) {
-        return Some(form);
+    let form = mach_o(bytes)
+        .or_else(|| pe(bytes))
+        .or_else(|| super::wasm::form(bytes));
+    if form.is_some() {
+        return form;
     }
+    // PAY-82: 0.23 counted the lowest byte up, and so may a later release.
+    let is_vm = |first: u64| first >> 8 == VM >> 8 && first >= VM;
     match word(bytes, 0)? {
         PARAMS => Some(FileForm::Params),
         TENSOR => Some(FileForm::Tensor),
-        first if VM.contains(&first) => Some(vm(bytes, 8)),
+        first if is_vm(first) => Some(vm(bytes, 8)),
         // PAY-81: files of releases before 0.22 have the length of the code in front, as the payload has.
-        _ if VM.contains(&word(bytes, 8)?) => Some(vm(bytes, 16)),
+        _ if is_vm(word(bytes, 8)?) => Some(vm(bytes, 16)),
         _ => None,
     }
 }
 
 /// The word at `e_type`; refined by the reader, which knows the byte order for sure.
-/// A file that ends before it is a shared object (BLOB-69).
 fn elf_type(bytes: &[u8]) -> FileForm {
     // Byte 5 of ELF is its byte order, 2 for big endian; `e_type` is in that order.
     let little = bytes.get(5) != Some(&2);
@@ -332,12 +353,13 @@ fn coff(bytes: &[u8]) -> bool {
 /// BLOB-69: which VM the code is of, whose version begins at byte `version`.
 fn vm(bytes: &[u8], version: usize) -> FileForm {
     let text = version.saturating_add(8);
-    // PAY-61 is the older magic of PAY-82. What differs is the version: `0.14` in all Relax VM code (PAY-83), the release in Relay VM
-    // code (PAY-62).
-    let relax = word(bytes, version) == Some(4)
-        && bytes
-            .get(text..)
-            .is_some_and(|rest| rest.starts_with(b"0.14"));
+    // PAY-61 is the older magic of PAY-82: the version tells them apart, `0.14` in all Relax VM code (PAY-83), the release in Relay's.
+    let later = word(bytes, version.saturating_sub(8)) != Some(VM);
+    let relax = later
+        || word(bytes, version) == Some(4)
+            && bytes
+                .get(text..)
+                .is_some_and(|rest| rest.starts_with(b"0.14"));
     if relax {
         FileForm::RelaxVm
     } else {
@@ -374,7 +396,6 @@ fn stack_vm(bytes: &[u8]) -> bool {
 }
 
 /// Whether a name of `length` printable bytes, `longest` at most, is at `start`.
-/// Printable without blanks, as names of functions and kinds are: other binary files rarely have that behind a small number.
 fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
     // The length is any u64 of a file that may be something else.
     let end = usize::try_from(length.min(longest))
@@ -384,55 +405,6 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
         && bytes
             .get(start..end)
             .is_some_and(|name| name.iter().all(u8::is_ascii_graphic))
-}
-
-/// BLOB-69: text, by words that are near its ends.
-/// Only the first and the last 64 KiB are looked at, but for JSON that names its form nowhere there: C whose words are all between
-/// them is unknown.
-fn text(bytes: &[u8]) -> Option<FileForm> {
-    let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
-    // BLOB-69: a source may have a long licence in front, and a graph its lists.
-    let tail = bytes.get(bytes.len().saturating_sub(FileForm::WINDOW)..)?;
-    if head.is_empty() || head.contains(&0) {
-        return None;
-    }
-    let ends = [head, tail];
-    if head.trim_ascii_start().starts_with(b"{") {
-        // The members may be in any order, and between them lists of any length.
-        return json(&ends).or_else(|| json(&[bytes]));
-    }
-    let has = |what: &str| {
-        ends.iter()
-            .any(|part| find(part, what.as_bytes()).is_some())
-    };
-    let code = [
-        "#include",
-        "#ifdef",
-        "#define",
-        "extern ",
-        "const unsigned char",
-        "const char",
-    ];
-    code.iter().any(|code| has(code)).then_some(FileForm::CText)
-}
-
-/// What a JSON text is by the members that are named in these parts of it.
-fn json(parts: &[&[u8]]) -> Option<FileForm> {
-    let has = |what: &str| {
-        parts
-            .iter()
-            .any(|part| find(part, what.as_bytes()).is_some())
-    };
-    // BLOB-69: members that only one of the forms has. `nodes` is in all three.
-    if has("\"arg_nodes\"") {
-        Some(FileForm::GraphJson)
-    } else if has("\"root_index\"") {
-        Some(FileForm::FfiJson)
-    } else if has("\"type_key\"") && has("\"root\"") {
-        Some(FileForm::ObjectJson)
-    } else {
-        None
-    }
 }
 
 /// Where `needle` starts in `haystack`.

@@ -7,11 +7,15 @@
 //! | bound when opened | `DT_BIND_NOW`, `DF_BIND_NOW`, `DF_1_NOW` | not read | not read |
 //! | functions called and defined | symbol tables | symbol table, without the underscore | symbols, where an image has them |
 
-use super::FileForm;
+use super::{FileForm, Part};
 use object::read::ObjectSymbol as _;
 use object::read::elf::{ElfFile, FileHeader};
-use object::{Endianness, FileKind, Object as _, elf};
+use object::{
+    Architecture, Endianness, FileKind, Object as _, RelocationFlags, RelocationTarget,
+    SymbolIndex, elf,
+};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::env::consts::{ARCH, OS};
 
 /// What an image needs and what it defines. Nothing is looked up: whether a library is there is for the caller to find out.
@@ -28,6 +32,8 @@ pub struct Linkage<'a> {
     pub binds_now: bool,
     /// The functions of TVM's C interface that it calls and does not define. Weak ones are left out: they may be absent.
     pub calls: Vec<&'a str>,
+    /// Those of them whose addresses are in its data, and are looked up when it is opened in any case; ELF only.
+    pub bound_early: Vec<&'a str>,
     /// The functions of TVM's C interface that it defines: a TVM runtime has some.
     pub defines: Vec<&'a str>,
 }
@@ -95,12 +101,47 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
             linkage.defines.push(name);
         }
     }
+    linkage.bound_early = bound_early(&file, &linkage.calls);
     for list in [&mut linkage.calls, &mut linkage.defines] {
         // The static table of ELF has the names of the dynamic one again.
         list.sort_unstable();
         list.dedup();
     }
     linkage
+}
+
+/// The functions among `calls` that a relocation of data names: only those of jump slots wait for the first call.
+fn bound_early<'a>(file: &object::File<'a>, calls: &[&'a str]) -> Vec<&'a str> {
+    let named: HashMap<SymbolIndex, &str> = file
+        .dynamic_symbols()
+        .filter_map(|symbol| {
+            let name = std::str::from_utf8(symbol.name_bytes().ok()?).ok()?;
+            calls.contains(&name).then_some((symbol.index(), name))
+        })
+        .collect();
+    let Some(relocations) = file.dynamic_relocations().filter(|_| !named.is_empty()) else {
+        return Vec::new();
+    };
+    let jump_slot = match file.architecture() {
+        Architecture::X86_64 | Architecture::I386 => elf::R_X86_64_JUMP_SLOT,
+        Architecture::Aarch64 => elf::R_AARCH64_JUMP_SLOT,
+        Architecture::Arm => elf::R_ARM_JUMP_SLOT,
+        Architecture::Riscv64 | Architecture::Riscv32 => elf::R_RISCV_JUMP_SLOT,
+        // The numbers of other machines are not known here: all their functions count as bound on first use.
+        _ => return Vec::new(),
+    };
+    let mut bound: Vec<&str> = relocations
+        .filter(|(_, relocation)| {
+            !matches!(relocation.flags(), RelocationFlags::Elf { r_type } if r_type == jump_slot)
+        })
+        .filter_map(|(_, relocation)| match relocation.target() {
+            RelocationTarget::Symbol(index) => named.get(&index).copied(),
+            _ => None,
+        })
+        .collect();
+    bound.sort_unstable();
+    bound.dedup();
+    bound
 }
 
 /// The names in the dynamic symbol table of an image, as bytes without the NUL.
@@ -140,7 +181,7 @@ impl<'a> DynamicNames<'a> {
 }
 
 /// Whether a name is one of TVM's C interface: `TVMFuncCall`, `TVMFFIErrorSetRaised`.
-fn is_interface(name: &str) -> bool {
+pub(crate) fn is_interface(name: &str) -> bool {
     let behind = name
         .strip_prefix("TVM")
         .and_then(|rest| rest.bytes().next());
@@ -148,16 +189,18 @@ fn is_interface(name: &str) -> bool {
     name.len() <= 128 && behind.is_some_and(|byte| byte.is_ascii_uppercase())
 }
 
-/// Functions that a TVM runtime defines and nothing else does.
-const RUNTIME: [&str; 4] = [
+/// Functions that a TVM runtime defines and that compiled code only calls.
+const RUNTIME: [&str; 6] = [
     "TVMBackendParallelLaunch",
     "TVMFFIFunctionCall",
+    "TVMFFIFunctionSetGlobal",
     "TVMFuncCall",
+    "TVMFuncRegisterGlobal",
     "TVMModGetFunction",
 ];
 
 impl<'a> Linkage<'a> {
-    /// Whether it is a runtime of TVM, and not something that TVM compiled.
+    /// Whether a runtime of TVM is in it, alone or linked to compiled code.
     pub fn is_runtime(&self) -> bool {
         RUNTIME.iter().any(|name| self.defines.contains(name))
     }
@@ -259,6 +302,32 @@ pub fn foreign(head: &[u8]) -> Option<String> {
             usize::BITS
         )
     })
+}
+
+/// Whether the compiler of this machine makes libraries of an object file: it is for the same system and machine. A part without a machine
+/// is source, which any compiler takes.
+pub fn is_native(part: &Part<'_>) -> bool {
+    let Some(machine) = &part.machine else {
+        return true;
+    };
+    let format = match part.form {
+        FileForm::MachOObject => cfg!(target_vendor = "apple"),
+        FileForm::CoffObject => cfg!(windows),
+        FileForm::ElfObject => cfg!(not(any(windows, target_vendor = "apple"))),
+        _ => false,
+    };
+    let name = match machine.architecture.as_str() {
+        "i386" => "x86",
+        name => name,
+    };
+    // A page does not know what machine it is shown on: it answers for the most frequent one.
+    if cfg!(target_family = "wasm") {
+        return format && name == "x86_64" && machine.bits == 64;
+    }
+    format
+        && name == ARCH.trim_end_matches("el")
+        && u32::from(machine.bits) == usize::BITS
+        && machine.little_endian == cfg!(target_endian = "little")
 }
 
 /// What Rust calls a machine of ELF.

@@ -6,13 +6,14 @@
 //!
 //! | file | what is found | rule |
 //! |---|---|---|
-//! | ELF, Mach-O, PE, COFF | bytes of each blob; functions, context, slots | BLOB-50 .. BLOB-55, BLOB-62 .. BLOB-65 |
+//! | ELF, Mach-O, PE, COFF, WebAssembly | bytes of each blob; functions, context, slots | BLOB-50 .. BLOB-55, BLOB-62 .. BLOB-65 |
 //! | `.a`, `.tar`, gzip of a tar | the same of every member, by name | BLOB-56, BLOB-57, BLOB-68 |
 //! | C text | the byte array | BLOB-58 |
 //! | raw blob | all of it; its layout is a matter of its bytes | |
 
 mod allowance;
 mod archive;
+mod c_signature;
 pub(super) mod c_text;
 mod form;
 mod gzip;
@@ -22,6 +23,9 @@ mod linkage;
 mod object;
 mod symbols;
 pub(crate) mod tar;
+mod text_form;
+mod versions;
+mod wasm;
 
 #[cfg(all(feature = "rpc", feature = "runtime"))]
 pub(crate) use tar::tar_files;
@@ -29,13 +33,16 @@ pub(crate) use tar::tar_files;
 use allowance::Allowance;
 pub use form::FileForm;
 use gzip::{MAX_INFLATION, MAX_KEPT};
+#[cfg(feature = "inspect")]
+pub(crate) use linkage::is_interface;
 #[cfg(feature = "suite")]
 pub(crate) use linkage::made_for;
-pub use linkage::{DynamicNames, Linkage, foreign, linkage};
+pub use linkage::{DynamicNames, Linkage, foreign, is_native, linkage};
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
+pub use versions::SymbolVersions;
 
-use super::{BLOB_53, BLOB_54, BLOB_57};
+use super::{BLOB_53, BLOB_54, BLOB_57, BLOB_76};
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Strictness, Violation};
 use std::borrow::Cow;
@@ -78,6 +85,8 @@ pub struct Part<'a> {
     pub blobs: Vec<Embedded<'a>>,
     /// The symbols that matter to TVM, in the order of the symbol table.
     pub symbols: Vec<Symbol<'a>>,
+    /// The releases whose calling convention the signatures in C text have; `None` where no signature is known.
+    pub convention: Option<Releases>,
 }
 
 /// The machine that an object file is for.
@@ -134,6 +143,7 @@ impl Part<'_> {
             machine: self.machine,
             blobs: self.blobs.into_iter().map(Embedded::into_owned).collect(),
             symbols: self.symbols.into_iter().map(Symbol::into_owned).collect(),
+            convention: self.convention,
         }
     }
 
@@ -159,17 +169,34 @@ impl Part<'_> {
     /// has none of the symbols that a loader looks for.
     pub fn is_compiled(&self) -> bool {
         // A library without device code has no blob, and is known by its context and slots (BLOB-65).
-        !self.blobs.is_empty() || self.symbols.iter().any(Symbol::is_of_compiled_code)
+        !self.blobs.is_empty()
+            || self.convention.is_some()
+            || self.symbols.iter().any(Symbol::is_of_compiled_code)
     }
 
     /// The releases whose symbols these are, as far as they show it; `None` where none is of TVM.
     ///
     /// A library without a blob is still known by the functions and slots that it exports.
     pub fn releases(&self) -> Option<Releases> {
-        symbols::releases(
+        let of_symbols = symbols::releases(
             self.blobs.iter().filter_map(|blob| blob.layout),
             &self.symbols,
-        )
+        );
+        let shown = of_symbols.into_iter().chain(self.convention);
+        // BLOB-62, BLOB-63: the newest convention is that of two eras, which differ in the names of functions.
+        let names = self
+            .convention
+            .is_some()
+            .then(|| match self.has_prefixed() {
+                true => Releases::from(22),
+                false => Releases::between(2, 21),
+            });
+        shown.chain(names).reduce(Releases::common)
+    }
+
+    /// Whether it has a function with the prefix of 0.22 (BLOB-62).
+    pub fn has_prefixed(&self) -> bool {
+        self.symbols.iter().any(Symbol::is_prefixed)
     }
 }
 
@@ -218,6 +245,9 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
             depth: 0,
         },
     )?;
+    if form.is_archive() {
+        walk.one_machine()?;
+    }
     Ok(File {
         form,
         parts: walk.parts,
@@ -276,6 +306,34 @@ impl MemberPlace {
 }
 
 impl<'a> FileWalk<'a> {
+    /// BLOB-76: Mach-O is left out, of which one member may hold objects for several machines.
+    fn one_machine(&mut self) -> Result<(), Violation> {
+        let is_object = |part: &&Part<'_>| {
+            matches!(
+                part.form,
+                FileForm::ElfObject | FileForm::CoffObject | FileForm::WasmObject
+            )
+        };
+        let mut objects = self.parts.iter().filter(is_object);
+        let Some(first) = objects.next() else {
+            return Ok(());
+        };
+        let other = objects.find(|part| part.machine != first.machine);
+        let named = |part: &Part<'_>| {
+            let machine = part.machine.as_ref();
+            let machine = machine.map_or("", |machine| &machine.architecture);
+            format!("`{}` is for {machine}", part.member)
+        };
+        self.findings
+            .expect(BLOB_76, Kind::Malformed, other.is_none(), 0, || {
+                let other = other.map(named).unwrap_or_default();
+                format!(
+                    "{}, {other}: no linker makes one library of both",
+                    named(first)
+                )
+            })
+    }
+
     /// Looks into bytes of any form, archives included, and adds a part for each file that is none.
     fn visit(&mut self, bytes: &'a [u8], place: MemberPlace) -> Result<FileForm, Violation> {
         let form = FileForm::of(bytes);
@@ -316,6 +374,7 @@ impl<'a> FileWalk<'a> {
             machine: None,
             blobs: Vec::new(),
             symbols: Vec::new(),
+            convention: None,
         };
         match form {
             FileForm::CText => c_text::read(bytes, &mut part, &mut self.allowance)?,
@@ -329,6 +388,10 @@ impl<'a> FileWalk<'a> {
                 size: Size::Known(bytes.len() as u64),
                 bytes: Cow::Borrowed(bytes),
             }),
+            FileForm::WasmObject | FileForm::WasmModule => {
+                let (findings, allowance) = (&mut self.findings, &mut self.allowance);
+                wasm::read(bytes, place, &mut part, findings, allowance)?;
+            }
             form if form.is_object() => {
                 let (findings, allowance) = (&mut self.findings, &mut self.allowance);
                 object::read(bytes, place, &mut part, findings, allowance)?;

@@ -10,9 +10,11 @@
 //! | `__tvm_ffi_..` | a packed function from 0.22 on | BLOB-62 |
 //! | `__TVM..`, data | the slot of a runtime function | BLOB-65 |
 //! | `TVM..`, undefined | a runtime function that is called directly | BLOB-65 |
+//! | `TVM..`, a function | a runtime function that the file defines: a runtime is linked into it | |
 //! | any other function | a packed function up to 0.21, where none has the prefix | BLOB-63 |
 
 use super::allowance::Allowance;
+use super::linkage;
 use crate::release::{Layout, Releases};
 use crate::rule::Violation;
 use std::borrow::Cow;
@@ -59,16 +61,23 @@ pub enum Role<'a> {
     LinkedParam,
     /// A runtime function that must be there when the file is loaded or a function called.
     Needs(Cow<'a, str>),
+    /// A runtime function that the file defines itself.
+    Defines(Cow<'a, str>),
 }
 
 impl Symbol<'_> {
     /// Whether only compiled code has a symbol of this role. Any program may have functions and call the runtime.
     pub(super) fn is_of_compiled_code(&self) -> bool {
         match self.role {
-            Role::Needs(_) => false,
+            Role::Needs(_) | Role::Defines(_) => false,
             Role::Function(_) => self.name.starts_with(FFI),
             _ => true,
         }
+    }
+
+    /// Whether it is a function with the prefix of 0.22 (BLOB-62).
+    pub(super) fn is_prefixed(&self) -> bool {
+        matches!(self.role, Role::Function(_)) && self.name.starts_with(FFI)
     }
 
     /// The symbol with nothing borrowed.
@@ -97,6 +106,7 @@ impl Role<'_> {
             Role::Slot(api) => Role::Slot(owned(api)),
             Role::LinkedParam => Role::LinkedParam,
             Role::Needs(api) => Role::Needs(owned(api)),
+            Role::Defines(api) => Role::Defines(owned(api)),
         }
     }
 }
@@ -107,6 +117,7 @@ fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
 }
 
 /// A symbol as the object file has it.
+#[derive(Clone, Copy)]
 pub(super) struct Raw<'a> {
     pub(super) name: &'a str,
     pub(super) address: u64,
@@ -180,6 +191,7 @@ pub(super) fn releases(
         Role::LinkedParam => Some(Releases::between(8, 20)),
         Role::Slot(api) => among(&SLOTS, api).or_else(|| defined_by(api)),
         Role::Needs(api) => defined_by(api),
+        Role::Defines(_) => None,
     };
     let plain = |symbol: &Symbol<'_>| {
         matches!(symbol.role, Role::Function(_)) && !symbol.name.starts_with(FFI)
@@ -193,11 +205,8 @@ pub(super) fn releases(
     layouts
         .map(of_layout)
         .chain(symbols.iter().filter_map(of_symbol))
-        .reduce(|all, one| Releases {
-            // The releases that all symbols agree on. Those of two eras leave an empty range: no runtime finds all of them.
-            since: all.since.max(one.since),
-            until: all.until.min(one.until),
-        })
+        // The releases that all symbols agree on. Those of two eras leave an empty range: no runtime finds all of them.
+        .reduce(Releases::common)
 }
 
 const FFI: &str = "__tvm_ffi_";
@@ -304,6 +313,9 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     if let Some(of) = of(FFI) {
         return Some(("", Role::Function(of)));
     }
+    if linkage::is_interface(name) {
+        return Some(("", Role::Defines(name.into())));
+    }
     // BLOB-63: before 0.22 nothing marks a packed function, so every global function may be one. One with the prefix of 0.22 shows
     // that none of the others is.
     let plain = !prefixed && !is_helper(name);
@@ -325,6 +337,8 @@ fn is_helper(name: &str) -> bool {
         || name.starts_with("_GLOBAL_")
         || name.starts_with("TVM")
         || name.starts_with("DW.ref.")
+        // COFF: `.weak.NAME.default.OTHER` is the default of a weak symbol, `?..` and `@..` are decorated names of C++ and of the linker.
+        || name.starts_with(['.', '?', '@'])
         || NAMES.contains(&name)
 }
 

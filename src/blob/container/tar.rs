@@ -220,17 +220,3 @@ pub(super) fn text_of(field: &[u8]) -> String {
         .unwrap_or(field.len());
     String::from_utf8_lossy(field.get(..end).unwrap_or_default()).into_owned()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::octal;
-
-    #[test]
-    fn a_number_has_digits_alone() {
-        assert_eq!(octal(b"0000017\0"), Some(15));
-        assert_eq!(octal(b" 17 \0"), Some(15));
-        for wrong in [&b"+17\0"[..], b"-1\0", b"18\0", b"\0", b"1 7"] {
-            assert_eq!(octal(wrong), None, "{wrong:?}");
-        }
-    }
-}

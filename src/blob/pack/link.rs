@@ -118,7 +118,7 @@ pub fn export_with(
     let mut inputs = Vec::new();
     for (name, content) in &plan.files {
         let path = folder.join(name);
-        std::fs::write(&path, content)?;
+        WrittenFile::beside(&path, content)?.rename(&path)?;
         inputs.push(path);
     }
     inputs.extend(with.inputs.iter().cloned());
@@ -321,7 +321,7 @@ fn compiler(cxx: bool) -> OsString {
 }
 
 /// Writes a file beside `output` and renames it, so that a failure leaves what was there.
-#[cfg(all(feature = "runtime", feature = "target"))]
+#[cfg(all(feature = "runtime", any(feature = "rpc", feature = "target")))]
 pub(crate) fn write_whole(output: &Path, content: &[u8]) -> io::Result<()> {
     WrittenFile::beside(output, content)?.rename(output)
 }
@@ -354,15 +354,19 @@ impl Scratch {
     /// A new directory beside `output`, on the same file system, so that renaming moves no bytes.
     fn beside(output: &Path) -> io::Result<Scratch> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = output
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
-        // Process and count keep runs at the same time apart; a folder that is there all the same is an error.
-        let name = format!(".tvmspec-{}-{count}", std::process::id());
-        let path = folder.unwrap_or(Path::new(".")).join(name);
-        std::fs::create_dir(&path)?;
-        Ok(Scratch { path })
+        loop {
+            // Process and count keep runs at the same time apart. A killed process with this number may have left its folder.
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".tvmspec-{}-{count}", std::process::id());
+            let path = folder.unwrap_or(Path::new(".")).join(name);
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| Scratch { path }),
+            }
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub use self::export::{ExportContent, ExportModule, ExportPlan, HostCode, HostFo
 pub use self::job::{LinkHook, export_job};
 #[cfg(feature = "runtime")]
 pub(crate) use self::link::WrittenFile;
-#[cfg(all(feature = "runtime", feature = "target"))]
+#[cfg(all(feature = "runtime", any(feature = "rpc", feature = "target")))]
 pub(crate) use self::link::write_whole;
 #[cfg(feature = "runtime")]
 pub use self::link::{LinkJob, LinkOptions, export, export_with, shared};

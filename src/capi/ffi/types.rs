@@ -57,14 +57,19 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
         let key = unsafe { utf8(key) }?;
         index = match parent {
             -2 => types::index_of(key).unwrap_or(-2),
-            _ => types::get_or_alloc(NewType {
-                key,
-                static_index,
-                depth: Some(depth),
-                child_slots,
-                can_overflow: can_overflow != 0,
-                parent,
-            })?,
+            _ => {
+                let at = types::get_or_alloc(NewType {
+                    key,
+                    static_index,
+                    depth: Some(depth),
+                    child_slots,
+                    can_overflow: can_overflow != 0,
+                    parent,
+                })?;
+                // Its objects are the caller's: no Rust type takes a key that a library has registered.
+                types::lay_out_elsewhere(at);
+                at
+            }
         };
         Ok(())
     });

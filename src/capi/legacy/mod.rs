@@ -6,7 +6,7 @@
 //! | [`function`]: `TVMFunc*`, `TVMCFuncSetReturn`, `TVMCbArgToReturn` | `function::legacy`, FUN-13 to FUN-24 |
 //! | [`error`]: last errors, the frontend's functions | `function::legacy`, `function::frontend` |
 //! | [`module`]: `TVMMod*`, `TVMBackendGetFuncFromEnv` | [`module`](crate::module) |
-//! | `extension`: `TVMExtTypeFree`, and how C++ of 0.2 to 0.6 registers a type; feature `extensions` | [`value`](crate::value), VAL-22 |
+//! | `extension`: `TVMExtTypeFree`, and how C++ of 0.2 to 0.6 registers a type | [`value`](crate::value), VAL-22 |
 //! | [`object`]: `TVMObject*` | [`value`](crate::value) |
 //! | [`array`](mod@array): `TVMArray*`, DLPack | [`object::Tensor`](crate::object::Tensor), [`device`](crate::device) |
 //! | [`device`]: streams, memory, copies | [`device`](crate::device) |
@@ -18,7 +18,6 @@
 pub mod array;
 pub mod device;
 pub mod error;
-#[cfg(feature = "extensions")]
 pub mod extension;
 pub mod function;
 pub mod module;
@@ -27,7 +26,6 @@ pub mod object;
 pub use array::*;
 pub use device::*;
 pub use error::*;
-#[cfg(feature = "extensions")]
 pub use extension::*;
 pub use function::*;
 pub use module::*;

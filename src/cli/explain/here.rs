@@ -1,6 +1,7 @@
 //! What the loader of this system finds before TVM reads anything: the machine, the libraries that are needed, the functions that
 //! none of them has. Nothing is executed.
 
+use super::needed::needed;
 use crate::cli::input::Input;
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -37,6 +38,7 @@ pub(super) fn here(form: FileForm, bytes: &[u8], path: &Path) -> MachineFindings
             for name in &linkage.libraries {
                 here.libraries.push(((*name).to_owned(), found(name)));
             }
+            needed(&mut here, bytes, &linkage, path, &cache);
             here.absent = absent(bytes, &linkage, folders);
         }
     }
@@ -132,7 +134,7 @@ fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<Str
 
 /// Whether a library of this name can be found, in a folder or in the loader's `cache`. Those of TVM itself are there once
 /// TVM is imported.
-fn is_here(name: &str, folders: &[PathBuf], cache: &[u8]) -> bool {
+pub(super) fn is_here(name: &str, folders: &[PathBuf], cache: &[u8]) -> bool {
     if name.starts_with("libtvm_") || name.starts_with("libtvm.") || name.starts_with("linux-vdso")
     {
         return true;
@@ -156,7 +158,7 @@ const LONGEST_FOLDER: usize = 1024;
 
 /// Where the loader of Linux looks, in order: `DT_RPATH` of the file, the environment, `DT_RUNPATH` of the file, the system's folders.
 /// Of the first two tables a file has one that counts.
-fn folders(linkage: &Linkage<'_>, path: &Path) -> Vec<PathBuf> {
+pub(super) fn folders(linkage: &Linkage<'_>, path: &Path) -> Vec<PathBuf> {
     // The folder that the file is opened by: a link is not followed.
     let origin = std::path::absolute(path).ok();
     let origin = origin.as_deref().and_then(Path::parent);

@@ -1,15 +1,22 @@
 //! `tvmspec explain FILE`: why it loads, or why it does not.
 
+mod devices;
 mod here;
+mod json;
+mod needed;
+mod runtime;
 mod text;
 
-use super::input::{Input, subject};
+use super::input::{Input, foreign_kinds, subject};
 use super::{CliError, Exit, output};
-use serde_json::Value;
+use json::AccountJson;
+use runtime::HeldAgainst;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tvmspec::blob::container::FileForm;
-use tvmspec::examine::explain::{Account, damaged, explain};
+use tvmspec::examine::Subject;
+use tvmspec::examine::explain::{Account, damaged, explain, hold_to_library};
 use tvmspec::release::{Layout, Release};
 
 /// Shows for every release whether it reads the file, what it needs to, and where it fails without an error.
@@ -29,9 +36,22 @@ pub(crate) struct ExplainArgs {
     /// Judge for the machine that the file is for: look for none of its libraries on this one
     #[arg(long)]
     elsewhere: bool,
+    /// The library that a graph is run with: whether it has every function that the graph calls
+    #[arg(long, value_name = "LIB")]
+    lib: Option<PathBuf>,
     /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
+    /// Hold the file against this runtime, which is loaded in a process of its own: what it registers and what is missing. Exit code 1 if
+    /// its release does not load the file or something is missing, 2 if it cannot be loaded
+    #[arg(long, value_name = "LIB[,LIB]", conflicts_with = "release")]
+    runtime: Option<String>,
+    /// How long the runtime may take to load and to list what it registers
+    #[arg(long, value_name = "SECONDS", default_value = "30", requires = "runtime", value_parser = super::check::seconds)]
+    timeout: Duration,
+    /// Read modules of KIND, which no release has, by the grammar of the kind KNOWN; a JSON runtime is recognised without it
+    #[arg(long, value_name = "KIND=KNOWN")]
+    grammar: Vec<String>,
     /// Print JSON, as spec/schema/explain.json describes it
     #[arg(long)]
     json: bool,
@@ -39,14 +59,25 @@ pub(crate) struct ExplainArgs {
 
 /// Prints, for each library binary of the file, which releases load it.
 ///
-/// Returns [`Exit::Bad`] only with `--release`, where that release does not load the file for certain; without it the
-/// report is the answer.
+/// Returns [`Exit::Bad`] only with `--release` or `--runtime`, where that release does not load the file for certain, or the runtime lacks
+/// something; without them the report is the answer.
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
+    let mut runtime = match &args.runtime {
+        Some(libraries) => Some(HeldAgainst::load(libraries, args.timeout)?),
+        None => None,
+    };
     let (mut accounts, form) = match subject(&input, &args.file, args.layout) {
-        Ok(subject) => {
-            let accounts = explain(&subject, args.release).map_err(CliError::line)?;
+        Ok(mut subject) => {
+            subject.foreign = foreign_kinds(&args.grammar)?;
+            let mut accounts = explain(&subject, args.release).map_err(CliError::line)?;
+            if let Some(lib) = &args.lib {
+                hold_to(&mut accounts, &subject, lib)?;
+            }
+            if let Some(runtime) = &mut runtime {
+                runtime.hold(&subject, &accounts);
+            }
             (accounts, subject.file.form)
         }
         Err(broken) => {
@@ -65,11 +96,23 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         // What is missing on this machine keeps every library binary of the file from being loaded.
         for account in accounts.iter_mut().filter(|account| !account.is_broken) {
             account.here = here.clone();
+            devices::judge(&mut account.needs);
         }
     }
+    if let Some(runtime) = &runtime {
+        runtime.narrow(&mut accounts);
+    }
     if args.json {
-        let value: Vec<Value> = accounts.iter().map(Account::to_json).collect();
-        output::json(&Value::from(value))?;
+        match &runtime {
+            Some(runtime) => {
+                let accounts = accounts.iter().map(Account::to_json).collect();
+                output::json(&runtime.to_json(accounts))?;
+            }
+            None => {
+                let accounts: Vec<_> = accounts.iter().map(AccountJson).collect();
+                output::json(&accounts)?;
+            }
+        }
     } else {
         output::stream(|out| {
             accounts
@@ -80,13 +123,35 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
                         out.write_char('\n')?;
                     }
                     text::text(out, account)
-                })
+                })?;
+            runtime.as_ref().map_or(Ok(()), |runtime| runtime.text(out))
         })?;
     }
-    // Without --release there is an answer for each release, and none of them is that of the command.
-    let good = accounts.iter().all(Account::is_good);
-    Ok(match args.release {
-        Some(_) if !good => Exit::Bad,
-        _ => Exit::Good,
+    // Without --release or --runtime there is an answer for each release, and none of them is that of the command.
+    let good =
+        accounts.iter().all(Account::is_good) && runtime.as_ref().is_none_or(HeldAgainst::is_good);
+    let is_asked = args.release.is_some() || runtime.is_some();
+    Ok(if is_asked && !good {
+        Exit::Bad
+    } else {
+        Exit::Good
     })
+}
+
+/// Holds graph JSON against the functions of the library at `lib`.
+fn hold_to(accounts: &mut [Account], graph: &Subject<'_>, lib: &Path) -> Result<(), CliError> {
+    if graph.file.form != FileForm::GraphJson {
+        return Err(CliError::new(
+            "--lib is for graph JSON: a library states what it calls",
+        ));
+    }
+    let input = Input::open(lib)?;
+    let library = subject(&input, lib, None).map_err(CliError::new)?;
+    if !hold_to_library(accounts, graph, &library) {
+        output::warning(format_args!(
+            "{} has modules that do not show their functions: the graph is not held against it",
+            input.line()
+        ));
+    }
+    Ok(())
 }

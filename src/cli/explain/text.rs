@@ -1,4 +1,4 @@
-//! How an account is printed: the columns of `explain`.
+//! Text form of an account: the columns of `explain`.
 
 use crate::cli::color::{BAD, GOOD, HEAD, ODD, StyledWrite};
 use crate::cli::output::line_of;
@@ -16,7 +16,7 @@ const BESIDE: usize = 19;
 pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result {
     writeln!(out, "{}", line_of(&account.title))?;
     // First, because nothing below holds until the file is linked or unpacked.
-    if let Some(raw) = account.raw {
+    if let Some(raw) = &account.raw {
         alarm(out, "NOT LOADABLE AS IT IS", raw)?;
     }
     if !account.loads.is_empty() {
@@ -59,6 +59,17 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
             writeln!(out, "  {:<16} {}", range(*releases), line_of(name))?;
         }
         beside(out, "registered by", &need.registered_by)?;
+        for code in &need.code {
+            writeln!(
+                out,
+                "  {:<16} {}",
+                "needs",
+                line_of(&format!("{} {}", code.name(), code.value()))
+            )?;
+        }
+        for here in &need.here {
+            beside(out, "here", &line_of(here))?;
+        }
         if let Some(renamed) = &need.renamed {
             writeln!(out, "  {:<16} {}", "renamed", line_of(renamed))?;
         }
@@ -72,8 +83,8 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
     Ok(())
 }
 
-/// Writes `text` in lines behind the word `what`, which is in the left column of the first one.
-fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
+/// Writes `text` in lines. The word `what` is in the left column of the first one.
+pub(super) fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
     for (index, line) in wrap(text, BESIDE).iter().enumerate() {
         let what = if index == 0 { what } else { "" };
         writeln!(out, "  {what:<16} {line}")?;
@@ -82,9 +93,9 @@ fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
 }
 
 /// Writes a paragraph that begins with `words`, which a reader must not miss.
-fn alarm(out: &mut dyn StyledWrite, words: &str, text: &str) -> fmt::Result {
+pub(super) fn alarm(out: &mut dyn StyledWrite, words: &str, text: &str) -> fmt::Result {
     out.write_char('\n')?;
-    for line in wrap(&format!("{words}: {text}"), 0) {
+    for line in wrap(&line_of(&format!("{words}: {text}")), 0) {
         // Only the first line begins with them.
         out.styled_beginning(BAD, words, &line)?;
         out.write_char('\n')?;
@@ -109,7 +120,31 @@ fn here(out: &mut dyn StyledWrite, here: &MachineFindings) -> fmt::Result {
             missing.join(", ")
         );
         alarm(out, NOT_HERE, &text)?;
-    } else if !here.absent.is_empty() {
+    }
+    if !here.indirect.is_empty() {
+        let names = here.indirect.iter();
+        let names: Vec<String> = names
+            .map(|(library, needs)| format!("{needs} (which {library} needs)"))
+            .collect();
+        let text = format!(
+            "it needs {} through other libraries, which cannot be found here. Install it, or name its folder in LD_LIBRARY_PATH.",
+            names.join(", ")
+        );
+        alarm(out, NOT_HERE, &text)?;
+    }
+    if !here.versions.is_empty() {
+        let names = here.versions.iter();
+        let names: Vec<String> = names
+            .map(|(library, version)| format!("{version} of {library}"))
+            .collect();
+        let text = format!(
+            "it needs {}, which the library that is here does not have: it was built on a newer system. Build it on one as old as this, or update the library.",
+            names.join(", ")
+        );
+        alarm(out, NOT_HERE, &text)?;
+    }
+    // A library that is missing may define what is called.
+    if missing.is_empty() && here.indirect.is_empty() && !here.absent.is_empty() {
         let names: Vec<String> = here
             .absent
             .iter()
@@ -118,8 +153,12 @@ fn here(out: &mut dyn StyledWrite, here: &MachineFindings) -> fmt::Result {
             // Names of the file, which end up in a sentence of ours.
             .map(|name| format!("`{}`", name.escape_debug()))
             .collect();
+        let more = match here.absent.len() - names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more (--json has all)"),
+        };
         let text = format!(
-            "it calls {}, which neither the libraries that it needs define here nor those of C and C++. Unless the program that opens it has them, opening it fails, or the first such call ends the process.",
+            "it calls {}{more}, which neither the libraries that it needs define here nor those of C and C++. Unless the program that opens it has them, opening it fails, or the first such call ends the process.",
             names.join(", ")
         );
         alarm(out, NOT_HERE, &text)?;
@@ -128,7 +167,7 @@ fn here(out: &mut dyn StyledWrite, here: &MachineFindings) -> fmt::Result {
 }
 
 /// A range of releases for the left column: `tvm 0.7 to 0.20`, or `tvm 0.21` for one alone.
-fn range(releases: Releases) -> String {
+pub(super) fn range(releases: Releases) -> String {
     let Releases { since, until } = releases;
     if since == until {
         format!("tvm {since}")

@@ -1,6 +1,7 @@
 //! The report as one page that needs nothing else: no script, no font, no other file. It can be sent by mail and
 //! opened without a network.
 
+use crate::cli::output::{is_unseen, line_of, plain};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -19,7 +20,7 @@ pub(super) fn page(report: &Value, broken: &str) -> String {
     let _ = writeln!(
         out,
         "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{STYLE}</style>",
-        escape(file)
+        escape(&line_of(file))
     );
     let mut text = String::new();
     super::text::render(&mut text, report);
@@ -49,15 +50,32 @@ pub(super) fn page(report: &Value, broken: &str) -> String {
     let _ = writeln!(
         out,
         "<details><summary>JSON</summary><pre>{}</pre></details>\n</html>",
-        escape(&format!("{report:#}"))
+        escape(&unseen_as_json(&format!("{report:#}")))
     );
     out
 }
 
-/// Escapes text for HTML: a name in a file must not become markup. For content and quoted attributes.
+/// Writes what is unseen in JSON text as JSON escapes: the text means the same.
+fn unseen_as_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter == '\n' || !is_unseen(letter) {
+            out.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
+/// Escapes text for HTML: a name in a file must not become markup, nor hide or turn what is beside it. For content and quoted
+/// attributes.
 fn escape(text: &str) -> String {
-    // First, or it would escape what the others write.
-    text.replace('&', "&amp;")
+    // The ampersand first, or it would escape what the others write.
+    plain(text)
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")

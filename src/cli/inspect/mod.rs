@@ -11,13 +11,14 @@ mod words;
 
 use super::color::{StyledWrite, TerminalText};
 use super::diagnostic::DiagnosedBytes;
-use super::input::{Input, payload, subject};
+use super::input::{Input, foreign_kinds, payload, subject};
 use super::output::{self, Content};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use tvmspec::blob::is_unknown_kind;
 use tvmspec::examine::Subject;
 use tvmspec::examine::inspect::{self, InspectOptions};
 use tvmspec::release::Layout;
@@ -26,7 +27,8 @@ use tvmspec::rule::Violation;
 /// Shows everything before a broken rule, then the rule.
 ///
 /// Exit code 0: no rule is broken, also in a program or a library that holds nothing of TVM, of which it says so. 1: a rule is broken,
-/// in the file or in the container. 2: the file cannot be read, or is of no form that TVM writes. Of several files the largest
+/// in the file or in the container. 2: the file cannot be read, or not all of it, for a module is of a kind that is not known, or is of
+/// no form that TVM writes. Of several files the largest
 /// counts, and all are looked at.
 #[derive(clap::Args)]
 pub(crate) struct InspectArgs {
@@ -45,6 +47,9 @@ pub(crate) struct InspectArgs {
     /// Read library binaries in this layout, whatever symbol and bytes indicate
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
+    /// Read modules of KIND, which no release has, by the grammar of the kind KNOWN; a JSON runtime is recognised without it
+    #[arg(long, value_name = "KIND=KNOWN")]
+    grammar: Vec<String>,
     /// Read the files as payloads of a module of this kind, as --layout stores them [default layout: 0.22]
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
@@ -73,7 +78,8 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         None => subject(&input, path, args.layout),
     };
     let (inspection, subject) = match subject {
-        Ok(subject) => {
+        Ok(mut subject) => {
+            subject.foreign = foreign_kinds(&args.grammar)?;
             let inspection = inspect::of_subject(&subject, options).map_err(CliError::line)?;
             (inspection, Ok(subject))
         }
@@ -86,10 +92,12 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         Ok(subject) => broken(out, subject, &inspection.broken),
         Err(wrong) => whole(&input.name, input.bytes()).violation(out, wrong),
     };
-    let exit = if subject.is_ok() && inspection.broken.is_empty() {
-        Exit::Good
-    } else {
-        Exit::Bad
+    let is_unknown = |broken: &(Option<usize>, Violation)| is_unknown_kind(&broken.1);
+    let exit = match &subject {
+        Ok(_) if inspection.broken.is_empty() => Exit::Good,
+        // BLOB-06: nothing is known to be wrong, and not all of it was read.
+        Ok(_) if inspection.broken.iter().all(is_unknown) => Exit::Failed,
+        _ => Exit::Bad,
     };
     let report = &inspection.report;
     if args.code && !has_code(report) {
@@ -156,7 +164,7 @@ fn broken(
                 bytes: &unit.bytes,
                 spans: &unit.trace().spans,
             }
-            .violation(out, broken)?,
+            .violation_or_unknown(out, broken)?,
             None => whole(subject.name, subject.bytes).violation(out, broken)?,
         }
     }

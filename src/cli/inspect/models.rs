@@ -76,6 +76,37 @@ pub(super) fn params(out: &mut dyn StyledWrite, title: &str, tensors: &Value) {
     }
 }
 
+/// The shards of a tensor cache in a table, and the metadata of its index.
+pub(super) fn cache(out: &mut dyn StyledWrite, cache: &Value) {
+    if !cache.is_object() {
+        return;
+    }
+    let shards = list(&cache["shards"]);
+    let bytes = shards.iter().map(|shard| number(&shard["bytes"])).sum();
+    section(
+        out,
+        "shards",
+        format_args!("{}, {}", shards.len(), size(bytes)),
+    );
+    let described = shards.iter().map(|shard| {
+        vec![
+            text(&shard["path"]).to_owned(),
+            plain(&shard["tensors"]),
+            size(number(&shard["bytes"])),
+            shard["state"]
+                .as_str()
+                .unwrap_or("not looked at")
+                .to_owned(),
+        ]
+    });
+    if !shards.is_empty() {
+        rows(out, &["file", "tensors", "data", "state"], described);
+    }
+    for (name, value) in cache["metadata"].as_object().into_iter().flatten() {
+        let _ = writeln!(out, "  {name}  {}", plain(value));
+    }
+}
+
 /// Saved objects: the root, who wrote them, and the types, the most frequent first.
 pub(super) fn objects(out: &mut dyn StyledWrite, objects: &Value) {
     // The most frequent types show what was saved.

@@ -1,7 +1,7 @@
 //! The report for people at a terminal. It is made of the JSON report alone: a member of it is a line or a section
 //! here.
 
-use super::models::{graph, objects, params, vm};
+use super::models::{cache, graph, objects, params, vm};
 use super::tree;
 use super::words::{count, labelled, list, names, number, plain, releases_of, rows, section, text};
 use crate::cli::color::{HEAD, ODD, StyledWrite};
@@ -22,19 +22,29 @@ pub(super) fn render(out: &mut dyn StyledWrite, report: &Value) {
         size(number(&report["bytes"])),
     );
     names(out, "links", &report["links"]);
-    // A runtime has exports by the hundred, of which none is a function of a model.
-    if let Some(functions) = report["runtime"].as_u64() {
+    if let Some(releases) = report["tvm_ffi"].as_str() {
+        let releases = match releases.split_once("..") {
+            Some((since, "")) => format!("built on {since} or later"),
+            Some((since, until)) => format!("built on {since} to {until}"),
+            None => releases.to_owned(),
+        };
+        labelled(out, "tvm-ffi", releases);
+    }
+    let parts = list(&report["parts"]);
+    // A runtime has exports by the hundred, of which none is a function of a model; what was compiled may be linked to one.
+    let compiled = parts.iter().any(|part| part["compiled"] == true);
+    if let Some(functions) = report["runtime"].as_u64().filter(|_| !compiled) {
         let _ = writeln!(
             out,
             "  holds no TVM library: it is a TVM runtime, with {functions} functions of its C interface"
         );
         return;
     }
-    let parts = list(&report["parts"]);
     let none = parts.iter().all(|part| list(&part["libraries"]).is_empty());
     for part in parts {
         part_lines(out, part, none);
     }
+    cache(out, &report["cache"]);
     params(out, "parameters", &report["params"]);
     params(out, "tensor", &report["tensor"]);
     if report["module"].is_object() {
@@ -92,11 +102,20 @@ fn part_lines(out: &mut dyn StyledWrite, part: &Value, alone: bool) {
     let symbols = ["functions", "slots"]
         .iter()
         .any(|name| !list(&part[*name]).is_empty());
+    let runtime = number(&part["runtime"]);
+    if runtime > 0 {
+        let defines = count(&part["runtime"], "function");
+        labelled(
+            out,
+            "defines",
+            format_args!("{defines} of TVM's C interface"),
+        );
+    }
     if text(&part["form"]) == "raw-blob" {
         // A raw blob has no symbols, and the section of its library binary names the releases.
     } else if let Some(releases) = part["releases"].as_str() {
         labelled(out, "era", format_args!("tvm {}", releases_of(releases)));
-    } else if part["machine"].is_object() {
+    } else if part["machine"].is_object() && runtime == 0 {
         // No range of releases: the symbols of TVM are what an era is known by.
         let none = "no symbol in it is one of TVM";
         if alone {
@@ -106,8 +125,23 @@ fn part_lines(out: &mut dyn StyledWrite, part: &Value, alone: bool) {
         }
         labelled(out, "era", format_args!("not known: {none}"));
     }
-    if let Some(prefix) = part["prefix"].as_str() {
-        labelled(out, "prefix", format_args!("{prefix} (system library)"));
+    let libraries = list(&part["libraries"]).iter();
+    let mut prefixes: Vec<&str> = libraries
+        .map(|library| &library["prefix"])
+        .chain([&part["prefix"]])
+        .filter_map(Value::as_str)
+        .collect();
+    prefixes.dedup();
+    if let [first, rest @ ..] = prefixes.as_slice() {
+        let (names, what) = match rest.iter().any(|prefix| prefix != first) {
+            true => {
+                prefixes.sort_unstable();
+                prefixes.dedup();
+                (prefixes.join(", "), "system libraries")
+            }
+            false => ((*first).to_owned(), "system library"),
+        };
+        labelled(out, "prefix", format_args!("{names} ({what})"));
     }
     names(out, "functions", &part["functions"]);
     if let Some(entry) = part["entry"].as_str() {
@@ -225,7 +259,7 @@ fn details(out: &mut dyn StyledWrite, module: &Value) {
     if !functions.is_empty() {
         section(out, &title, count(&functions.len().into(), "function"));
         for function in functions {
-            let types: Vec<String> = list(&function["arg_types"]).iter().map(plain).collect();
+            let types: Vec<&str> = list(&function["arg_types"]).iter().map(text).collect();
             let tags: Vec<&str> = list(&function["launch_param_tags"])
                 .iter()
                 .map(text)
@@ -240,6 +274,14 @@ fn details(out: &mut dyn StyledWrite, module: &Value) {
                 text(&function["name"]),
                 types.join(", ")
             );
+        }
+    }
+    if let Some(needs) = module["needs"].as_object() {
+        section(out, &title, "what its code needs");
+        let width = needs.keys().map(String::len).max().unwrap_or(0);
+        for (name, values) in needs {
+            let values: Vec<&str> = list(values).iter().map(text).collect();
+            let _ = writeln!(out, "  {name:<width$}  {}", values.join(", "));
         }
     }
     if let Some(names) = module["symbols"].as_object() {

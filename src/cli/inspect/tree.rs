@@ -71,30 +71,3 @@ pub(super) fn draw(
     }
     out
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_diamond_is_drawn_once_and_a_cycle_ends() {
-        let edges = [vec![1, 2], vec![3], vec![3], vec![4, 0], vec![]];
-        let imports = |module: usize| edges[module].clone();
-        let label = |module: usize| module.to_string();
-        let expected = "  0\n  ├─ 1\n  │  └─ 3\n  │     ├─ 4\n  │     └─ 0  (its imports are above)\n  \
-                        └─ 2\n     └─ 3  (its imports are above)\n";
-        assert_eq!(draw(0, &imports, &label), expected);
-    }
-
-    #[test]
-    fn a_long_chain_costs_no_more_than_its_top() {
-        let imports = |module: usize| vec![module + 1];
-        let drawn = draw(0, &imports, &|module| module.to_string());
-        assert_eq!(drawn.lines().count(), DEEPEST + 1);
-        assert!(
-            drawn
-                .trim_end()
-                .ends_with("too deep to draw; --json lists them)")
-        );
-    }
-}

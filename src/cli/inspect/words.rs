@@ -7,7 +7,7 @@ use crate::cli::color::{HEAD, LABEL, StyledWrite};
 use crate::cli::table::{table, wrap};
 use serde_json::Value;
 
-/// Writes the head of a section and, behind a colon, what is said of it.
+/// Writes the heading of a section and, after a colon, its description.
 pub(super) fn section(out: &mut dyn StyledWrite, head: &str, about: impl std::fmt::Display) {
     let _ = out.write_char('\n');
     let _ = out.styled(HEAD, head);

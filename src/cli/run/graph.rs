@@ -4,8 +4,11 @@
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, load, read_bytes, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
+use crate::cli::output::Content;
+use crate::cli::output_folder::OutputFolder;
 use crate::cli::remote::Places;
 use crate::cli::{CliError, Exit, output};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tvmspec::graph::executor::{Executor, ExecutorDevice};
@@ -14,16 +17,12 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::Cursor;
 
-/// Makes the executor of `--graph`, `--lib` and `--params`. Functions are looked up in the library and its imports
-/// (GRF-31).
+/// Makes the executor of graph, parameters and library. Functions are looked up in the library and its imports (GRF-31).
 pub(super) fn from_parts(
-    args: &RunArgs,
+    (graph, params, lib): (&Path, Option<&Path>, &Path),
     places: Vec<ExecutorDevice>,
     server: &Places,
 ) -> Result<Executor, CliError> {
-    let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
-        return Err(CliError::new("give a library, or --graph and --lib"));
-    };
     let text = String::from_utf8(read_bytes(graph)?).map_err(|error| {
         CliError::new(format!(
             "{} is not UTF-8: {error}",
@@ -43,7 +42,7 @@ pub(super) fn from_parts(
         places,
     )
     .map_err(CliError::new)?;
-    if let Some(path) = &args.params {
+    if let Some(path) = params {
         let bytes = read_bytes(path)?;
         // TEN-45: the release of a parameter file is not known, and counts of bytes differ between releases.
         let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
@@ -51,11 +50,11 @@ pub(super) fn from_parts(
         let set = executor.load_params(&params).map_err(CliError::new)?;
         // GRF-37: they are passed over, which hides a wrong parameter file.
         if set < params.len() {
-            eprintln!(
+            output::note(format_args!(
                 "note: {} of {} parameters are not inputs of the graph",
                 params.len() - set,
                 params.len()
-            );
+            ));
         }
     }
     Ok(executor)
@@ -75,7 +74,7 @@ pub(super) fn run(
         let entry = executor.input(index).map_err(CliError::new)?;
         let (dtype, shape) = (entry.as_dltensor().dtype, entry.shape().to_vec());
         // GRF-33: no more is read than the entry takes, so that a hostile file costs nothing.
-        let tensor = inputs.read(name, Bound::Like(name, dtype, &shape))?;
+        let tensor = inputs.read(name, Bound::Like(name, dtype, &shape), Some(dtype))?;
         let Some(tensor) = tensor else { continue };
         executor.set_input(index, &tensor).map_err(CliError::new)?;
     }
@@ -103,9 +102,15 @@ pub(super) fn run(
     if args.profile || args.trace.is_some() {
         profile(args, &mut executor)?;
     }
-    if let Some(folder) = &args.dump {
-        let written = debug::dump(&mut executor, folder).map_err(CliError::new)?;
-        eprintln!("dumped to {}", output::file_name(&written));
+    if let Some(root) = &args.dump {
+        let dump = debug::dump(&mut executor).map_err(CliError::new)?;
+        let mut folder = OutputFolder::open(root, &[&dump.folder])?;
+        for (name, bytes) in &dump.files {
+            folder.write(name, bytes, Content::Binary)?;
+        }
+        folder.finish()?;
+        let written = output::file_name(&root.join(&dump.folder));
+        output::note(format_args!("dumped to {written}"));
     }
     Ok(Exit::Good)
 }

@@ -2,10 +2,12 @@
 
 use super::RunArgs;
 use crate::cli::CliError;
-use crate::cli::array::{self, Archive, Bound};
+use crate::cli::array::{self, Archive, Bound, Elements};
+use crate::cli::call_tensor::path_and_type;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tvmspec::object::Tensor;
+use tvmspec::value::DLDataType;
 
 /// The inputs by name, none of them read yet.
 pub(super) struct Inputs {
@@ -17,8 +19,8 @@ pub(super) struct Inputs {
 
 /// Where an input lies.
 enum InputSource {
-    /// In a file of its own (--input).
-    File(PathBuf),
+    /// In a file of its own (--input), with the type behind its name.
+    File(PathBuf, Option<DLDataType>),
     /// In the archive (--inputs), under this name.
     Member(String),
 }
@@ -47,9 +49,10 @@ impl Inputs {
             let (name, path) = text.split_once('=').ok_or_else(|| {
                 CliError::Message(format!("`{text}`: write --input NAME=FILE.npy"))
             })?;
+            let (path, dtype) = path_and_type(path)?;
             // Behind the members of the archive, which it replaces.
-            let before = named.insert(name.to_owned(), InputSource::File(path.into()));
-            if let Some(InputSource::File(_)) = before {
+            let before = named.insert(name.to_owned(), InputSource::File(path.into(), dtype));
+            if let Some(InputSource::File(..)) = before {
                 return Err(CliError::Message(format!("--input names `{name}` twice")));
             }
         }
@@ -61,16 +64,22 @@ impl Inputs {
         self.named.keys().map(String::as_str)
     }
 
-    /// Reads input `name`, no more of it than `bound` allows; `None` where there is none of this name.
+    /// Reads input `name`, no more of it than `bound` allows; `None` where there is none of this name. `dtype` is the type that the model
+    /// has for it, where that is known.
     pub(super) fn read(
         &mut self,
         name: &str,
         bound: Bound<'_>,
+        dtype: Option<DLDataType>,
     ) -> Result<Option<Tensor>, CliError> {
+        let elements = dtype.map_or(Elements::Stored, |dtype| Elements::For(name, dtype));
         match (self.named.get(name), &mut self.archive) {
-            (Some(InputSource::File(path)), _) => array::read(path, bound).map(Some),
+            (Some(InputSource::File(path, stated)), _) => {
+                let elements = stated.map_or(elements, Elements::Stated);
+                array::read(path, bound, elements).map(Some)
+            }
             (Some(InputSource::Member(member)), Some(archive)) => {
-                archive.read(member, bound).map(Some)
+                archive.read(member, bound, elements).map(Some)
             }
             _ => Ok(None),
         }

@@ -4,19 +4,21 @@
 //! |---|---|---|
 //! | a library with a graph factory at its root (GRF-49) | `graph` | 0.7 to 0.19 |
 //! | `--graph`, `--params` and `--lib` | `graph` | 0.2 to 0.19 |
+//! | a package of tvmc, which has these three | `packaged`, `graph` | 0.6 to 0.19 |
 //! | a library with a Relax VM executable among its modules | `vm` | 0.16 and later |
 //!
 //! Outputs go to stdout or to `--output`; times and notes go to stderr.
 
 mod graph;
 mod inputs;
+mod packaged;
 mod vm;
 
 use super::input;
 use super::output::{self, Content};
 use super::remote::Places;
 use super::table::table;
-use super::{CliError, Exit, array};
+use super::{CliError, Exit, host_array};
 use indicatif::{ProgressBar, ProgressStyle};
 use inputs::Inputs;
 use serde_json::json;
@@ -35,7 +37,7 @@ use tvmspec::tensor::Device;
 /// The library is code and runs with your rights: run only what you trust, and look at the rest with `inspect`.
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// A library with the whole model in it
+    /// A library with the whole model in it, or a package of tvmc (.tar) with a graph
     #[arg(required_unless_present = "graph", conflicts_with_all = ["graph", "params", "lib"])]
     library: Option<PathBuf>,
     /// Graph JSON, instead of a whole model
@@ -47,7 +49,7 @@ pub(crate) struct RunArgs {
     /// Library with the kernels for --graph
     #[arg(long)]
     lib: Option<PathBuf>,
-    /// One input, which goes before one of that name in --inputs; may be repeated, each name once
+    /// One input, which goes before one of that name in --inputs; may be repeated, each name once. FILE.npy:bfloat16 says the type of raw elements
     #[arg(long, value_name = "NAME=FILE.npy")]
     input: Vec<String>,
     /// Inputs by name (`x`, or `in_x`, not both) from one file; arrays called out_... are not looked at
@@ -86,12 +88,23 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
         .zip(&server.devices)
         .map(|(text, device)| place(text, *device))
         .collect::<Result<Vec<_>, _>>()?;
+    for path in [&args.output, &args.trace].into_iter().flatten() {
+        output::check(path, Content::Binary)?;
+    }
     // Before the library, which runs its initialisers when it is loaded: a wrong input is found without them.
     let inputs = Inputs::of(&args)?;
     let Some(library) = &args.library else {
-        let executor = graph::from_parts(&args, places, &server)?;
+        let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
+            return Err(CliError::new("give a library, or --graph and --lib"));
+        };
+        let executor = graph::from_parts((graph, args.params.as_deref(), lib), places, &server)?;
         return graph::run(&args, executor, inputs);
     };
+    if let Some(package) = packaged::unpack(library, server.is_remote())? {
+        let parts = (&*package.graph, package.params.as_deref(), &*package.lib);
+        let executor = graph::from_parts(parts, places, &server)?;
+        return graph::run(&args, executor, inputs);
+    }
     let module = load(library, &server)?;
     // A factory is the root of its library. A VM executable may be below the root, which is then the host code.
     if let Some(factory) = GraphExecutorFactory::of(&module) {
@@ -104,11 +117,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
         let devices: Vec<Device> = places.iter().map(ExecutorDevice::device).collect();
         return vm::run(&args, &module, &devices, inputs);
     }
-    Err(CliError::Message(format!(
-        "{} is a `{}` module, no model; `tvmspec call` calls its functions, --graph with --lib runs a graph on it",
-        output::file_name(library),
-        module.kind()
-    )))
+    Err(CliError::Message(packaged::no_model(library, &module)))
 }
 
 /// One call of a profile.
@@ -148,10 +157,9 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
     if !args.profile {
         return Ok(());
     }
-    let total: f64 = operators
-        .iter()
-        .map(|operator| operator.took.as_secs_f64())
-        .sum();
+    let took = operators.iter().map(|operator| operator.took.as_secs_f64());
+    // The sum of no numbers is a negative zero.
+    let total = took.sum::<f64>() + 0.0;
     operators.sort_by_key(|operator| std::cmp::Reverse(operator.took));
     let count = operators.len();
     let rows = operators.into_iter().map(|operator| {
@@ -178,9 +186,9 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
 /// Writes the outputs to `--output`, or prints them.
 fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), CliError> {
     match &args.output {
-        Some(path) => array::write_all(outputs, path),
+        Some(path) => host_array::write_all(outputs, path),
         None => outputs.iter().try_for_each(|(name, tensor)| {
-            output::show(&format!("{name} = {}\n", super::call::tensor_text(tensor)))
+            output::show(&format!("{name} = {}\n", host_array::tensor_text(tensor)))
         }),
     }
 }
@@ -211,14 +219,14 @@ fn statistics(times: &[Duration]) {
     let spread =
         // The deviation of the runs that were made, not an estimate for others: divided by their number.
         (micros.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / micros.len() as f64).sqrt();
-    eprintln!(
+    output::note(format_args!(
         "{} runs: median {:.1} us, mean {mean:.1} us, min {:.1} us, max {:.1} us, deviation {spread:.1} us",
         micros.len(),
         // The upper one of two middles, so that the median is a time that was measured.
         micros[micros.len() / 2],
         micros[0],
         micros[micros.len() - 1],
-    );
+    ));
 }
 
 /// Loads a library where the devices are, and notes what is odd about it on stderr.

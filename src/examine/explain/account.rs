@@ -2,8 +2,10 @@
 
 use super::linked::MachineFindings;
 use crate::examine::loading::{Load, LoadOutcome};
+use crate::payload::CodeNeed;
 use crate::release::{Release, Releases};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// What is reported about one library binary, or about a part without one.
 #[derive(Clone, Debug)]
@@ -12,7 +14,7 @@ pub struct Account {
     /// What it is.
     pub title: String,
     /// Why no release opens the file as it is, and what to do; what follows is then of what is made of it.
-    pub raw: Option<&'static str>,
+    pub raw: Option<String>,
     /// Whether the file around it is broken: it is not known then how a file of this form is opened, nor what this machine lacks for it.
     pub is_broken: bool,
     /// Consecutive releases of which the same is true.
@@ -43,6 +45,10 @@ pub struct Need {
     pub registered_by: String,
     /// What the kind was called before, or is called since.
     pub renamed: Option<String>,
+    /// What its device code needs of a device.
+    pub code: BTreeSet<CodeNeed>,
+    /// What the devices of this machine make of that code; empty where none was asked.
+    pub here: Vec<String>,
 }
 
 /// What is true of each release, consecutive releases with the same taken together.
@@ -54,20 +60,43 @@ pub(super) fn loads(
 ) -> Vec<(Releases, Load)> {
     let mut all: Vec<(Releases, Load)> = Vec::new();
     for release in Release::all().filter(|release| only.is_none_or(|only| only == *release)) {
-        let load = load(release);
-        match all.last_mut() {
-            // The reason is compared too: two releases that fail differently are two entries.
-            Some((range, last)) if *last == load => range.until = release,
-            _ => all.push((
-                Releases {
-                    since: release,
-                    until: release,
-                },
-                load,
-            )),
-        }
+        append(&mut all, release, load(release));
     }
     all
+}
+
+/// Adds what is true of `release`, the one that follows those of `all`.
+fn append(all: &mut Vec<(Releases, Load)>, release: Release, load: Load) {
+    match all.last_mut() {
+        // The reason is compared too: two releases that fail differently are two entries.
+        Some((range, last)) if *last == load => range.until = release,
+        _ => all.push((
+            Releases {
+                since: release,
+                until: release,
+            },
+            load,
+        )),
+    }
+}
+
+/// Replaces what is true of a release, where `judge` knows better than that it loads.
+pub(super) fn refine(all: &mut Vec<(Releases, Load)>, judge: impl Fn(Release) -> Option<Load>) {
+    let mut refined: Vec<(Releases, Load)> = Vec::new();
+    for (releases, load) in all.drain(..) {
+        for release in Release::all().filter(|release| releases.contains(*release)) {
+            let better = match load.outcome {
+                LoadOutcome::Loads => judge(release),
+                _ => None,
+            };
+            append(
+                &mut refined,
+                release,
+                better.unwrap_or_else(|| load.clone()),
+            );
+        }
+    }
+    *all = refined;
 }
 
 impl Account {
@@ -99,6 +128,14 @@ impl Account {
 
     /// The JSON form, an element of `explain.json`.
     pub fn to_json(&self) -> Value {
+        let mut members = self.frame();
+        let needs = self.needs.iter().map(Need::to_json).collect();
+        members.insert("needs".to_owned(), needs);
+        Value::Object(members)
+    }
+
+    /// The members of [`Account::to_json`], and null in the place of what the modules need: for whoever writes those one at a time.
+    pub fn frame(&self) -> Map<String, Value> {
         let loads: Vec<Value> = self
             .loads
             .iter()
@@ -110,44 +147,49 @@ impl Account {
                 })
             })
             .collect();
-        // What is not known of a module is null, so that all elements have the same members.
-        let needs: Vec<Value> = self
-            .needs
-            .iter()
-            .map(|need| {
-                // The name of a loader changed with 0.7 and 0.22 (MOD-11), so that each has its releases.
-                let loaders: Vec<Value> = need
-                    .loaders
-                    .iter()
-                    .map(|(releases, name)| json!({ "releases": releases.to_string(), "name": name }))
-                    .collect();
-                json!({
-                    "module": need.module,
-                    "kind": need.kind,
-                    "about": need.about,
-                    "loaders": loaders,
-                    "registered_by": need.registered_by,
-                    "renamed": need.renamed,
-                })
-            })
-            .collect();
         let known = |value: bool| (!self.is_broken).then_some(value);
         let mut here = self.here.to_json();
         if let Some(here) = here.as_object_mut() {
             here.insert("good".to_owned(), json!(known(self.here.is_good())));
         }
-        json!({
+        let members = json!({
             "title": self.title,
             // What `loads` says is of the linked library, where the file itself is opened by no release.
-            "as_it_is": match self.raw {
+            "as_it_is": match &self.raw {
                 Some(raw) => json!({ "loadable": false, "why": raw }),
                 None => json!({ "loadable": known(true) }),
             },
             "loads": loads,
             "looked_at": self.looked_at,
             "here": here,
-            "needs": needs,
+            "needs": null,
             "remarks": self.remarks,
+        });
+        match members {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        }
+    }
+}
+
+impl Need {
+    /// The JSON form, an element of `needs`. What is not known of a module is null, so that all elements have the same members.
+    pub fn to_json(&self) -> Value {
+        // The name of a loader changed with 0.7 and 0.22 (MOD-11), so that each has its releases.
+        let loaders: Vec<Value> = self
+            .loaders
+            .iter()
+            .map(|(releases, name)| json!({ "releases": releases.to_string(), "name": name }))
+            .collect();
+        json!({
+            "module": self.module,
+            "kind": self.kind,
+            "about": self.about,
+            "loaders": loaders,
+            "registered_by": self.registered_by,
+            "renamed": self.renamed,
+            "code": self.code.iter().map(|need| json!([need.name(), need.value()])).collect::<Vec<_>>(),
+            "here": self.here,
         })
     }
 }

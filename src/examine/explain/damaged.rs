@@ -2,10 +2,10 @@
 
 use super::account::{Account, loads};
 use super::library::library;
-use super::linked::LinkedImage;
+use super::linked::{LinkedImage, is_image};
 use super::raw;
 use crate::blob::container::{self, FileForm, Size};
-use crate::blob::detect;
+use crate::blob::{ForeignKinds, detect};
 use crate::examine::loading::Load;
 use crate::examine::{Format, Unit};
 use crate::payload::file;
@@ -104,10 +104,11 @@ fn overlong(
         },
         bytes: Cow::Borrowed(content),
         part: index,
+        foreign: ForeignKinds::default(),
     };
     let linked = LinkedImage::of(&file, &bytes);
-    let mut account = library(&unit, part, &linked, only);
-    account.raw = raw(file.form);
+    let mut account = library(&unit, part, is_image(file.form), &linked, only);
+    account.raw = raw(&file);
     account.looked_at = linked.looked_at();
     Some(account)
 }

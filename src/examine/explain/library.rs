@@ -1,22 +1,24 @@
-//! What is reported of a library binary and of compiled code without one.
+//! What is reported of a library binary, and of a TVM runtime.
 
 use super::account::{Account, Need, loads};
 use super::linked::LinkedImage;
-use super::{registrar, unusable};
-use crate::blob::container::{Part, Role};
-use crate::blob::{LIBRARY, PartialBlob};
+use super::{names, registrar, unusable};
+use crate::blob::container::{FileForm, Part, Role, Symbol};
+use crate::blob::{BLOB_06, LIBRARY, PartialBlob, is_unknown_kind};
 use crate::examine::loading::{self, ExaminedLibrary, Load, LoadOutcome};
 use crate::examine::{Format, Subject, Unit, document};
-use crate::payload::{self, Payload};
+use crate::payload::{self, PAY_58, Payload};
 use crate::release::{Layout, Release, Releases};
 use crate::rule::Findings;
 
 /// What each release makes of a library binary, and what it needs.
 ///
-/// `unit` is a library binary, and `part` the code around it. Modules behind a broken rule are not in the account.
+/// `unit` is a library binary, and `part` the code around it, which is all code of the library where it `is_whole`. Modules behind a
+/// broken rule are not in the account.
 pub(super) fn library(
     unit: &Unit<'_>,
     part: &Part<'_>,
+    is_whole: bool,
     linked: &LinkedImage<'_>,
     only: Option<Release>,
 ) -> Account {
@@ -51,8 +53,16 @@ pub(super) fn library(
         broken: broken.as_ref(),
         payloads: &payloads,
     };
-    let mut remarks = remarks(&library);
-    if let Some(broken) = &broken {
+    let mut remarks = remarks(&library, linked);
+    if let Some(unknown) = broken.as_ref().filter(|broken| is_unknown_kind(broken)) {
+        remarks.insert(
+            0,
+            format!(
+                "Not known: {}. Nothing behind it was read.",
+                unknown.message()
+            ),
+        );
+    } else if let Some(broken) = &broken {
         // In front: all other remarks are about a part of the file only.
         remarks.insert(
             0,
@@ -70,48 +80,38 @@ pub(super) fn library(
             format!("It breaks a rule: {fault}. `tvmspec verify` shows the place."),
         );
     }
+    remarks.extend(linked.runtime_remark());
+    // PAY-58: the library loads, and what a user wants of it fails.
+    let told = findings.as_slice().iter();
+    let told = told.filter(|finding| finding.rule == PAY_58 || finding.rule == BLOB_06);
+    remarks.extend(told.take(20).map(|finding| {
+        let message = finding.message.escape_debug();
+        format!("Finding {}: {message}.", finding.rule)
+    }));
     remarks.extend(linked.remark());
-    let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(*layout));
+    let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(&library));
+    // Functions of an object that is to be linked with others may be in those.
+    let calls = if is_whole && broken.is_none() {
+        names::unresolved(&library)
+    } else {
+        Vec::new()
+    };
     let load = |release| {
         let load = match (library.load(release), &fault) {
             (load, Some(fault)) if load.outcome == LoadOutcome::Loads => Load::unseen(fault),
             (load, _) => load,
         };
-        linked.judge(release, load)
+        let load = linked.judge(release, load);
+        match load.outcome {
+            LoadOutcome::Loads => calls
+                .iter()
+                .find_map(|calls| calls.judge(release))
+                .unwrap_or(load),
+            _ => load,
+        }
     };
     Account {
         needs: needs(&library),
-        remarks,
-        ..Account::new(title, loads(only, load))
-    }
-}
-
-/// What each release makes of compiled code that has no library binary.
-///
-/// It needs no loader: without a library binary nothing is imported.
-pub(super) fn bare(
-    subject: &Subject<'_>,
-    part: &Part<'_>,
-    linked: &LinkedImage<'_>,
-    only: Option<Release>,
-) -> Account {
-    let name = subject.place(part);
-    let mut remarks = vec![
-        "Without a library binary no module is imported: every function must be host code. That is how a host-only library of 0.2 to 0.27 looks when its root imports nothing."
-            .to_owned(),
-    ];
-    remarks.extend(symbol_remarks(part));
-    // MOD-02, MOD-03: both eras export functions under their own names, and without slots nothing tells the convention.
-    let both = |releases: Releases| {
-        releases.contains(Release::of(20)) && releases.contains(Release::of(21))
-    };
-    if part.releases().is_some_and(both) {
-        remarks.push("0.7 and 0.21 changed how packed functions are called, and nothing in this file shows which convention its functions follow: a runtime of another era calls them and they crash, or return nonsense. Ask who built it.".into());
-    }
-    remarks.extend(linked.remark());
-    let title = format!("{name}: {}, no library binary", part.form.title());
-    let load = |release| linked.judge(release, loading::bare(part, release));
-    Account {
         remarks,
         ..Account::new(title, loads(only, load))
     }
@@ -152,7 +152,7 @@ pub(super) fn runtime(
 /// A range of releases in words.
 ///
 /// The last known release stands for the later ones too: a range that reaches it has no known end.
-fn plain(Releases { since, until }: Releases) -> String {
+pub(super) fn plain(Releases { since, until }: Releases) -> String {
     match until {
         _ if since == until => format!("tvm {since}"),
         Release::LAST => format!("tvm {since} and later"),
@@ -163,8 +163,12 @@ fn plain(Releases { since, until }: Releases) -> String {
 /// The releases that write a layout, in words.
 ///
 /// The table is that of chapter blob.
-fn written_by(layout: Layout) -> String {
-    let Releases { since, until } = layout.releases();
+fn written_by(library: &ExaminedLibrary<'_>) -> String {
+    let mut payloads = library.payloads.iter().flatten();
+    if payloads.any(Payload::is_later) {
+        return "written by a TVM after 0.27".to_owned();
+    }
+    let Releases { since, until } = library.layout.releases();
     if since == until {
         format!("written by tvm {since}")
     } else {
@@ -182,6 +186,7 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
         .filter(|(_, module)| module.kind != LIBRARY)
         .map(|(index, module)| {
             let info = payload::kind_info(&module.kind);
+            let payload = library.payloads.get(index).and_then(Option::as_ref);
             let mut loaders: Vec<(Releases, String)> = Vec::new();
             for release in Release::all() {
                 // PAY-99: a kind is loaded in the releases of its row only.
@@ -223,6 +228,8 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
                 loaders,
                 registered_by: registrar::of(&module.kind).into(),
                 renamed: renamed.or(former),
+                code: payload.map(Payload::code_needs).unwrap_or_default(),
+                here: Vec::new(),
             }
         })
         .collect()
@@ -231,9 +238,14 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
 /// What loads without an error and is odd all the same.
 ///
 /// First of its entries (BLOB-12, BLOB-13), then of its root, of the host code's symbols and of its prefix (BLOB-51).
-fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
+fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let (part, blob) = (library.part, library.blob);
+    let own = part
+        .blobs
+        .iter()
+        .find(|own| Some(&*own.symbol) == library.symbol);
+    let prefix = own.map_or("", |own| own.prefix.as_str());
     let libraries = blob
         .modules
         .iter()
@@ -263,7 +275,7 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
         let context = part
             .symbols
             .iter()
-            .any(|symbol| matches!(symbol.role, Role::Context(_)));
+            .any(|symbol| matches!(symbol.role, Role::Context(_)) && symbol.prefix == prefix);
         // BLOB-65: code from LLVM has a slot for the look-up, code from a C host needs the function as a symbol.
         let calls_out = part.symbols.iter().any(|symbol| match &symbol.role {
             Role::Slot(api) | Role::Needs(api) => {
@@ -278,16 +290,15 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
                 "The context symbol {name} is missing, and the host code looks functions up: it will not find those of its imports."
             ));
         }
-        if part.functions().next().is_none() {
+        if !part
+            .symbols
+            .iter()
+            .any(|symbol| is_of(symbol, prefix, part))
+        {
             remarks.push("No packed function is exported: all that can be called is in the imported modules.".into());
         }
     }
-    // BLOB-51: the loader of files knows no prefixes.
-    if let Some(prefix) = part.prefix() {
-        remarks.push(format!(
-            "It is built as a system library with the prefix `{prefix}`: its objects register themselves when the program starts, and `SystemLib(\"{prefix}\")` returns the module (0.13 and later). Opened as a shared library by path, no release finds the library binary under the prefixed name, and it loads as a bare library without imports."
-        ));
-    }
+    remarks.extend(system_library(part, prefix, linked, part.form));
     remarks.extend(symbol_remarks(part));
     remarks
 }
@@ -295,7 +306,7 @@ fn remarks(library: &ExaminedLibrary<'_>) -> Vec<String> {
 /// What the symbols show, with or without a library binary.
 ///
 /// BLOB-62 to BLOB-64, MOD-04: names whose meaning changed with a release.
-fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
+pub(super) fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let entry = part
         .symbols
@@ -316,4 +327,47 @@ fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
         remarks.push("Functions carry the `__tvm_ffi_` prefix of 0.22 beside a library binary of an older layout: no release writes both.".into());
     }
     remarks
+}
+
+/// Whether `symbol` is a packed function of the library with this prefix: of several in one file each has those that begin with it.
+fn is_of(symbol: &Symbol<'_>, prefix: &str, part: &Part<'_>) -> bool {
+    let Role::Function(name) = &symbol.role else {
+        return false;
+    };
+    let mut others = part.blobs.iter().map(|blob| blob.prefix.as_str());
+    let is_other = others.any(|other| other.len() > prefix.len() && name.starts_with(other));
+    name.starts_with(prefix) && !is_other
+}
+
+/// How a system library is found, which `part` is under `prefix`; and of a static archive that is none, that it is not.
+pub(super) fn system_library(
+    part: &Part<'_>,
+    prefix: &str,
+    linked: &LinkedImage<'_>,
+    form: FileForm,
+) -> Option<String> {
+    // BLOB-51: the loader of files knows no prefixes.
+    if !prefix.is_empty() {
+        let lost = match part.blobs.iter().any(|blob| blob.prefix == prefix) {
+            true => {
+                "no release finds the library binary under the prefixed name, and it loads as a bare library without imports"
+            }
+            false => {
+                "no release finds the context under the prefixed name, and functions that look others up fail"
+            }
+        };
+        let several = part.blobs.iter().any(|blob| blob.prefix != prefix);
+        let several = if several {
+            " The file holds other libraries, each under a name of its own."
+        } else {
+            ""
+        };
+        return Some(format!(
+            "It is built as a system library with the prefix `{prefix}`: its objects register themselves when the program starts, and `SystemLib(\"{prefix}\")` returns the module (0.13 and later). Opened as a shared library by path, {lost}.{several}"
+        ));
+    }
+    if linked.is_system_library() {
+        return Some("It is built as a system library without a prefix: its objects register themselves when the program starts, and `SystemLib()` returns the module. Of several such libraries in one program the functions are one set, in which a name can be there once.".into());
+    }
+    (form == FileForm::Archive).then(|| "It is no system library: nothing in it registers its functions, and `SystemLib()` does not find them in a program that it is linked into. Build it as one: with the attribute `system_lib_prefix` of the module from 0.13 on (an empty text is no prefix), with `--system-lib` in the target before.".into())
 }

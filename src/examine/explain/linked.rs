@@ -1,11 +1,11 @@
 //! The runtime that an image needs, by the functions of TVM that it calls and defines. Nothing is executed.
 
-use crate::blob::container::{File, FileForm, Linkage, linkage};
+use crate::blob::container::{File, FileForm, Linkage, Role, is_interface, linkage};
 use crate::examine::loading::{Load, LoadOutcome, exported};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
-/// The linkage of an image; empty for any other file.
+/// The linkage of an image; of what is linked first, what its symbols need and define together.
 pub(super) struct LinkedImage<'a> {
     linkage: Linkage<'a>,
     /// Whether the loader of a system opens the file.
@@ -23,17 +23,24 @@ pub struct MachineFindings {
     pub foreign: Option<String>,
     /// The libraries that are needed, and whether each was found; empty where they were not looked for.
     pub libraries: Vec<(String, bool)>,
+    /// The libraries that those need in turn and that were not found, each behind the one that needs it.
+    pub indirect: Vec<(String, String)>,
+    /// The versions of symbols that are needed and that the library which was found does not have: the library, and the version.
+    pub versions: Vec<(String, String)>,
     /// What it calls and none of those libraries defines, nor any that every program of TVM has.
     pub absent: Vec<String>,
 }
 
 impl<'a> LinkedImage<'a> {
-    /// Reads the linkage of `file`, which was opened from `bytes`. It is empty for a file that is not an image.
-    pub(super) fn of(file: &File<'a>, bytes: &'a [u8]) -> LinkedImage<'a> {
-        LinkedImage {
-            linkage: linkage(file.form, bytes),
-            is_image: is_image(file.form),
-        }
+    /// Reads the linkage of `file`, which was opened from `bytes`; of what is linked first, what its symbols need together.
+    pub(super) fn of(file: &'a File<'a>, bytes: &'a [u8]) -> LinkedImage<'a> {
+        let is_image = is_image(file.form);
+        let linkage = if is_image && file.form != FileForm::MachOFat {
+            linkage(file.form, bytes)
+        } else {
+            unlinked(file)
+        };
+        LinkedImage { linkage, is_image }
     }
 
     /// Returns what "loads" rests on; `None` where no system's loader opens the file.
@@ -41,11 +48,28 @@ impl<'a> LinkedImage<'a> {
         self.is_image.then_some(LOOKED_AT)
     }
 
-    /// Whether it is a runtime of TVM instead of something that TVM compiled.
+    /// Whether a runtime of TVM is in it, alone or linked to compiled code.
     ///
-    /// A runtime defines functions that a compiled library never does, only calls.
+    /// A runtime defines functions that compiled code only calls.
     pub(super) fn is_runtime(&self) -> bool {
         self.linkage.is_runtime()
+    }
+
+    /// Whether its objects register themselves with the runtime that they are linked to.
+    pub(super) fn is_system_library(&self) -> bool {
+        self.linkage
+            .calls
+            .iter()
+            .any(|name| INITIALIZERS.contains(name))
+    }
+
+    /// Whether it registers functions or types with a runtime.
+    pub(super) fn registers(&self) -> bool {
+        self.linkage.calls.iter().any(|name| {
+            name.starts_with("TVMFFIFunctionSetGlobal")
+                || name.starts_with("TVMFFITypeRegister")
+                || *name == "TVMFuncRegisterGlobal"
+        })
     }
 
     /// How many functions of TVM's C interface it defines.
@@ -53,17 +77,28 @@ impl<'a> LinkedImage<'a> {
         self.linkage.defines.len()
     }
 
-    /// The releases whose C interface it defines, as far as it knows their functions.
+    /// The releases whose C interface it defines and calls, as far as it knows their functions.
     pub(super) fn releases(&self) -> Option<Releases> {
-        let mut known = self.linkage.defines.iter().map(|name| exported(name));
+        let names = self.linkage.defines.iter().chain(&self.linkage.calls);
+        let known = names.map(|name| exported(name));
         // A function that no release exports says nothing of the release.
-        let known: Vec<_> = known.by_ref().filter(|ranges| !ranges.is_empty()).collect();
+        let known: Vec<_> = known.filter(|ranges| !ranges.is_empty()).collect();
         let has_all = |release: &Release| {
             let has = |ranges: &&[Releases]| ranges.iter().any(|range| range.contains(*release));
             known.iter().all(has)
         };
+        // What of a runtime is in libtvm_ffi came into a library of its own with 0.22.
+        let split = self
+            .linkage
+            .libraries
+            .iter()
+            .any(|name| name.contains("tvm_ffi"));
+        let since = Release::of(if split { 22 } else { 2 });
         // A release that lacks one of these functions is not that of the runtime.
-        let fitting: Vec<Release> = Release::all().filter(has_all).collect();
+        let fitting: Vec<Release> = Release::all()
+            .filter(|release| *release >= since)
+            .filter(has_all)
+            .collect();
         Some(Releases {
             since: *fitting.first()?,
             until: *fitting.last()?,
@@ -74,40 +109,94 @@ impl<'a> LinkedImage<'a> {
     ///
     /// The table of exports says so: a function that is not in it may come from another library, and changes nothing.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
-        if load.outcome != LoadOutcome::Loads {
-            return load;
-        }
         // MOD-26: what no release exports is looked for in other libraries, and is not missing here.
         let is_missing = |name: &&&str| {
             let ranges = exported(name);
             !ranges.is_empty() && !ranges.iter().any(|range| range.contains(release))
         };
-        let missing: Vec<String> = self
+        let missing: Vec<&str> = self
             .linkage
             .calls
             .iter()
             .filter(is_missing)
-            .map(|name| format!("`{name}` ({})", since(exported(name))))
+            .copied()
             .collect();
-        if missing.is_empty() {
+        let words = |names: &[&str]| {
+            let names = names.iter();
+            let names: Vec<String> = names
+                .map(|name| format!("`{name}` ({})", since(exported(name))))
+                .collect();
+            names.join(", ")
+        };
+        let early = |name: &&str| INITIALIZERS.contains(name);
+        if missing.is_empty() || load.outcome == LoadOutcome::Fails {
             return load;
         }
         // MOD-26: functions are bound on first use unless the library was linked with `-z now`, and then `dlopen` fails.
-        let names = missing.join(", ");
         if self.linkage.binds_now {
-            Load::fails(format!(
-                "it cannot be opened: it calls {names}, which this release does not have"
-            ))
-        } else {
-            Load::silent(format!(
-                "it calls {names}, which this release does not have: opening it fails, or the first such call ends the process"
-            ))
+            return Load::fails(format!(
+                "it cannot be opened: it calls {}, which this release does not have",
+                words(&missing)
+            ));
+        }
+        // BLOB-60, BLOB-67: an initializer of a system library calls it, before anything returns to TVM.
+        let called: Vec<&str> = missing.iter().copied().filter(early).collect();
+        if !called.is_empty() {
+            return Load::fails(format!(
+                "it ends the process when it is opened: an initializer calls {}, which this release does not have",
+                words(&called)
+            ));
+        }
+        let bound: Vec<&str> = missing
+            .iter()
+            .copied()
+            .filter(|name| self.linkage.bound_early.contains(name))
+            .collect();
+        if !bound.is_empty() {
+            return Load::fails(format!(
+                "it cannot be opened: its data holds the address of {}, which this release does not have",
+                words(&bound)
+            ));
+        }
+        match load.outcome {
+            LoadOutcome::Loads => Load::silent(format!(
+                "it calls {}, which this release does not have: opening it fails, or the first such call ends the process",
+                words(&missing)
+            )),
+            _ => load,
+        }
+    }
+
+    /// What is to be known of a library that a runtime is linked into; `None` for any other.
+    pub(super) fn runtime_remark(&self) -> Option<String> {
+        self.is_runtime().then(|| {
+            let releases = match self.releases() {
+                Some(releases) => format!(", as {} have them", super::library::plain(releases)),
+                None => String::new(),
+            };
+            format!(
+                "It is a TVM runtime as well: it defines {} functions of TVM's C interface{releases}. A process that has loaded another runtime has two then, each with its own registry and types: what is registered with one is not found by the other, and whose functions are called is a matter of the order in which they were opened. Link the compiled code without the runtime, or load it into a process that has no other.",
+                self.defines()
+            )
+        })
+    }
+
+    /// What is to be known of a file in which no symbol is one of TVM.
+    pub(super) fn unmarked(&self) -> &'static str {
+        let is_linked = |name: &&str| name.contains("libtvm");
+        match self.linkage.libraries.iter().any(is_linked) {
+            true => {
+                "No symbol in it is one that TVM compiles; it is linked to a library of TVM: an extension, which registers functions through C++ when it is opened, or a part of TVM. Its functions are found by the names that it registers."
+            }
+            false => {
+                "It holds no TVM library: no symbol in it is one of TVM. Whatever functions it has are taken for packed ones up to 0.21."
+            }
         }
     }
 
     /// What is called that no release has.
     ///
-    /// The first 8 of them; `None` without any.
+    /// The first 8 of them, and how many more; `None` without any.
     pub(super) fn remark(&self) -> Option<String> {
         // Not an error of a release: a library that is linked beside TVM's may define them.
         let strange = self
@@ -115,15 +204,45 @@ impl<'a> LinkedImage<'a> {
             .calls
             .iter()
             .filter(|name| exported(name).is_empty());
-        let strange: Vec<&str> = strange.copied().take(8).collect();
+        let strange: Vec<&str> = strange.copied().collect();
+        let first = strange.get(..8).unwrap_or(&strange);
+        let more = match strange.len().saturating_sub(first.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
         (!strange.is_empty()).then(|| {
-            format!("It calls {}, which the C interface of no release from 0.2 to 0.27 has: another library has to define it.", strange.join(", "))
+            format!("It calls {}{more}, which the C interface of no release from 0.2 to 0.27 has: another library has to define it.", first.join(", "))
         })
     }
 }
 
+/// The functions that only initializers call: they register what a system library has (BLOB-60, BLOB-67).
+const INITIALIZERS: [&str; 2] = [
+    "TVMBackendRegisterSystemLibSymbol",
+    "TVMFFIEnvModRegisterSystemLibSymbol",
+];
+
+/// What the library will call and define that is linked of the parts of `file`.
+fn unlinked<'a>(file: &'a File<'a>) -> Linkage<'a> {
+    let mut linkage = Linkage::default();
+    for symbol in file.parts.iter().flat_map(|part| &part.symbols) {
+        match &symbol.role {
+            Role::Needs(name) if is_interface(name) => linkage.calls.push(name),
+            Role::Defines(name) => linkage.defines.push(name),
+            _ => {}
+        }
+    }
+    for list in [&mut linkage.calls, &mut linkage.defines] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    let Linkage { calls, defines, .. } = &mut linkage;
+    calls.retain(|name| defines.binary_search(name).is_err());
+    linkage
+}
+
 /// Ranges of releases in words: `of 0.21 and from 0.24 on`.
-fn since(ranges: &[Releases]) -> String {
+pub(super) fn since(ranges: &[Releases]) -> String {
     // A range that ends with the last known release has no known end.
     let ranges: Vec<String> = ranges
         .iter()
@@ -140,7 +259,8 @@ impl MachineFindings {
     /// Whether nothing stands in the way.
     pub fn is_good(&self) -> bool {
         let found = self.libraries.iter().all(|(_, found)| *found);
-        self.foreign.is_none() && found && self.absent.is_empty()
+        let whole = self.indirect.is_empty() && self.versions.is_empty();
+        self.foreign.is_none() && found && whole && self.absent.is_empty()
     }
 
     /// The JSON form.
@@ -150,7 +270,20 @@ impl MachineFindings {
             .iter()
             .map(|(name, found)| json!({ "name": name, "found": found }))
             .collect();
-        json!({ "good": self.is_good(), "machine": self.foreign, "libraries": libraries, "absent": self.absent })
+        let pairs = |pairs: &[(String, String)], second: &str| -> Vec<Value> {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(library, other)| json!({ "library": library, second: other }))
+                .collect()
+        };
+        json!({
+            "good": self.is_good(),
+            "machine": self.foreign,
+            "libraries": libraries,
+            "indirect": pairs(&self.indirect, "needs"),
+            "versions": pairs(&self.versions, "version"),
+            "absent": self.absent,
+        })
     }
 }
 

@@ -4,17 +4,26 @@
 //! looked up by file.
 
 mod account;
+mod advice;
+mod bare;
+mod cache;
 mod damaged;
 mod library;
 mod linked;
+mod names;
 mod objects;
+mod package;
 mod registrar;
+mod unread;
 
 pub use account::{Account, Need};
+pub use advice::advice;
 pub use damaged::damaged;
 pub use linked::{MachineFindings, is_image};
+pub use names::hold_to_library;
+pub(crate) use registrar::of as registered_by;
 
-use super::loading::{self, Load};
+use super::loading::{self, Load, types};
 use super::subject::Assembled;
 use super::{Format, NotExaminable, Subject, Unit};
 use crate::blob::container::{File, FileForm, Part};
@@ -22,8 +31,10 @@ use crate::payload;
 use crate::payload::file::{FileFormat, SideFile};
 use crate::release::{Release, Releases};
 use crate::rule::{Finding, Findings, Violation};
+use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
-use account::loads;
+use account::{loads, refine};
+use advice::{is_linked, mixed_machines};
 use linked::LinkedImage;
 
 /// Says for every release, or for `only` one, whether it reads the file, what it needs to, and where it fails without a word. One
@@ -46,88 +57,93 @@ pub fn explain(
     let linked = LinkedImage::of(file, subject.bytes);
     // The members of an archive are linked into one library: what one lacks another may have.
     // A fat Mach-O is no such archive: each of its members is a whole library for another machine.
+    if file.form == FileForm::WasmModule {
+        let mut account = bare::web_module(subject, &linked, only);
+        account.raw = advice(file);
+        return Ok(vec![account]);
+    }
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
     let whole = joined.then(|| join(file));
+    let is_joined = |part: &Part<'_>| joined && is_linked(part);
+    // An image is whole, and an archive of nothing but objects.
+    let mut forms = file.parts.iter().map(|part| part.form);
+    let is_whole = is_image(file.form) || joined && forms.all(FileForm::is_object);
     let mut accounts = Vec::new();
     for unit in &units {
         let own = file.parts.get(unit.part);
-        let account = match (whole.as_ref().or(own), &unit.format) {
-            (Some(part), Format::Library { .. }) => library::library(unit, part, &linked, only),
+        let part = match own {
+            Some(own) if is_joined(own) => whole.as_ref(),
+            own => own,
+        };
+        let account = match (part, &unit.format) {
+            (Some(part), Format::Library { .. }) => {
+                library::library(unit, part, is_whole, &linked, only)
+            }
             _ => data(unit, subject.module.as_ref(), only),
         };
         accounts.push(account);
     }
-    let parts = match &whole {
-        Some(whole) => std::slice::from_ref(whole),
-        None => file.parts.as_slice(),
-    };
-    if linked.is_runtime() {
-        accounts.push(library::runtime(subject, &linked, only));
-    } else {
-        for part in parts.iter().filter(|part| is_bare(part)) {
-            accounts.push(library::bare(subject, part, &linked, only));
+    let alone = file.parts.iter().filter(|part| !is_joined(part));
+    for part in whole.iter().chain(alone) {
+        if linked.is_runtime() && !part.is_compiled() {
+            continue;
         }
+        accounts.extend(bare::bare(subject, part, &linked, only));
+    }
+    if linked.is_runtime() && accounts.is_empty() {
+        accounts.push(library::runtime(subject, &linked, only));
     }
     // Nothing in it has a loader's name: it may still be something that a function of TVM reads.
     if accounts.is_empty() {
         accounts.push(other(subject, &linked, only)?);
     }
+    let raw = raw(file);
+    let mixed = mixed_machines(file);
+    let named = names::in_host_code(file, subject.bytes);
     for account in &mut accounts {
-        account.raw = raw(file.form);
+        refine(&mut account.loads, |release| {
+            names::judge_host_code(&named, release)
+        });
+        account.raw.clone_from(&raw);
         account.looked_at = linked.looked_at();
+        if let Some(mixed) = &mixed {
+            account.loads = loads(only, |_| Load::fails(mixed.clone()));
+        } else {
+            unread::doubt(file, account);
+        }
     }
     Ok(accounts)
 }
 
-/// Why no release opens a file of this form as it is, and what to do.
-///
-/// `None` for what is opened as it is.
-fn raw(form: FileForm) -> Option<&'static str> {
-    Some(match form {
-        FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject => {
-            "it is an object file. Link it into a library first: `cc -shared -o lib.so FILE.o`. (Python's `load_module` does that itself for a name that ends in .o, and needs a compiler for it.) What follows is about that library."
-        }
-        FileForm::Archive => {
-            "it is a static archive. Link it into a library first: `cc -shared -o lib.so -Wl,--whole-archive FILE.a -Wl,--no-whole-archive`. What follows is about that library."
-        }
-        FileForm::Tar | FileForm::GzipTar => {
-            "it is an archive of object files or sources. Unpack it and link what is in it into a library first: `tar -xf FILE.tar` in an empty folder, then `cc -shared -fPIC -o lib.so` with every member. (Python's `load_module` does that itself for a name that ends in .tar, and needs a compiler for it.) What follows is about that library."
-        }
-        FileForm::CText => {
-            "it is source text. Compile and link it, with the host code that belongs to it: `cc -shared -fPIC -o lib.so FILE.c`. What follows is about that library."
-        }
-        FileForm::ElfExecutable | FileForm::MachOExecutable | FileForm::PeExecutable => {
-            "it is an executable, and the loader of the system opens libraries only. Link the same objects with `-shared`."
-        }
-        _ => return None,
-    })
+/// [`advice`], and what the account is of where there is some.
+fn raw(file: &File<'_>) -> Option<String> {
+    advice(file).map(|advice| format!("{advice} What follows is about what is made of it."))
 }
 
 /// The members of an archive as the one part that a linker makes of them.
 ///
-/// It has the library binaries and symbols of all objects, in the order of the members. Members of another form, as a list of names, are
-/// not linked. An archive without objects is a part without anything.
+/// It has the library binaries and symbols of all objects and sources, in the order of the members. Members of another form, as a list of
+/// names, are not linked. An archive without objects is a part without anything.
 fn join<'a>(file: &File<'a>) -> Part<'a> {
-    let mut parts = file.parts.iter();
     let mut whole = Part {
         member: String::new(),
         form: file.form,
         machine: None,
         blobs: Vec::new(),
         symbols: Vec::new(),
+        convention: None,
     };
-    for part in parts.by_ref().filter(|part| part.form.is_object()) {
+    for part in file.parts.iter().filter(|part| is_linked(part)) {
         // The joined part counts as code by its form, which is that of its objects and not that of the archive.
-        whole.form = part.form;
+        if part.form.is_object() || !whole.form.is_object() {
+            whole.form = part.form;
+        }
         whole.blobs.extend(part.blobs.iter().cloned());
         whole.symbols.extend(part.symbols.iter().cloned());
+        let conventions = whole.convention.into_iter().chain(part.convention);
+        whole.convention = conventions.reduce(Releases::common);
     }
     whole
-}
-
-/// Whether this is a compiled part that has symbols of TVM but no library binary.
-fn is_bare(part: &Part<'_>) -> bool {
-    part.form.is_object() && part.blobs.is_empty() && part.releases().is_some()
 }
 
 /// The account of a file of one format: parameters, a tensor, an executable. It says nothing of needs or of this machine: no system's
@@ -143,21 +159,21 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
         }
         _ => None,
     };
-    // PAY-62: a runtime takes code of its own version only, so that the version decides for every release.
-    let version = match &unit.format {
-        Format::RelayCode => payload::relay_vm::RelayExecutable::read_code(
-            &mut Cursor::new(&unit.bytes),
-            &mut Findings::default(),
-        )
-        .ok()
-        .map(|executable| executable.version.into_owned()),
-        _ => None,
-    };
     let side = match &unit.format {
         Format::SideFile => SideFile::read(&unit.bytes, &mut Findings::default()).ok(),
         _ => None,
     };
     let side = side.map(|side| side.rejected).unwrap_or_default();
+    let mut cursor = Cursor::new(&unit.bytes);
+    let types = match unit.format {
+        Format::Params => Params::detect(&mut cursor, &mut Findings::default())
+            .map(|(params, _)| types::of_params(&params)),
+        Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut Findings::default())
+            .map(|record| types::of_record(&record)),
+        _ => Ok(Vec::new()),
+    };
+    // What cannot be read has no types to compare.
+    let types = types.unwrap_or_default();
     let load = |release: Release| {
         // PAY-28: by the name of its loader; PAY-25, PAY-26: readers of before take no member that they do not know.
         if let (Format::ModuleFile { .. }, Some(files)) = (&unit.format, files) {
@@ -183,12 +199,17 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
             (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
                 Load::fails("it has no such executable")
             }
+            (Format::Params, broken) => {
+                loading::tensor_file::params(release, &unit.bytes, &types, broken.as_ref())
+            }
+            (Format::Tensor, broken) => {
+                loading::tensor_file::lone(release, &unit.bytes, &types, broken.as_ref())
+            }
+            (Format::RelayCode, broken) => {
+                loading::relay_code(release, &unit.bytes, broken.as_ref())
+            }
             // How the readers of these files fail was not read release by release, as it was for payloads (`loading`).
             (_, Some(broken)) => Load::unknown(format!("it breaks {broken}")),
-            (Format::RelayCode, None) => loading::relay_code(release, version.as_deref()),
-            (Format::Params, None) => {
-                Load::whole("by `load_param_dict` or an executor's `load_params`")
-            }
             (_, None) => Load::whole("as a file"),
         }
     };
@@ -235,16 +256,15 @@ fn other(
     only: Option<Release>,
 ) -> Result<Account, NotExaminable> {
     let form = subject.file.form;
+    if form == FileForm::TensorCache {
+        return Ok(cache::cache(subject, only));
+    }
     // The forms that are left have neither units nor compiled parts.
     let (remark, loads) = match form {
         FileForm::GraphJson => {
             let broken = subject.json().and_then(|reading| reading.broken);
-            let load = |release: Release| match &broken {
-                // 0.20 has no graph executor, so that no rule of its text matters.
-                _ if release >= Release::of(20) => Load::fails("there is no graph executor"),
-                Some(broken) => Load::unknown(format!("it breaks {broken}")),
-                None => Load::whole("with the library that it was built with"),
-            };
+            let load =
+                |release| loading::graph_text::judge(release, subject.bytes, broken.as_ref());
             (
                 "The graph of a graph executor: `tvm.graph_runtime.create` (0.2 to 0.7) or `tvm.graph_executor.create` (0.8 to 0.19) takes it with a library and parameters. 0.20 dropped the graph executor.",
                 loads(only, load),
@@ -258,9 +278,15 @@ fn other(
             "Objects as tvm-ffi writes them.",
             objects::new(subject.bytes, only),
         ),
+        FileForm::CText => (
+            "No definition in it is one that a code generator of TVM writes. Other C is not read: what it defines, a compiler says.",
+            loads(only, |_| {
+                Load::unknown("what this source defines was not read")
+            }),
+        ),
         // BLOB-63: up to 0.21 nothing marks a packed function, so that any function of the file counts as one.
         form if form.is_object() || form.is_archive() => (
-            "It holds no TVM library: no symbol in it is one of TVM. Whatever functions it has are taken for packed ones up to 0.21.",
+            linked.unmarked(),
             loads(only, |release| {
                 let load = Load::silent(
                     "it opens it without a complaint, as a library that imports nothing",

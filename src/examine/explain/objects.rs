@@ -1,12 +1,15 @@
 //! What each release makes of saved objects.
 
 use super::account::loads;
-use crate::examine::loading::Load;
-use crate::object::json_graph::legacy::LegacyGraph;
+use crate::examine::loading::nodes::{TABLED, asked};
+use crate::examine::loading::{Load, LoadOutcome};
+use crate::object::json_graph::legacy::{LegacyGraph, LegacyNode};
 use crate::object::json_graph::{self, legacy};
 use crate::release::{Release, Releases};
 use crate::rule::{Findings, Kind, Violation};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_core::de::IgnoredAny;
+use serde_json::Value;
 
 /// The graph of 0.2 to 0.21.
 ///
@@ -18,6 +21,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     let graph = LegacyGraph::read(whole.as_deref().unwrap_or(text), &mut Findings::default());
     let number = LegacyGraph::verify(text, &mut Findings::default()).err();
     let number = number.filter(|broken| broken.rule().id() == "OBJ-36");
+    let outline = graph.is_err().then(|| outline(text)).flatten();
     // OBJ-21: the C++ reader has five escapes and takes raw bytes, so that a text can be whole for it and no JSON for Python.
     let json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     loads(only, |release| {
@@ -28,7 +32,17 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
         let known = match &graph {
             Ok(graph) => graph.releases(),
             // OBJ-21 to OBJ-33: not every release checks each of them.
-            Err(broken) => return broken_graph(broken, release),
+            Err(broken) => {
+                let load = broken_graph(broken, release);
+                // What a release does not look at does not keep it from looking for types and attributes.
+                return match load.outcome {
+                    LoadOutcome::Silent => outline
+                        .as_ref()
+                        .and_then(|outline| types(outline, release))
+                        .unwrap_or(load),
+                    _ => load,
+                };
+            }
         };
         // OBJ-22, OBJ-32: members and type keys came with releases, and readers reject those that they do not know.
         if !known.is_some_and(|known| known.contains(release)) {
@@ -38,6 +52,11 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
             return Load::fails(
                 "Python upgrades the text first and rejects what is not JSON; the C++ reader beneath takes it",
             );
+        }
+        if let Ok(graph) = &graph
+            && let Some(load) = types(graph, release)
+        {
+            return load;
         }
         // OBJ-21.
         if cut {
@@ -50,8 +69,188 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
                 "it takes the number that a text begins with, and rejects one that begins with none: {broken}"
             ));
         }
-        Load::whole("by `load_json`, as far as the node types of its release go")
+        Load::whole("by `load_json`")
     })
+}
+
+/// The types of a graph that breaks a rule, with the attributes that their nodes have; `None` for what is not JSON.
+fn outline(text: &[u8]) -> Option<LegacyGraph> {
+    let graph: Value = serde_json::from_slice(text).ok()?;
+    let bytes = |value: &Value| value.as_str().unwrap_or_default().as_bytes().to_vec();
+    let attrs = |value: Option<&Value>| {
+        let attrs = value.and_then(Value::as_object).into_iter().flatten();
+        attrs
+            .map(|(name, value)| (name.clone(), bytes(value)))
+            .collect()
+    };
+    let nodes = graph.get("nodes")?.as_array()?.iter().map(|node| {
+        let texts = ["repr_str", "repr_b64"].into_iter();
+        let repr = texts.filter_map(|name| node.get(name)).map(bytes).next();
+        Some(LegacyNode {
+            type_key: node.get("type_key")?.as_str()?.to_owned(),
+            repr: repr.unwrap_or_default(),
+            attrs: attrs(node.get("attrs")),
+            ..LegacyNode::default()
+        })
+    });
+    Some(LegacyGraph {
+        nodes: nodes.collect::<Option<_>>()?,
+        attrs: attrs(graph.get("attrs")),
+        ..LegacyGraph::default()
+    })
+}
+
+/// What becomes of the graph where `release` lacks a type or a value, or asks for an attribute that is not there; `None` where it has all.
+fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
+    // A graph without a version is one of the release that reads it: there is nothing to upgrade.
+    let writer = graph.release().unwrap_or(release);
+    if release >= Release::of(16) && !graph.attrs.contains_key(legacy::VERSION) {
+        return Some(Load::fails(
+            "Python asks for `tvm_version` in the attributes of the text, which has none",
+        ));
+    }
+    // OBJ-22: 0.7 renamed most types, and Python renames them while it reads.
+    if writer < Release::of(7) && release >= Release::of(7) {
+        return Some(Load::unknown(format!(
+            "Python rewrites a text of {writer} first, and what it makes of these types was not read"
+        )));
+    }
+    let mut named = None;
+    for node in &graph.nodes {
+        let key = node.type_key.as_str();
+        let plain: Option<&[&str]> = match key {
+            "" | "Array" | "Map" | "StrMap" => Some(&[]),
+            "ffi.Array" | "ffi.Map" | "ffi.String" | "ffi.Bytes" | "ffi.Shape" => Some(&[]),
+            "runtime.BoxInt" | "runtime.BoxFloat" | "runtime.BoxBool" => Some(&[]),
+            "int" | "bool" => Some(&["v_int64"]),
+            "float" => Some(&["v_float64"]),
+            "DataType" => Some(&["v_type"]),
+            "Device" => Some(&["v_device_type", "v_device_id"]),
+            _ => None,
+        };
+        let lacks =
+            |name: &&str| !node.attrs.contains_key(*name) && !is_added(key, name, writer, release);
+        let missing = match plain {
+            Some(names) => names.iter().copied().find(|name| lacks(name)),
+            None => match asked(key, release) {
+                // Up to 0.5 many types are those of HalideIR, which the table does not have.
+                None if release < Release::of(6) => {
+                    return Some(Load::unknown(format!(
+                        "it loads it if it has the type `{}`",
+                        shown(key)
+                    )));
+                }
+                None => return Some(Load::fails(format!("it has no type `{}`", shown(key)))),
+                // OBJ-25: an object that is stored whole has no attributes.
+                Some(_) if !node.repr.is_empty() || !node.global_key.is_empty() => None,
+                Some(mut names) => names.find(|name| lacks(name)),
+            },
+        };
+        if let Some(name) = missing {
+            return Some(Load::fails(format!(
+                "`{}` has no attribute `{name}`, which it asks for",
+                shown(key)
+            )));
+        }
+        if let Some(name) = ["v_int64", "v_float64", "v_device_type", "v_device_id"]
+            .into_iter()
+            .find(|name| {
+                node.attrs
+                    .get(*name)
+                    .is_some_and(|text| !begins_with_number(name, text))
+            })
+        {
+            return Some(Load::fails(format!(
+                "it reads no number from `{name}` of `{}`",
+                shown(key)
+            )));
+        }
+        // OBJ-33.
+        if key == "runtime.BoxBool" && !matches!(&*node.repr, b"true" | b"false") {
+            return Some(Load::fails("it reads a bool from `true` and `false` only"));
+        }
+        if key == "runtime.NDArray" && BASE64_STANDARD.decode(&node.repr).is_err() {
+            return Some(Load::fails("the text of a tensor is not base64"));
+        }
+        // OBJ-25: what a process has once is found by its name.
+        let once = matches!(
+            key,
+            "Op" | "ir.Op"
+                | "relay.Op"
+                | "EnvFunc"
+                | "ir.EnvFunc"
+                | "TargetKind"
+                | "target.TargetKind"
+        );
+        if once && named.is_none() {
+            let name = String::from_utf8_lossy(&node.repr).into_owned();
+            named = Some(if name.is_empty() {
+                key.to_owned()
+            } else {
+                name
+            });
+        }
+        // OBJ-32: a target kind is stored whole up to 0.17, and by its name from 0.18 on.
+        if matches!(key, "TargetKind" | "target.TargetKind")
+            && node.repr.is_empty()
+            && release >= Release::of(18)
+        {
+            return Some(Load::fails(
+                "it looks a target kind up by its name, which the text does not have where it looks",
+            ));
+        }
+    }
+    // An operator or a target kind of another release may be one that this one does not have.
+    let name = named.filter(|_| writer != release)?;
+    Some(Load::unknown(format!(
+        "it loads it if it has `{}` and whatever else the text names",
+        shown(&name)
+    )))
+}
+
+/// OBJ-36: whether the text begins with a number that the attribute `name` holds, as C++ reads it.
+fn begins_with_number(name: &str, text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let start = text.trim_ascii_start();
+    let digits = start.trim_start_matches(['-', '+']);
+    if start.len().saturating_sub(digits.len()) > 1 {
+        return false;
+    }
+    if name == "v_float64" {
+        return digits
+            .trim_start_matches('.')
+            .starts_with(|next: char| next.is_ascii_digit());
+    }
+    let end = digits.find(|next: char| !next.is_ascii_digit());
+    let number = digits
+        .get(..end.unwrap_or(digits.len()))
+        .unwrap_or_default();
+    let largest = if name == "v_int64" {
+        i128::from(i64::MAX)
+    } else {
+        i128::from(i32::MAX)
+    };
+    // The smallest number has one more than the largest.
+    let most = largest.saturating_add(i128::from(start.starts_with('-')));
+    number.parse::<i128>().is_ok_and(|number| number <= most)
+}
+
+/// Whether Python adds the attribute to a text of an older release: from 0.9 on where loading it fails, from 0.16 on always.
+fn is_added(key: &str, name: &str, writer: Release, release: Release) -> bool {
+    let between =
+        |since: u8, until: u8| release >= Release::of(since) && writer < Release::of(until);
+    match name {
+        "virtual_device_" => between(9, 9),
+        "attrs" => key == "IRModule" && between(9, 8),
+        "vdevice" => between(16, 14),
+        "predicate" => between(17, 17),
+        _ => false,
+    }
+}
+
+/// A name of the text for a message.
+fn shown(name: &str) -> std::borrow::Cow<'_, str> {
+    crate::wire::show(name.as_bytes()).into()
 }
 
 /// What a release makes of a graph that breaks a rule: not every rule is looked at by every release.
@@ -112,13 +311,15 @@ fn closed(text: &[u8]) -> Option<Vec<u8>> {
 ///
 /// Its only faults that a release lets pass are negative indices, up to 0.25 (OBJ-20).
 pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
-    let fault = json_graph::ffi::check(text).err();
+    let fault = json_graph::ffi::check(text, &mut Findings::default()).err();
+    let summary = json_graph::ffi::summary(text, legacy::VERSION);
+    let keys = summary.map(|summary| summary.keys).unwrap_or_default();
     loads(only, |release| {
         if release < Release::of(22) {
             return Load::fails("it expects the older form");
         }
         let Some(fault) = &fault else {
-            return Load::whole("by `load_json`, as far as the types of its release go");
+            return new_types(&keys, release);
         };
         let broken = &fault.violation;
         // OBJ-20: indices are checked from 0.26 on. OBJ-19: cycles never.
@@ -136,4 +337,30 @@ pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
             _ => Load::fails(broken.to_string()),
         }
     })
+}
+
+/// What becomes of a sound graph with these types.
+///
+/// Attributes are not held against a table: most have defaults, and 0.27 has no tag to read one from.
+fn new_types(keys: &[String], release: Release) -> Load {
+    let is_plain = |key: &str| {
+        matches!(key, "None" | "int" | "bool" | "float" | "DataType")
+            || matches!(
+                key,
+                "ffi.String" | "ffi.Bytes" | "ffi.Array" | "ffi.Map" | "ffi.Shape" | "ffi.Tensor"
+            )
+    };
+    let mut typed = keys.iter().filter(|key| !is_plain(key)).peekable();
+    let Some(first) = typed.peek().map(|key| shown(key).into_owned()) else {
+        return Load::whole("by `load_json`");
+    };
+    if release <= TABLED
+        && let Some(key) = typed.find(|key| asked(key, release).is_none())
+        && Release::all().any(|other| asked(key, other).is_some())
+    {
+        return Load::fails(format!("it has no type `{}`", shown(key)));
+    }
+    Load::unknown(format!(
+        "it loads it if it has `{first}` and the other types of the text, and finds every attribute that it asks for"
+    ))
 }

@@ -3,7 +3,7 @@
 /// The part of TVM that must be there for a module of `kind` to load.
 ///
 /// The text follows the words "registered by"; that for a kind without a row says where a loader has to come from.
-pub(super) fn of(kind: &str) -> &'static str {
+pub(crate) fn of(kind: &str) -> &'static str {
     match kind {
         "cuda" => {
             "a runtime built with USE_CUDA; in the wheels of 0.27 the library libtvm_runtime_cuda.so, which needs a driver"

@@ -71,28 +71,3 @@ fn storage(entries: &[DataEntry]) -> Value {
         .fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
     json!({ "blocks": blocks.len(), "bytes": bytes })
 }
-
-#[cfg(test)]
-#[allow(clippy::expect_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_block_of_storage_is_as_large_as_its_largest_entry() {
-        let graph = br#"{
-            "nodes": [{"op": "null", "name": "x", "inputs": []},
-                      {"op": "tvm_op", "name": "y", "attrs": {"func_name": "f", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}, "inputs": [[0, 0, 0]]},
-                      {"op": "tvm_op", "name": "z", "attrs": {"func_name": "f", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}, "inputs": [[1, 0]]}],
-            "arg_nodes": [0], "heads": [[2, 0, 0]], "node_row_ptr": [0, 1, 2, 3],
-            "attrs": {"shape": ["list_shape", [[2, 3], [4], [6]]], "storage_id": ["list_int", [0, 1, 0]],
-                      "dltype": ["list_str", ["float32", "int8", "uint1"]]}}"#;
-        let room = Room::of(graph.len(), super::super::InspectOptions::default());
-        let summary = summary(graph, &room).expect("a graph");
-        let at = |pointer: &str| summary.pointer(pointer).expect(pointer);
-        assert_eq!(at("/storage"), &json!({"blocks": 2, "bytes": 24 + 4}));
-        assert_eq!(at("/functions"), &json!({"f": 2}));
-        assert_eq!(at("/inputs/0/shape"), &json!([2, 3]));
-        assert_eq!(at("/outputs/0/name"), "z");
-        assert!(super::summary(b"{}", &room).is_none());
-    }
-}

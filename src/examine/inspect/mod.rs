@@ -1,9 +1,13 @@
 //! What is in a file, as one JSON value (`spec/schema/inspect.json`).
 
+mod cache;
+mod dtype;
+mod ffi_version;
 mod graph;
 mod payload;
 mod room;
 
+use super::explain::is_image;
 use super::{Format, NotExaminable, Subject, Unit, document, finding, objects, subject, violation};
 use crate::blob::container::{FileForm, Part, Role, linkage};
 use crate::blob::{LIBRARY, PartialBlob};
@@ -101,6 +105,13 @@ pub fn of_subject(
     if linkage.is_runtime() {
         top.insert("runtime".into(), linkage.defines.len().into());
     }
+    // A runtime is tvm-ffi itself, or has its own.
+    if is_image(file.form)
+        && !linkage.is_runtime()
+        && let Some(releases) = ffi_version::built_on(bytes)
+    {
+        top.insert("tvm_ffi".into(), releases.into());
+    }
     // Bounded by the size of the file: a few bytes of a hostile one can name much more than they are.
     let room = Room::of(bytes.len(), options);
     let units = subject.units();
@@ -122,7 +133,8 @@ pub fn of_subject(
         part_value(part, own, &room, &mut broken)
     });
     // A file of one format is described under the name of its format: a part of it without symbols would say nothing.
-    if file.form.is_object() || file.form.is_archive() || parts.iter().any(has_library) {
+    let is_code = file.form.is_object() || file.form == FileForm::CText;
+    if is_code || file.form.is_archive() || parts.iter().any(has_library) {
         top.insert("parts".into(), parts.into());
     }
     for (index, unit) in numbered {
@@ -136,10 +148,14 @@ pub fn of_subject(
     if let Some(summary) = objects::summary(bytes, file.form) {
         top.insert("objects".into(), summary);
     }
+    cache::describe(subject, &mut top, &room);
     // JSON has no unit: its violation belongs to the file as a whole.
     if let Some(reading) = subject.json() {
-        let findings = room.list(&reading.findings, finding);
+        let shards = subject.shards.iter().map(|shard| &shard.reading);
+        let odd = shards.clone().flat_map(|reading| &reading.findings);
+        let findings = room.list(reading.findings.iter().chain(odd), finding);
         top.insert("findings".into(), findings.into());
+        broken.extend(shards.filter_map(|reading| Some((None, reading.broken.clone()?))));
         if let Some(wrong) = reading.broken {
             top.insert("violation".into(), violation(&wrong));
             broken.push((None, wrong));
@@ -178,7 +194,14 @@ fn part_value(
         .iter()
         .filter(|(_, unit)| matches!(unit.format, Format::Library { .. }));
     let libraries = room.list(libraries, |(index, unit)| {
-        let (value, wrong) = library(unit, room);
+        let own = |symbol: &str| part.blobs.iter().find(|blob| blob.symbol == symbol);
+        let (mut value, wrong) = library(unit, room);
+        if let (Format::Library { symbol, .. }, Value::Object(members)) = (&unit.format, &mut value)
+        {
+            let prefix = own(symbol).map(|blob| blob.prefix.as_str());
+            let prefix = prefix.filter(|prefix| !prefix.is_empty());
+            members.insert("prefix".into(), prefix.into());
+        }
         broken.extend(wrong.map(|wrong| (Some(*index), wrong)));
         value
     });
@@ -215,6 +238,11 @@ fn part_value(
             "little_endian": machine.little_endian,
         })),
         "releases": releases.map(|releases| releases.to_string()),
+        "compiled": part.is_compiled(),
+        "runtime": named(|role| match role {
+            Role::Defines(api) => Some(api),
+            _ => None,
+        }).len(),
         "prefix": part.prefix(),
         "functions": room.list(functions, Value::from),
         "entry": symbol(|role| matches!(role, Role::Entry)),
@@ -241,6 +269,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
     // A graph that is none is in no module below, but here.
     let broken = broken.or_else(|| document::fault_in(&blob));
     let layout = blob.layout;
+    room.era.set(layout.releases());
     let modules = room.list(blob.modules.iter().enumerate(), |(index, module)| {
         let mut value = Map::new();
         value.insert("index".into(), index.into());
@@ -254,7 +283,11 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
         let imports = room.list(blob.imports(index), Value::from);
         value.insert("imports".into(), imports.into());
         // The oddities of a payload are among those of the blob already.
-        if let Ok(Some(decoded)) = module.decode(layout, &mut Findings::default()) {
+        let decoded = module
+            .decode(layout, &mut Findings::default())
+            .ok()
+            .flatten();
+        if let Some(decoded) = decoded.or_else(|| unit.foreign.decode(module, layout)) {
             payload::describe(&decoded, &mut value, room);
         }
         Value::Object(value)

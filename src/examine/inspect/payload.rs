@@ -1,12 +1,12 @@
 //! What a module stores, in a few fields: enough to know it, without its code.
 
+use super::dtype::of_era;
 use super::graph;
 use super::room::Room;
 use crate::examine::{Format, Unit};
 use crate::payload::file::SideFile;
 use crate::payload::{self, Field, FunctionInfo, Payload, relax_vm, relay_vm};
 use crate::rule::Findings;
-use crate::tensor::json::from_dtype;
 use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::vm::Listing;
 use crate::wire::Cursor;
@@ -25,6 +25,16 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
     });
     if !functions.is_empty() {
         value.insert("functions".into(), functions.into());
+    }
+    let mut needs = Map::new();
+    for need in payload.code_needs() {
+        let of_name = needs.entry(need.name()).or_insert_with(|| json!([]));
+        if let Some(values) = of_name.as_array_mut() {
+            values.push(need.value().into());
+        }
+    }
+    if !needs.is_empty() {
+        value.insert("needs".into(), Value::Object(needs));
     }
     let kernels = room.list(
         payload.kernels(),
@@ -47,12 +57,19 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
 
 /// A function of a device module, as its function map or its side file has it.
 fn function_value(name: &str, info: &FunctionInfo<'_>, room: &Room) -> Value {
-    json!({
+    let mut value = json!({
         "name": name,
-        "arg_types": room.list(&info.arg_types, |dtype| from_dtype(*dtype)),
+        "arg_types": room.list(&info.arg_types, |dtype| of_era(*dtype, room.era.get())),
         "launch_param_tags": room.list(&info.launch_param_tags, |tag| json!(tag)),
         "arg_extra_tags": room.list(&info.arg_extra_tags, |tag| json!(tag)),
-    })
+    });
+    if let (Some(second), Some(members)) = (&info.second, value.as_object_mut()) {
+        let fields = room.list(&second.cuda_launch_fields, |field| json!(field));
+        members.insert("cuda_launch_fields".into(), fields.into());
+        let attrs = room.list(&second.cuda_kernel_attrs, |attr| json!(attr));
+        members.insert("cuda_kernel_attrs".into(), attrs.into());
+    }
+    value
 }
 
 /// Adds one field of a payload: a number or a short text as it is, of anything longer its size.
@@ -107,7 +124,7 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
 fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
     json!({
         "name": name,
-        "dtype": from_dtype(record.dtype()),
+        "dtype": of_era(record.dtype(), room.era.get()),
         "shape": room.list(record.shape(), |extent| json!(extent)),
         "bytes": record.data().len(),
     })
@@ -140,6 +157,7 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
         }
         Format::Payload { kind, layout } | Format::ModuleFile { kind, layout } => {
             let payload = payload::read(kind, *layout, &mut cursor, &mut findings).ok()?;
+            room.era.set(layout.releases());
             let mut value = Map::new();
             value.insert("kind".into(), (*kind).into());
             value.insert("bytes".into(), unit.bytes.len().into());
@@ -220,7 +238,9 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
             "instructions": function.end.saturating_sub(function.start),
         })
     });
-    let constants = room.list(&executable.constants, relax_constant);
+    let constants = room.list(&executable.constants, |constant| {
+        relax_constant(constant, room)
+    });
     let value = json!({
         "version": "Relax VM",
         "functions": functions,
@@ -235,16 +255,16 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
 }
 
 /// A constant by its type and value; of a tensor the shape (PAY-86).
-fn relax_constant(constant: &relax_vm::RelaxConstant<'_>) -> Value {
+fn relax_constant(constant: &relax_vm::RelaxConstant<'_>, room: &Room) -> Value {
     use relax_vm::RelaxConstant::{Dtype, Float, Int, Shape, Tensor, Text};
     match constant {
-        Tensor(record) => tensor_constant(record),
+        Tensor(record) => tensor_constant(record, room),
         Shape(shape) => json!({ "type": "shape", "value": shape }),
         Text(text) => json!({ "type": "string", "value": text }),
         Int(number) => json!({ "type": "int", "value": number }),
         // JSON has no infinities, no NaN, and loses the sign of a zero: `float_form` has words for them.
         Float(number) => json!({ "type": "float", "value": float_form(*number) }),
-        Dtype(dtype) => json!({ "type": "dtype", "value": from_dtype(*dtype) }),
+        Dtype(dtype) => json!({ "type": "dtype", "value": of_era(*dtype, room.era.get()) }),
     }
 }
 
@@ -262,7 +282,7 @@ fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
         })
     });
     let constants = room.list(&executable.constants, |constant| match constant {
-        relay_vm::RelayConstant::Tensor(record) => tensor_constant(record),
+        relay_vm::RelayConstant::Tensor(record) => tensor_constant(record, room),
         // PAY-66: there is a name only, under which the tensor is loaded later.
         relay_vm::RelayConstant::Late(name) => json!({ "type": "loaded later", "value": name }),
     });
@@ -276,26 +296,7 @@ fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
 }
 
 /// A tensor among the constants: its dtype as the type, its extents as the value.
-fn tensor_constant(record: &TensorRecord<'_>) -> Value {
+fn tensor_constant(record: &TensorRecord<'_>, room: &Room) -> Value {
     let extents: Vec<String> = record.shape().iter().map(ToString::to_string).collect();
-    json!({ "type": from_dtype(record.dtype()), "value": format!("[{}]", extents.join(", ")) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_float_has_a_value() {
-        for (number, value) in [
-            (1.5, json!(1.5)),
-            (-0.0, json!("-0")),
-            (f64::NAN, json!("nan")),
-            (f64::INFINITY, json!("inf")),
-            (f64::NEG_INFINITY, json!("-inf")),
-        ] {
-            let constant = relax_constant(&relax_vm::RelaxConstant::Float(number));
-            assert_eq!(constant, json!({ "type": "float", "value": value }));
-        }
-    }
+    json!({ "type": of_era(record.dtype(), room.era.get()), "value": format!("[{}]", extents.join(", ")) })
 }

@@ -2,6 +2,7 @@
 
 use super::InspectOptions;
 use crate::payload::line::bounded;
+use crate::release::Releases;
 use serde_json::Value;
 use std::cell::Cell;
 use std::fmt::Display;
@@ -18,6 +19,8 @@ const TIMES: u64 = 8;
 pub(super) struct Room {
     /// Whether code is shown.
     pub(super) code: bool,
+    /// The releases that may have written what is described, which decide what its types are called.
+    pub(super) era: Cell<Releases>,
     /// Bytes that are left, by [`weight`]. A cell, because the closures that make nested lists share the room.
     left: Cell<u64>,
     /// Entries that found no room.
@@ -31,6 +34,7 @@ impl Room {
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);
         Room {
             code: options.code,
+            era: Cell::new(Releases::ALL),
             left: Cell::new(
                 // The divisor is 1 at least: the default is never taken.
                 room.checked_div(options.copies.saturating_add(1))
@@ -118,41 +122,4 @@ fn weight(value: &Value) -> u64 {
         _ => 0,
     };
     inside.saturating_add(VALUE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn what_finds_no_room_is_counted() {
-        let room = Room::of(0, InspectOptions::default());
-        let text = "x".repeat(1 << 20);
-        let listed = room.list(0..100, |_| json!(text));
-        assert_eq!(listed.len(), 16);
-        assert_eq!(room.left_out(), 84);
-        assert!(room.list([1], |number| json!(number)).is_empty());
-    }
-
-    #[test]
-    fn a_line_that_is_longer_than_the_room_is_left_out_with_those_behind_it() {
-        use std::fmt;
-        struct CountedLine<'a>(u64, &'a Cell<u64>);
-        impl fmt::Display for CountedLine<'_> {
-            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                for _ in 0..self.0 {
-                    self.1.set(self.1.get() + 1);
-                    out.write_str("x")?;
-                }
-                Ok(())
-            }
-        }
-        let (room, made) = (Room::of(0, InspectOptions::default()), Cell::new(0));
-        let listed = room.lines([3, u64::MAX, 3, 3].map(|length| CountedLine(length, &made)));
-        assert_eq!(listed, [json!("xxx")]);
-        assert_eq!(room.left_out(), 3);
-        // Three for the first line, what there is room for, and one more.
-        assert_eq!(made.get(), 3 + FREE - 3 - 64 + 1);
-    }
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes exports.tsv: the C functions that the headers of each TVM release declare as exported.
+"""Writes exports.tsv: the C functions that the headers of each TVM release declare as exported, and those for compiled code that only
+a source file declares.
 
 usage: exports.py TVM_GIT TVM_FFI_GIT > exports.tsv
 
@@ -19,16 +20,25 @@ def git(folder, *words):
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
 
 
-def headers(folder, commit, below):
+def files(folder, commit, below, ending):
     names = (git(folder, "ls-tree", "-r", "--name-only", commit, *below) or "").split()
-    return [name for name in names if name.endswith(".h") and "/crt/" not in name]
+    return [name for name in names if name.endswith(ending) and "/crt/" not in name]
 
 
 def declared(folder, commit, below):
     found = set()
-    for name in headers(folder, commit, below):
+    for name in files(folder, commit, below, ".h"):
         text = git(folder, "show", f"{commit}:{name}") or ""
         found.update(DECLARED.findall(text))
+    return found
+
+
+def for_compiled_code(folder, commit):
+    """The lists of the Relax VM, which no header has (MOD-27)."""
+    found = set()
+    for name in files(folder, commit, ["src/runtime/relax_vm", "src/runtime/vm"], ".cc"):
+        text = git(folder, "show", f"{commit}:{name}") or ""
+        found.update(name for name in DECLARED.findall(text) if name.startswith("TVMBackend"))
     return found
 
 
@@ -45,7 +55,7 @@ def main(tvm, ffi):
     for minor in range(2, 28):
         tag = tag_of(tags, minor)
         commit = "refs/tags/" + tag
-        names = declared(tvm, commit, ["include/tvm", "ffi/include/tvm"])
+        names = declared(tvm, commit, ["include/tvm", "ffi/include/tvm"]) | for_compiled_code(tvm, commit)
         pin = git(tvm, "ls-tree", commit, "3rdparty/tvm-ffi") or ""
         note = tag
         if minor >= 22:

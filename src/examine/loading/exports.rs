@@ -22,7 +22,7 @@ static EXPORTS: LazyLock<Vec<(&str, Vec<Releases>)>> = LazyLock::new(|| {
 /// `22-27`, minor versions of a first and a last release.
 ///
 /// `None` for text of another form, which the table does not have: a test compares the lines.
-fn range(text: &str) -> Option<Releases> {
+pub(crate) fn range(text: &str) -> Option<Releases> {
     let (since, until) = text.split_once('-')?;
     Some(Releases {
         since: Release::new(since.parse().ok()?)?,
@@ -45,22 +45,4 @@ pub fn exports() -> impl Iterator<Item = (&'static str, &'static [Releases])> {
     EXPORTS
         .iter()
         .map(|(name, releases)| (*name, releases.as_slice()))
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_is_read_whole() {
-        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
-        assert_eq!(EXPORTS.len(), lines);
-        assert!(EXPORTS.iter().all(|(_, releases)| !releases.is_empty()));
-        assert!(EXPORTS.is_sorted_by(|(a, _), (b, _)| a < b));
-        assert_eq!(exported("TVMFuncCall"), [Releases::between(2, 20)]);
-        assert_eq!(exported("TVMFFIBacktrace"), [Releases::from(22)]);
-        assert_eq!(exported("TVMFFITraceback"), [Releases::between(21, 21)]);
-        assert_eq!(exported("TVMNever"), []);
-    }
 }

@@ -3,13 +3,14 @@
 use super::Stop;
 use super::stream::text;
 use crate::release::Release;
+use crate::wire::json::with_repeated_names;
 use serde_json::Value;
 
 /// Walks the graph as the loader of `release` reads it.
 ///
 /// The graph is the text of a payload of PAY-45. Members may be in any order, and none is required.
 pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
-    let graph: Value = serde_json::from_slice(graph).map_err(|error| {
+    let (graph, repeated) = with_repeated_names(graph).map_err(|error| {
         let why = format!("the graph of the subgraph is not JSON: {error}");
         match release.minor() {
             24.. => Stop::Rejects(why),
@@ -17,6 +18,13 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
             _ => Stop::Unknown(why),
         }
     })?;
+    // Only the last is here, and a reader that looks at each may reject another.
+    if let Some(name) = repeated.first() {
+        let name = text(name.as_bytes());
+        return Err(unknown(&format!(
+            "an object of the graph has `{name}` twice"
+        )));
+    }
     // What a reader makes of another type depends on its JSON parser, and was not read.
     let root = graph
         .as_object()

@@ -9,18 +9,25 @@
 //! on code that was not read, it is [`LoadOutcome::Unknown`].
 
 mod exports;
+pub(super) mod globals;
+pub(super) mod graph_text;
 mod json_graph;
 mod library;
+pub(super) mod nodes;
 mod payload;
 mod relax;
+mod relay;
 mod stream;
 mod tensor;
+pub(super) mod tensor_file;
+pub(super) mod types;
 mod verdict;
 
+pub(super) use exports::range;
 pub use exports::{exported, exports};
 use library::walk;
 pub(crate) use verdict::context_symbol;
-pub use verdict::{ExaminedLibrary, bare, prefixed, refusal, relay_code, stored};
+pub use verdict::{ExaminedLibrary, bare, is_ambiguous, prefixed, relay_code, stored};
 
 use crate::rule::Violation;
 use std::fmt;

@@ -6,9 +6,9 @@
 
 use super::stream::{LoaderStream, Manner, text};
 use super::tensor::tensor;
-use super::{Stop, json_graph, relax};
+use super::{Stop, json_graph, relax, relay};
 use crate::blob::{IMPORT_TREE, LIBRARY};
-use crate::payload::{self, FieldShape, FormSlot, KindInfo, PayloadForm};
+use crate::payload::{self, FieldShape, FormSlot, KindInfo, PayloadForm, SECOND_FORM};
 use crate::release::{Layout, Release};
 use crate::rule::Findings;
 use crate::wire::Cursor;
@@ -24,6 +24,13 @@ pub(super) fn walk(
     if matches!(kind, LIBRARY | IMPORT_TREE) {
         return Err(Stop::Rejects(format!("it has no loader for `{kind}`")));
     }
+    // BLOB-04: no function is registered under such a name.
+    if kind.is_empty() || kind.contains('\0') {
+        return Err(Stop::Rejects(format!(
+            "it has no loader for `{}`",
+            text(kind.as_bytes())
+        )));
+    }
     // MOD-11: any global function of the right name is a loader.
     let Some(info) = payload::kind_info(kind) else {
         return Err(Stop::Unknown(format!(
@@ -33,11 +40,13 @@ pub(super) fn walk(
     let Some(loader) = info.loader(release) else {
         return Err(Stop::Rejects(format!("it has no loader for `{kind}`")));
     };
-    let form = info
-        .forms
-        .iter()
-        .find(|form| form.releases.contains(release) && !is_unread(info, form));
-    let Some(form) = form else {
+    let form = |info: &'static KindInfo| {
+        let mut forms = info.forms.iter();
+        forms.find(|form| form.releases.contains(release) && !is_unread(info, form))
+    };
+    // PAY-34: a kind that got another name is read as the new one is.
+    let renamed = || form(payload::kind_info(info.renamed?.0)?);
+    let Some(form) = form(info).or_else(renamed) else {
         return Err(Stop::Unknown(format!(
             "it is not known what `{loader}` of this release reads"
         )));
@@ -63,10 +72,7 @@ fn is_unread(info: &KindInfo, form: &PayloadForm) -> bool {
 fn is_foreign(shape: FieldShape) -> bool {
     matches!(
         shape,
-        FieldShape::Relay
-            | FieldShape::Networks { .. }
-            | FieldShape::StackVms
-            | FieldShape::Imports
+        FieldShape::Networks { .. } | FieldShape::StackVms | FieldShape::Imports
     )
 }
 
@@ -104,10 +110,6 @@ fn by_grammar(
             let read = stream.rest().len().saturating_sub(cursor.remaining());
             stream.skip(read);
             Ok(())
-        }
-        // The magic, the version and the hash of every instruction are looked at by all loaders of Relay VM code.
-        Err(broken) if matches!(broken.rule().id(), "PAY-61" | "PAY-62" | "PAY-71") => {
-            Err(Stop::Rejects(broken.to_string()))
         }
         Err(broken) => Err(Stop::Unknown(format!("it breaks {broken}"))),
     }
@@ -184,7 +186,7 @@ fn field<'a>(
             let names = stream.strings(name)?;
             same(stream.u64("number of tensors")?, names.len())?;
             for _ in &names {
-                tensor(stream)?;
+                tensor(release, stream)?;
             }
             for variable in names {
                 if !seen.variables.insert(variable) {
@@ -209,14 +211,16 @@ fn field<'a>(
             let names = stream.strings("names of parameters")?;
             same(count, names.len())?;
             for _ in names {
-                tensor(stream)?;
+                tensor(release, stream)?;
             }
         }
         FieldShape::Relax => relax::walk(release, stream)?,
-        FieldShape::Relay
-        | FieldShape::Networks { .. }
-        | FieldShape::StackVms
-        | FieldShape::Imports => {
+        // PAY-60: a string, which is read through a stream of its own.
+        FieldShape::Relay => {
+            let code = stream.string(name)?;
+            relay::walk(release, &mut LoaderStream::new(code, Manner::Reports))?;
+        }
+        FieldShape::Networks { .. } | FieldShape::StackVms | FieldShape::Imports => {
             return Err(Stop::Unknown(format!("`{name}` is not walked here")));
         }
     }
@@ -245,16 +249,40 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
     // Key, name, types and tags have at least a length or count of 8 bytes each.
     for _ in 0..stream.count(32, "functions")? {
         // PAY-04: both of one name are kept; which one counts differs between releases.
-        keys.push(stream.string("name of a function")?);
-        stream.string("name of a function")?;
-        stream.elements(4, "argument types")?;
-        stream.strings("launch tags")?;
-        // PAY-03: nothing in the bytes announces the field, so that the loader of another era misreads all that follows.
-        if Layout::of(release) >= Layout::V0_21 {
-            stream.elements(4, "argument tags")?;
+        let key = stream.string("name of a function")?;
+        keys.push(key);
+        // PAY-54: no release looks for the marker, so that all that follows is misread.
+        let is_second = stream.string("name of a function")? == SECOND_FORM.as_bytes();
+        match (info(release, stream), is_second) {
+            (Ok(()), false) => {}
+            (Err(stop), false) => return Err(stop),
+            (read, true) => return Err(later(key, read)),
         }
     }
     Ok(keys)
+}
+
+/// Reads what stands behind the name of a function (PAY-02).
+fn info(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
+    stream.elements(4, "argument types")?;
+    stream.strings("launch tags")?;
+    // PAY-03: nothing in the bytes announces the field, so that the loader of another era misreads all that follows.
+    if Layout::of(release) >= Layout::V0_21 {
+        stream.elements(4, "argument tags")?;
+    }
+    Ok(())
+}
+
+/// How the loaders of 0.22 to 0.27 end at information of the second form (PAY-54), `read` is what they made of it.
+fn later(key: &[u8], read: Result<(), Stop>) -> Stop {
+    let about = format!(
+        "a TVM after 0.27 wrote function `{}`, in a form that it does not know",
+        text(key)
+    );
+    match read {
+        Ok(()) => Stop::Unknown(about),
+        Err(stop) => stop.with(|why| format!("{about}: {why}")),
+    }
 }
 
 impl FieldsRead<'_> {

@@ -69,7 +69,7 @@ fn constant(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
         Layout::V0_22 => [70, 5, 69, 65, 1, 3],
     };
     match tag {
-        _ if tag == stored => tensor(stream),
+        _ if tag == stored => tensor(release, stream),
         _ if tag == shape => stream.elements(8, "shape constant").map(drop),
         _ if tag == dtype => stream.take(4, "type constant").map(drop),
         _ if tag == string => stream.string("string constant").map(drop),

@@ -24,6 +24,8 @@ pub(super) struct LoaderStream<'a> {
     manner: Manner,
     /// How many bytes more the header counts than there are: a loader reads on, into whatever lies behind.
     beyond: u64,
+    /// What was missing and is not noticed.
+    lost: Option<String>,
 }
 
 impl<'a> LoaderStream<'a> {
@@ -33,6 +35,7 @@ impl<'a> LoaderStream<'a> {
             bytes,
             manner,
             beyond: 0,
+            lost: None,
         }
     }
 
@@ -45,12 +48,23 @@ impl<'a> LoaderStream<'a> {
             bytes: here.and_then(|here| body.get(..here)).unwrap_or(body),
             manner,
             beyond: counted.saturating_sub(body.len() as u64),
+            lost: None,
         }
     }
 
     /// What it does where the bytes end early.
     pub(super) fn manner(&self) -> Manner {
         self.manner
+    }
+
+    /// Notes what is missing without an error.
+    pub(super) fn lose(&mut self, what: String) {
+        self.lost = Some(what);
+    }
+
+    /// What was noted last: nothing is read behind it.
+    pub(super) fn lost(self) -> Option<String> {
+        self.lost
     }
 
     /// What is left.

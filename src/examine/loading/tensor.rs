@@ -1,11 +1,54 @@
-//! A tensor as loaders read it.
+//! Tensors and parameter files as loaders read them.
 
 use super::Stop;
-use super::stream::LoaderStream;
-use crate::tensor::TensorRecord;
+use super::stream::{LoaderStream, Manner, text};
+use crate::release::Release;
+use crate::tensor::{Dtype, Params, TensorRecord};
 
-/// A tensor record, which every loader since 0.2 checks in the same way.
-pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
+/// Walks a parameter file as the loader of `release` reads it.
+///
+/// Returns what is missing from the tensors without an error (TEN-32).
+pub(super) fn params(release: Release, bytes: &[u8]) -> Result<Option<String>, Stop> {
+    // Every loader copies the file into a string first.
+    let mut stream = LoaderStream::new(bytes, Manner::Reports);
+    // TEN-42: no reader looks at the second word.
+    let magic = stream.u64("magic of the file")?;
+    stream.u64("reserved word of the file")?;
+    if magic != Params::MAGIC {
+        return Err(Stop::Rejects(
+            "it does not start with the magic of a parameter file".into(),
+        ));
+    }
+    let names = stream.strings("names")?;
+    // The count is read without a look at whether it was there, and then compared.
+    if stream.rest().len() < 8 {
+        return Err(Stop::Rejects(
+            "the file ends before the number of tensors, and it compares the names with whatever was in memory".into(),
+        ));
+    }
+    let count = stream.u64("number of tensors")?;
+    if count != names.len() as u64 {
+        return Err(Stop::Rejects(format!(
+            "it has {count} tensors for {} names",
+            names.len()
+        )));
+    }
+    for name in names {
+        tensor(release, &mut stream)
+            .map_err(|stop| stop.with(|why| format!("parameter `{}`: {why}", text(name))))?;
+    }
+    Ok(stream.lost())
+}
+
+/// Walks a file that is one tensor. Returns what [`params`] does.
+pub(super) fn lone(release: Release, bytes: &[u8]) -> Result<Option<String>, Stop> {
+    let mut stream = LoaderStream::new(bytes, Manner::Reports);
+    tensor(release, &mut stream)?;
+    Ok(stream.lost())
+}
+
+/// A tensor record as the loader of `release` reads it.
+pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let reject = |why: String| Err(Stop::Rejects(format!("a tensor {why}")));
     let magic = stream.u64("magic of a tensor")?;
     // TEN-22: no reader looks at it.
@@ -18,23 +61,28 @@ pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     stream.i32("device of a tensor")?;
     let dimensions = stream.i32("rank of a tensor")?;
     let dtype = stream.take(4, "type of a tensor")?;
-    // TEN-23: checked from 0.4 on, and no payload had tensors before 0.6.
-    if device != 1 {
+    // TEN-23: checked from 0.4 on.
+    if device != 1 && release >= Release::of(4) {
         return reject(format!("is on a device of type {device}"));
     }
     let Ok(dimensions) = u64::try_from(dimensions) else {
         return reject(format!("has {dimensions} dimensions"));
     };
     let shape = stream.take(dimensions.saturating_mul(8), "shape of a tensor")?;
-    let (mut count, mut negative) = (1_i64, false);
-    for extent in shape.chunks_exact(8).filter_map(<[u8]>::first_chunk) {
-        let extent = i64::from_le_bytes(*extent);
-        // TEN-26, TEN-27: loaders compare the product only, and it wraps.
-        negative |= extent < 0;
-        count = count.wrapping_mul(extent);
+    let extents = shape.chunks_exact(8).filter_map(<[u8]>::first_chunk);
+    let extents = extents.map(|extent| i64::from_le_bytes(*extent));
+    let first = extents.clone().next();
+    // TEN-26, TEN-27: loaders compare the product only, and it wraps.
+    let count = extents.fold(1, i64::wrapping_mul);
+    let [code, bits, low, high] = *dtype.first_chunk().unwrap_or(&[0; 4]);
+    let lanes = u16::from_le_bytes([low, high]);
+    let dtype = Dtype { code, bits, lanes };
+    if !is_made(release, dtype) {
+        return reject(format!(
+            "is of {bits} bits in {lanes} lanes, of which it makes none"
+        ));
     }
-    let [_, bits, low, high] = *dtype.first_chunk().unwrap_or(&[0; 4]);
-    let lanes = u64::from(u16::from_le_bytes([low, high]));
+    let lanes = u64::from(lanes);
     // Memory is aligned to an element with all its lanes, and the allocator takes powers of two only.
     match u64::from(bits / 8).saturating_mul(lanes) {
         ..=64 => {}
@@ -50,8 +98,13 @@ pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
             ));
         }
     }
-    // TEN-31: lanes do not count, so that a tensor of several is larger in memory than its data (TEN-34).
-    let expected = count.wrapping_mul(i64::from(bits.div_ceil(8)));
+    // TEN-29: 0.2 and 0.3 count lanes, and whole bytes of all of them.
+    // TEN-31: from 0.4 on lanes do not count, so that a tensor of several is larger in memory than its data (TEN-34).
+    let bytes = match release.minor() {
+        ..=3 => u64::from(bits).saturating_mul(lanes).div_ceil(8),
+        _ => u64::from(bits.div_ceil(8)),
+    };
+    let expected = count.wrapping_mul(i64::try_from(bytes).unwrap_or(i64::MAX));
     let size = stream.i64("size of a tensor")?;
     if size != expected {
         return reject(format!(
@@ -61,15 +114,78 @@ pub(super) fn tensor(stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let Ok(length) = u64::try_from(size) else {
         return Err(Stop::Unknown(format!("a tensor has {size} bytes")));
     };
-    stream.take(length, "data of a tensor")?;
-    let elements = u64::try_from(count).ok();
-    let reserved =
-        elements.and_then(|count| count.checked_mul(u64::from(bits).saturating_mul(lanes)));
-    // TEN-26: two negative dimensions have a positive product, and reserve memory for something else.
-    if length > 0 && (negative || reserved.is_none_or(|bits| bits.div_ceil(8) < length)) {
-        return Err(Stop::Unknown(
-            "a tensor has more bytes than the memory that is reserved for it, and it writes behind that memory".into(),
+    // TEN-32: from 0.7 on a scalar, and a tensor whose first extent is 0, may be without a byte.
+    let optional = release >= Release::of(7) && first.is_none_or(|first| first == 0);
+    data(stream, length, optional)?;
+    // TEN-26: memory is reserved for the same product, so that two negative dimensions have what they take.
+    let reserved = u64::try_from(count)
+        .ok()
+        .and_then(|count| memory(release, dtype, count));
+    match reserved {
+        Some(reserved) if reserved >= length => {}
+        // TEN-31: elements of less than a byte are packed in memory, and those without lanes take none (TEN-28).
+        Some(reserved) if bits < 8 || lanes == 0 => stream.lose(format!(
+            "a tensor has {length} bytes and memory for {reserved}: the others are written behind it (TEN-31)"
+        )),
+        _ if length == 0 => {}
+        _ => {
+            return Err(Stop::Unknown(
+                "a tensor has more bytes than the memory that is reserved for it, and it writes behind that memory".into(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// How many bytes `release` reserves for `count` elements (TEN-35); `None` where the product wraps.
+fn memory(release: Release, dtype: Dtype, count: u64) -> Option<u64> {
+    let bits = u64::from(dtype.bits).saturating_mul(u64::from(dtype.lanes));
+    // DEV-15: a bit of one lane takes a byte up to 0.25.
+    let is_bit = dtype == Dtype::scalar(Dtype::UINT, 1) && release < Release::of(26);
+    if release < Release::of(21) || is_bit {
+        count.checked_mul(bits.div_ceil(8))
+    } else {
+        Some(count.checked_mul(bits)?.div_ceil(8))
+    }
+}
+
+/// Reads the data of a tensor as far as they go (TEN-32): loaders ask whether any byte was read, and only of data that are not `optional`.
+fn data(stream: &mut LoaderStream<'_>, length: u64, optional: bool) -> Result<(), Stop> {
+    let left = stream.rest().len() as u64;
+    let read = match stream.manner() {
+        Manner::Reports if length > left => {
+            stream.lose(format!(
+                "the data of a tensor take {length} bytes and {left} are left: the others are zeros, or what was in memory (TEN-32)"
+            ));
+            left
+        }
+        _ => length,
+    };
+    stream.take(read, "data of a tensor")?;
+    if read == 0 && !optional {
+        return Err(Stop::Rejects(
+            "a tensor has no byte of data, which it takes for a failure".into(),
         ));
     }
     Ok(())
+}
+
+/// Whether `release` makes tensors of this type: up to 0.20 their width is looked at (TEN-33).
+///
+/// 0.2 and 0.3 compare it with that of the graph, which has no other types.
+const fn is_made(release: Release, dtype: Dtype) -> bool {
+    let Dtype { code, bits, lanes } = dtype;
+    let release = release.minor();
+    if release >= 21 {
+        return true;
+    }
+    let whole = bits % 8 == 0 && (bits == 0 || bits.is_power_of_two());
+    let small = match (code, bits) {
+        (Dtype::UINT, 1) => true,
+        (Dtype::INT, 1) | (Dtype::INT | Dtype::UINT, 4) => release >= 7,
+        // TEN-02: the code of float4_e2m1fn in that release.
+        (8, 4) => release == 20,
+        _ => false,
+    };
+    lanes > 0 && (whole || small)
 }

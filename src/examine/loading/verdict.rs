@@ -1,9 +1,9 @@
 //! What a release makes of a library.
 
 use super::stream::{LoaderStream, Manner};
-use super::{Load, payload as walked, walk};
+use super::{Load, payload as walked, relay, walk};
 use crate::blob::container::{Part, Role};
-use crate::blob::{Blob, LIBRARY};
+use crate::blob::{Blob, LIBRARY, is_unknown_kind};
 use crate::payload::kinds::loader_prefix;
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
@@ -61,7 +61,8 @@ impl ExaminedLibrary<'_> {
         }
         if let Err(stop) = walk(release, self.bytes) {
             let load = Load::from(stop);
-            return match self.broken {
+            // BLOB-06: a kind that is not known here breaks no rule.
+            return match self.broken.filter(|broken| !is_unknown_kind(broken)) {
                 Some(broken) => Load {
                     why: format!("{}; it breaks {broken}", load.why),
                     ..load
@@ -89,6 +90,13 @@ impl ExaminedLibrary<'_> {
     ///
     /// The outcome is [`Load::silent`] always: no release reports an absent library binary (BLOB-50).
     fn not_found(&self, release: Release, looked_for: &str) -> Load {
+        // Several library binaries in one file: this one is not loaded, and another one is.
+        let mut others = self.part.blobs.iter();
+        if others.any(|other| other.symbol == looked_for) {
+            return Load::silent(format!(
+                "it takes {looked_for} of the same file, and not this library binary"
+            ));
+        }
         let imports = self
             .blob
             .modules
@@ -147,10 +155,40 @@ impl ExaminedLibrary<'_> {
 ///
 /// Only its symbols show its release (BLOB-62, MOD-03).
 pub fn bare(part: &Part<'_>, release: Release) -> Load {
+    if part
+        .releases()
+        .is_some_and(|written| written.since > written.until)
+    {
+        return Load::unknown(
+            "its symbols are of several eras, and which functions follow which convention is not stated",
+        );
+    }
+    // MOD-02, MOD-03.
+    let is_of_c_host = part
+        .symbols
+        .iter()
+        .any(|symbol| symbol.role == Role::Entry && symbol.code);
     match foreign_functions(part, release) {
         Some(trouble) => Load::silent(format!("it opens, but {trouble}")),
-        None => Load::whole("as host code that imports nothing"),
+        None if !is_ambiguous(part) => Load::whole("as host code that imports nothing"),
+        // BLOB-65: the C host of 0.21 defines its context in every file.
+        None if is_of_c_host && release <= Release::of(20) => {
+            Load::whole("as host code that imports nothing")
+        }
+        None if is_of_c_host => Load::unknown(
+            "it opens, and no symbol states the calling convention of its functions: code of a C host of 0.20 and before, which it looks like without a context symbol, crashes when this release calls it",
+        ),
+        None => Load::unknown(
+            "it opens, and no symbol states the calling convention of its functions, which 0.21 changed: code of the other era crashes when it is called",
+        ),
     }
+}
+
+/// Whether nothing in `part` shows on which side of 0.21, which changed the convention, its functions are (MOD-02).
+pub fn is_ambiguous(part: &Part<'_>) -> bool {
+    part.releases().is_some_and(|written| {
+        written.contains(Release::of(20)) && written.contains(Release::of(21))
+    })
 }
 
 /// Why the functions of `part` cannot be used by `release`; `None` where they can.
@@ -158,7 +196,8 @@ fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
     let prefixed = prefixed(part);
     // MOD-03: a library that shows nothing is read as the old convention, by every release.
     let written = part.releases()?;
-    if written.contains(release) {
+    // Objects of several eras in one file: each release finds those of its own.
+    if written.contains(release) || written.since > written.until {
         return None;
     }
     // MOD-02 and MOD-03: names changed in 0.22, the convention in 0.21.
@@ -183,9 +222,7 @@ fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
 ///
 /// BLOB-62; the name of the symbol is looked at, as a look-up does, and not that of the function.
 pub fn prefixed(part: &Part<'_>) -> bool {
-    part.symbols.iter().any(|symbol| {
-        matches!(symbol.role, Role::Function(_)) && symbol.name.starts_with("__tvm_ffi_")
-    })
+    part.has_prefixed()
 }
 
 /// What `release` makes of a file that holds what a module of `kind` stores, and nothing else: its bytes, the payload if it can be
@@ -230,28 +267,22 @@ pub fn stored(
     }
 }
 
-/// What `release`, one of 0.6 to 0.19, makes of Relay VM code that says to be of `version`.
-///
-/// `version` is `None` where the code could not be read.
-pub fn relay_code(release: Release, version: Option<&str>) -> Load {
-    match version {
-        Some(version) if is_of(release, version) => Load::whole("as a file"),
-        Some(version) => Load::fails(foreign_version(version)),
-        None => Load::unknown("its version cannot be read"),
+/// What `release`, one of 0.6 to 0.19, makes of a file of Relay VM code; `broken` is the first rule that it breaks.
+pub fn relay_code(release: Release, bytes: &[u8], broken: Option<&Violation>) -> Load {
+    let mut stream = LoaderStream::new(bytes, Manner::Reports);
+    match (relay::walk(release, &mut stream), broken) {
+        (Err(stop), _) => stop.into(),
+        (Ok(()), Some(broken)) => Load::unseen(broken),
+        (Ok(()), None) => Load::whole("as a file"),
     }
 }
 
 /// PAY-62: why code of another version is rejected.
-fn foreign_version(version: &str) -> String {
+pub(super) fn foreign_version(version: &str) -> String {
     format!("its Relay VM code is of {version}, and a runtime loads only its own")
 }
 
-/// Why `release` does not read a payload; `None` where it does: what is known of kinds and forms, before the bytes are looked at.
-pub fn refusal(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Option<String> {
-    reads(release, kind, payload).err()
-}
-
-/// [`refusal`], the other way round.
+/// Why `release` does not read a payload: what is known of kinds and forms, before the bytes are looked at.
 fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
     // A kind of one's own: whether its loader is registered is not for a file to tell.
     let Some(info) = payload::kind_info(kind) else {
@@ -298,7 +329,9 @@ fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<
             "it is a metal payload of 0.12 or before, or of a compiler without Metal; `{loader}` expects another order of fields"
         ));
     }
-    if !form.releases.contains(release) {
+    // PAY-34: under its old name a renamed kind has the bytes of the new one.
+    let is_renamed = info.renamed.is_some_and(|(_, since)| since <= release);
+    if !form.releases.contains(release) && !is_renamed {
         return Err(format!(
             "its payload is of the form that {} writes, which `{loader}` misreads",
             form.releases
@@ -333,7 +366,7 @@ fn reads_content(
 /// Whether `version`, such as `0.8.0` or `0.9.dev0`, is one of `release`.
 ///
 /// Patches and development versions are those of their release.
-fn is_of(release: Release, version: &str) -> bool {
+pub(super) fn is_of(release: Release, version: &str) -> bool {
     version.parse::<Release>().is_ok_and(|of| of == release)
 }
 

@@ -77,7 +77,6 @@ pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int)> {
         index::TENSOR | index::STR | index::BYTES => argument_of(view, SPOKEN).map_err(Error::from),
         other if other >= index::OBJECT_BEGIN => {
             // VAL-22: the callee borrows the handle, under the code of its type.
-            #[cfg(feature = "extensions")]
             if let Some((v_handle, code)) = crate::value::extension::borrowed(view) {
                 return Ok((TVMValue { v_handle }, code));
             }

@@ -4,14 +4,16 @@
 //! `TVMGetLastError`. From 0.21 on it raises an error object. The text lives here so that code in between, which serves
 //! both eras (parallel launch, workspace), can report to whichever is asking.
 
+use crate::thread_local::with_kept;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 
 thread_local! {
-    static LAST: RefCell<LastError> = const { RefCell::new(LastError { text: None, fresh: false }) };
+    static LAST: RefCell<LastError> = RefCell::default();
 }
 
 /// The text, and whether it is news (FUN-15).
+#[derive(Default)]
 struct LastError {
     /// Stays after a success, and after it was taken.
     text: Option<CString>,
@@ -23,9 +25,9 @@ struct LastError {
 pub(crate) fn set(text: &str) {
     let upto = text.split('\0').next().unwrap_or_default();
     let text = CString::new(upto).unwrap_or_default();
-    LAST.with_borrow_mut(|slot| {
+    with_kept(&LAST, |slot| {
         *slot = LastError {
-            text: Some(text),
+            text: Some(text.clone()),
             fresh: true,
         }
     });
@@ -33,7 +35,7 @@ pub(crate) fn set(text: &str) {
 
 /// The failure that was set since the last `take`, which stays readable through [`pointer()`].
 pub(crate) fn take() -> Option<String> {
-    LAST.with_borrow_mut(|slot| {
+    with_kept(&LAST, |slot| {
         // FUN-15: what is taken is the news and not the text: `TVMGetLastError` goes on returning that.
         let fresh = std::mem::replace(&mut slot.fresh, false);
         let text = slot.text.as_deref().filter(|_| fresh)?;
@@ -45,20 +47,6 @@ pub(crate) fn take() -> Option<String> {
 pub(crate) fn pointer() -> *const c_char {
     const NONE: &CStr = c"";
     // Never null: before the first failure upstream returns empty text up to 0.13, and from 0.14 on null, which callers read as text.
-    LAST.with_borrow(|slot| slot.text.as_deref().unwrap_or(NONE).as_ptr())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_is_taken_once_and_stays_readable() {
-        set("first\0hidden");
-        assert_eq!(take().as_deref(), Some("first"));
-        assert_eq!(take(), None);
-        // SAFETY: `pointer` is never null and ends with a NUL.
-        let text = unsafe { CStr::from_ptr(pointer()) };
-        assert_eq!(text.to_str(), Ok("first"));
-    }
+    LAST.try_with(|slot| slot.borrow().text.as_deref().unwrap_or(NONE).as_ptr())
+        .unwrap_or(NONE.as_ptr())
 }

@@ -20,7 +20,7 @@ pub(crate) mod failure;
 pub(crate) mod last_error;
 mod result;
 
-pub(crate) use arguments::{PackedArguments, views};
+pub(crate) use arguments::{PackedArguments, argument, views};
 pub(crate) use result::{call, global_names, take_result};
 #[cfg(feature = "suite")]
 pub(crate) use {arguments::view, result::pass_result};

@@ -5,7 +5,6 @@ use super::arguments::{argument, view};
 use crate::function::{Function, Result, registry};
 use crate::rule::Kind;
 use crate::tensor::Dtype;
-#[cfg(feature = "extensions")]
 use crate::value::Extension;
 use crate::value::header::Header;
 use crate::value::legacy::{TVMValue, argument_of, code};
@@ -117,15 +116,12 @@ fn dtype_text(DLDataType { code, bits, lanes }: DLDataType) -> Result<String> {
 ///
 /// As [`view`]; a handle carries one reference, which moves into the result. A string is copied.
 pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any> {
-    #[cfg(feature = "extensions")]
-    {
-        // VAL-22: in front of the view, which a value would copy: this handle came with the result, and is to be destroyed once.
-        // SAFETY: any member may be read as an address: all eight bytes are written.
-        let handle = unsafe { value.v_handle };
-        // SAFETY: a handle of the type of `code`, which moves into the result (VAL-22).
-        if let Some(extension) = unsafe { Extension::adopt(code, handle) } {
-            return Ok(extension.into());
-        }
+    // VAL-22: in front of the view, which a value would copy: this handle came with the result, and is to be destroyed once.
+    // SAFETY: any member may be read as an address: all eight bytes are written.
+    let handle = unsafe { value.v_handle };
+    // SAFETY: a handle of the type of `code`, which moves into the result (VAL-22).
+    if let Some(extension) = unsafe { Extension::adopt(code, handle) } {
+        return Ok(extension.into());
     }
     // SAFETY: `value` is what `code` says; what it names lives until the end of this function.
     let view = unsafe { view(value, code) }?;
@@ -142,7 +138,6 @@ pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any> {
 /// A result for a caller of the old convention. Strings and bytes are left in `keep`, which the caller holds until the
 /// next call on this thread.
 pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_int)> {
-    #[cfg(feature = "extensions")]
     let result = match Extension::of(result) {
         Ok(extension) => {
             let (v_handle, code) = extension.into_handle();
@@ -199,30 +194,5 @@ fn text_result(kept: &Any) -> Result<(TVMValue, c_int)> {
                 "bytes as a result have no place to live in before 0.21",
             )
             .into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ffi::CStr;
-
-    #[test]
-    fn a_data_type_comes_back_in_the_words_of_its_time() {
-        for (class, bits, text) in [(1, 1, "bool"), (2, 32, "float32"), (1, 8, "uint8")] {
-            let dtype = DLDataType {
-                code: class,
-                bits,
-                lanes: 1,
-            };
-            let function = Function::from_packed(move |_| Ok(Any::from(dtype)));
-            let (value, code) = call(&function, &[]).unwrap();
-            assert_eq!(code, code::STR);
-            // SAFETY: the code says that it is a text.
-            let passed = unsafe { value.v_str };
-            // SAFETY: a C string, which the thread keeps.
-            let passed = unsafe { CStr::from_ptr(passed) };
-            assert_eq!(passed.to_str(), Ok(text));
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The debug executor: one node at a time, times, and the dump of a run.
 
 use super::executor::{Executor, ExecutorDevice, PoolTensor};
-use crate::function::{Error, ErrorKind};
+use crate::function::Error;
 use crate::graph::format::dtype_text;
 use crate::graph::{GRF_40, GRF_41, GRF_42, Graph, TvmOpParam};
 use crate::rule::Kind;
@@ -9,7 +9,6 @@ use crate::tensor::{Device, Params, Sizing, TensorRecord};
 use crate::wire::Writer;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -197,14 +196,22 @@ pub(crate) fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
     json!({ "displayTimeUnit": "ns", "traceEvents": events })
 }
 
-/// Runs every node once by itself and writes the dump of it below `root`: a folder `_tvmdbg_device_<DEVICE>` with the graph,
-/// a Chrome trace, and every tensor. Returns the folder.
+/// The files of a debug dump.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DebugDump {
+    /// The name of the folder that readers look for them in: `_tvmdbg_device_CPU_0`.
+    pub folder: String,
+    /// The graph, a Chrome trace and every tensor: name and content.
+    pub files: [(&'static str, Vec<u8>); 3],
+}
+
+/// Runs every node once by itself and returns the dump of it.
 ///
 /// # Errors
 ///
-/// What a function raises; what a device rejects; a tensor whose type parameter files do not have; a RuntimeError with the path
-/// of a folder or file that cannot be written.
-pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
+/// What a function raises; what a device rejects; a tensor whose type parameter files do not have.
+pub fn dump(executor: &mut Executor) -> Result<DebugDump, Error> {
     let graph = &Arc::clone(executor.graph());
     let mut stepper = Stepper::default();
     // Up to 0.8 the names come in the order of a hash map; readers find them by name. Here they are in the order of the nodes.
@@ -238,31 +245,22 @@ pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
         .devices()
         .first()
         .map_or(Device::CPU, ExecutorDevice::device);
-    let folder = root.join(format!("_tvmdbg_device_{}", device_name(device)));
     let mut params = Writer::new();
     Params::new(tensors).write(&mut params);
-    let write = |name: &str, bytes: &[u8]| {
-        std::fs::write(folder.join(name), bytes).map_err(|error| {
-            Error::new(
-                ErrorKind::Runtime,
-                format!("{}: {error}", folder.join(name).display()),
-            )
-        })
-    };
-    // Only now: a model that fails leaves no folder.
-    std::fs::create_dir_all(&folder).map_err(|error| {
-        Error::new(ErrorKind::Runtime, format!("{}: {error}", folder.display()))
-    })?;
-    write(
-        "_tvmdbg_graph_dump.json",
-        indented(&graph_dump(graph)).as_bytes(),
-    )?;
-    write(
-        "_tvmdbg_execution_trace.json",
-        chrome_trace(graph, &seconds).to_string().as_bytes(),
-    )?;
-    write("output_tensors.params", &params.into_bytes())?;
-    Ok(folder)
+    Ok(DebugDump {
+        folder: format!("_tvmdbg_device_{}", device_name(device)),
+        files: [
+            (
+                "_tvmdbg_graph_dump.json",
+                indented(&graph_dump(graph)).into_bytes(),
+            ),
+            (
+                "_tvmdbg_execution_trace.json",
+                chrome_trace(graph, &seconds).to_string().into_bytes(),
+            ),
+            ("output_tensors.params", params.into_bytes()),
+        ],
+    })
 }
 
 /// `CPU_0`, `CUDA_1`: the text of the device in capitals, as the Python package names the folder.

@@ -309,32 +309,3 @@ unsafe fn finish(thrown: *mut Unwind) {
     // SAFETY: ends what was just begun; the exception is not used again.
     unsafe { end() };
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What the frame does in the search for a handler, and no more: it needs neither exception nor context.
-    fn in_search(actions: c_int, class: &[u8; 8]) -> c_int {
-        let class = u64::from_be_bytes(*class);
-        // SAFETY: in the search neither pointer is followed.
-        unsafe { personality(1, actions, class, null_mut(), null_mut()) }
-    }
-
-    #[test]
-    fn the_frame_stops_exceptions_of_cxx_alone() {
-        // The numbers of the unwinder's interface: search, force; handler found, continue.
-        const SEARCH: c_int = 1;
-        const FORCED: c_int = 8;
-        const FOUND: c_int = 6;
-        const CONTINUE: c_int = 8;
-        assert_eq!(in_search(SEARCH, b"GNUCC++\0"), FOUND);
-        // Thrown once more through a pointer to it.
-        assert_eq!(in_search(SEARCH, b"GNUCC++\x01"), FOUND);
-        for other in [b"GNUCOBJ\0", b"MOZ\0RUST", b"CLNGC++\0"] {
-            assert_eq!(in_search(SEARCH, other), CONTINUE);
-        }
-        // A thread that ends.
-        assert_eq!(in_search(SEARCH | FORCED, b"GNUCC++\0"), CONTINUE);
-    }
-}

@@ -218,15 +218,3 @@ unsafe extern "C-unwind" fn import_module(this: This, other: *const *mut Header)
 unsafe extern "C-unwind" fn clear_imports(this: This) {
     answer(this, Module::clear_imports);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_kind_is_one_text_however_often_cxx_asks_for_it() {
-        let first = intern("tests.intern");
-        assert_ne!(intern("tests.other"), first);
-        assert_eq!(intern("tests.intern"), first);
-    }
-}

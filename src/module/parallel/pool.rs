@@ -82,6 +82,7 @@ impl Job {
 }
 
 /// The workers of one launching thread. Grows to what a launch needs, and ends with the thread.
+#[derive(Default)]
 pub(super) struct WorkerPool {
     workers: Vec<Worker>,
 }

@@ -2,8 +2,8 @@
 
 use super::text::{Build, int_at, read, string_at};
 use crate::object::format::key_hash::{UNTRUSTED_CHAIN, hash_text, home, table_size};
-use crate::object::{OBJ_18, OBJ_19, OBJ_20};
-use crate::rule::{Kind, Violation};
+use crate::object::{OBJ_18, OBJ_19, OBJ_20, OBJ_28};
+use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -40,10 +40,18 @@ impl From<Violation> for GraphFault {
 /// # Errors
 ///
 /// The first rule that is broken: OBJ-16, OBJ-39 or OBJ-40 for the text, OBJ-18 for its members, OBJ-19 for a container inside itself,
-/// OBJ-20 for an index that names no node.
-pub fn check(text: &[u8]) -> Result<(), GraphFault> {
+/// OBJ-20 for an index that names no node; under strict findings OBJ-28.
+pub fn check(text: &[u8], findings: &mut Findings) -> Result<(), GraphFault> {
     // The text first: what is wrong with it comes before any rule about the graph.
-    let tree = Tree::read(text)?;
+    let mut tree = Tree::read(text)?;
+    tree.repeated.sort_unstable();
+    for at in &tree.repeated {
+        let name = tree.bytes(JsonRef::new(JsonShape::Text, *at));
+        let name = name.unwrap_or_default();
+        let name = name.escape_ascii();
+        let message = format!("a second `{name}` in an object; the last one counts");
+        findings.note(OBJ_28, Kind::Duplicate, *at as u64, message)?;
+    }
     let missing = |what: &str| OBJ_18.rejected(Kind::Missing, format!("the graph has no `{what}`"));
     let root = tree.member(tree.root, "root_index");
     let root = root.ok_or_else(|| missing("root_index"))?;
@@ -204,6 +212,8 @@ struct Tree<'a> {
     root: JsonRef,
     /// Container by container, those inside before those around them. The first is that of everything empty.
     values: Vec<JsonRef>,
+    /// Positions of the names of members that their object has already (OBJ-28), object by object.
+    repeated: Vec<usize>,
 }
 
 impl<'a> Tree<'a> {
@@ -213,6 +223,7 @@ impl<'a> Tree<'a> {
             text,
             root: JsonRef::default(),
             values: vec![JsonRef::new(JsonShape::Length, 0)],
+            repeated: Vec::new(),
         };
         tree.root = read(text, &mut tree)?;
         Ok(tree)
@@ -309,6 +320,28 @@ impl<'a> Tree<'a> {
         })
     }
 
+    /// Keeps the names of `pairs` that are not the first of their text (OBJ-28).
+    fn keep_repeated(&mut self, pairs: &[(JsonRef, JsonRef)]) {
+        let hash = |(name, _): &(JsonRef, JsonRef)| {
+            let bytes = self.bytes(*name).unwrap_or_default();
+            (hash_text(&bytes), *name)
+        };
+        let mut names: Vec<(u64, JsonRef)> = pairs.iter().map(hash).collect();
+        // Stable: of names of one text the first in the text is no repetition.
+        names.sort_by_key(|(hash, _)| *hash);
+        for equal in names.chunk_by(|(a, _), (b, _)| a == b) {
+            if equal.len() == 1 {
+                continue;
+            }
+            let mut seen = BTreeSet::new();
+            for (_, name) in equal {
+                if !seen.insert(self.bytes(*name)) {
+                    self.repeated.extend(name.number(JsonShape::Text));
+                }
+            }
+        }
+    }
+
     /// Adds the length of a container, which its values follow.
     fn container(&mut self, shape: JsonShape, length: usize) -> JsonRef {
         let container = JsonRef::new(shape, self.values.len());
@@ -360,6 +393,7 @@ impl Build for &mut Tree<'_> {
         if self.collide(&pairs) {
             return None;
         }
+        self.keep_repeated(&pairs);
         let object = self.container(JsonShape::Object, pairs.len().saturating_mul(2));
         let pairs = pairs.into_iter();
         self.values

@@ -14,6 +14,7 @@ use crate::release::{Release, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::Dtype;
 use crate::tensor::json::{from_dtype, to_dtype};
+use crate::wire::json::with_repeated_names;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -38,8 +39,12 @@ impl<'a> SideFile<'a> {
     /// function without `name` or `arg_types`. PAY-26 and PAY-27 (malformed) for tags of another type. Under strict findings
     /// PAY-25, too. None has an offset: JSON is read as a whole.
     pub fn read(text: &[u8], findings: &mut Findings) -> Result<SideFile<'static>, Violation> {
-        let root: Value = serde_json::from_slice(text)
+        let (root, repeated) = with_repeated_names(text)
             .map_err(|error| malformed(format!("the side file is not JSON: {error}")))?;
+        for name in repeated {
+            let message = format!("an object of the side file has a second `{name}`");
+            findings.note(PAY_25, Kind::Duplicate, 0, message)?;
+        }
         let root = object(&root, "the side file")?;
         let mut rejected = Vec::new();
         // PAY-25: readers up to 0.23 reject both; later ones look at neither.
@@ -175,6 +180,7 @@ fn function(
             arg_types,
             launch_param_tags,
             arg_extra_tags,
+            second: None,
         },
     })
 }

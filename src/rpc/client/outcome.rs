@@ -9,9 +9,9 @@ use crate::function::{Error, Function, Result};
 use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Kind;
-use crate::value::header::Header;
-use crate::value::{Any, AnyView, Bytes, DLDataType, DLDevice, DLTensor, Object, Ref, Str, index};
-use std::sync::{Arc, OnceLock};
+use crate::value::header::{Header, dynamic_object};
+use crate::value::{Any, AnyView, Bytes, DLDataType, DLDevice, DLTensor, Ref, Str, index};
+use std::sync::Arc;
 
 /// A function of the server as a function of this process.
 pub(super) fn function(handle: RemoteHandle) -> Function {
@@ -141,20 +141,7 @@ enum RemoteThing {
     Address(Arc<Link>, u64),
 }
 
-// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone; handles are shared between threads.
-unsafe impl Object for RemoteObject {
-    fn type_index() -> i32 {
-        static INDEX: OnceLock<i32> = OnceLock::new();
-        *INDEX.get_or_init(|| {
-            crate::value::types::register("tvmspec.rpc.RemoteObject", index::OBJECT)
-                .unwrap_or(index::OBJECT)
-        })
-    }
-
-    fn matches(type_index: i32) -> bool {
-        type_index == RemoteObject::type_index()
-    }
-}
+dynamic_object!(RemoteObject, "tvmspec.rpc.RemoteObject");
 
 impl RemoteObject {
     fn object(handle: RemoteHandle) -> Ref<RemoteObject> {

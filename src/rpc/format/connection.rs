@@ -9,8 +9,7 @@ use super::tracker_reply::TrackerReply;
 use super::tracker_request::TrackerRequest;
 use crate::release::Release;
 use crate::rule::{Findings, Violation};
-use crate::wire::{Cursor, Span, Trace};
-use std::collections::VecDeque;
+use crate::wire::{Cursor, FieldVisitor, Span};
 
 /// The first and last release of each form of the protocol, newest first: within one of them all bytes mean the same.
 ///
@@ -53,19 +52,32 @@ pub struct Connection<'a> {
     pub server: ConnectionSide<'a>,
 }
 
-/// One side of a connection.
+/// One side of a connection. Its messages and fields are read again when they are asked for, because they take many times the memory of their
+/// bytes.
 #[derive(Clone, Debug)]
 pub struct ConnectionSide<'a> {
     /// Who wrote it.
     pub speaker: Speaker,
-    /// Every whole message, with the offsets of its first byte and of the one behind it.
-    pub messages: Vec<(u64, u64, ConnectionMessage<'a>)>,
-    /// Every field, in the order of the bytes.
-    pub fields: Vec<Span>,
     /// What was odd.
     pub findings: Findings,
     /// Where the reading ends, if not with the bytes: a broken rule, or RPC-16 where the last message is cut off.
     pub broken: Option<Violation>,
+    /// The end of the last whole message, in bytes from the start of the side; 0 without one.
+    reach: u64,
+    /// How many bytes each copy was asked for that this side answers, in order (RPC-27).
+    asked: Vec<u64>,
+    /// The messages, of which none is read yet.
+    start: SideReader<'a>,
+}
+
+/// The messages of one side, each read when it is its turn: the offsets of its first byte and of the one behind it, and the message. Ends
+/// where the bytes end or a rule is broken.
+#[derive(Clone, Debug)]
+pub struct ConnectionMessages<'s, 'a> {
+    /// The message that was read last.
+    reader: SideReader<'a>,
+    /// The bytes that each copy was asked for that is not answered yet.
+    asked: &'s [u64],
 }
 
 /// A message of a connection.
@@ -115,7 +127,7 @@ impl<'a> Connection<'a> {
             // Of forms that break something, the one that explains the most bytes of both sides comes nearest.
             let reach = match broken {
                 None => u64::MAX,
-                Some(_) => client.reach().saturating_add(server.reach()),
+                Some(_) => client.reach.saturating_add(server.reach),
             };
             // Only what is read further takes the place of a newer form: of equal ones the newest stays.
             let better = best.as_ref().is_none_or(|(furthest, _)| reach > *furthest);
@@ -156,10 +168,40 @@ impl<'a> Connection<'a> {
     }
 }
 
-impl ConnectionSide<'_> {
-    /// Where the last whole message ends, in bytes from the start of the side; 0 without one.
-    fn reach(&self) -> u64 {
-        self.messages.last().map_or(0, |(_, end, _)| *end)
+impl<'a> ConnectionSide<'a> {
+    /// Every whole message, from the first on.
+    pub fn messages(&self) -> ConnectionMessages<'_, 'a> {
+        ConnectionMessages {
+            reader: self.start.clone(),
+            asked: &self.asked,
+        }
+    }
+}
+
+impl ConnectionMessages<'_, '_> {
+    /// Calls `visit` with each field of the message that comes next, in the order of the bytes; of a message that is not whole with those in
+    /// front of the fault.
+    pub fn visit_fields(&self, visit: impl FnMut(Span)) {
+        let mut reader = self.reader.clone();
+        if reader.cursor.is_at_end() {
+            return;
+        }
+        reader.spoken.awaited = self.asked.first().copied();
+        let visitor = FieldVisitor::new(visit);
+        let mut cursor = Cursor::visited(reader.cursor.rest(), &visitor).at(reader.cursor.offset());
+        // What is wrong with the message is in `ConnectionSide::broken`.
+        let _ = reader.message(&mut cursor, &mut Findings::default());
+    }
+}
+
+impl<'a> Iterator for ConnectionMessages<'_, 'a> {
+    type Item = (u64, u64, ConnectionMessage<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let read = self
+            .reader
+            .next(&mut self.asked, &mut Findings::default())?;
+        read.ok()
     }
 }
 
@@ -184,117 +226,136 @@ fn sides<'a>(
     server: &'a [u8],
     release: Release,
 ) -> (ConnectionSide<'a>, ConnectionSide<'a>) {
-    // RPC-20: CopyAck is written by servers, so that no length is awaited here.
     let has_tracker = is_of_tracker(client);
-    let client = side(
-        client,
+    let reader = |bytes, speaker| SideReader {
+        cursor: Cursor::new(bytes),
+        is_first: true,
         has_tracker,
-        Protocol::new(release, Speaker::Client),
-        VecDeque::new(),
-    );
+        spoken: Protocol::new(release, speaker),
+    };
+    // RPC-20: CopyAck is written by servers, so that no length is awaited of the client.
+    let client = side(reader(client, Speaker::Client), Vec::new());
     // RPC-27: up to 0.6 the answer to a copy is as long as what the client asked for, in the order in which it did.
-    let asked = client
-        .messages
-        .iter()
-        .filter_map(|(.., message)| match message {
-            ConnectionMessage::Packet(Packet::CopyFromRemote(_, bytes)) => Some(*bytes),
-            _ => None,
-        });
-    let asked = asked.collect();
-    let server = side(
-        server,
-        has_tracker,
-        Protocol::new(release, Speaker::Server),
-        asked,
-    );
+    let asked = client.messages().filter_map(|(.., message)| match message {
+        ConnectionMessage::Packet(Packet::CopyFromRemote(_, bytes)) => Some(bytes),
+        _ => None,
+    });
+    let asked = match release.minor() {
+        ..=6 => asked.collect(),
+        _ => Vec::new(),
+    };
+    let server = side(reader(server, Speaker::Server), asked);
     (client, server)
 }
 
-/// Reads one side to its end or to the first broken rule. `asked` holds how many bytes each copy was asked for, in order.
-fn side<'a>(
-    bytes: &'a [u8],
-    has_tracker: bool,
-    mut spoken: Protocol,
-    mut asked: VecDeque<u64>,
-) -> ConnectionSide<'a> {
-    let trace = Trace::new();
-    let (mut messages, mut findings) = (Vec::new(), Findings::default());
-    let mut broken = None;
-    let mut cursor = Cursor::new(bytes);
-    while !cursor.is_at_end() && broken.is_none() {
-        spoken.awaited = asked.front().copied();
-        let (start, first) = (cursor.offset(), messages.is_empty());
-        // Once more for the fields: what is read from a cursor with a trace lives no longer than the trace.
-        let mut traced = Cursor::traced(cursor.rest(), &trace).at(start);
-        let _ = message(
-            &mut traced,
-            first,
-            has_tracker,
-            &spoken,
-            &mut Findings::default(),
-        );
-        match message(&mut cursor, first, has_tracker, &spoken, &mut findings) {
-            Ok(message) => {
-                // One answer for each request, in their order (RPC-10): this one is answered.
-                if let ConnectionMessage::Packet(Packet::CopyAck(_)) = &message {
-                    asked.pop_front();
-                }
-                messages.push((start, cursor.offset(), message));
+/// Reads one side to its end or to the first broken rule, for its findings. `asked` holds how many bytes each copy was asked for, in order.
+fn side(start: SideReader<'_>, asked: Vec<u64>) -> ConnectionSide<'_> {
+    let mut findings = Findings::default();
+    let (mut reach, mut broken) = (0, None);
+    let (mut reader, mut left) = (start.clone(), asked.as_slice());
+    while let Some(read) = reader.next(&mut left, &mut findings) {
+        match read {
+            Ok((_, end, _)) => reach = end,
+            Err(violation) => {
+                broken = Some(violation);
+                break;
             }
-            Err(violation) => broken = Some(violation),
         }
     }
     ConnectionSide {
-        speaker: spoken.speaker,
-        messages,
-        fields: trace.into_spans(),
+        speaker: start.spoken.speaker,
         findings,
         broken,
+        reach,
+        asked,
+        start,
     }
 }
 
-/// The next message, whole.
-fn message<'b>(
-    cursor: &mut Cursor<'b>,
-    first: bool,
+/// The reader of one side, in front of a message.
+#[derive(Clone, Debug)]
+struct SideReader<'a> {
+    /// The bytes that are not read yet.
+    cursor: Cursor<'a>,
+    /// Whether the next message is the first.
+    is_first: bool,
+    /// Whether the server is a tracker.
     has_tracker: bool,
-    spoken: &Protocol,
-    findings: &mut Findings,
-) -> Result<ConnectionMessage<'b>, Violation> {
-    if has_tracker {
-        return tracker_message(cursor, first, spoken);
-    }
-    Ok(match (first, spoken.speaker) {
-        // RPC-01, RPC-04: each side writes one message of its own form before the packets.
-        (true, Speaker::Client) => ConnectionMessage::Hello(Hello::read(cursor)?.whole(cursor)?),
-        (true, Speaker::Server) => {
-            let answer = HelloAnswer::read(cursor, spoken.release)?;
-            ConnectionMessage::Answer(answer.whole(cursor)?)
-        }
-        _ => {
-            let packet = Packet::read(cursor, spoken, findings)?;
-            ConnectionMessage::Packet(packet.whole(cursor)?)
-        }
-    })
+    /// By which rules.
+    spoken: Protocol,
 }
 
-/// The next message of a connection to a tracker, whole.
-fn tracker_message<'b>(
-    cursor: &mut Cursor<'b>,
-    first: bool,
-    spoken: &Protocol,
-) -> Result<ConnectionMessage<'b>, Violation> {
-    Ok(match (first, spoken.speaker) {
-        (true, _) => {
-            TrackerHello::read(cursor)?.whole(cursor)?;
-            ConnectionMessage::TrackerHello
+impl<'a> SideReader<'a> {
+    /// The next message with the offsets of its first byte and of the one behind it; `None` at the end. `asked` holds how many bytes each
+    /// copy was asked for that is not answered yet. Behind a violation nothing can be read.
+    fn next(
+        &mut self,
+        asked: &mut &[u64],
+        findings: &mut Findings,
+    ) -> Option<Result<(u64, u64, ConnectionMessage<'a>), Violation>> {
+        if self.cursor.is_at_end() {
+            return None;
         }
-        (false, Speaker::Client) => {
-            let request = TrackerRequest::read(cursor, spoken.release)?;
-            ConnectionMessage::TrackerRequest(request.whole(cursor)?)
+        self.spoken.awaited = asked.first().copied();
+        let start = self.cursor.offset();
+        let mut cursor = self.cursor.clone();
+        let message = match self.message(&mut cursor, findings) {
+            Ok(message) => message,
+            Err(violation) => return Some(Err(violation)),
+        };
+        // One answer for each request, in their order (RPC-10): this one is answered.
+        if let (ConnectionMessage::Packet(Packet::CopyAck(_)), Some((_, rest))) =
+            (&message, asked.split_first())
+        {
+            *asked = rest;
         }
-        (false, Speaker::Server) => {
-            ConnectionMessage::TrackerReply(TrackerReply::read(cursor)?.whole(cursor)?)
+        self.cursor = cursor;
+        self.is_first = false;
+        Some(Ok((start, self.cursor.offset(), message)))
+    }
+
+    /// The message at `cursor`, whole.
+    fn message<'b>(
+        &self,
+        cursor: &mut Cursor<'b>,
+        findings: &mut Findings,
+    ) -> Result<ConnectionMessage<'b>, Violation> {
+        if self.has_tracker {
+            return self.tracker_message(cursor);
         }
-    })
+        Ok(match (self.is_first, self.spoken.speaker) {
+            // RPC-01, RPC-04: each side writes one message of its own form before the packets.
+            (true, Speaker::Client) => {
+                ConnectionMessage::Hello(Hello::read(cursor)?.whole(cursor)?)
+            }
+            (true, Speaker::Server) => {
+                let answer = HelloAnswer::read(cursor, self.spoken.release)?;
+                ConnectionMessage::Answer(answer.whole(cursor)?)
+            }
+            _ => {
+                let packet = Packet::read(cursor, &self.spoken, findings)?;
+                ConnectionMessage::Packet(packet.whole(cursor)?)
+            }
+        })
+    }
+
+    /// The message at `cursor` of a connection to a tracker, whole.
+    fn tracker_message<'b>(
+        &self,
+        cursor: &mut Cursor<'b>,
+    ) -> Result<ConnectionMessage<'b>, Violation> {
+        Ok(match (self.is_first, self.spoken.speaker) {
+            (true, _) => {
+                TrackerHello::read(cursor)?.whole(cursor)?;
+                ConnectionMessage::TrackerHello
+            }
+            (false, Speaker::Client) => {
+                let request = TrackerRequest::read(cursor, self.spoken.release)?;
+                ConnectionMessage::TrackerRequest(request.whole(cursor)?)
+            }
+            (false, Speaker::Server) => {
+                ConnectionMessage::TrackerReply(TrackerReply::read(cursor)?.whole(cursor)?)
+            }
+        })
+    }
 }

@@ -2,11 +2,11 @@
 
 use super::connection::{Connection, ConnectionMessage, ConnectionSide};
 use super::hello::HelloAnswer;
-use super::json::from_packet;
 use super::protocol::Speaker;
 use super::relay_json::{from_tracker_reply, from_tracker_request};
 use crate::release::Release;
 use crate::rule::Violation;
+use serde_core::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::{Value, json};
 
 /// `{"releases": [first, last], "others": [..], "client": side, "server": side}`.
@@ -14,54 +14,108 @@ use serde_json::{Value, json};
 /// `others` has a member for each other form of the protocol, newest first: `{"releases", "broken"}`, where `broken` is null or
 /// `{"side", "rule", "offset", "message"}` of what that form breaks first. A side is `{"messages": [{"start", "end", "message"}],
 /// "fields": [[start, end, field, rule, value]], "broken": null or {"rule", "kind", "offset", "field", "message"}}`. Offsets count the bytes
-/// of one side.
-pub fn from_connection(connection: &Connection<'_>) -> Value {
-    let range = |first: Release, last: Release| json!([first.to_string(), last.to_string()]);
-    let others = connection.others.iter().map(|(first, last, broken)| {
-        let broken = broken.as_ref().map(|(speaker, broken)| {
-            json!({ "side": speaker.name(), "rule": broken.rule().id(), "offset": broken.offset(), "message": broken.message() })
+/// of one side. Messages and fields are read while they are written: only one is in memory at a time.
+impl Serialize for Connection<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let range = |first: Release, last: Release| json!([first.to_string(), last.to_string()]);
+        let others = self.others.iter().map(|(first, last, broken)| {
+            let broken = broken.as_ref().map(|(speaker, broken)| {
+                json!({ "side": speaker.name(), "rule": broken.rule().id(), "offset": broken.offset(), "message": broken.message() })
+            });
+            json!({ "releases": range(*first, *last), "broken": broken })
         });
-        json!({ "releases": range(*first, *last), "broken": broken })
-    });
-    json!({
-        "releases": range(connection.releases.0, connection.releases.1),
-        "others": others.collect::<Vec<_>>(),
-        Speaker::Client.name(): from_side(&connection.client),
-        Speaker::Server.name(): from_side(&connection.server),
-    })
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("releases", &range(self.releases.0, self.releases.1))?;
+        map.serialize_entry("others", &others.collect::<Value>())?;
+        map.serialize_entry(Speaker::Client.name(), &SideForm(&self.client))?;
+        map.serialize_entry(Speaker::Server.name(), &SideForm(&self.server))?;
+        map.end()
+    }
 }
 
 /// One side: its messages with where they lie, its fields, and the rule that ended the reading.
-fn from_side(side: &ConnectionSide<'_>) -> Value {
-    let messages = side.messages.iter().map(
-        |(start, end, message)| json!({ "start": start, "end": end, "message": from_message(message) }),
-    );
-    let fields = side.fields.iter().map(|field| {
-        json!([
-            field.start,
-            field.end,
-            field.field,
-            field.rule.id(),
-            field.value
-        ])
-    });
-    let broken = side.broken.as_ref().map(from_broken);
-    json!({ "messages": messages.collect::<Vec<_>>(), "fields": fields.collect::<Vec<_>>(), "broken": broken })
+struct SideForm<'c, 'a>(&'c ConnectionSide<'a>);
+
+impl Serialize for SideForm<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("messages", &MessageList(self.0))?;
+        map.serialize_entry("fields", &FieldList(self.0))?;
+        map.serialize_entry("broken", &self.0.broken.as_ref().map(from_broken))?;
+        map.end()
+    }
+}
+
+/// The messages of a side.
+struct MessageList<'c, 'a>(&'c ConnectionSide<'a>);
+
+impl Serialize for MessageList<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.messages().map(MessageForm))
+    }
+}
+
+/// A message with the offsets of its first byte and of the one behind it.
+struct MessageForm<'a>((u64, u64, ConnectionMessage<'a>));
+
+impl Serialize for MessageForm<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (start, end, message) = &self.0;
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("start", start)?;
+        map.serialize_entry("end", end)?;
+        map.serialize_entry("message", message)?;
+        map.end()
+    }
 }
 
 /// The form that each kind of message has of its own.
-fn from_message(message: &ConnectionMessage<'_>) -> Value {
-    match message {
-        ConnectionMessage::Hello(hello) => json!({ "key": hello.key }),
-        ConnectionMessage::Answer(HelloAnswer::Success(key)) => {
-            json!({ "code": "success", "key": key })
+impl Serialize for ConnectionMessage<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = match self {
+            // The one that may be long is not made as a whole.
+            ConnectionMessage::Packet(packet) => return packet.serialize(serializer),
+            ConnectionMessage::Hello(hello) => json!({ "key": hello.key }),
+            ConnectionMessage::Answer(HelloAnswer::Success(key)) => {
+                json!({ "code": "success", "key": key })
+            }
+            ConnectionMessage::Answer(HelloAnswer::Duplicate) => json!({ "code": "duplicate" }),
+            ConnectionMessage::Answer(HelloAnswer::Mismatch) => json!({ "code": "mismatch" }),
+            ConnectionMessage::TrackerHello => json!({ "code": "tracker" }),
+            ConnectionMessage::TrackerRequest(request) => from_tracker_request(request),
+            ConnectionMessage::TrackerReply(reply) => from_tracker_reply(reply),
+        };
+        form.serialize(serializer)
+    }
+}
+
+/// The fields of a side, message by message, those in front of a broken rule included.
+struct FieldList<'c, 'a>(&'c ConnectionSide<'a>);
+
+impl Serialize for FieldList<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        let mut written = Ok(());
+        let mut messages = self.0.messages();
+        loop {
+            messages.visit_fields(|span| {
+                if written.is_ok() {
+                    let field = (
+                        span.start,
+                        span.end,
+                        &span.field,
+                        span.rule.id(),
+                        &span.value,
+                    );
+                    written = list.serialize_element(&field);
+                }
+            });
+            if written.is_err() || messages.next().is_none() {
+                break;
+            }
         }
-        ConnectionMessage::Answer(HelloAnswer::Duplicate) => json!({ "code": "duplicate" }),
-        ConnectionMessage::Answer(HelloAnswer::Mismatch) => json!({ "code": "mismatch" }),
-        ConnectionMessage::Packet(packet) => from_packet(packet),
-        ConnectionMessage::TrackerHello => json!({ "code": "tracker" }),
-        ConnectionMessage::TrackerRequest(request) => from_tracker_request(request),
-        ConnectionMessage::TrackerReply(reply) => from_tracker_reply(reply),
+        written?;
+        list.end()
     }
 }
 

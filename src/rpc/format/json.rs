@@ -7,125 +7,154 @@ use super::tensor_block::TensorBlock;
 use crate::release::ParseError;
 use crate::tensor::json::{from_device, from_dtype, to_device, to_dtype};
 use crate::wire::json::{float_form, object};
+use base64::display::Base64Display;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use serde_json::{Map, Value, json};
+use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 
 /// `{"code": .., ..}`; the code is null for a packet of nothing.
 ///
 /// The code is its name (RPC-20); the other members are those of the body. [`to_packet`] is the way back.
 pub fn from_packet(packet: &Packet<'_>) -> Value {
-    let code = packet.code().map(RpcCode::name);
-    let mut form = Map::new();
-    form.insert("code".into(), json!(code));
-    let mut put = |name: &str, value: Value| form.insert(name.into(), value);
-    match packet {
-        // RPC-11, RPC-14: neither has a body.
-        Packet::KeepAlive | Packet::Shutdown => {}
-        Packet::InitServer(version, args) => {
-            put("version", text(version));
-            put("args", from_values(args));
-        }
-        Packet::CallFunc(function, args) => {
-            put("function", json!(function));
-            put("args", from_values(args));
-        }
-        Packet::Return(args) | Packet::Exception(args) | Packet::SystemCall(_, args) => {
-            put("args", from_values(args));
-        }
-        Packet::CopyFromRemote(target, bytes) => {
-            put("from", from_target(target));
-            put("bytes", json!(bytes));
-        }
-        Packet::CopyToRemote(target, data) => {
-            put("to", from_target(target));
-            put("data", base64(data));
-        }
-        Packet::CopyAck(data) => {
-            put("data", base64(data));
-        }
-    }
-    Value::Object(form)
+    json!(packet)
 }
 
-/// The list of values, in order.
-fn from_values(values: &[PackedValue<'_>]) -> Value {
-    values.iter().map(from_value).collect()
+/// The form of [`from_packet`], written piece by piece: the values of a packet take many times the memory of its bytes as a form.
+impl Serialize for Packet<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut form = serializer.serialize_map(None)?;
+        form.serialize_entry("code", &self.code().map(RpcCode::name))?;
+        match self {
+            // RPC-11, RPC-14: neither has a body.
+            Packet::KeepAlive | Packet::Shutdown => {}
+            Packet::InitServer(version, args) => {
+                form.serialize_entry("version", &Text(version))?;
+                form.serialize_entry("args", args)?;
+            }
+            Packet::CallFunc(function, args) => {
+                form.serialize_entry("function", function)?;
+                form.serialize_entry("args", args)?;
+            }
+            Packet::Return(args) | Packet::Exception(args) | Packet::SystemCall(_, args) => {
+                form.serialize_entry("args", args)?;
+            }
+            Packet::CopyFromRemote(target, bytes) => {
+                form.serialize_entry("from", target)?;
+                form.serialize_entry("bytes", bytes)?;
+            }
+            Packet::CopyToRemote(target, data) => {
+                form.serialize_entry("to", target)?;
+                form.serialize_entry("data", &Base64(data))?;
+            }
+            Packet::CopyAck(data) => form.serialize_entry("data", &Base64(data))?,
+        }
+        form.end()
+    }
 }
 
 /// A value as an object whose first member says what it is; null for none (RPC-43).
-fn from_value(value: &PackedValue<'_>) -> Value {
-    match value {
-        PackedValue::None => Value::Null,
-        PackedValue::Int(value) => object([("int", json!(value))]),
-        PackedValue::Uint(value) => object([("uint", json!(value))]),
-        PackedValue::Bool(value) => object([("bool", json!(value))]),
-        PackedValue::Float(value) => object([("float", float_form(*value))]),
-        PackedValue::Handle(handle) => object([("handle", json!(handle))]),
-        // RPC-45: padding that is 0, as it should be, has no member.
-        PackedValue::Dtype(dtype, 0) => object([("dtype", from_dtype(*dtype))]),
-        PackedValue::Dtype(dtype, padding) => {
-            object([("dtype", from_dtype(*dtype)), ("padding", json!(padding))])
+impl Serialize for PackedValue<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if *self == PackedValue::None {
+            return serializer.serialize_unit();
         }
-        PackedValue::Device(device) => object([("device", from_device(*device))]),
-        PackedValue::Tensor(block) => object([("tensor", from_block(block))]),
-        PackedValue::Str(bytes) => object([("str", text(bytes))]),
-        PackedValue::Bytes(bytes) => object([("bytes", base64(bytes))]),
-        PackedValue::Module(handle) => object([("module", json!(handle))]),
-        PackedValue::Function(handle) => object([("function", json!(handle))]),
-        // RPC-49: readers go by the inner index; the outer one is kept so that the bytes can be written again.
-        PackedValue::Object(handle, index) => {
-            object([("object", json!(handle)), ("index", json!(index))])
+        let mut form = serializer.serialize_map(None)?;
+        match self {
+            PackedValue::None => {}
+            PackedValue::Int(value) => form.serialize_entry("int", value)?,
+            PackedValue::Uint(value) => form.serialize_entry("uint", value)?,
+            PackedValue::Bool(value) => form.serialize_entry("bool", value)?,
+            PackedValue::Float(value) => form.serialize_entry("float", &float_form(*value))?,
+            PackedValue::Handle(handle) => form.serialize_entry("handle", handle)?,
+            PackedValue::Dtype(dtype, padding) => {
+                form.serialize_entry("dtype", &from_dtype(*dtype))?;
+                // RPC-45: padding that is 0, as it should be, has no member.
+                if *padding != 0 {
+                    form.serialize_entry("padding", padding)?;
+                }
+            }
+            PackedValue::Device(device) => form.serialize_entry("device", &from_device(*device))?,
+            PackedValue::Tensor(block) => form.serialize_entry("tensor", block)?,
+            PackedValue::Str(bytes) => form.serialize_entry("str", &Text(bytes))?,
+            PackedValue::Bytes(bytes) => form.serialize_entry("bytes", &Base64(bytes))?,
+            PackedValue::Module(handle) => form.serialize_entry("module", handle)?,
+            PackedValue::Function(handle) => form.serialize_entry("function", handle)?,
+            // RPC-49: readers go by the inner index; the outer one is kept so that the bytes can be written again.
+            PackedValue::Object(handle, index) => {
+                form.serialize_entry("object", handle)?;
+                form.serialize_entry("index", index)?;
+            }
+            // RPC-47: by value as `str` is; `index` tells the two apart.
+            PackedValue::StrObject(bytes, index) => {
+                form.serialize_entry("str", &Text(bytes))?;
+                form.serialize_entry("index", index)?;
+            }
+            PackedValue::BytesObject(bytes, index) => {
+                form.serialize_entry("bytes", &Base64(bytes))?;
+                form.serialize_entry("index", index)?;
+            }
         }
-        // RPC-47: by value as `str` is; `index` tells the two apart.
-        PackedValue::StrObject(bytes, index) => {
-            object([("str", text(bytes)), ("index", json!(index))])
-        }
-        PackedValue::BytesObject(bytes, index) => {
-            object([("bytes", base64(bytes)), ("index", json!(index))])
-        }
+        form.end()
     }
 }
 
 /// A tensor without its data (RPC-30).
-fn from_block(block: &TensorBlock) -> Value {
-    object([
-        ("data", json!(block.data)),
-        ("device", from_device(block.device)),
-        ("dtype", from_dtype(block.dtype)),
-        ("shape", json!(block.shape)),
-        ("byte_offset", json!(block.byte_offset)),
-    ])
+impl Serialize for TensorBlock {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut form = serializer.serialize_map(Some(5))?;
+        form.serialize_entry("data", &self.data)?;
+        form.serialize_entry("device", &from_device(self.device))?;
+        form.serialize_entry("dtype", &from_dtype(self.dtype))?;
+        form.serialize_entry("shape", &self.shape)?;
+        form.serialize_entry("byte_offset", &self.byte_offset)?;
+        form.end()
+    }
 }
 
 /// What is copied (RPC-25): a tensor, or up to 0.7 an allocation, distinguished by the member `handle`.
-fn from_target(target: &CopyTarget) -> Value {
-    match target {
-        CopyTarget::Block(block) => from_block(block),
-        // RPC-25: up to 0.7 a copy names an allocation and a place in it, and no tensor.
-        CopyTarget::Flat(handle, offset, device, dtype) => object([
-            ("handle", json!(handle)),
-            ("offset", json!(offset)),
-            ("device", from_device(*device)),
-            ("dtype", from_dtype(*dtype)),
-        ]),
+impl Serialize for CopyTarget {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            CopyTarget::Block(block) => block.serialize(serializer),
+            // RPC-25: up to 0.7 a copy names an allocation and a place in it, and no tensor.
+            CopyTarget::Flat(handle, offset, device, dtype) => object([
+                ("handle", json!(handle)),
+                ("offset", json!(offset)),
+                ("device", from_device(*device)),
+                ("dtype", from_dtype(*dtype)),
+            ])
+            .serialize(serializer),
+        }
     }
 }
 
 /// Text as it is; other bytes as `{"base64": ..}`.
 ///
 /// A string on the wire is any bytes (WIRE-04).
-fn text(bytes: &[u8]) -> Value {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => json!(text),
-        // JSON text is UTF-8: other bytes would not come back as they were.
-        Err(_) => object([("base64", base64(bytes))]),
+struct Text<'b>(&'b [u8]);
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(self.0) {
+            Ok(text) => serializer.serialize_str(text),
+            Err(_) => {
+                // JSON text is UTF-8: other bytes would not come back as they were.
+                let mut form = serializer.serialize_map(Some(1))?;
+                form.serialize_entry("base64", &Base64(self.0))?;
+                form.end()
+            }
+        }
     }
 }
 
 /// Standard base64, with padding.
-fn base64(bytes: &[u8]) -> Value {
-    Value::String(BASE64_STANDARD.encode(bytes))
+struct Base64<'b>(&'b [u8]);
+
+impl Serialize for Base64<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(self.0, &BASE64_STANDARD))
+    }
 }
 
 /// The packet of a form.

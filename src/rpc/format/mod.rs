@@ -2,7 +2,7 @@
 
 mod code;
 mod connection;
-pub mod connection_json;
+mod connection_json;
 mod hello;
 pub mod json;
 mod packed;
@@ -18,7 +18,7 @@ mod tracker_reply;
 mod tracker_request;
 
 pub use code::RpcCode;
-pub use connection::{Connection, ConnectionMessage, ConnectionSide};
+pub use connection::{Connection, ConnectionMessage, ConnectionMessages, ConnectionSide};
 pub use hello::{Hello, HelloAnswer};
 pub use packed::PackedValue;
 pub use packet::{CopyTarget, Packet};

@@ -14,7 +14,7 @@ pub struct ProxyOptions {
     pub capture: Option<PathBuf>,
     /// A tracker, as `HOST:PORT`, to which servers are reported (RPC-67). Then a client whose key no server has is sent away at once.
     pub tracker: Option<String>,
-    /// Where peers come in by a WebSocket (RPC-74); port 0 is any that is free. [`ProxyServer::bind`](super::ProxyServer::bind) rejects it
+    /// Address for peers that connect by a WebSocket (RPC-74); port 0 is any free port. [`ProxyServer::bind`](super::ProxyServer::bind) rejects it
     /// without the feature `web`.
     pub web: Option<SocketAddr>,
     /// How long a peer waits for the other side of its key (RPC-72).

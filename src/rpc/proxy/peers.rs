@@ -1,24 +1,22 @@
 //! The peers of a proxy: their hellos, who waits for whom, and the sessions that come of it.
 
-use super::super::{Hello, HelloAnswer, Progress, Speaker, threads};
+use super::super::handshake::{Handshake, Handshakes, PATIENCE};
+use super::super::{Hello, HelloAnswer, Speaker, threads};
 use super::options::{ProxyEvent, ProxyOptions, ProxyWatch};
 use super::relay::{SessionCapture, relay};
 #[cfg(feature = "web")]
 use super::web::{self, WebPeer};
 use crate::release::Release;
-use crate::wire::{Cursor, Writer};
+use crate::wire::Writer;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 #[cfg(feature = "web")]
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How long a peer may take for its hello.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often a peer that waits is looked at: whether it is gone, and whether its time is over.
 const TURN: Duration = Duration::from_millis(100);
@@ -31,22 +29,51 @@ pub(super) struct ProxyShared {
     /// A server waits, or the proxy ends.
     pub(super) changed: Condvar,
     pub(super) stopping: AtomicBool,
+    /// Connections whose peers have written a hello.
     pub(super) connections: AtomicUsize,
+    /// The others.
+    pub(super) handshakes: Arc<Handshakes>,
     pub(super) sessions: Mutex<u64>,
+}
+
+/// One of the connections of a proxy, until it is dropped.
+struct CountedConnection<'a>(&'a AtomicUsize);
+
+impl<'a> CountedConnection<'a> {
+    fn new(count: &'a AtomicUsize) -> CountedConnection<'a> {
+        count.fetch_add(1, Ordering::SeqCst);
+        CountedConnection(count)
+    }
+}
+
+impl Drop for CountedConnection<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A peer whose hello was read.
 pub(super) struct ProxyPeer {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     address: SocketAddr,
     key: String,
+    /// Whether the other side has taken it: then its bytes are of its session.
+    is_taken: Arc<AtomicBool>,
 }
 
 impl ProxyShared {
     /// Lets no peer in any more, and wakes those that wait.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
+        self.handshakes.close();
         self.changed.notify_all();
+    }
+
+    /// Whether there are as many connections as there may be.
+    pub(super) fn is_full(&self) -> bool {
+        // One that gives way counts no more, although its thread has not ended yet.
+        let count = self.connections.load(Ordering::SeqCst) + self.handshakes.count();
+        count >= self.options.connections
     }
 
     /// Whether no peer is let in any more.
@@ -90,14 +117,12 @@ impl ProxyShared {
     #[cfg(feature = "web")]
     pub(super) fn serve_web(
         &self,
-        stream: TcpStream,
+        stream: Arc<TcpStream>,
+        handshake: Handshake,
         address: SocketAddr,
         watch: &ProxyWatch,
     ) -> Result<(), String> {
         let gone = |why: io::Error| why.to_string();
-        if self.is_stopping() {
-            return Ok(());
-        }
         stream.set_nodelay(true).map_err(gone)?;
         let peer = WebPeer::accept(stream, PATIENCE)?;
         let (own, other) = web::pair().map_err(gone)?;
@@ -105,7 +130,8 @@ impl ProxyShared {
             let bridge = move || peer.bridge(&own);
             let bridge = threads::spawn_scoped(scope, bridge);
             let bridge = bridge.map_err(|why| threads::none(&why))?;
-            let served = self.serve(other, address, watch);
+            // The connection of the WebSocket is the one that gives way: the bridge passes its end on.
+            let served = self.serve(Arc::new(other), handshake, address, watch);
             let why = bridge.join().unwrap_or_default();
             match (served, why) {
                 (Ok(()), Some(why)) => Err(why),
@@ -117,24 +143,36 @@ impl ProxyShared {
     /// One connection, from its hello to its end.
     pub(super) fn serve(
         &self,
-        stream: TcpStream,
+        stream: Arc<TcpStream>,
+        handshake: Handshake,
         address: SocketAddr,
         watch: &ProxyWatch,
     ) -> Result<(), String> {
         let gone = |why: io::Error| why.to_string();
-        if self.is_stopping() {
-            return Ok(());
-        }
         stream.set_nodelay(true).map_err(gone)?;
         if let Some(to) = self.options.to {
+            // Clients of servers and of trackers write first: what writes nothing takes no place at the server.
+            handshake.await_byte(&stream)?;
+            let _counted = CountedConnection::new(&self.connections);
+            handshake.end(&stream)?;
             let number = self.next_session();
             let server = TcpStream::connect_timeout(&to, PATIENCE).map_err(gone)?;
             server.set_nodelay(true).map_err(gone)?;
             // RPC-73: nothing is paired, so that the hello passes, and is recorded, as all bytes behind it.
             return self.session(number, &stream, address, &server, to, &[], &[], watch);
         }
-        stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
-        let (side, mut pair_key, peer) = hello(stream, address)?;
+        let hello = handshake.read_hello(&stream)?;
+        // Before the hello is done: in between the connection would be none.
+        let _counted = CountedConnection::new(&self.connections);
+        handshake.end(&stream)?;
+        let pair_key = hello.pair_key().map_err(|broken| broken.to_string())?;
+        let (side, mut pair_key) = (hello.role(), pair_key.to_owned());
+        let peer = ProxyPeer {
+            stream,
+            address,
+            key: hello.key.into_owned(),
+            is_taken: Arc::default(),
+        };
         let is_tracked = self.options.tracker.is_some();
         if is_tracked && side == Speaker::Server {
             // RPC-67: what the tracker hands out opens one session.
@@ -149,26 +187,29 @@ impl ProxyShared {
             let found = waiting.remove(&(other, pair_key.clone()));
             let place = (side, pair_key.clone());
             match found {
-                Some(found) => Some((found, peer)),
+                Some(found) => {
+                    found.is_taken.store(true, Ordering::SeqCst);
+                    Some((found, peer))
+                }
                 None if waiting.contains_key(&place) => {
                     drop(waiting);
                     // RPC-72.
-                    let _ = (&peer.stream).write_all(&written(&HelloAnswer::Duplicate)?);
+                    let _ = (&*peer.stream).write_all(&written(&HelloAnswer::Duplicate)?);
                     return Err(format!("another peer waits as {:?}", peer.key));
                 }
                 None if is_tracked && side == Speaker::Client => {
                     drop(waiting);
-                    let _ = (&peer.stream).write_all(&written(&HelloAnswer::Mismatch)?);
+                    let _ = (&*peer.stream).write_all(&written(&HelloAnswer::Mismatch)?);
                     return Err(format!("no server waits for {:?}", peer.key));
                 }
                 None => {
                     watch(&ProxyEvent::Waits(address, peer.key.clone()));
-                    let own = peer.stream.try_clone().map_err(gone)?;
+                    let (own, is_taken) = (peer.stream.clone(), peer.is_taken.clone());
                     own.set_read_timeout(Some(TURN)).map_err(gone)?;
                     waiting.insert(place, peer);
                     drop(waiting);
                     self.changed.notify_all();
-                    return self.wait(&own, address);
+                    return self.wait(&own, &is_taken, address);
                 }
             }
         };
@@ -186,7 +227,7 @@ impl ProxyShared {
         let to_server = written(&HelloAnswer::Success(client.key.as_str().into()))?;
         for (stream, answer) in [(&client.stream, &to_client), (&server.stream, &to_server)] {
             stream.set_read_timeout(None).map_err(gone)?;
-            let mut stream = stream;
+            let mut stream = &**stream;
             stream.write_all(answer).map_err(gone)?;
         }
         let mut hello = Writer::new();
@@ -263,7 +304,12 @@ impl ProxyShared {
     }
 
     /// Keeps a peer until the other side takes it, it is gone, or its time is over.
-    fn wait(&self, own: &TcpStream, address: SocketAddr) -> Result<(), String> {
+    fn wait(
+        &self,
+        own: &TcpStream,
+        is_taken: &AtomicBool,
+        address: SocketAddr,
+    ) -> Result<(), String> {
         let end = Instant::now().checked_add(self.options.wait);
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
         loop {
@@ -275,6 +321,10 @@ impl ProxyShared {
                 Err(why) if is_timeout(&why) => None,
                 Err(_) => Some("it is gone"),
             };
+            if is_taken.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            let Some(why) = why else { continue };
             let mut waiting = locked(&self.waiting);
             // Not by its key, which the tracker's line changes.
             let place = waiting.iter().find(|(_, peer)| peer.address == address);
@@ -282,46 +332,13 @@ impl ProxyShared {
                 // Taken: what it writes now is of its session.
                 return Ok(());
             };
-            if let Some(why) = why {
-                waiting.remove(&place);
-                drop(waiting);
-                // RPC-72.
-                let mut own = own;
-                let _ = own.write_all(&written(&HelloAnswer::Mismatch)?);
-                let _ = own.shutdown(Shutdown::Both);
-                return Err(why.to_owned());
-            }
-        }
-    }
-}
-
-/// Reads a hello: the side, the key of the pair, and the peer.
-fn hello(stream: TcpStream, address: SocketAddr) -> Result<(Speaker, String, ProxyPeer), String> {
-    // RPC-16: the magic number first. What takes the proxy for a tracker writes four bytes, and waits for as many.
-    let (mut input, mut more) = (Vec::new(), 4);
-    loop {
-        // No more than the hello: what is behind it belongs to the session.
-        let start = input.len();
-        input.resize(start + more, 0);
-        let mut reader = &stream;
-        reader
-            .read_exact(&mut input[start..])
-            .map_err(|why| why.to_string())?;
-        let mut cursor = Cursor::new(&input);
-        match Hello::read(&mut cursor).map_err(|broken| broken.to_string())? {
-            // RPC-03 bounds the key before its bytes are waited for.
-            Progress::Short(missing) => more = usize::try_from(missing).unwrap_or_default(),
-            Progress::Whole(hello) => {
-                let pair_key = hello.pair_key().map_err(|broken| broken.to_string())?;
-                let pair_key = pair_key.to_owned();
-                let (side, key) = (hello.role(), hello.key.into_owned());
-                let peer = ProxyPeer {
-                    stream,
-                    address,
-                    key,
-                };
-                return Ok((side, pair_key, peer));
-            }
+            waiting.remove(&place);
+            drop(waiting);
+            // RPC-72.
+            let mut own = own;
+            let _ = own.write_all(&written(&HelloAnswer::Mismatch)?);
+            let _ = own.shutdown(Shutdown::Both);
+            return Err(why.to_owned());
         }
     }
 }

@@ -1,16 +1,16 @@
 //! A proxy that peers connect to: a thread for each connection.
 
+use super::super::handshake::{Handshake, PATIENCE};
 use super::super::threads;
 use super::options::{ProxyEvent, ProxyOptions, ProxyWatch};
-use super::peers::{PATIENCE, ProxyShared};
+use super::peers::ProxyShared;
 use super::relay::last_recorded;
 use super::report;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
 
 /// A proxy that listens.
 pub struct ProxyServer {
@@ -54,6 +54,7 @@ impl ProxyServer {
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
+            handshakes: Arc::default(),
             sessions: Mutex::new(sessions),
         });
         Ok(ProxyServer {
@@ -104,11 +105,10 @@ impl ProxyServer {
         if let Some(web) = self.web {
             let (shared, watch) = (self.shared.clone(), watch.clone());
             begin(Box::new(move || {
-                accept(&web, &shared, &watch, ProxyShared::serve_web);
+                accept(web, &shared, &watch, ProxyShared::serve_web);
             }))?;
         }
-        accept(&self.listener, &self.shared, &watch, ProxyShared::serve);
-        drop(self.listener);
+        accept(self.listener, &self.shared, &watch, ProxyShared::serve);
         for thread in others {
             let _ = thread.join();
         }
@@ -117,32 +117,28 @@ impl ProxyServer {
 }
 
 /// What is done with a connection.
-type Serve = fn(&ProxyShared, TcpStream, SocketAddr, &ProxyWatch) -> Result<(), String>;
+type Serve =
+    fn(&ProxyShared, Arc<TcpStream>, Handshake, SocketAddr, &ProxyWatch) -> Result<(), String>;
 
 /// Accepts connections until the proxy ends, each for a thread of its own, and waits for those.
-fn accept(
-    listener: &TcpListener,
-    shared: &Arc<ProxyShared>,
-    watch: &Arc<ProxyWatch>,
-    serve: Serve,
-) {
+fn accept(listener: TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<ProxyWatch>, serve: Serve) {
     let mut threads = Vec::new();
     while !shared.is_stopping() {
-        let Ok((stream, address)) = listener.accept() else {
-            // A peer that is gone already, or no file left for it.
-            thread::sleep(Duration::from_millis(10));
+        let Ok((stream, address)) = shared.handshakes.accept(&listener) else {
             continue;
         };
         // Before a thread is made for it: a peer too many costs no more than its socket.
-        if shared.connections.load(Ordering::SeqCst) >= shared.options.connections {
+        if shared.is_full() {
             let reason = "there are too many connections".to_owned();
             watch(&ProxyEvent::Closed(address, reason));
             continue;
         }
-        let counted = CountedConnection::new(shared);
-        let own_watch = watch.clone();
+        let stream = Arc::new(stream);
+        let handshake = shared.handshakes.begin(&stream, address);
+        let (own, own_watch) = (shared.clone(), watch.clone());
         let begun = threads::spawn(threads::STACK, move || {
-            if let Err(why) = serve(&counted.0, stream, address, &*own_watch) {
+            let served = serve(&own, stream, handshake, address, &*own_watch);
+            if let Err(why) = served {
                 own_watch(&ProxyEvent::Closed(address, why));
             }
         });
@@ -154,24 +150,10 @@ fn accept(
         // Otherwise a proxy would keep something of each connection that it ever had.
         threads.retain(|thread| !thread.is_finished());
     }
+    // Before the sessions end: the system would go on to let peers in, who would wait for a hello.
+    drop(listener);
     for thread in threads {
         let _ = thread.join();
-    }
-}
-
-/// One of the connections of a proxy, until it is dropped.
-struct CountedConnection(Arc<ProxyShared>);
-
-impl CountedConnection {
-    fn new(shared: &Arc<ProxyShared>) -> CountedConnection {
-        shared.connections.fetch_add(1, Ordering::SeqCst);
-        CountedConnection(shared.clone())
-    }
-}
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

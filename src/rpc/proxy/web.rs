@@ -25,7 +25,7 @@ const LONGEST_HEAD: usize = 8192;
 /// let a peer reserve as much with a few bytes.
 const LONGEST_MESSAGE: usize = 16 << 20;
 
-/// How many bytes are read at a time.
+/// Number of bytes that are read at a time.
 const PIECE: usize = 64 << 10;
 
 /// A connection with a WebSocket, shared by the thread that reads messages and the one that writes them.
@@ -36,7 +36,7 @@ struct WebStream {
     head: Option<HeadLimit>,
 }
 
-/// How many bytes a request may still have, and when it must be complete.
+/// The bytes that are left for a request, and the time at which it must be complete.
 struct HeadLimit {
     left: usize,
     deadline: Instant,
@@ -86,9 +86,8 @@ impl WebPeer {
     ///
     /// # Errors
     ///
-    /// Why there is none; the peer has been answered with a status of HTTP.
-    pub(super) fn accept(stream: TcpStream, patience: Duration) -> Result<WebPeer, String> {
-        let stream = Arc::new(stream);
+    /// The reason why there is no WebSocket; the peer has been answered with an HTTP status.
+    pub(super) fn accept(stream: Arc<TcpStream>, patience: Duration) -> Result<WebPeer, String> {
         let reading = WebStream {
             stream: stream.clone(),
             writing: Arc::default(),
@@ -121,7 +120,7 @@ impl WebPeer {
             }
             Err(HandshakeError::Interrupted(_)) => Err("the request is late".to_owned()),
             Err(HandshakeError::Failure(error)) => {
-                // tungstenite has written the answer to a request that `judge` rejects, and none to what it cannot read.
+                // tungstenite has answered a request that `judge` rejects. It answers nothing to bytes that it cannot read.
                 if why.is_none() {
                     let answer =
                         b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -184,7 +183,7 @@ impl WebPeer {
     }
 }
 
-/// Writes what comes from `inner` as messages, and closes the WebSocket at its end.
+/// Writes the bytes from `inner` as messages, and closes the WebSocket at its end.
 fn write_messages(stream: WebStream, mut inner: &TcpStream) {
     let mut messages = WebSocket::from_raw_socket(stream, Role::Server, Some(config()));
     let mut piece = vec![0; PIECE];

@@ -1,15 +1,31 @@
 //! The files of a session: all in one directory, whatever their names say (RPC-92).
 
 use super::super::RPC_92;
+use crate::blob::pack::write_whole;
+use crate::file_name::is_file_name;
 use crate::function::{Error, ErrorKind, Result};
 use crate::rule::Kind;
-use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The most files of a session at a time: those without bytes cost the server something too.
+const MOST: usize = 4096;
 
 /// The directory, and how much may still be written to it.
 pub(super) struct Directory {
     path: PathBuf,
-    left: AtomicU64,
+    written: Mutex<WrittenFiles>,
+}
+
+/// The files that this server has written to the directory. Files of uploaded code are not counted.
+struct WrittenFiles {
+    /// The number of bytes that may still be written.
+    left: u64,
+    /// The names of those that are there.
+    names: BTreeSet<String>,
 }
 
 impl Directory {
@@ -17,27 +33,24 @@ impl Directory {
     pub(super) fn new(path: PathBuf, bytes: u64) -> Directory {
         Directory {
             path,
-            left: AtomicU64::new(bytes),
+            written: Mutex::new(WrittenFiles {
+                left: bytes,
+                names: BTreeSet::new(),
+            }),
         }
     }
 
     /// The path of the file `name`.
     pub(super) fn path_of(&self, name: &str) -> Result<PathBuf> {
-        let mut parts = Path::new(name).components();
-        // RPC-92: compared with the name as well, since `a/` and `a/.` have one plain component too.
-        let plain = matches!(
-            (parts.next(), parts.next()),
-            (Some(Component::Normal(part)), None) if part == name
-        );
         // RPC-92: upstream joins the name to the directory, so that `..` and an absolute name lead anywhere.
-        RPC_92.demand(Kind::Malformed, plain && !name.contains('\0'), || {
+        RPC_92.demand(Kind::Malformed, is_file_name(name), || {
             format!(
                 "`{}` is not a name of a file of the session",
                 name.escape_debug()
             )
         })?;
         let path = self.path.join(name);
-        // Uploaded code that runs may make one; a server that follows it would write for the next upload elsewhere.
+        // Uploaded code that runs may make one, and who takes the path would follow it.
         let link = std::fs::symlink_metadata(&path).is_ok_and(|file| file.is_symlink());
         RPC_92.demand(Kind::Malformed, !link, || format!("`{name}` is a link"))?;
         Ok(path)
@@ -46,30 +59,56 @@ impl Directory {
     /// Writes the file `name`, which may be there.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path_of(name)?;
-        let length = bytes.len() as u64;
+        self.enter(name, bytes.len() as u64)?;
+        // Renamed into its place, a file replaces a link that was put there in the meantime.
+        write_whole(&path, bytes).map_err(|error| failed(name, &error))
+    }
+
+    /// Counts a file that is written by `length` bytes.
+    pub(super) fn enter(&self, name: &str, length: u64) -> Result<()> {
+        let mut written = self.written();
+        let is_new = !written.names.contains(name);
+        RPC_92.demand(Kind::Limit, !is_new || written.names.len() < MOST, || {
+            format!("a session has {MOST} files at most: remove some")
+        })?;
         // RPC-92: never returned: the limit is on what a session uploads, also where a file is written over or removed.
-        let taken = self
-            .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(length)
-            });
-        RPC_92.demand(Kind::Limit, taken.is_ok(), || {
+        let left = written.left.checked_sub(length);
+        RPC_92.demand(Kind::Limit, left.is_some(), || {
             format!("{length} bytes are more than the uploads of this session may still have")
         })?;
-        std::fs::write(&path, bytes).map_err(|error| failed(name, &error))
+        written.left = left.unwrap_or_default();
+        if is_new {
+            written.names.insert(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Locks the list of files. A thread that panicked has left it whole.
+    fn written(&self) -> MutexGuard<'_, WrittenFiles> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bytes of the file `name`.
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>> {
         let path = self.path_of(name)?;
-        std::fs::read(&path).map_err(|error| failed(name, &error))
+        let failed = |error| failed(name, &error);
+        let mut file = File::open(&path).map_err(failed)?;
+        // RPC-92: the link may be there since the name was looked at.
+        let is_own = is_at(&file, &path).map_err(failed)?;
+        RPC_92.demand(Kind::Malformed, is_own, || format!("`{name}` is a link"))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes)
     }
 
     /// Removes the file `name`. That there is none is no error.
     pub(super) fn remove(&self, name: &str) -> Result<()> {
         match std::fs::remove_file(self.path_of(name)?) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(name, &error)),
-            _ => Ok(()),
+            _ => {
+                self.written().names.remove(name);
+                Ok(())
+            }
         }
     }
 
@@ -83,6 +122,20 @@ impl Directory {
         names.sort();
         Ok(names.iter().flat_map(|name| [name, ","]).collect())
     }
+}
+
+/// Whether `file` is what is at `path`, and not what a link there leads to.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (opened, there) = (file.metadata()?, std::fs::symlink_metadata(path)?);
+    Ok((opened.dev(), opened.ino()) == (there.dev(), there.ino()))
+}
+
+/// Whether there is no link at `path`.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> std::io::Result<bool> {
+    Ok(!std::fs::symlink_metadata(path)?.is_symlink())
 }
 
 /// The client learns the name that it wrote, and not where the directory is.

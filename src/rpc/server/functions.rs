@@ -219,25 +219,3 @@ fn module(args: &[AnyView<'_>], at: usize) -> Result<Module> {
 fn wrong(what: &str, wanted: &str) -> Error {
     Error::new(ErrorKind::Type, format!("{what} takes {wanted}"))
 }
-
-#[cfg(test)]
-mod unit {
-    use super::fits;
-
-    #[test]
-    fn a_pattern_fits_names() {
-        for (pattern, name, expected) in [
-            ("a.b", "a.b", true),
-            ("a.b", "a.bc", false),
-            ("a.*", "a.b.c", true),
-            ("a.*", "b.a.b", false),
-            ("*", "", true),
-            ("?", "", false),
-            ("*.c?*", "a.b.cd", true),
-            ("*ab", "aab", true),
-            ("**x", "yx", true),
-        ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
-        }
-    }
-}

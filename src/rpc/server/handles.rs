@@ -39,6 +39,8 @@ pub(super) enum HandleContent {
 pub(super) struct HandleTable {
     next: u64,
     held: BTreeMap<u64, HandleContent>,
+    /// The tokens of tensors by those of their data.
+    of_data: BTreeMap<u64, u64>,
 }
 
 impl HandleTable {
@@ -47,6 +49,7 @@ impl HandleTable {
         HandleTable {
             next: FIRST,
             held: BTreeMap::new(),
+            of_data: BTreeMap::new(),
         }
     }
 
@@ -59,6 +62,9 @@ impl HandleTable {
         let token = self.next;
         // RPC-85: upward alone: a client that kept a token for too long must not reach what came later.
         self.next = token.saturating_add(STEP);
+        if let HandleContent::Tensor(_, data) = &held {
+            self.of_data.insert(*data, token);
+        }
         self.held.insert(token, held);
         Ok(token)
     }
@@ -73,15 +79,16 @@ impl HandleTable {
 
     /// Takes `token` out.
     pub(super) fn remove(&mut self, token: u64) -> Result<HandleContent> {
-        self.held.remove(&token).ok_or_else(|| unknown(token))
+        let held = self.held.remove(&token).ok_or_else(|| unknown(token))?;
+        if let HandleContent::Tensor(_, data) = &held {
+            self.of_data.remove(data);
+        }
+        Ok(held)
     }
 
     /// The token of the tensor whose data has this one.
     pub(super) fn of_data(&self, data: u64) -> Option<u64> {
-        let is = |held: &HandleContent| matches!(held, HandleContent::Tensor(_, of) if *of == data);
-        self.held
-            .iter()
-            .find_map(|(token, held)| is(held).then_some(*token))
+        self.of_data.get(&data).copied()
     }
 
     /// The function behind `token`.

@@ -37,6 +37,8 @@ pub(super) fn library_of(
     // RPC-92: as upstream names it, so that it is a file of the session as the others are.
     let linked = format!("{name}.so");
     let output = directory.path_of(&linked)?;
+    // Before a compiler is started for a file that may not be there.
+    directory.enter(&linked, 0)?;
     let (files, inputs) = match form {
         "o" => (Vec::new(), vec![path]),
         _ => (members(&directory.read(name)?)?, Vec::new()),
@@ -48,6 +50,11 @@ pub(super) fn library_of(
         ..LinkOptions::default()
     };
     export(&plan, &output, &with).map_err(|error| failed(name, &output, &error))?;
+    let length = std::fs::metadata(&output).map_or(0, |file| file.len());
+    // RPC-92: a source of a few bytes becomes a library of any size, which no upload paid for.
+    directory
+        .enter(&linked, length)
+        .inspect_err(|_| drop(directory.remove(&linked)))?;
     Ok(linked)
 }
 

@@ -2,8 +2,6 @@
 //! before a device sees it (RPC-86, RPC-87).
 
 mod device;
-#[cfg(test)]
-mod unit;
 
 pub(super) use device::api_of;
 use device::{copy, size_of, size_of_host, tensor_ref};

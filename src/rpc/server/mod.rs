@@ -72,7 +72,7 @@ pub struct ServerOptions {
     pub timeout: Option<Duration>,
     /// How long a client may do nothing between two requests, or inside of one that it writes, before its session ends; `None` for ever.
     pub idle: Option<Duration>,
-    /// How long a client may take for its hello.
+    /// The time that a client has for its hello, and then for InitServer.
     pub handshake: Duration,
     /// Where uploads go. It is there, and is of this session alone.
     pub directory: PathBuf,

@@ -95,7 +95,6 @@ fn run(
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .and_then(|limit| Instant::now().checked_add(limit));
     transport.set_deadline(deadline);
-    transport.set_patience(options.idle);
     let mut session = ServedSession {
         options,
         era,
@@ -113,7 +112,7 @@ fn run(
         return Err(error);
     }
     let is_over = transport.is_late();
-    let (packet, end) = match (seconds, options.idle) {
+    let (packet, end) = match (seconds, session.patience()) {
         // RPC-83: a client of 0.13 and later knows it by how the text begins.
         (Some(seconds), idle) if is_over || idle.is_none() => {
             (watch::expired(seconds), SessionEnd::Expired)
@@ -201,6 +200,18 @@ enum ServerAnswer {
 }
 
 impl ServedSession<'_> {
+    /// The time that the client may do nothing.
+    fn patience(&self) -> Option<Duration> {
+        let Self { options, .. } = self;
+        match options.idle {
+            // RPC-83: clients begin as soon as they are let in.
+            idle if !self.is_begun => {
+                Some(idle.map_or(options.handshake, |idle| idle.min(options.handshake)))
+            }
+            idle => idle,
+        }
+    }
+
     /// Answers requests.
     fn serve(
         &mut self,
@@ -208,6 +219,7 @@ impl ServedSession<'_> {
         report: &mut SessionReport,
     ) -> Result<SessionEnd> {
         loop {
+            transport.set_patience(self.patience());
             if let Some(hop) = self.hop.take() {
                 self.watch();
                 let ended = hop.pass_on(transport, &self.era.read(), self.options, report);

@@ -212,6 +212,11 @@ impl TrackerSchedule {
         }
     }
 
+    /// Whether there are as many connections as there may be.
+    pub(super) fn is_full(&self) -> bool {
+        self.peers.len() >= self.limits.connections
+    }
+
     /// How many connections there are.
     pub fn connections(&self) -> usize {
         self.peers.len()

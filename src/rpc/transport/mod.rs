@@ -8,9 +8,6 @@
 
 mod encode;
 mod stream;
-#[cfg(all(test, unix))]
-mod tests;
-
 use super::{Hello, HelloAnswer, Packet, Progress, Protocol, RPC_13, RPC_16};
 use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;

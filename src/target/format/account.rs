@@ -3,97 +3,121 @@
 use super::Target;
 use super::kind::Targets;
 use crate::release::{Release, Releases};
-use crate::rule::Violation;
+use crate::rule::{Rule, Violation};
+use serde_core::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
+use std::fmt;
+
+/// The answer of a release to a text or object that names a target.
+type Reading = Result<Target, Violation>;
 
 /// What each release makes of what names a target: the target, or the rule that it breaks there.
+///
+/// Its JSON form is that of its rows: `[{"releases": "0.7..0.23", "target": {..}}, {"releases": "0.24..", "rejected": {"rule", "kind", "message"}}]`.
 ///
 /// ```
 /// use tvmspec::release::Release;
 /// use tvmspec::target::account;
 ///
 /// let account = account("llvm -mcpu=skylake");
-/// let rows = account.rows();
 /// // TGT-30: the command line ended with 0.23.
-/// assert_eq!(rows.last().expect("a release").0.since, Release::of(24));
-/// assert!(rows.last().expect("a release").1.is_err());
+/// let (releases, reading) = account.rows().last().expect("a release");
+/// assert_eq!(releases.since, Release::of(24));
+/// assert!(reading.is_err());
 /// assert_eq!(account.newest().expect("0.23 reads it").release, Release::of(23));
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct TargetAccount {
-    /// By release, ascending.
-    readings: Vec<(Release, Result<Target, Violation>)>,
+// One target is in memory at a time, and not one of each release: a target takes many times the memory of its text.
+pub struct TargetAccount<R> {
+    /// Returns what a release makes of it.
+    read: R,
+    /// Ascending ranges of releases that make the same of it.
+    spans: Vec<Releases>,
+    /// The newest release that accepts it.
+    newest: Option<Release>,
 }
 
 /// What each release makes of `text`, with its own kinds and tags, on a machine without devices and without LLVM.
-pub fn account(text: &str) -> TargetAccount {
+pub fn account(text: &str) -> TargetAccount<impl Fn(Release) -> Reading> {
     TargetAccount::of(|release| Targets::new(release).read(text))
 }
 
-impl TargetAccount {
-    /// What `read` returns for each release: with kinds of a process, on a machine, or of a device.
-    pub fn of(read: impl Fn(Release) -> Result<Target, Violation>) -> TargetAccount {
+impl<R: Fn(Release) -> Reading> TargetAccount<R> {
+    /// What `read` returns for each release, the same each time: with kinds of a process, on a machine, or of a device.
+    pub fn of(read: R) -> TargetAccount<R> {
+        let (mut spans, mut newest, mut before) = (Vec::<Releases>::new(), None, None);
+        for release in Release::all() {
+            let reading = read(release);
+            if reading.is_ok() {
+                newest = Some(release);
+            }
+            let form = Some(ReadingForm::of(&reading));
+            match spans.last_mut() {
+                Some(releases) if form == before => releases.until = release,
+                _ => spans.push(Releases {
+                    since: release,
+                    until: release,
+                }),
+            }
+            before = form;
+        }
         TargetAccount {
-            readings: Release::all()
-                .map(|release| (release, read(release)))
-                .collect(),
+            read,
+            spans,
+            newest,
         }
     }
 
     /// The target of the newest release that accepts it; `None` where all reject it.
-    pub fn newest(&self) -> Option<&Target> {
-        let newest_first = self.readings.iter().rev();
-        newest_first
-            .filter_map(|(_, reading)| reading.as_ref().ok())
-            .next()
+    pub fn newest(&self) -> Option<Target> {
+        (self.read)(self.newest?).ok()
     }
 
     /// Ascending ranges of releases that make the same of it, each with what its first one makes of it.
-    pub fn rows(&self) -> Vec<(Releases, &Result<Target, Violation>)> {
-        let mut rows: Vec<(Releases, &Result<Target, Violation>)> = Vec::new();
-        for (release, reading) in &self.readings {
-            match rows.last_mut() {
-                Some((releases, before)) if is_same(before, reading) => releases.until = *release,
-                _ => rows.push((
-                    Releases {
-                        since: *release,
-                        until: *release,
-                    },
-                    reading,
-                )),
-            }
-        }
-        rows
-    }
-
-    /// The rows: `[{"releases": "0.7..0.23", "target": {..}}, {"releases": "0.24..", "rejected": {"rule", "kind", "message"}}]`.
-    pub fn to_json(&self) -> Value {
-        let rows = self.rows().into_iter().map(|(releases, reading)| {
-            let releases = releases.short();
-            match reading {
-                Ok(target) => json!({"releases": releases, "target": target.export()}),
-                Err(broken) => {
-                    json!({"releases": releases, "rejected": TargetAccount::rejection(broken)})
-                }
-            }
-        });
-        rows.collect()
-    }
-
-    /// The JSON form of a rejection: `{"rule", "kind", "message"}`.
-    pub fn rejection(broken: &Violation) -> Value {
-        json!({"rule": broken.rule().id(), "kind": broken.kind().name(), "message": broken.message()})
+    pub fn rows(&self) -> impl Iterator<Item = (Releases, Reading)> {
+        let spans = self.spans.iter();
+        spans.map(|releases| (*releases, (self.read)(releases.since)))
     }
 }
 
-/// Whether two releases make the same of it: the release is in the target, and no difference.
-fn is_same(left: &Result<Target, Violation>, right: &Result<Target, Violation>) -> bool {
-    match (left, right) {
-        (Ok(left), Ok(right)) => {
-            // TGT-60: the device type is no member of what is exported, so that it is compared beside it.
-            left.export() == right.export() && left.device_type == right.device_type
+impl<R: Fn(Release) -> Reading> Serialize for TargetAccount<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.rows().map(|(releases, reading)| {
+            let releases = releases.short();
+            match reading {
+                Ok(target) => json!({"releases": releases, "target": target}),
+                Err(broken) => json!({"releases": releases, "rejected": rejection(&broken)}),
+            }
+        }))
+    }
+}
+
+impl<R> fmt::Debug for TargetAccount<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TargetAccount")
+            .field("spans", &self.spans)
+            .field("newest", &self.newest)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The JSON form of a rejection: `{"rule", "kind", "message"}`.
+pub fn rejection(broken: &Violation) -> Value {
+    json!({"rule": broken.rule().id(), "kind": broken.kind().name(), "message": broken.message()})
+}
+
+/// The part of a reading that is compared between releases; the release itself, which the target holds, makes no difference.
+#[derive(PartialEq)]
+enum ReadingForm {
+    // TGT-60: the device type is no member of what is exported, so that it is compared beside it.
+    Read(String, i64),
+    Broken(Rule, String),
+}
+
+impl ReadingForm {
+    fn of(reading: &Reading) -> ReadingForm {
+        match reading {
+            Ok(target) => ReadingForm::Read(target.export_text(), target.device_type),
+            Err(broken) => ReadingForm::Broken(broken.rule(), broken.message().to_owned()),
         }
-        (Err(left), Err(right)) => left.rule() == right.rule() && left.message() == right.message(),
-        _ => false,
     }
 }

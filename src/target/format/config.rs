@@ -5,7 +5,8 @@ use super::message::{place, schema_name, type_key, unknown_kind, unknown_option}
 use super::{Target, TargetConfig, answers};
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_02, TGT_04, TGT_07, TGT_41, TGT_42, TGT_43, TGT_45};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// What begins the name of a feature (TGT-44).
 const FEATURE: &str = "feature.";
@@ -67,7 +68,7 @@ impl ConfigReader<'_> {
             let option = kind
                 .find(&name)
                 .ok_or_else(|| unknown_option(self.targets.release, &kind, &name))?;
-            let value = self.fitted(&value, &option.option_type, &place(&name))?;
+            let value = self.fitted(value, &option.option_type, &place(&name))?;
             attrs.insert(name, value);
         }
         // TGT-60: an instruction to the reader, which a target that is read again must not repeat.
@@ -99,16 +100,14 @@ impl ConfigReader<'_> {
         let is_feature = |name: &str| name.len() > FEATURE.len() && name.starts_with(FEATURE);
         let (features, config): (Vec<_>, Vec<_>) =
             config.into_iter().partition(|(name, _)| is_feature(name));
-        let config: TargetConfig = config.into_iter().collect();
+        let mut config: TargetConfig = config.into_iter().collect();
         let mut resolved = TargetConfig::new();
         // TGT-03: in the order of declaration, so that of two wrong options the first declared one is reported, whatever the order of
         // the object.
         for option in &kind.options {
-            if let Some(value) = config.get(&option.name) {
-                resolved.insert(
-                    option.name.clone(),
-                    self.converted(value, &option.name, &option.option_type)?,
-                );
+            if let Some(value) = config.get_mut(&option.name) {
+                let value = self.converted(value.take(), &option.name, &option.option_type)?;
+                resolved.insert(option.name.clone(), value);
             } else if let Some(default) = &option.default {
                 resolved.insert(option.name.clone(), default.clone());
             }
@@ -180,22 +179,21 @@ impl ConfigReader<'_> {
             None => Ok(None),
             // Up to 0.20 null is an object of no type.
             Some(Value::Null) if self.minor() >= 21 => Ok(None),
-            Some(host) => Ok(Some(Box::new(self.host(&host)?))),
+            Some(host) => Ok(Some(Box::new(self.host(host)?))),
         }
     }
 
     /// TGT-41: a host is named as a target is.
-    fn host(&self, host: &Value) -> Result<Target, Violation> {
+    fn host(&self, host: Value) -> Result<Target, Violation> {
+        let depth = self.depth.saturating_add(1);
         match host {
-            Value::String(text) => self.targets.read_at(text, self.depth.saturating_add(1)),
-            Value::Object(config) => self
-                .targets
-                .read_config_at(config.clone(), self.depth.saturating_add(1)),
+            Value::String(text) => self.targets.read_at(&text, depth),
+            Value::Object(config) => self.targets.read_config_at(config, depth),
             other => Err(TGT_41.rejected(
                 Kind::Type,
                 format!(
                     "Cannot create target with type: {}",
-                    type_key(self.minor(), other)
+                    type_key(self.minor(), &other)
                 ),
             )),
         }
@@ -208,10 +206,10 @@ impl ConfigReader<'_> {
         stated: Option<Value>,
         device: Option<&Value>,
     ) -> Result<Vec<String>, Violation> {
-        let mut keys: Vec<String> = Vec::new();
+        let (mut keys, mut known) = (Vec::new(), HashSet::new());
         let mut add = |key: &str| {
-            if !keys.iter().any(|old| old == key) {
-                keys.push(key.into());
+            if known.insert(key.to_owned()) {
+                keys.push(key.to_owned());
             }
         };
         match &stated {
@@ -239,7 +237,31 @@ impl ConfigReader<'_> {
     }
 
     /// TGT-04 up to 0.23. `at` is where the value is, for the message.
-    fn fitted(&self, value: &Value, wanted: &OptionType, at: &str) -> Result<Value, Violation> {
+    fn fitted(&self, value: Value, wanted: &OptionType, at: &str) -> Result<Value, Violation> {
+        match (wanted, value) {
+            (OptionType::Str, value @ Value::String(_))
+            | (OptionType::Map, value @ Value::Object(_)) => Ok(value),
+            // TGT-60: kept as its export: the values of options are JSON.
+            (OptionType::Target, value @ (Value::String(_) | Value::Object(_))) => {
+                Ok(json!(self.host(value)?))
+            }
+            (OptionType::List(item), Value::Array(items)) => {
+                let items = items.into_iter().enumerate();
+                let fitted =
+                    items.map(|(index, value)| self.fitted(value, item, &format!("{at}[{index}]")));
+                fitted.collect::<Result<_, _>>().map(Value::Array)
+            }
+            (wanted, value) => self.fitted_number(&value, wanted, at),
+        }
+    }
+
+    /// The part of [`ConfigReader::fitted`] for numbers and truth values, and for what is not of the type.
+    fn fitted_number(
+        &self,
+        value: &Value,
+        wanted: &OptionType,
+        at: &str,
+    ) -> Result<Value, Violation> {
         let wrong = |name: &str| {
             let of = type_key(self.minor(), value);
             // TGT-05: the releases with boxes have no conversion to a truth value, and say so in other words.
@@ -273,15 +295,8 @@ impl ConfigReader<'_> {
                 "int64_t"
             })),
             (OptionType::Bool, _) => Err(wrong("bool")),
-            (OptionType::Str, Value::String(_)) | (OptionType::Map, Value::Object(_)) => {
-                Ok(value.clone())
-            }
             (OptionType::Str, _) => Err(wrong("String")),
             (OptionType::Map, _) => Err(wrong("Map")),
-            // TGT-60: kept as its export: the values of options are JSON.
-            (OptionType::Target, Value::String(_) | Value::Object(_)) => {
-                Ok(Value::Object(self.host(value)?.export()))
-            }
             (OptionType::Target, other) => Err(TGT_04.rejected(
                 Kind::Type,
                 format!(
@@ -289,48 +304,34 @@ impl ConfigReader<'_> {
                     type_key(self.minor(), other)
                 ),
             )),
-            (OptionType::List(item), Value::Array(items)) => {
-                let fitted = items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, value)| self.fitted(value, item, &format!("{at}[{index}]")));
-                fitted
-                    .collect::<Result<Vec<Value>, Violation>>()
-                    .map(Value::Array)
-            }
             (OptionType::List(_), _) => Err(wrong("Array")),
         }
     }
 
     /// TGT-04 from 0.24 on.
-    fn converted(
-        &self,
-        value: &Value,
-        name: &str,
-        wanted: &OptionType,
-    ) -> Result<Value, Violation> {
+    fn converted(&self, value: Value, name: &str, wanted: &OptionType) -> Result<Value, Violation> {
         // TGT-45: upstream converts this list by hand, with messages of its own.
         if *wanted == OptionType::List(Box::new(OptionType::Target)) {
             return self.devices(value);
         }
+        let of = type_key(self.minor(), &value);
         let fits = match (wanted, value) {
-            (OptionType::Int | OptionType::Bool, value) => self.numeric(value, wanted),
-            (OptionType::Str, Value::String(_)) | (OptionType::Map, Value::Object(_)) => {
-                Some(value.clone())
-            }
+            (OptionType::Int | OptionType::Bool, value) => self.numeric(&value, wanted),
+            (OptionType::Str, value @ Value::String(_))
+            | (OptionType::Map, value @ Value::Object(_)) => Some(value),
             (OptionType::List(item), Value::Array(items)) => {
-                let items: Result<Vec<Value>, Violation> = items
-                    .iter()
+                let items = items.into_iter();
+                let items: Result<_, Violation> = items
                     .map(|value| self.converted(value, name, item))
                     .collect();
                 // TGT-04: the message is that of the whole list: upstream does not say which item is wrong.
                 items.ok().map(Value::Array)
             }
-            (OptionType::Target, value) => Some(Value::Object(self.host(value)?.export())),
+            (OptionType::Target, value) => Some(json!(self.host(value)?)),
             _ => None,
         };
         fits.ok_or_else(|| {
-            let (wanted, of) = (schema_name(wanted), type_key(self.minor(), value));
+            let wanted = schema_name(wanted);
             TGT_04.rejected(
                 Kind::Type,
                 format!("Option '{name}': expected type '{wanted}' but got '{of}'"),
@@ -356,12 +357,12 @@ impl ConfigReader<'_> {
     }
 
     /// TGT-45: the devices of a composite target, each named as a target is.
-    fn devices(&self, value: &Value) -> Result<Value, Violation> {
+    fn devices(&self, value: Value) -> Result<Value, Violation> {
         let wrong = |message: String| TGT_45.rejected(Kind::Type, message);
         let Value::Array(items) = value else {
             return Err(wrong(format!(
                 "Cannot convert from type `{}` to `Array<Any>`",
-                type_key(self.minor(), value)
+                type_key(self.minor(), &value)
             )));
         };
         let mut devices = Vec::new();
@@ -372,12 +373,12 @@ impl ConfigReader<'_> {
                 continue;
             }
             if !(item.is_string() || item.is_object()) {
-                let of = type_key(self.minor(), item);
+                let of = type_key(self.minor(), &item);
                 return Err(wrong(format!(
                     "Expected Target, string, or dict in 'devices' array, got '{of}'"
                 )));
             }
-            devices.push(Value::Object(self.host(item)?.export()));
+            devices.push(json!(self.host(item)?));
         }
         Ok(devices.into())
     }

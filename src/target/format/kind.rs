@@ -42,6 +42,22 @@ impl OptionType {
             }
         })
     }
+
+    /// Whether `value` is of this type, without a conversion.
+    fn has(&self, value: &Value) -> bool {
+        match self {
+            OptionType::Int => value.is_i64(),
+            OptionType::Bool => value.is_boolean(),
+            OptionType::Str => value.is_string(),
+            // TGT-20: a target is a text or a configuration.
+            OptionType::Target => value.is_string() || value.is_object(),
+            OptionType::Map => value.is_object(),
+            OptionType::List(inner) => {
+                let items = value.as_array();
+                items.is_some_and(|items| items.iter().all(|item| inner.has(item)))
+            }
+        }
+    }
 }
 
 /// An option of a kind.
@@ -127,8 +143,8 @@ impl TargetKind {
     ///
     /// # Errors
     ///
-    /// TGT-15: missing where there is no name or no device type, type where a member is of another type, unsupported for a member or a
-    /// type of an option that there is not.
+    /// TGT-15: missing where there is no name or no device type, type where a member or a default is of another type, unsupported for a
+    /// member or a type of an option that there is not.
     pub fn from_json(form: &Value) -> Result<TargetKind, Violation> {
         // TGT-15: in releases a kind is declared in C++ when they are compiled. This form, and what it is rejected for, are ours.
         let wrong = |kind: Kind, message: String| TGT_15.rejected(kind, message);
@@ -169,7 +185,11 @@ impl TargetKind {
             let of = OptionType::of(of).ok_or_else(|| {
                 wrong(Kind::Unsupported, format!("no option has the type `{of}`"))
             })?;
-            kind = kind.option(name, of, option.get("default").cloned());
+            let default = option.get("default");
+            if default.is_some_and(|default| !of.has(default)) {
+                return Err(typed("a default"));
+            }
+            kind = kind.option(name, of, default.cloned());
         }
         Ok(kind)
     }

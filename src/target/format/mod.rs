@@ -12,7 +12,7 @@ mod render;
 mod targets;
 mod words;
 
-pub use account::{TargetAccount, account};
+pub use account::{TargetAccount, account, rejection};
 pub use kind::{HostMachine, KindOption, KindParser, OptionType, TargetKind, Targets};
 
 use crate::release::Release;

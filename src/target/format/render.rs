@@ -4,32 +4,30 @@ use super::words::is_quoted;
 use super::{Target, TargetConfig};
 use crate::rule::{Kind, Violation};
 use crate::target::TGT_63;
+use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 
 impl Target {
-    /// The object that reads as this target (TGT-60): kind, tag, keys, the host where there is one, every option.
+    /// The object that reads as this target (TGT-60): kind, tag, keys, the host where there is one, every option. It is the JSON form of a
+    /// target, too.
     pub fn export(&self) -> TargetConfig {
-        let mut config = TargetConfig::new();
-        config.insert("kind".into(), self.kind.as_str().into());
-        config.insert("tag".into(), self.tag.as_str().into());
-        config.insert("keys".into(), self.keys.clone().into());
-        // TGT-60: a member that is `null` would be rejected by TGT-41 when it is read again.
-        if let Some(host) = &self.host {
-            config.insert("host".into(), Value::Object(host.export()));
+        match json!(self) {
+            Value::Object(config) => config,
+            _ => TargetConfig::new(),
         }
-        config.extend(
-            self.attrs
-                .iter()
-                .map(|(name, value)| (name.clone(), value.clone())),
-        );
-        config
+    }
+
+    /// [`Target::export`] as text.
+    pub fn export_text(&self) -> String {
+        // Members whose names are text and no numbers that JSON lacks: this does not fail.
+        serde_json::to_string(self).unwrap_or_default()
     }
 
     /// `{"release", "target", "device_type", "text"}`: what the release makes of it; `text` is null where [`Target::render`] rejects.
     pub fn to_json(&self) -> Value {
         json!({
             "release": self.release.to_string(),
-            "target": self.export(),
+            "target": self,
             "device_type": self.device_type,
             "text": self.render().ok(),
         })
@@ -43,7 +41,7 @@ impl Target {
     pub fn render(&self) -> Result<String, Violation> {
         // TGT-64: the text of a target is what reads as it again, which a command line never was.
         if self.release.minor() >= 24 {
-            return Ok(Value::Object(self.export()).to_string());
+            return Ok(self.export_text());
         }
         let mut text = self.kind.clone();
         // TGT-14: keys are what was made of the words, and would be keys twice when it is read again.
@@ -120,6 +118,23 @@ impl Target {
             .map(quote)
             .collect::<Vec<_>>()
             .join(&String::from(separator))
+    }
+}
+
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut config = serializer.serialize_map(None)?;
+        config.serialize_entry("kind", &self.kind)?;
+        config.serialize_entry("tag", &self.tag)?;
+        config.serialize_entry("keys", &self.keys)?;
+        // TGT-60: a member that is `null` would be rejected by TGT-41 when it is read again.
+        if let Some(host) = &self.host {
+            config.serialize_entry("host", host)?;
+        }
+        for (name, value) in &self.attrs {
+            config.serialize_entry(name, value)?;
+        }
+        config.end()
     }
 }
 

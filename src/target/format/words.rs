@@ -6,7 +6,7 @@ use super::message::{empty, place, unknown_kind, unknown_option};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_21, TGT_23, TGT_24, TGT_26, TGT_27, TGT_28, TGT_29};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The object that a command line is short for.
 pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<TargetConfig, Violation> {
@@ -125,7 +125,7 @@ impl Reader<'_> {
             }
             OptionType::Target => {
                 let target = self.targets.read_at(&text, self.depth.saturating_add(1))?;
-                Ok(Value::Object(target.export()))
+                Ok(json!(target))
             }
             OptionType::List(item) => {
                 let mut items = Vec::new();

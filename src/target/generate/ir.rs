@@ -55,7 +55,7 @@ impl IrGraph {
             // OBJ-17: the numbers of this form are those of tvm-ffi, and JSON has not all of them.
             Err(broken) => match IrJson::read(text) {
                 Ok(form) if form.member("root_index").is_some() => {
-                    ffi::check(text).map_err(|fault| fault.violation)?;
+                    ffi::check(text, &mut Findings::default()).map_err(|fault| fault.violation)?;
                     IrGraph::of_ffi(form)
                 }
                 _ => Err(broken),

@@ -131,32 +131,3 @@ impl Build for Builder {
         Some(IrJson::Object(named.collect(), depth))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::IrJson;
-
-    #[test]
-    fn numbers_that_json_has_not_are_read() {
-        let read = |text: &str| IrJson::read(text.as_bytes()).ok();
-        for number in ["Infinity", "-Infinity", "NaN"] {
-            assert_eq!(read(number), Some(IrJson::Null));
-        }
-        let last = read(r#"{"a":[1,2],"a":[3]}"#);
-        assert_eq!(last.map(|form| form.items_of("a").count()), Some(1));
-    }
-
-    #[test]
-    fn what_is_deeper_than_any_graph_is_nothing() {
-        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(matches!(
-            IrJson::read(deep(16).as_bytes()),
-            Ok(IrJson::Array(_, 16))
-        ));
-        assert!(matches!(
-            IrJson::read(deep(17).as_bytes()),
-            Ok(IrJson::Null)
-        ));
-        assert_eq!(IrJson::read(deep(9000).as_bytes()).map(|_| ()), Ok(()));
-    }
-}

@@ -13,7 +13,7 @@ const KERNEL: i64 = 2;
 
 /// The module that a code generator is called with: what `save_json` wrote of it.
 ///
-/// Only what the contract is about is read here. A generator reads the code from [`LoweredModule::json`].
+/// Only the parts that the contract names are read here. A generator reads the code from [`LoweredModule::json`].
 ///
 /// ```
 /// use tvmspec::target::LoweredModule;
@@ -101,7 +101,7 @@ impl LoweredModule {
         self.release
     }
 
-    /// How each kernel is launched (TGT-85), by symbols, ascending; empty for a module for the host.
+    /// Returns the launch parameters of each kernel (TGT-85), sorted by symbol; empty for a module for the host.
     pub fn kernels(&self) -> &[KernelInfo] {
         &self.kernels
     }
@@ -125,7 +125,7 @@ fn attributes(graph: &IrGraph, node: usize) -> Result<BTreeMap<String, usize>, V
     Ok(entries.map(|(name, value)| (plain(name), value)).collect())
 }
 
-/// How a kernel is launched (TGT-85).
+/// Reads the launch parameters of a kernel (TGT-85).
 fn kernel(
     graph: &IrGraph,
     symbol: &str,

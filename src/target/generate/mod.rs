@@ -2,7 +2,7 @@
 //!
 //! | file | what | rules |
 //! |---|---|---|
-//! | `lowered` | [`LoweredModule`]: what a generator is called with | TGT-82, TGT-83, TGT-85, TGT-88 |
+//! | `lowered` | [`LoweredModule`]: the argument of a generator | TGT-82, TGT-83, TGT-85, TGT-88 |
 //! | `registry` | [`Generators`]: by the kinds of targets, each held to the contract | TGT-80, TGT-81, TGT-85 .. TGT-87 |
 //! | `code` | [`GeneratedCode`]: what a generator returns | TGT-81, TGT-85 |
 //! | `ir`, `ir_json` | the JSON graph of a module, of both eras, and its text | TGT-88 |

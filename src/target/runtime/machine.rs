@@ -86,28 +86,3 @@ pub fn device_target(targets: &Targets, device: Device) -> Result<Target, Violat
     };
     targets.detect(name, device.id.into(), &answer)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::local_machine;
-    use crate::device::{Manager, device_type};
-    use crate::release::Release;
-    use crate::target::Targets;
-
-    #[test]
-    fn a_driver_that_is_missing_answers_nothing() {
-        let release = Release::of(27);
-        let targets = Targets::on(release, local_machine(release));
-        for kind in ["cuda", "rocm", "vulkan", "opencl"] {
-            let number = device_type::number_of(kind).expect("a type");
-            let Ok(Some(api)) = Manager::global().find(number) else {
-                continue;
-            };
-            if !api.has_driver() {
-                let text = format!(r#"{{"kind": "{kind}", "from_device": 0}}"#);
-                let read = targets.read(&text);
-                assert!(read.is_ok(), "{kind}: {read:?}");
-            }
-        }
-    }
-}

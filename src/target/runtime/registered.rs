@@ -1,4 +1,4 @@
-//! Kinds and tags that the process has besides those of a release, and its generators: what one front registers, all fronts find.
+//! Kinds and tags that the process adds to those of a release, and its generators. The Rust and the C interface share them.
 
 use super::machine::local_machine;
 use crate::release::Release;

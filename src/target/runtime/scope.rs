@@ -2,6 +2,7 @@
 
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_72, TGT_73, Target};
+use crate::thread_local::with_kept;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -62,14 +63,14 @@ impl Drop for TargetScope {
 /// TGT-72 (missing) where the thread is in none.
 pub fn current() -> Result<Arc<Target>, Violation> {
     // TGT-72: of this thread alone. In 0.2 one variable of Python is the current target of all threads.
-    let target = SCOPES.with_borrow(|scopes| scopes.last().cloned());
+    let target = with_kept(&SCOPES, |scopes| scopes.last().cloned());
     let message = "Target context required. Please set it by constructing a TargetContext";
     target.ok_or_else(|| TGT_72.rejected(Kind::Missing, message))
 }
 
 /// Enters a scope that [`exit_scope`] ends, for frontends that have a call for each; Rust has [`TargetScope`].
 pub fn enter_scope(target: Arc<Target>) {
-    SCOPES.with_borrow_mut(|scopes| scopes.push(target));
+    with_kept(&SCOPES, |scopes| scopes.push(target.clone()));
 }
 
 /// Ends the innermost scope of this thread.
@@ -78,7 +79,7 @@ pub fn enter_scope(target: Arc<Target>) {
 ///
 /// TGT-73: missing where the thread is in no scope, malformed where the innermost one is not of this very object. It stays then.
 pub fn exit_scope(target: &Arc<Target>) -> Result<(), Violation> {
-    SCOPES.with_borrow_mut(|scopes| {
+    with_kept(&SCOPES, |scopes| {
         TGT_73.demand(Kind::Missing, !scopes.is_empty(), || {
             "the thread is in no scope of a target".to_owned()
         })?;

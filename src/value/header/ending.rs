@@ -5,6 +5,7 @@
 
 use super::{DELETE_WEAK, Deleter, Header, dec_weak, inc_weak};
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 
 /// Ends an object by `body`, now or, below [`NESTED`] others that are ending on this thread, once the last of those has ended:
 /// a chain of any length costs no stack. For deleters of objects that refer to others.
@@ -24,7 +25,7 @@ pub(crate) unsafe fn end_nested(object: *mut Header, flags: i32, body: Deleter) 
         ending.depth.set(depth + 1);
         // SAFETY: `body` and `flags` are what this contract requires.
         unsafe { body(object, flags) };
-        if ending.queued.get() {
+        if ending.has_queued.get() {
             end_waiting(ending);
         }
         drop(level);
@@ -41,18 +42,15 @@ unsafe fn wait(ending: &Ending, object: *mut Header, flags: i32, body: Deleter) 
         // SAFETY: that shared reference is still counted.
         unsafe { inc_weak(object) };
     }
-    let queued =
-        WAITING.try_with(|waiting| waiting.borrow_mut().push(PendingEnd(object, flags, body)));
-    ending.queued.set(true);
-    if queued.is_err() {
-        // The thread is ending and has no queue any more.
-        // SAFETY: the object's end was not queued, so this is the one call for it.
-        unsafe { end_one(PendingEnd(object, flags, body)) }
-    }
+    ending
+        .queue
+        .borrow_mut()
+        .push(PendingEnd(object, flags, body));
+    ending.has_queued.set(true);
 }
 
 /// # Safety
-/// `waiting` was made by [`wait`] and is ended once.
+/// The argument was made by [`wait`] and is ended once.
 unsafe fn end_one(PendingEnd(object, flags, body): PendingEnd) {
     // SAFETY: the one call of the deleter for these flags.
     unsafe { body(object, flags) };
@@ -64,11 +62,16 @@ unsafe fn end_one(PendingEnd(object, flags, body): PendingEnd) {
 
 #[cold]
 fn end_waiting(ending: &Ending) {
-    while let Ok(Some(next)) = WAITING.try_with(|waiting| waiting.borrow_mut().pop()) {
+    loop {
+        // The borrow ends here: what ends next may put others into the queue.
+        let next = ending.queue.borrow_mut().pop();
+        let Some(next) = next else { break };
         // SAFETY: what waits was put there by `wait`, and is taken out once.
         unsafe { end_one(next) }
     }
-    ending.queued.set(false);
+    // With its memory, which no destructor of the thread frees.
+    drop(ending.queue.take());
+    ending.has_queued.set(false);
 }
 
 /// How many objects end inside one another before the rest waits its turn.
@@ -82,18 +85,25 @@ struct Ending {
     /// How many end inside one another.
     depth: Cell<u32>,
     /// Whether some wait.
-    queued: Cell<bool>,
+    has_queued: Cell<bool>,
+    /// Those that wait. Without a destructor, because objects end until the last destructor of the thread has run.
+    queue: ManuallyDrop<RefCell<Vec<PendingEnd>>>,
 }
 
 thread_local! {
     static ENDING: Ending = const {
         Ending {
             depth: Cell::new(0),
-            queued: Cell::new(false),
+            has_queued: Cell::new(false),
+            queue: ManuallyDrop::new(RefCell::new(Vec::new())),
         }
     };
-    static WAITING: RefCell<Vec<PendingEnd>> = const { RefCell::new(Vec::new()) };
 }
+
+const _: () = assert!(
+    !std::mem::needs_drop::<Ending>(),
+    "a thread would lose the queue before its last objects end"
+);
 
 /// One level of objects that end inside one another, also when a destructor panics.
 #[must_use = "the level counts until it is dropped"]

@@ -3,7 +3,8 @@
 use super::{
     DELETE_BOTH, DELETE_STRONG, DELETE_WEAK, Deleter, Header, dec_ref, end_nested, inc_ref,
 };
-use crate::value::{Any, index, types};
+use crate::value::types::{self, ObjectIndex};
+use crate::value::{Any, index};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -135,12 +136,12 @@ impl Drop for ObjectRef {
 /// * Any thread may look at a value of this type while others do, and drop it: references of objects go between threads.
 pub unsafe trait Object: Sized + 'static {
     /// The index under which new objects of this type are made.
-    fn type_index() -> i32;
+    fn type_index() -> ObjectIndex;
 
     /// Whether an object with `type_index` is an instance, derived types included.
     #[inline]
     fn matches(type_index: i32) -> bool {
-        types::is_instance(type_index, Self::type_index())
+        types::is_instance(type_index, Self::type_index().get())
     }
 }
 
@@ -161,7 +162,7 @@ impl<T: Object> Ref<T> {
         // VAL-04: the header comes last, so that whatever `value` has in its place counts for nothing.
         let object = Box::into_raw(Box::new(value)).cast::<Header>();
         // SAFETY: `T` starts with a header (the contract of `Object`).
-        unsafe { object.write(Header::new(T::type_index(), Self::DELETER)) };
+        unsafe { object.write(Header::new(T::type_index().get(), Self::DELETER)) };
         // SAFETY: a whole object, whose only reference this is; its deleter, of the same type, frees the box.
         let object = unsafe { ObjectRef::from_raw(object) };
         Ref(object, PhantomData)
@@ -191,7 +192,7 @@ impl<T: Object> Ref<T> {
         let own = std::ptr::fn_addr_eq(deleter, Self::DELETER);
         // SAFETY: `Ref::new` alone makes objects with this deleter, of a `T`; the index excludes another type whose
         // deleter the linker found to be the same code.
-        (own && object.type_index() == T::type_index())
+        (own && object.type_index() == T::type_index().get())
             .then(|| unsafe { &*object.as_ptr().cast::<T>() })
     }
 
@@ -301,8 +302,8 @@ macro_rules! static_object {
         // SAFETY: `#[repr(C)]` with the header first, and fixed indices of this family are final or share the layout.
         unsafe impl $crate::value::Object for $type {
             #[inline]
-            fn type_index() -> i32 {
-                $index
+            fn type_index() -> $crate::value::types::ObjectIndex {
+                const { $crate::value::types::ObjectIndex::fixed($index) }
             }
 
             #[inline]
@@ -314,14 +315,38 @@ macro_rules! static_object {
 }
 pub(crate) use static_object;
 
+/// Declares the Rust view of an object type without a fixed index, by its key and, where that is not `ffi.Object`, its parent. The index
+/// differs from process to process, and is never saved.
+macro_rules! dynamic_object {
+    (@ $type:ty, $index:expr) => {
+        // SAFETY: `#[repr(C)]` with the header first; the index is that of this type alone, and of what is derived from it.
+        unsafe impl $crate::value::Object for $type {
+            fn type_index() -> $crate::value::types::ObjectIndex {
+                static TYPE: $crate::value::types::DynamicType = $index;
+                TYPE.index()
+            }
+        }
+    };
+    ($type:ty, $key:literal) => {
+        $crate::value::header::dynamic_object!(@ $type, $crate::value::types::DynamicType::new($key));
+    };
+    ($type:ty, $key:literal, below $parent:ty) => {
+        $crate::value::header::dynamic_object!(
+            @ $type,
+            $crate::value::types::DynamicType::below($key, <$parent as $crate::value::Object>::type_index)
+        );
+    };
+}
+pub(crate) use dynamic_object;
+
 /// The root of all objects: only the header.
 #[repr(C)]
 pub(crate) struct BareObject(Header);
 
 // SAFETY: every object starts with a header.
 unsafe impl Object for BareObject {
-    fn type_index() -> i32 {
-        index::OBJECT
+    fn type_index() -> ObjectIndex {
+        ObjectIndex::fixed(index::OBJECT)
     }
 }
 

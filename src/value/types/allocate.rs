@@ -1,10 +1,13 @@
 //! New types: which index each gets, and from whose reserve (VAL-14, VAL-15).
 
 use super::info;
-use super::table::{INDICES, ObjectLayout, published, writer};
+use super::table::{INDICES, TypeWriter, published, writer};
 use crate::rule::{Kind, Violation};
-use crate::value::{VAL_14, VAL_15, index};
-use std::sync::atomic::{AtomicI32, Ordering};
+use crate::value::{VAL_14, VAL_15};
+use std::sync::atomic::Ordering;
+
+/// The indices that are kept for Rust types ([`DynamicType`](super::DynamicType)), which need one whatever else is registered.
+const KEPT: i32 = 1024;
 
 /// Registers a type below `parent` (`ffi.Object` by default) with room to overflow.
 ///
@@ -46,6 +49,16 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     if let Ok(at) = writer.index_of(new.key.as_bytes()) {
         return Ok(writer.keys[at].1);
     }
+    allocate(&mut writer, new, KEPT)
+}
+
+/// A new type, whether its key is known or not; the last `kept` indices are left free.
+pub(super) fn allocate(
+    writer: &mut TypeWriter,
+    new: NewType<'_>,
+    kept: i32,
+) -> Result<i32, Violation> {
+    let end = INDICES - kept;
     let reject = |message: String| VAL_15.rejected(Kind::Type, message);
     let Some(slots) = published(new.parent) else {
         return Err(reject(format!("type `{}` has no known parent", new.key)));
@@ -95,14 +108,14 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
             )));
         }
         // VAL-14: an earlier type may have this one as its fixed index.
-        let free = (next..INDICES).find(|&at| published(at).is_none());
-        let first = free.unwrap_or(INDICES);
+        let free = (next..end).find(|&at| published(at).is_none());
+        let first = free.unwrap_or(end);
         next = first.saturating_add(wanted);
-        if next > INDICES {
+        if next > end {
             return Err(reject(format!(
                 "type `{}` needs {wanted} indices, and {} are left",
                 new.key,
-                INDICES - first
+                end - first
             )));
         }
         first
@@ -127,55 +140,4 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
         can_overflow,
     );
     Ok(type_index)
-}
-
-/// Records who lays the objects of a type out; false where another library does already.
-pub(crate) fn lay_out(type_index: i32, layout: ObjectLayout) -> bool {
-    let Some(entry) = published(type_index) else {
-        return false;
-    };
-    let wanted = layout as u8;
-    // The first layout stays: objects of one index that lie in two ways would be read as each other.
-    let known = entry
-        .layout
-        .compare_exchange(0, wanted, Ordering::AcqRel, Ordering::Acquire);
-    known.is_ok() || known == Err(wanted)
-}
-
-/// A type of this library whose index is allocated when it is first used.
-pub(crate) struct DynamicType {
-    key: &'static str,
-    parent: fn() -> i32,
-    /// 0 until it is known.
-    index: AtomicI32,
-}
-
-impl DynamicType {
-    pub(crate) const fn new(key: &'static str, parent: fn() -> i32) -> DynamicType {
-        DynamicType {
-            key,
-            parent,
-            index: AtomicI32::new(0),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn index(&self) -> i32 {
-        match self.index.load(Ordering::Relaxed) {
-            0 => self.allocate(),
-            known => known,
-        }
-    }
-
-    /// Threads that race here get the same index. Where another library lays out objects under this key, or no index is
-    /// left, it is -1, which no object has.
-    #[cold]
-    fn allocate(&self) -> i32 {
-        let index = register(self.key, (self.parent)()).ok();
-        let index = index.filter(|&index| lay_out(index, ObjectLayout::Rust));
-        let index = index.unwrap_or(index::ANY);
-        // -1 is kept as well: layouts never change, so that the answer would be the same each time.
-        self.index.store(index, Ordering::Relaxed);
-        index
-    }
 }

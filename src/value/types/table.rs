@@ -1,9 +1,10 @@
 //! The table of types: by index for readers, who take no lock, and by key for the one writer, who holds one.
 
+use super::layout::ObjectLayout;
 use super::{Column, TypeInfo, key_hash};
 use crate::value::index;
 use crate::value::string::ByteArray;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 const CHUNK: usize = 1024;
@@ -20,17 +21,7 @@ pub(super) struct TypeEntry {
     /// How many of them have a type. Changes under the writer's lock.
     pub(super) taken: AtomicI32,
     pub(super) can_overflow: bool,
-    /// A [`ObjectLayout`], or 0 while nothing is known.
-    pub(super) layout: AtomicU8,
-}
-
-/// Who lays the objects of a type out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ObjectLayout {
-    /// A Rust type of this library.
-    Rust = 1,
-    /// Reflection alone: fields in zeroed memory.
-    Record = 2,
+    pub(super) layout: ObjectLayout,
 }
 
 // In chunks that stay where they are: readers hold no lock, and one list that grows would move under them.
@@ -139,7 +130,7 @@ impl TypeWriter {
             // VAL-14: its own index is the first of those that it reserves.
             taken: AtomicI32::new(1),
             can_overflow,
-            layout: AtomicU8::new(0),
+            layout: ObjectLayout::unknown(),
         }));
         let at = type_index as usize;
         let chunk = &TYPES[at / CHUNK];
@@ -151,8 +142,10 @@ impl TypeWriter {
         let chunk: &Chunk = unsafe { &*chunk.load(Ordering::Acquire) };
         // All of it is written before this: readers take no lock, and may find it by its index from here on.
         chunk[at % CHUNK].store(entry, Ordering::Release);
-        let (Ok(place) | Err(place)) = self.index_of(key);
-        self.keys.insert(place, (key, type_index));
+        // A key that is known stays that of its first type: a Rust type whose key was taken has an index alone.
+        if let Err(place) = self.index_of(key) {
+            self.keys.insert(place, (key, type_index));
+        }
     }
 }
 

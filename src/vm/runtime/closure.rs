@@ -5,11 +5,11 @@ use super::fault::VmResult;
 use super::loaded::LoadedExecutable;
 use crate::function::{Error, Function};
 use crate::rule::Kind;
-use crate::value::header::{Header, Ref};
+use crate::value::header::{Header, Ref, dynamic_object};
 use crate::value::types::key_of;
-use crate::value::{Any, AnyView, Object, index};
+use crate::value::{Any, AnyView, index};
 use crate::vm::{VM_28, VM_29};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A closure (`relax.vm.Closure`): a function of an executable, and values that come behind its arguments (VM-28).
 ///
@@ -30,20 +30,7 @@ pub(super) struct VmClosure {
     returns: bool,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
-unsafe impl Object for VmClosure {
-    fn type_index() -> i32 {
-        static INDEX: OnceLock<i32> = OnceLock::new();
-        *INDEX.get_or_init(|| {
-            crate::value::types::register("relax.vm.Closure", index::OBJECT)
-                .unwrap_or(index::OBJECT)
-        })
-    }
-
-    fn matches(type_index: i32) -> bool {
-        type_index == VmClosure::type_index()
-    }
-}
+dynamic_object!(VmClosure, "relax.vm.Closure");
 
 impl VmClosure {
     /// Function `function` of the table as a value, with nothing bound.

@@ -4,6 +4,7 @@
 //! jumps are absolute.
 
 use super::builtin::Builtin;
+use super::compiled::CompiledFunction;
 use super::loaded::LoadedExecutable;
 use crate::function::Function;
 use crate::payload::relax_vm::{self, FunctionKind, RelaxInstruction, VM_REGISTER, VOID_REGISTER};
@@ -19,6 +20,8 @@ pub(super) enum Callee {
     Builtin(Builtin),
     /// Instructions of this executable.
     Vm(usize),
+    /// Code of a library that works on the registers of a frame.
+    Compiled(usize, CompiledFunction),
 }
 
 /// Decoded code of an executable.
@@ -31,7 +34,7 @@ pub(super) struct DecodedCode {
     pub(super) functions: Vec<FrameLayout>,
 }
 
-/// Where a function begins and how large its frame is; nothing for functions without instructions.
+/// Where a function begins and how large its frame is; nothing for packed functions.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FrameLayout {
     /// Number of its first instruction in the table.
@@ -188,8 +191,8 @@ fn register_of(register: i64) -> u32 {
 impl FrameLayout {
     /// PAY-90, PAY-91 and PAY-97 have seen that the numbers are sizes of things in the file.
     fn of(function: &relax_vm::RelaxFunction<'_>) -> Result<FrameLayout, Violation> {
-        if function.kind != FunctionKind::Vm {
-            // Only functions of kind `vm` have a frame; the numbers of others mean something else, like the -2 of PAY-84.
+        if function.kind == FunctionKind::Packed {
+            // It has no frame; its numbers mean something else, like the -2 of PAY-84.
             return Ok(FrameLayout::default());
         }
         // PAY-97: at most as many as the code has words, which 32 bits count.

@@ -19,7 +19,7 @@ pub(super) struct VmFrame {
 const DEEPEST: u32 = 1000;
 
 /// How many registers all functions that are running on one thread may have, but for the outermost: 32 MiB of them.
-const MOST_REGISTERS: usize = 1 << 21;
+pub(super) const MOST_REGISTERS: usize = 1 << 21;
 
 thread_local! {
     /// A count for each thread: a stack overflows on its own thread.

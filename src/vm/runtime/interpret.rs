@@ -40,7 +40,10 @@ impl VirtualMachineImpl {
         // Once for each function, not for each call: what begins to watch sees the functions that start later.
         let watched = self.is_watched();
         // Of an error the frame is used again as well: it is emptied either way.
-        let result = self.follow(function, frames.start as usize, &mut frame, watched);
+        let result = match &self.callees[function] {
+            Callee::Compiled(_, compiled) => self.run_compiled(compiled, &mut frame),
+            _ => self.follow(function, frames.start as usize, &mut frame, watched),
+        };
         // What the registers held is released when the call ends, and not when the frame is used again.
         frame.registers.clear();
         self.frames().push(frame);
@@ -136,7 +139,9 @@ impl VirtualMachineImpl {
                 body(args)
             }
             Callee::Builtin(Builtin::OfMachine(body)) => body(self, args),
-            Callee::Vm(function) => self.run_function(*function, args),
+            Callee::Vm(function) | Callee::Compiled(function, _) => {
+                self.run_function(*function, args)
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use crate::release::{Layout, Release};
 use crate::rule::Kind;
 use crate::tensor::{Dtype, Elements, Packing};
 use crate::value::{Any, DLDataType, DLDevice, DLTensor, Str, cast};
-use crate::vm::{VM_11, VM_12};
+use crate::vm::VM_11;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -45,7 +45,9 @@ pub(super) fn resolve(
     for (index, function) in loaded.executable().code().functions.iter().enumerate() {
         let name = &*function.name;
         let value = match function.kind {
-            FunctionKind::Vm => VmClosure::of_function(loaded, index, name).into(),
+            FunctionKind::Vm | FunctionKind::VmTir => {
+                VmClosure::of_function(loaded, index, name).into()
+            }
             FunctionKind::Packed => match find(name, imports, resets)? {
                 Some(found) => found.into(),
                 // VM-11: releases name the first that is missing.
@@ -54,13 +56,6 @@ pub(super) fn resolve(
                     Any::none()
                 }
             },
-            // VM-12: its code works on the register file of the C++ machine, through symbols of `libtvm_runtime`.
-            FunctionKind::VmTir => {
-                let message = format!(
-                    "function `{name}` was compiled to work on the registers of a machine (exec_mode \"compiled\"): export the model with exec_mode \"bytecode\""
-                );
-                return Err(VM_12.rejected(Kind::Unsupported, message).into());
-            }
         };
         functions.push(value);
     }

@@ -1,10 +1,12 @@
 //! The machine: an executable, the functions that it calls, and devices.
 
 use super::allocator::{AllocatorKind, VmDevice};
+use super::bools;
 use super::builtin;
 use super::calling::CallingMachine;
 use super::closure::VmClosure;
 use super::code::{Callee, DecodedCode};
+use super::compiled::compiled_functions;
 use super::fault::VmResult;
 use super::frame::VmFrame;
 use super::link::{Origin, callee, constants, resolve};
@@ -39,8 +41,10 @@ pub(super) struct VirtualMachineImpl {
     pub(super) loaded: Arc<LoadedExecutable>,
     /// In the order of `vm_initialization`: the first holds constants (VM-13), -1 is the last (VM-14).
     places: Vec<VmDevice>,
-    /// Kept for `code`, which borrows their cells.
-    _constants: Vec<Any>,
+    /// The constant pool, whose cells `code` borrows.
+    pub(super) constants: Vec<Any>,
+    /// Whether a bool of the executable is a `uint1` (VM-40).
+    has_uint1: bool,
     /// What each entry of the function table calls, found when the machine was made (VM-11).
     pub(super) callees: Vec<Callee>,
     /// The function table as values.
@@ -110,11 +114,14 @@ impl VirtualMachine {
         let places: Vec<VmDevice> = places.collect::<Result<_, Error>>()?;
         let functions = resolve(&loaded, &imports, origin)?;
         // VM-11: all of it before anything runs, so that a model fails when it is made, and not in the middle of a run.
-        let callees = functions
+        let mut callees: Vec<Callee> = functions
             .iter()
             .enumerate()
             .map(|(index, value)| callee(index, value, origin))
             .collect();
+        for (index, compiled) in compiled_functions(&loaded, &imports)? {
+            callees[index] = Callee::Compiled(index, compiled);
+        }
         // Behind the functions: a machine that is not made copies no constant to a device.
         let constants = constants(&loaded, &places)?;
         let code = DecodedCode::decode(&loaded, &constants, &functions)?;
@@ -122,7 +129,8 @@ impl VirtualMachine {
             code,
             loaded,
             places,
-            _constants: constants,
+            has_uint1: bools::has_uint1(&constants),
+            constants,
             callees,
             functions,
             frames: Mutex::default(),
@@ -280,7 +288,13 @@ impl CallingMachine for VirtualMachineImpl {
     }
 
     fn run(&self, function: usize, args: &[AnyView<'_>]) -> VmResult {
-        self.run_function(function, args)
+        if !self.has_uint1 {
+            return self.run_function(function, args);
+        }
+        let own = |arg: &AnyView<'_>| bools::as_uint1(*arg).unwrap_or_else(|| arg.to_any());
+        let args: Vec<Any> = args.iter().map(own).collect();
+        let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
+        self.run_function(function, &views)
     }
 }
 

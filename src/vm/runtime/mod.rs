@@ -1,10 +1,12 @@
 //! What runs executables: the machine, its memory, its builtins and its modules.
 
 mod allocator;
+mod bools;
 mod builtin;
 mod calling;
 mod closure;
 mod code;
+mod compiled;
 mod copies;
 mod fault;
 mod frame;
@@ -15,6 +17,7 @@ mod machine;
 mod methods;
 mod module;
 mod observer;
+mod parameter_types;
 mod stateful;
 mod storage;
 

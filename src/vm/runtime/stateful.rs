@@ -34,7 +34,7 @@ impl VirtualMachineImpl {
             return Err(VM_62.rejected(Kind::Missing, message).into());
         };
         let views: Vec<AnyView<'_>> = inputs.iter().map(Any::view).collect();
-        let output = self.run_function(index, &views)?;
+        let output = self.run(index, &views)?;
         self.state().outputs.insert(name.to_owned(), output);
         Ok(())
     }

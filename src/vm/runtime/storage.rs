@@ -3,13 +3,15 @@
 use super::allocator::{VmAllocator, VmDevice};
 use crate::device::{ALIGNMENT, Device, Dtype, Space, byte_size};
 use crate::function::Error;
+use crate::object::Tensor;
 use crate::release::Release;
 use crate::rule::Kind;
 use crate::tensor::Packing;
-use crate::value::header::{Header, Ref};
-use crate::value::{Any, DLDataType, DLDevice, DLTensor, Object, index};
+use crate::value::header::{Header, Ref, dynamic_object};
+use crate::value::types::ObjectIndex;
+use crate::value::{Any, DLDataType, DLDevice, DLTensor, Object, cast, index};
 use crate::vm::{VM_31, VM_33};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A piece of memory that tensors are cut from (`vm.Storage`). It goes back to its allocator with the last tensor.
 #[repr(C)]
@@ -25,19 +27,7 @@ pub(crate) struct VmStorage {
     allocator: Arc<VmAllocator>,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
-unsafe impl Object for VmStorage {
-    fn type_index() -> i32 {
-        static INDEX: OnceLock<i32> = OnceLock::new();
-        *INDEX.get_or_init(|| {
-            crate::value::types::register("vm.Storage", index::OBJECT).unwrap_or(index::OBJECT)
-        })
-    }
-
-    fn matches(type_index: i32) -> bool {
-        type_index == VmStorage::type_index()
-    }
-}
+dynamic_object!(VmStorage, "vm.Storage");
 
 impl Drop for VmStorage {
     fn drop(&mut self) {
@@ -106,21 +96,52 @@ impl VmStorage {
         } else {
             (this.space.0, start as u64)
         };
-        let device = DLDevice::from(this.device);
-        Ok(InStorage::value(
-            this.clone(),
-            DLTensor {
-                data,
-                device,
-                ndim: shape.len() as i32,
-                dtype,
-                shape: std::ptr::null_mut(),
-                strides: std::ptr::null_mut(),
-                byte_offset,
-            },
-            shape,
-        ))
+        let dl = DLTensor {
+            data,
+            device: DLDevice::from(this.device),
+            ndim: shape.len() as i32,
+            dtype,
+            shape: std::ptr::null_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset,
+        };
+        Ok(InStorage::value(this.clone(), dl, shape))
     }
+
+    /// [`VmStorage::tensor`] for compiled code, which writes whole bytes for each element on the host. Where the storage has so many, the
+    /// tensor is known to have them.
+    pub(super) fn tensor_of_code(
+        this: &Ref<VmStorage>,
+        offset: i64,
+        shape: &[i64],
+        dtype: DLDataType,
+    ) -> Result<Any, Error> {
+        let value = VmStorage::tensor(this, offset, shape, dtype)?;
+        let bits = u32::from(dtype.bits) * u32::from(dtype.lanes);
+        if bits.is_multiple_of(8) || !this.is_on_host() {
+            return Ok(value);
+        }
+        let whole = Packing::Each.bytes(Dtype::from(dtype), shape);
+        let whole = whole.and_then(|bytes| usize::try_from(bytes).ok());
+        let start = usize::try_from(offset).ok();
+        let end = start
+            .zip(whole)
+            .and_then(|(start, whole)| start.checked_add(whole));
+        match cast::<Tensor>(value.view()) {
+            Ok(tensor) if end.is_some_and(|end| end <= this.nbytes) => {
+                Ok(in_whole_bytes(this.clone(), *tensor.dl()))
+            }
+            _ => Ok(value),
+        }
+    }
+}
+
+/// A tensor of elements of less than a byte that is known to have whole bytes for each, as kernels of the host write them.
+fn in_whole_bytes(storage: Ref<VmStorage>, dl: DLTensor) -> Any {
+    let keep = Box::new(move || drop(storage));
+    // SAFETY: the description is that of a tensor that lives during this call; the memory is that of `storage`, which has whole bytes for
+    // each element and stays until then.
+    unsafe { Tensor::over(dl, keep) }.into()
 }
 
 /// A fresh tensor of its own on `place`, not from the pool: what lives as long as the machine.
@@ -196,8 +217,8 @@ const _: () = assert!(std::mem::offset_of!(InStorage, dl) == 24);
 
 // SAFETY: `#[repr(C)]` with the header first, and the description where every tensor has it.
 unsafe impl Object for InStorage {
-    fn type_index() -> i32 {
-        index::TENSOR
+    fn type_index() -> ObjectIndex {
+        ObjectIndex::fixed(index::TENSOR)
     }
 
     // The index is that of every tensor, and only few of them are this type: it is never looked for by its index.

@@ -17,7 +17,7 @@ fn cuda_contract_and_kernels() {
     let Some(api) = here(device) else {
         return;
     };
-    let report = tvmspec::conformance::device::contract_on(api, device);
+    let report = tvmspec::conformance::device::contract_on(api, device).unwrap();
     println!(
         "{test}: {}: {report}",
         api.attribute(device, Attribute::DeviceName).unwrap()

@@ -10,7 +10,7 @@ use tvmspec::blob::container;
 use tvmspec::examine::loading;
 use tvmspec::release::Release;
 
-/// Where a Python package of the real TVM keeps its libraries.
+/// Python program that prints the libraries of the real TVM.
 const FOLDERS: &str = "
 import os, tvm, tvm_ffi
 print(tvm.__version__.split('.')[1])
@@ -46,5 +46,77 @@ fn the_real_libraries_export_what_the_table_says() {
     for (name, ranges) in loading::exports() {
         let has = ranges.iter().any(|range| range.contains(release));
         assert_eq!(defined.contains(name), has, "{name} in {release}");
+    }
+}
+
+/// Python program that prints the release and the global functions of the real TVM.
+const NAMES: &str = "
+import tvm
+from tvm_ffi.registry import list_global_func_names
+print(tvm.__version__.split('.')[1])
+print('\\n'.join(list_global_func_names()))
+";
+
+/// The lines of a table beside the code that reads it.
+fn table(name: &str) -> Vec<Vec<String>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/examine/loading");
+    let text = fs::read_to_string(folder.join(name)).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| line.split('\t').map(str::to_owned).collect())
+        .collect()
+}
+
+/// Whether ranges such as `16-19 22-27` hold a release.
+fn holds(ranges: &str, release: Release) -> bool {
+    ranges.split(' ').any(|range| {
+        let (since, until) = range.split_once('-').unwrap();
+        (since.parse().unwrap()..=until.parse().unwrap()).contains(&release.minor())
+    })
+}
+
+#[test]
+fn the_real_runtime_registers_what_the_table_says() {
+    let python = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".into());
+    let output = Command::new(&python).args(["-c", NAMES]).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        return skipped(format_args!(
+            "`{python}` cannot import tvm and tvm_ffi; set TVMSPEC_PYTHON to a Python that can"
+        ));
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (release, names) = text.split_once('\n').unwrap();
+    let release = Release::new(release.parse().unwrap()).unwrap();
+    let names: BTreeSet<&str> = names.lines().collect();
+    let table = table("globals.tsv");
+    let every_build = table.iter().filter(|row| row[2].is_empty());
+    for row in every_build.filter(|row| holds(&row[1], release)) {
+        assert!(names.contains(row[0].as_str()), "{} in {release}", row[0]);
+    }
+    for row in table
+        .iter()
+        .filter(|row| !holds(&row[1], release) && row[2] != "python")
+    {
+        assert!(!names.contains(row[0].as_str()), "{} in {release}", row[0]);
+    }
+}
+
+#[test]
+fn builtins_are_the_same_in_both_tables() {
+    let builtins =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("spec/evidence/tables/vm_builtins.json");
+    let builtins: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(builtins).unwrap()).unwrap();
+    let table = table("globals.tsv");
+    for (name, releases) in builtins.as_object().unwrap() {
+        let releases: tvmspec::release::Releases = releases.as_str().unwrap().parse().unwrap();
+        let row = table.iter().find(|row| row[0] == *name).unwrap();
+        for release in Release::all() {
+            assert_eq!(
+                holds(&row[1], release),
+                releases.contains(release),
+                "{name} in {release}"
+            );
+        }
     }
 }

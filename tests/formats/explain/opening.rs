@@ -116,3 +116,72 @@ fn libraries_are_looked_for_in_the_order_of_the_loader() {
         assert!(text.contains(name), "{text}");
     }
 }
+
+#[test]
+fn what_libraries_need_in_turn_is_looked_for() {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return skipped("it looks for libraries as Linux does");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (deep, near, library) = (
+        at("libtvmspec_deep.so"),
+        at("libtvmspec_near.so"),
+        at("f.so"),
+    );
+    let search = format!("-L{}", folder.path().display());
+    let origin = [search.as_str(), "-Wl,-rpath,$ORIGIN"];
+    compile("int deep(void) { return 0; }", &deep, &[]);
+    let source = "int deep(void);\nint near(void) { return deep(); }";
+    compile(source, &near, &[&origin[..], &["-ltvmspec_deep"]].concat());
+    let source = "int near(void);\nint __tvm_ffi_f(void* self, const void* args, int n, void* out) { return near(); }";
+    compile(
+        source,
+        &library,
+        &[&origin[..], &["-ltvmspec_near"]].concat(),
+    );
+    assert_eq!(reply("0.27", &library).0, Some(0));
+    fs::remove_file(&deep).unwrap();
+    let (code, text) = reply("0.27", &library);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("needs libtvmspec_deep.so (which libtvmspec_near.so needs)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn versions_of_symbols_are_held_to_the_library_that_is_here() {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return skipped("it looks for libraries as Linux does");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (versioned, library) = (at("libtvmspec_versioned.so"), at("f.so"));
+    let version = |names: &str| {
+        let script = at("versions");
+        fs::write(&script, names).unwrap();
+        let script = format!("-Wl,--version-script={}", script.display());
+        compile(
+            "int old(void) { return 0; }\nint new(void) { return 0; }",
+            &versioned,
+            &[&script],
+        );
+    };
+    version("NEAR_1 { old; };\nNEAR_2 { new; } NEAR_1;\n");
+    let search = format!("-L{}", folder.path().display());
+    let source = "int new(void);\nint __tvm_ffi_f(void* self, const void* args, int n, void* out) { return new(); }";
+    compile(
+        source,
+        &library,
+        &[&search, "-Wl,-rpath,$ORIGIN", "-ltvmspec_versioned"],
+    );
+    assert_eq!(reply("0.27", &library).0, Some(0));
+    version("NEAR_1 { old; new; };\n");
+    let (code, text) = reply("0.27", &library);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("it needs NEAR_2 of libtvmspec_versioned.so"),
+        "{text}"
+    );
+}

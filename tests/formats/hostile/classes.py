@@ -1,4 +1,4 @@
-"""The classes of files, and the numbers and texts that they are made of."""
+"""The classes of files, and the numbers and texts that they are made of. A class makes the bytes of its file, or those and the files beside it by name."""
 
 import struct
 

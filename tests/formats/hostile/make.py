@@ -16,6 +16,7 @@ import binaries
 import executables
 import json_files
 import arrays
+import other_inputs
 
 
 def main():
@@ -23,8 +24,11 @@ def main():
     classes.SCALE = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     os.makedirs(folder, exist_ok=True)
     for name, (make, commands) in classes.CLASSES.items():
-        with open(os.path.join(folder, name), "wb") as file:
-            file.write(make())
+        made = make()
+        data, beside = made if isinstance(made, tuple) else (made, {})
+        for other, content in {name: data, **beside}.items():
+            with open(os.path.join(folder, other), "wb") as file:
+                file.write(content)
     with open(os.path.join(folder, executables.VM_INPUT), "wb") as file:
         file.write(arrays.npy("(2, 8)", data=bytes(64)))
 

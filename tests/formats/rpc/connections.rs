@@ -55,23 +55,25 @@ fn every_byte_of_real_connections_is_of_a_field_and_written_back() {
         for (side, bytes) in [(&read.client, &client), (&read.server, &server)] {
             assert_eq!(side.broken, None, "{name}");
             assert!(side.findings.is_empty(), "{name}: {:?}", side.findings);
-            let mut end = 0;
-            for field in &side.fields {
-                assert_eq!(
-                    field.start,
-                    end,
-                    "{name}, {}: {}",
-                    side.speaker.name(),
-                    field.field
-                );
-                end = field.end;
+            let (mut at, mut count) = (0, 0_u32);
+            let mut messages = side.messages();
+            loop {
+                let fields = messages.clone();
+                let Some((start, end, message)) = messages.next() else {
+                    break;
+                };
+                fields.visit_fields(|field| {
+                    let side = side.speaker.name();
+                    assert_eq!(field.start, at, "{name}, {side}: {}", field.field);
+                    at = field.end;
+                });
+                assert_eq!(at, end, "{name}");
+                let own = &bytes[start as usize..end as usize];
+                assert_eq!(again(&message, minor, side.speaker), own);
+                count += 1;
             }
-            assert_eq!(end, bytes.len() as u64, "{name}");
-            for (start, end, message) in &side.messages {
-                let own = &bytes[*start as usize..*end as usize];
-                assert_eq!(again(message, minor, side.speaker), own);
-            }
-            counts.push(side.messages.len());
+            assert_eq!(at, bytes.len() as u64, "{name}");
+            counts.push(count);
         }
         // Every request has one answer, but for Shutdown and what a session that timed out was asked last.
         assert!(counts[0].abs_diff(counts[1]) <= 2, "{name}: {counts:?}");
@@ -115,7 +117,10 @@ fn a_connection_of_0_6_is_read_by_what_its_client_asked_for() {
     let read = Connection::read(&client, &server, None);
     assert_eq!(read.releases, (Release::of(5), release));
     assert_eq!(
-        (read.client.messages.len(), read.server.messages.len()),
+        (
+            read.client.messages().count(),
+            read.server.messages().count()
+        ),
         (4, 4)
     );
     let cut = Connection::read(&client, &server[..server.len() - 1], None);
@@ -153,7 +158,10 @@ fn of_forms_that_are_all_broken_the_one_that_reads_most_is_the_answer() {
     let read = Connection::read(&client, &server, None);
     assert_eq!(read.releases, (Release::of(18), Release::of(20)));
     assert_eq!(
-        (read.client.messages.len(), read.server.messages.len()),
+        (
+            read.client.messages().count(),
+            read.server.messages().count()
+        ),
         (2, 2)
     );
     // Each other form once, the newest first, and of both sides the client is named.

@@ -132,6 +132,64 @@ fn rpc_92_files_stay_in_the_directory_of_the_session() {
         .expect_err("not there");
 }
 
+/// A link comes into the place of a file at any moment, as uploaded code can put it there.
+#[test]
+#[cfg(unix)]
+fn rpc_92_a_link_that_comes_and_goes_is_never_followed() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let text = |text: &str| V::Str(text.as_bytes().to_vec().into());
+    let bytes = || V::Bytes(b"own".to_vec().into());
+    let outside = tempfile::tempdir().expect("a folder");
+    let victim = outside.path().join("victim");
+    std::fs::write(&victim, "precious").expect("written");
+    let mut client = Client::with(27, |_| ());
+    let place = client._directory.path().join("a.bin");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let beside = place.with_file_name("beside");
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = std::os::unix::fs::symlink(&victim, &beside);
+                let _ = std::fs::rename(&beside, &place);
+                let _ = std::fs::write(&beside, "own");
+                let _ = std::fs::rename(&beside, &place);
+            }
+        });
+        for _ in 0..300 {
+            // Either may be rejected.
+            let _ = client.call("tvm.rpc.server.upload", vec![text("a.bin"), bytes()]);
+            if let Ok(read) = client.call("tvm.rpc.server.download", vec![text("a.bin")]) {
+                assert_ne!(read[1], V::Bytes(b"precious".to_vec().into()));
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let left = std::fs::read_to_string(&victim).expect("it is there");
+    assert_eq!(left, "precious");
+}
+
+/// RPC-92: files of no bytes are bounded too.
+#[test]
+fn rpc_92_a_session_has_so_many_files() {
+    let text = |text: &str| V::Str(text.as_bytes().to_vec().into());
+    let mut client = Client::of(27);
+    let upload = |client: &mut Client, number: usize| {
+        let args = vec![text(&format!("{number}.bin")), V::Bytes(Vec::new().into())];
+        client.call("tvm.rpc.server.upload", args)
+    };
+    for number in 0..4096 {
+        upload(&mut client, number).expect("uploaded");
+    }
+    breaks(upload(&mut client, 4096), "RPC-92");
+    // Another content of a file that is there, and one in the place of a file that was removed.
+    upload(&mut client, 0).expect("written over");
+    let removed = client.call("tvm.rpc.server.remove", vec![text("7.bin")]);
+    removed.expect("removed");
+    upload(&mut client, 4096).expect("uploaded");
+    breaks(upload(&mut client, 4097), "RPC-92");
+}
+
 #[test]
 fn rpc_90_uploaded_code_runs_only_where_it_is_allowed() {
     let library = std::fs::read("golden/eras/0.26/host.so").expect("a library");

@@ -132,3 +132,17 @@ fn bytes_that_are_no_packet_end_the_session_with_the_rule() {
         Some("RPC-21")
     );
 }
+
+/// An answer is bounded, whatever a function raises.
+#[test]
+fn the_text_of_an_exception_is_cut_between_two_letters() {
+    let most = 64 << 10;
+    let mut client = Client::of(27);
+    let mut raised = |text: String| {
+        let raised = client.call("rpc.test.except", vec![V::Str(text.into_bytes().into())]);
+        raised.expect_err("raised").len()
+    };
+    assert_eq!(raised("a".repeat(most)), most);
+    assert_eq!(raised("é".repeat(most)), most);
+    assert_eq!(raised(format!("a{}", "é".repeat(most))), most - 1);
+}

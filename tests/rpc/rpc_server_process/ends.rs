@@ -1,5 +1,6 @@
 //! Calls and sessions that end before they are done, or do not end by themselves.
 
+use super::resources::is_zombie;
 use super::{Peer, PeerAnswer, Server, handle, init, text};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -139,4 +140,75 @@ fn a_signal_waits_for_the_sessions_and_a_second_one_ends_them() {
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
     assert!(server.child.wait().expect("an end").success());
+}
+
+/// The call has no end of its own, and the signal comes once: a supervisor sends no second one that can be caught.
+#[test]
+fn sigterm_ends_sessions_and_their_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = Server::start_in(folder.path(), &[]);
+    let mut peer = Peer::of(&server, 27);
+    let evaluator = evaluator(&mut peer, 10, 60_000);
+    let call = Packet::CallFunc(evaluator, vec![PackedValue::Int(1)]);
+    peer.transport
+        .write_packet(&call, &peer.own)
+        .expect("written");
+    terminate(&mut server);
+    assert_eq!(peer.read(), PeerAnswer::Gone);
+    let left = std::fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(left, 0, "in {}", folder.path().display());
+}
+
+/// Neither the compiler nor what it writes to its own temporary folder stays.
+#[test]
+fn sigterm_ends_a_compiler() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (compiler, started) = (folder.path().join("cc"), folder.path().join("started"));
+    let script = format!(
+        "#!/bin/sh\necho half >\"$(mktemp)\"\necho $$ >'{0}.new'\nmv '{0}.new' '{0}'\nexec sleep 60\n",
+        started.display()
+    );
+    std::fs::write(&compiler, script).expect("written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&compiler, mode).expect("a mode");
+    let temporary = tempfile::tempdir().expect("a folder");
+    let compiler = compiler.to_str().expect("UTF-8");
+    let arguments = ["--allow-load", "--allow-link", "--cc", compiler];
+    let mut server = Server::start_in(temporary.path(), &arguments);
+    let mut peer = Peer::of(&server, 27);
+    let upload = vec![text("a.o"), PackedValue::Bytes(b"object".as_slice().into())];
+    peer.call("tvm.rpc.server.upload", upload);
+    let load = peer.look_up("tvm.rpc.server.load_module");
+    let call = Packet::CallFunc(load, vec![text("a.o")]);
+    peer.transport
+        .write_packet(&call, &peer.own)
+        .expect("written");
+    let until = Instant::now() + Duration::from_secs(20);
+    let compiler = loop {
+        if let Ok(number) = std::fs::read_to_string(&started) {
+            break number.trim().parse().expect("a number");
+        }
+        assert!(Instant::now() < until, "no compiler is started");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let compiler = rustix::process::Pid::from_raw(compiler).expect("a process");
+    terminate(&mut server);
+    while rustix::process::test_kill_process(compiler).is_ok() && !is_zombie(compiler) {
+        assert!(Instant::now() < until, "the compiler runs on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let left = std::fs::read_dir(temporary.path()).expect("a folder");
+    let left: Vec<_> = left.flatten().map(|entry| entry.path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Sends SIGTERM, and sees that the server ends long before what its sessions do.
+#[track_caller]
+fn terminate(server: &mut Server) {
+    let pid = rustix::process::Pid::from_child(&server.child);
+    let began = Instant::now();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
+    assert!(server.child.wait().expect("an end").success());
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }

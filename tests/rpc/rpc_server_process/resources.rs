@@ -198,7 +198,7 @@ fn what_a_session_started_ends_with_it_and_so_do_its_files() {
 }
 
 /// A process that was killed and that its new parent has not waited for.
-fn is_zombie(process: rustix::process::Pid) -> bool {
+pub(super) fn is_zombie(process: rustix::process::Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
     stat.is_ok_and(|stat| stat.contains(") Z "))
 }

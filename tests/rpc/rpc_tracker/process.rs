@@ -11,13 +11,13 @@ use tvmspec::rpc::{Progress, TrackerPeer, TrackerReply, TrackerRequest, TrackerS
 use tvmspec::wire::{Cursor, Writer};
 
 /// A tracker on a thread, which ends with the test.
-struct Running {
+pub(super) struct Running {
     handle: TrackerHandle,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    fn new() -> Running {
+    pub(super) fn new() -> Running {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = TrackerServer::bind(any, TrackerLimits::default()).unwrap();
         let handle = server.handle().unwrap();
@@ -25,8 +25,13 @@ impl Running {
         Running { handle, thread }
     }
 
+    /// HOST:PORT.
+    pub(super) fn address(&self) -> String {
+        self.handle.address().to_string()
+    }
+
     /// A connection behind its hello.
-    fn peer(&self) -> Peer {
+    pub(super) fn peer(&self) -> Peer {
         let stream = TcpStream::connect(self.handle.address()).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
@@ -52,19 +57,19 @@ impl Drop for Running {
     }
 }
 
-struct Peer {
-    stream: TcpStream,
+pub(super) struct Peer {
+    pub(super) stream: TcpStream,
     input: Vec<u8>,
 }
 
 impl Peer {
-    fn send(&mut self, request: &TrackerRequest) {
+    pub(super) fn send(&mut self, request: &TrackerRequest) {
         let mut out = Writer::new();
         request.write(Release::LAST, &mut out).unwrap();
         self.stream.write_all(&out.into_bytes()).unwrap();
     }
 
-    fn reply(&mut self) -> TrackerReply {
+    pub(super) fn reply(&mut self) -> TrackerReply {
         loop {
             let mut cursor = Cursor::new(&self.input);
             if let Progress::Whole(reply) = TrackerReply::read(&mut cursor).unwrap() {
@@ -79,7 +84,7 @@ impl Peer {
         }
     }
 
-    fn ask(&mut self, request: &TrackerRequest) -> TrackerReply {
+    pub(super) fn ask(&mut self, request: &TrackerRequest) -> TrackerReply {
         self.send(request);
         self.reply()
     }

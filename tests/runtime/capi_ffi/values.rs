@@ -253,3 +253,34 @@ fn streams_and_opaque_objects_are_kept() {
     }
     assert!(ENDED[1].load(Ordering::Relaxed) > 0);
 }
+
+/// The parts of an error as C reads them: kind, message, backtrace.
+fn parts(error: &Error) -> [Vec<u8>; 3] {
+    let object = error.clone().into_object();
+    // SAFETY: what is behind the header of an error begins with these three.
+    let parts = unsafe { &*object.as_ptr().add(1).cast::<[ByteArray; 3]>() };
+    // SAFETY: texts of the error, which `object` keeps.
+    parts
+        .each_ref()
+        .map(|part| unsafe { part.as_slice() }.to_vec())
+}
+
+#[test]
+fn texts_that_are_not_utf8_stay_when_a_cause_comes() {
+    let texts = [&b"k\xff"[..], b"m\xfe", b"b\xfd"];
+    let [kind, message, backtrace] = texts.map(ByteArray::of);
+    let mut error = ptr::null_mut();
+    unsafe {
+        assert_eq!(
+            TVMFFIErrorCreate(&kind, &message, &backtrace, &mut error),
+            0
+        );
+        TVMFFIErrorSetRaised(error);
+        TVMFFIObjectDecRef(error);
+    }
+    let error = raised();
+    unsafe { TVMFFIErrorSetRaised(ptr::null_mut()) };
+    let error = error.caused_by(Error::new("KeyError", "why"));
+    assert_eq!(parts(&error), texts);
+    assert_eq!(error.cause().unwrap().message(), "why");
+}

@@ -82,6 +82,9 @@ fn compiled_code_has_workspace_workers_and_runs_once() {
         assert!(!first.is_null() && !second.is_null() && first != second);
         first.cast::<u8>().write_bytes(1, 100);
         second.cast::<u8>().write_bytes(2, 100);
+        assert!(TVMBackendAllocWorkspace(1, 0, u64::MAX, 2, 32).is_null());
+        assert!(TVMBackendAllocWorkspace(77, 0, 64, 2, 32).is_null());
+        assert!(last_error().contains("77"), "{}", last_error());
         // Of a device that there is not, which has no workspace to free.
         assert_eq!(TVMBackendFreeWorkspace(77, 0, second), -1);
         assert_eq!(second.cast::<[u8; 100]>().read(), [2; 100]);

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tvmspec::capi::legacy::*;
-use tvmspec::function::{Error, ErrorKind};
+use tvmspec::function::{Error, ErrorKind, registry};
 use tvmspec::value::legacy::{TVMValue, code};
 
 static FINISHED: AtomicU32 = AtomicU32::new(0);
@@ -182,4 +182,75 @@ fn an_error_of_the_frontend_is_counted_while_it_can_be() {
     assert!(TVMGetLastPythonError().is_null());
     assert_eq!(counted(), [1, 0]);
     register(c"Py_IncRef", ptr::null_mut());
+}
+
+unsafe extern "C-unwind" fn fails_with(
+    args: *mut TVMValue,
+    _: *mut c_int,
+    _: c_int,
+    _: *mut c_void,
+    _: *mut c_void,
+) -> c_int {
+    unsafe { TVMAPISetLastError((*args).v_str) };
+    -1
+}
+
+/// The error of a callback of C that left `text`.
+fn error_of(text: &str) -> Error {
+    let mut made = ptr::null_mut();
+    let name = c"test.capi.fails_with";
+    unsafe {
+        let code = TVMFuncCreateFromCFunc(fails_with, ptr::null_mut(), None, &mut made);
+        assert_eq!(code, 0);
+        assert_eq!(TVMFuncRegisterGlobal(name.as_ptr(), made, 1), 0);
+        assert_eq!(TVMFuncFree(made), 0);
+    }
+    let function = registry::lookup("test.capi.fails_with").unwrap();
+    function.call_with([text.into()]).unwrap_err()
+}
+
+#[test]
+fn a_text_is_taken_apart_as_releases_do() {
+    // What `TVMGetLastError` of 0.8.0 and 0.19.0 says of callbacks that left these texts.
+    for (text, parsed) in [
+        ("plain text", "TVMError: plain text"),
+        ("ValueError: with kind", "ValueError: with kind"),
+        (
+            "EnvErrorAlreadySet: no object",
+            "TVMError: EnvErrorAlreadySet: no object",
+        ),
+        ("Two words: no kind", "TVMError: Two words: no kind"),
+        (
+            "[12:00:00] file.cc:7: Check failed: a == b (1 vs. 2) : TypeError: inside",
+            "TypeError: Check failed: a == b (1 vs. 2) : inside",
+        ),
+        (
+            "[12:00:00] file.cc:7: InternalError: inside",
+            "InternalError: inside",
+        ),
+        ("", "TVMError: "),
+        ("  ValueError:   blanks", "ValueError: blanks"),
+        ("first\nsecond", "TVMError: first\nsecond"),
+        ("a.b_c9: dotted", "a.b_c9: dotted"),
+        (
+            "Check failed: (x) is false: y",
+            "TVMError: Check failed: (x) is false: y",
+        ),
+    ] {
+        assert_eq!(error_of(text).to_string(), parsed, "{text}");
+    }
+    let error = error_of("[12:00:00] file.cc:7: InternalError: inside");
+    assert_eq!(error.backtrace(), "  File \"file.cc\", line 7\n");
+    for odd in [
+        "[",
+        "[x",
+        "[x y",
+        "[x y:",
+        "[x y:z: a",
+        "[x :1:",
+        ": a",
+        ":",
+    ] {
+        assert!(!error_of(odd).kind().as_str().is_empty(), "{odd}");
+    }
 }

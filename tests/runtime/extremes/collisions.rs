@@ -4,6 +4,7 @@ use super::{Dice, builtin};
 use tvmspec::object::Map;
 use tvmspec::object::hash::any_hash;
 use tvmspec::object::json_graph::{ffi, json};
+use tvmspec::rule::Findings;
 use tvmspec::value::{Any, index};
 
 /// Keys of 16 bytes with the same hash: a polynomial over two words modulo the prime 2^31 - 1.
@@ -95,7 +96,7 @@ fn both_readers_of_json_count_the_names_of_a_chain_alike() {
             .collect();
         let text = format!("[0, {{\"x\":{{{}}}}}]", members.join(","));
         let values = json::parse(text.as_bytes()).map(drop).err();
-        let checked = ffi::check(text.as_bytes())
+        let checked = ffi::check(text.as_bytes(), &mut Findings::default())
             .err()
             .map(|fault| fault.violation);
         let checked = checked.filter(|broken| broken.rule().id() == "OBJ-39");

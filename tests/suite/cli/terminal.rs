@@ -1,43 +1,8 @@
-//! What the program writes to a terminal, a pipe and a full disk.
+//! Output to a terminal.
 
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_full_disk_is_one_of_stdout() {
-    for args in [&["completions", "bash"][..], &["target", "llvm", "--json"]] {
-        let full = std::fs::File::options()
-            .write(true)
-            .open("/dev/full")
-            .unwrap();
-        let ended = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
-            .args(args)
-            .stdout(full)
-            .output()
-            .unwrap();
-        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert!(
-            message.starts_with("error: stdout: No space"),
-            "{args:?}: {message}"
-        );
-        assert_eq!(ended.status.code(), Some(2), "{args:?}");
-    }
-}
-
-#[test]
-fn a_closed_pipe_is_quiet() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
-        .args(["completions", "bash"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("tvmspec runs");
-    drop(child.stdout.take());
-    let output = child.wait_with_output().expect("tvmspec ends");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-}
 
 /// What a run of `tvmspec` prints, whatever its exit code.
 fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {

@@ -3,10 +3,12 @@
 use super::check;
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use tvmspec::conformance::adapter::{Identity, InProcess, Reply, Testee};
 use tvmspec::conformance::case::{Case, Suite};
 use tvmspec::conformance::known::{self, KnownFailures, glob};
 use tvmspec::conformance::runner::{Run, run};
+use tvmspec::conformance::verdict::Verdict;
 
 #[test]
 fn known_failures_excuse_and_must_be_true() {
@@ -109,4 +111,153 @@ fn every_known_failure_names_a_case_of_its_releases() {
             );
         }
     }
+}
+
+const FILE: &str =
+    "[[known]]\ncase = \"blob/*\"\nverdict = \"crash\"\nreason = \"r\"\nexpires = 2026-01-31\n";
+
+fn crash() -> Verdict {
+    Verdict::Crash("SIGSEGV".into())
+}
+
+#[test]
+fn an_entry_excuses_its_verdict_until_it_expires() {
+    let known = KnownFailures::parse(FILE).unwrap();
+    assert!(known.excuse("blob/a", &crash(), "2026-01-31").is_some());
+    assert!(known.excuse("blob/a", &crash(), "2026-02-01").is_none());
+    assert!(known.excuse("wire/a", &crash(), "2026-01-01").is_none());
+    let hang = Verdict::Hang(String::new());
+    assert!(known.excuse("blob/a", &hang, "2026-01-01").is_none());
+}
+
+#[test]
+fn the_file_must_stay_true() {
+    let known = KnownFailures::parse(FILE).unwrap();
+    let all = ["blob/a", "wire/b"];
+    let problems = |all: &[&'static str], verdict: Verdict, today: &str| {
+        let results = [("blob/a", &verdict)];
+        known.problems(all.iter().copied(), results.into_iter(), today)
+    };
+    assert!(problems(&all, crash(), "2026-01-01").is_empty());
+    assert!(problems(&all, Verdict::Pass, "2026-01-01")[0].contains("passes"));
+    assert!(problems(&all[1..], crash(), "2026-01-01")[0].contains("no case"));
+    assert!(problems(&all, crash(), "2026-03-01")[0].contains("expired"));
+}
+
+#[test]
+fn what_varies_is_excused_whatever_comes() {
+    let varying = FILE.replace("reason", "varies = true\nreason");
+    let known = KnownFailures::parse(&varying).unwrap();
+    let hang = Verdict::Hang(String::new());
+    assert!(known.excuse("blob/a", &hang, "2026-01-01").is_some());
+    let passed = [("blob/a", &Verdict::Pass)].into_iter();
+    let problems = known.problems(["blob/a"].into_iter(), passed, "2026-01-01");
+    assert_eq!(problems, Vec::<String>::new());
+    // No verdict is no answer, however it varies.
+    let unsupported = Verdict::Unsupported(String::new());
+    assert!(known.excuse("blob/a", &unsupported, "2026-01-01").is_none());
+    assert!(KnownFailures::parse(&varying.replace("= true", "= \"yes\"")).is_err());
+}
+
+#[test]
+fn an_entry_may_be_about_some_releases() {
+    let early = FILE.replace("reason", "releases = \"..0.8\"\nreason");
+    let known = KnownFailures::parse(&early).unwrap();
+    let about = |releases: &[&str]| {
+        let releases: Vec<String> = releases.iter().map(|name| (*name).to_owned()).collect();
+        let identity = Identity {
+            releases,
+            ..Identity::default()
+        };
+        known.about(&identity).entries.len()
+    };
+    assert_eq!(
+        [about(&["0.7"]), about(&["0.8", "0.9"]), about(&[])],
+        [1, 1, 1]
+    );
+    assert_eq!(about(&["0.9"]), 0);
+    for wrong in ["[1]", "\"old\"", "\"0.9..0.7\""] {
+        assert!(
+            KnownFailures::parse(&early.replace("\"..0.8\"", wrong)).is_err(),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn an_entry_may_be_about_some_implementations() {
+    let some = FILE.replace("reason", "implementation = \"* for llvm\"\nreason");
+    let known = KnownFailures::parse(&some).unwrap();
+    let about = |name: &str| {
+        let identity = Identity {
+            name: name.to_owned(),
+            ..Identity::default()
+        };
+        known.about(&identity).entries.len()
+    };
+    assert_eq!(["a for llvm", "a for c", "a"].map(about), [1, 0, 0]);
+}
+
+#[test]
+fn an_entry_may_be_about_some_versions() {
+    let some = FILE.replace("reason", "versions = [\"a 0.1\", \"a 0.2\"]\nreason");
+    let known = KnownFailures::parse(&some).unwrap();
+    let about = |version: &str| {
+        let identity = Identity {
+            version: version.to_owned(),
+            ..Identity::default()
+        };
+        known.about(&identity).entries.len()
+    };
+    assert_eq!(["a 0.1", "a 0.2", "a 0.3", ""].map(about), [1, 1, 0, 0]);
+}
+
+#[test]
+fn an_entry_is_complete() {
+    assert_eq!(KnownFailures::parse("").unwrap(), KnownFailures::default());
+    for (from, to) in [
+        ("reason = \"r\"\n", ""),
+        ("\"crash\"", "\"pass\""),
+        ("\"crash\"", "\"panic\""),
+        ("2026-01-31", "\"soon\""),
+        ("case", "cases"),
+        ("[[known]]", "[[knwon]]"),
+    ] {
+        assert!(
+            KnownFailures::parse(&FILE.replace(from, to)).is_err(),
+            "{from} -> {to}"
+        );
+    }
+}
+
+#[test]
+fn every_list_of_this_project_parses() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/known");
+    let files: Vec<_> = fs::read_dir(folder).unwrap().flatten().collect();
+    assert_eq!(files.len(), known::embedded().len());
+    for file in files {
+        let text = fs::read_to_string(file.path()).unwrap();
+        KnownFailures::parse(&text).unwrap_or_else(|why| panic!("{:?}: {why}", file.path()));
+    }
+}
+
+#[test]
+fn globs_match_whole_ids() {
+    for (pattern, text) in [
+        ("a/*", "a/b"),
+        ("*", ""),
+        ("a?c*", "abcd"),
+        ("*b*d", "abcd"),
+    ] {
+        assert!(glob(pattern, text), "{pattern} {text}");
+    }
+    for (pattern, text) in [("a", "ab"), ("a/*", "b/a"), ("?", ""), ("*b", "abc")] {
+        assert!(!glob(pattern, text), "{pattern} {text}");
+    }
+}
+
+#[test]
+fn today_is_a_date_of_this_century() {
+    let today = known::today();
+    assert!(today.len() == 10 && today.as_str() > "2024", "{today}");
 }

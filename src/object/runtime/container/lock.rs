@@ -26,10 +26,10 @@ static LOCKS: [ObjectLock; 64] = [const {
     }
 }; 64];
 
-/// How often a thread looks at a lock before it sleeps.
+/// Number of times that a thread tries a lock before it sleeps.
 const SPINS: u32 = if cfg!(miri) { 1 } else { 100 };
 
-/// How long a thread sleeps before it looks again: the holder was preempted, or copies a long list.
+/// Time that a thread sleeps between tries: the holder was preempted, or copies a long list.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Releases a lock when it is dropped.
@@ -48,7 +48,7 @@ pub(super) fn lock<T>(object: *const T) -> LockGuard {
 }
 
 /// Runs `work` while `object`, which may also be a field, is locked. The obligations are those of [`lock`].
-// Each call has a `work` of its own, so that inlining duplicates nothing.
+// Each call has its own `work`, so that inlining duplicates nothing.
 #[inline(always)]
 pub(crate) fn with_lock<T, R>(object: *const T, work: impl FnOnce() -> R) -> R {
     let _guard = lock(object);

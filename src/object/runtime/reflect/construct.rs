@@ -184,8 +184,16 @@ fn set_attr(type_index: i32, attribute: &column::TypeAttribute, function: Functi
 
 /// Registers what a type needs whose objects only reflection knows: constructor, empty object, copy.
 pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
-    let size = usize::try_from(size)
-        .map_err(|_| Error::new(ErrorKind::Value, "an object has no negative size"))?;
+    // The size of an object is a C `int` in `TVMFFITypeMetadata`.
+    let size = i32::try_from(size)
+        .ok()
+        .and_then(|size| usize::try_from(size).ok());
+    let size = size.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Value,
+            "the size of an object is 0 to 2147483647 bytes",
+        )
+    })?;
     // Before anything is registered: a type that fails here may be registered again with another size.
     check_record(info(type_index)?, size)?;
     register_init(type_index)?;
@@ -237,7 +245,7 @@ fn is_open(info: &'static TypeInfo) -> bool {
         own if own < index::DYNAMIC_BEGIN => false,
         // Zeroed, their number is 0 and their name a cell with None; Python derives its enumerations from them.
         own if types::is_instance(own, enum_index()) => true,
-        own => types::lay_out(own, types::ObjectLayout::Record),
+        own => types::lay_out_elsewhere(own),
     }
 }
 

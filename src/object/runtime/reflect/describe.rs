@@ -66,7 +66,7 @@ impl<T: Object + Clone + Default> TypeDescription<T> {
         }
         // Upstream registers both, too: `__ffi_new__` wraps the creator.
         let describe = TypeDescription::<T> {
-            type_index: T::type_index(),
+            type_index: T::type_index().get(),
             of: PhantomData,
         };
         describe.metadata(size_of::<T>(), structural_kind, Some(create::<T>));

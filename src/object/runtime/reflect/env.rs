@@ -5,6 +5,7 @@
 
 use crate::function::{Error, ErrorKind, Result, set_raised, take_raised};
 use crate::object::container::tensor::{Tensor, TensorAllocator};
+use crate::thread_local::with_kept;
 use crate::value::{DLTensor, SmallMap};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_void};
@@ -37,16 +38,14 @@ pub(crate) unsafe fn set_stream(
         ));
     }
     let key = (device_type, device_id);
-    let before = STREAMS.with_borrow_mut(|streams| streams.put(key, stream));
+    let before = with_kept(&STREAMS, |streams| streams.put(key, stream));
     Ok(before.unwrap_or(std::ptr::null_mut()))
 }
 
 /// The current stream of a device for this thread; null, the default stream, for a device without one and for numbers that name none.
 pub(crate) fn stream(device_type: i32, device_id: i32) -> *mut c_void {
     let key = (device_type, device_id);
-    STREAMS
-        .with_borrow(|streams| streams.find(&key).copied())
-        .unwrap_or(std::ptr::null_mut())
+    with_kept(&STREAMS, |streams| streams.find(&key).copied()).unwrap_or(std::ptr::null_mut())
 }
 
 /// Sets this thread's allocator, and with `for_all` that of all threads; returns this thread's one before.

@@ -9,6 +9,7 @@
 use crate::function::{Error, ErrorKind, Result};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::index;
+use crate::value::types::ObjectIndex;
 use std::ffi::c_void;
 
 /// The memory of an opaque object.
@@ -23,8 +24,8 @@ struct OpaqueObj {
 
 // SAFETY: `#[repr(C)]` with the header first.
 unsafe impl Object for OpaqueObj {
-    fn type_index() -> i32 {
-        index::OPAQUE_PY
+    fn type_index() -> ObjectIndex {
+        ObjectIndex::fixed(index::OPAQUE_PY)
     }
 
     // Objects of this index that another library made have another end, so none is taken for one of these.

@@ -5,7 +5,7 @@ use super::record::{address, fields_of};
 use crate::function::{Error, ErrorKind, Result, guard_code};
 use crate::object::container::lock::with_lock;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, end_nested};
-use crate::value::heap::{allocate_zeroed, release};
+use crate::value::heap::{release, try_allocate_zeroed};
 use crate::value::types::{self, FieldInfo, Getter, TypeInfo};
 use crate::value::{Any, AnyView, Argument, DLDataType, DLDevice, RawAny, cast, index};
 use std::ffi::c_void;
@@ -35,8 +35,17 @@ fn storage(field: &FieldInfo) -> FieldStorage {
 
 /// A zeroed object of `size` bytes whose fields only reflection knows: cells are None, references absent, numbers 0. A size below that of a
 /// header is that of a header.
-pub(crate) fn allocate_record(type_index: i32, size: usize) -> ObjectRef {
-    let object = allocate_zeroed(size.max(size_of::<Header>())).cast::<Header>();
+pub(crate) fn allocate_record(type_index: i32, size: usize) -> Result<ObjectRef> {
+    let Some(object) = try_allocate_zeroed(size.max(size_of::<Header>())) else {
+        return Err(Error::new(
+            ErrorKind::Memory,
+            format!(
+                "no memory for a record of {size} bytes of type `{}`",
+                types::key_of(type_index)
+            ),
+        ));
+    };
+    let object = object.cast::<Header>();
     let header = Header {
         padding: 0,
         ..Header::new(type_index, delete_record)
@@ -44,7 +53,7 @@ pub(crate) fn allocate_record(type_index: i32, size: usize) -> ObjectRef {
     // SAFETY: the block holds a header.
     unsafe { object.write(header) }
     // SAFETY: a fresh object, whose only reference this is; all-zero cells are None and all-zero references are absent.
-    unsafe { ObjectRef::from_raw(object) }
+    Ok(unsafe { ObjectRef::from_raw(object) })
 }
 
 /// # Safety
@@ -95,7 +104,7 @@ pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> R
             ),
         ));
     }
-    let copy = allocate_record(type_index, size);
+    let copy = allocate_record(type_index, size)?;
     for field in fields_of(source) {
         let (from, to) = (field.address(), address(copy.as_ptr(), &field));
         match storage(&field) {

@@ -31,7 +31,7 @@ pub fn hash(value: AnyView<'_>) -> Result<u64> {
 /// A ValueError where values nest too deep; what the comparison of an object's own type raises.
 pub fn equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let comparer = Comparer {
-        open: Arc::default(),
+        pairs: Arc::default(),
         only_equal: true,
     };
     Ok(comparer.compare(left, right, 0)? == 0)
@@ -44,7 +44,7 @@ pub fn equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
 /// A TypeError with OBJ-14 where the values have no order; as [`equal`].
 pub fn compare(left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
     let comparer = Comparer {
-        open: Arc::default(),
+        pairs: Arc::default(),
         only_equal: false,
     };
     comparer.compare(left, right, 0)
@@ -196,11 +196,22 @@ fn canonical(value: f64) -> u64 {
     }
 }
 
+/// Pairs of objects, by address.
+#[derive(Default)]
+struct ComparedPairs {
+    /// Those on the way.
+    open: HashSet<(usize, usize)>,
+    /// Equal containers with other holders, which are held: what is shared is compared once (OBJ-14).
+    equal: HashMap<(usize, usize), [ObjectRef; 2]>,
+    /// How often a pair on the way was met again, and taken to be equal until it is known.
+    assumed: usize,
+}
+
 /// One comparison by contents, for equality or for an order. Hooks of types get a callback into it, so it is shared.
 #[derive(Clone)]
 struct Comparer {
-    /// Pairs of objects on the way.
-    open: Arc<Mutex<HashSet<(usize, usize)>>>,
+    /// What is known of pairs of objects.
+    pairs: Arc<Mutex<ComparedPairs>>,
     /// Whether equality is all that is wanted: what has no order is then different and no error.
     only_equal: bool,
 }
@@ -211,9 +222,9 @@ const fn sign(order: Ordering) -> i64 {
 }
 
 impl Comparer {
-    /// The pairs on the way, also after a panic in a hook: they are changed one at a time.
-    fn open(&self) -> MutexGuard<'_, HashSet<(usize, usize)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The pairs, also after a panic in a hook: they are changed one at a time.
+    fn pairs(&self) -> MutexGuard<'_, ComparedPairs> {
+        self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Different, or a TypeError when the caller wants an order.
@@ -308,10 +319,21 @@ impl Comparer {
             return Ok(sign(a.cmp(b)));
         }
         depth::check(depth)?;
+        // An object with one holder occurs once, unless what holds it occurs again.
+        let is_kept = matches!(
+            left.type_index(),
+            index::ARRAY | index::LIST | index::MAP | index::DICT
+        ) && !left.is_unique()
+            && !right.is_unique();
+        let mut pairs = self.pairs();
+        if is_kept && pairs.equal.contains_key(&pair) {
+            return Ok(0);
+        }
         // The same two objects are being compared further up, so they contain themselves: for equality nothing new can come of
         // them, and an order cannot be taken from them.
-        if !self.open().insert(pair) {
+        if !pairs.open.insert(pair) {
             if self.only_equal {
+                pairs.assumed += 1;
                 return Ok(0);
             }
             return Err(Error::new(
@@ -319,8 +341,15 @@ impl Comparer {
                 "RecursiveCompare: cyclic reference detected in ordering",
             ));
         }
+        let assumed = pairs.assumed;
+        // Before the contents, whose hooks may come back here.
+        drop(pairs);
         let order = self.contents(left, right, depth);
-        self.open().remove(&pair);
+        let mut pairs = self.pairs();
+        pairs.open.remove(&pair);
+        if is_kept && matches!(order, Ok(0)) && pairs.assumed == assumed {
+            pairs.equal.insert(pair, [left.clone(), right.clone()]);
+        }
         order
     }
 

@@ -38,23 +38,3 @@ fn limited(mut text: String) -> String {
     text.truncate(end);
     text
 }
-
-#[cfg(test)]
-mod unit {
-    use super::limited;
-
-    #[test]
-    fn a_text_is_cut_between_two_letters() {
-        let most = 64 << 10;
-        let odd = format!("a{}", "é".repeat(most));
-        for (text, length) in [
-            (String::new(), 0),
-            ("a".repeat(most), most),
-            ("a".repeat(most + 1), most),
-            ("é".repeat(most), most),
-            (odd, most - 1),
-        ] {
-            assert_eq!(limited(text).len(), length);
-        }
-    }
-}

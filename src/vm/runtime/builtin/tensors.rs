@@ -86,7 +86,7 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     VM_33.demand(Kind::Unsupported, plain, || {
         format!("no tensor of scope `{scope}` is cut from storage of a device")
     })?;
-    VmStorage::tensor(&storage, offset, shape, dtype)
+    VmStorage::tensor_of_code(&storage, offset, shape, dtype)
 }
 
 /// `memory_manager.clear`: what the pools of all machines keep goes back to the devices (VM-32).

@@ -10,12 +10,12 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What a thread stays for.
+/// The purpose for which a thread has entered a dict.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// It looks: others look as well, and nothing changes.
     Look,
-    /// It changes the dict: no other thread stays, and what it calls meanwhile may only look.
+    /// It changes the dict: no other thread stays, and functions that it calls meanwhile may only look.
     Change,
 }
 
@@ -33,7 +33,7 @@ struct Presence {
 struct Stays {
     /// In no order: few at a time, because only keys of types with hooks need one.
     present: Vec<Presence>,
-    /// How many threads wait for one of them to end. Without them the end of a stay needs no system call.
+    /// Number of threads that wait for a stay to end. With none, the end of a stay needs no system call.
     waiting: usize,
 }
 
@@ -46,7 +46,7 @@ static ALL: Mutex<Stays> = Mutex::new(Stays {
 static LEFT: Condvar = Condvar::new();
 
 thread_local! {
-    /// How many stays the thread has. Its address names the thread among those that live.
+    /// Number of stays of the thread. Its address identifies the thread among those that live.
     static STAYS: Cell<usize> = const { Cell::new(0) };
 }
 

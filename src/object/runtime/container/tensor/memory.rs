@@ -4,6 +4,7 @@ use super::Tensor;
 use crate::function::{Error, Result};
 use crate::object::{OBJ_11, OBJ_12};
 use crate::rule::Kind;
+use crate::tensor::Packing;
 use crate::value::DLDevice;
 use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
@@ -29,6 +30,45 @@ impl Tensor {
         let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: nothing in here writes meanwhile (`COPIES`), and compiled functions do so by the contract of loading them.
         Ok(unsafe { self.bytes() }?.to_vec())
+    }
+
+    /// [`Tensor::to_bytes`] with whole bytes for each element, as compiled code of the CPU has elements of less than a byte.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::to_bytes`]; OBJ-11 of kind unsupported where the memory is not known to have so many.
+    pub fn to_whole_bytes(&self) -> Result<Vec<u8>> {
+        let memory = self.whole_memory()?;
+        let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: memory of this tensor, which lives while `self` does. Nothing in here writes meanwhile (`COPIES`), and compiled
+        // functions do so by the contract of loading them.
+        Ok(unsafe { memory.as_ref() }.to_vec())
+    }
+
+    /// [`Tensor::fill`] with whole bytes for each element.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::fill`]; OBJ-11 of kind unsupported where the memory is not known to have so many.
+    pub fn fill_whole_bytes(&self, bytes: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let room = self.whole_memory()?;
+        write(room, bytes)
+    }
+
+    /// The memory with whole bytes for each element.
+    fn whole_memory(&self) -> Result<NonNull<[u8]>> {
+        let memory = self.memory()?;
+        let size = Packing::Each.bytes(self.dl().dtype.into(), self.shape());
+        match size.and_then(|size| usize::try_from(size).ok()) {
+            Some(size) if self.has_whole_bytes() => {
+                Ok(NonNull::slice_from_raw_parts(memory.cast(), size))
+            }
+            _ => {
+                let message = "the tensor is not known to have whole bytes for each element";
+                Err(OBJ_11.rejected(Kind::Unsupported, message).into())
+            }
+        }
     }
 
     /// The bytes of a compact CPU tensor, borrowed in place.
@@ -117,19 +157,7 @@ impl Tensor {
     /// [is read-only](Tensor::is_read_only).
     pub fn fill(&self, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
-        let room = self.memory()?;
-        if room.len() != bytes.len() {
-            return Err(OBJ_11
-                .rejected(
-                    Kind::Malformed,
-                    format!("{} bytes for a tensor of {}", bytes.len(), room.len()),
-                )
-                .into());
-        }
-        let _writing = COPIES.write().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: room for that many bytes, which nothing borrows (`Tensor::bytes`) or copies (`COPIES`).
-        unsafe { std::ptr::copy(bytes.as_ptr(), room.as_ptr().cast(), bytes.len()) }
-        Ok(())
+        write(self.memory()?, bytes)
     }
 
     /// Rejects what would write to a tensor whose producer forbids it.
@@ -140,6 +168,22 @@ impl Tensor {
         }
         Ok(())
     }
+}
+
+/// Copies `bytes` to `room`, the memory of a tensor that is held meanwhile.
+fn write(room: NonNull<[u8]>, bytes: &[u8]) -> Result<()> {
+    if room.len() != bytes.len() {
+        return Err(OBJ_11
+            .rejected(
+                Kind::Malformed,
+                format!("{} bytes for a tensor of {}", bytes.len(), room.len()),
+            )
+            .into());
+    }
+    let _writing = COPIES.write().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: room for that many bytes, which nothing borrows (`Tensor::bytes`) or copies (`COPIES`).
+    unsafe { std::ptr::copy(bytes.as_ptr(), room.as_ptr().cast(), bytes.len()) }
+    Ok(())
 }
 
 /// What a request for the bytes of a tensor that the CPU does not have in one piece gets (OBJ-11).

@@ -22,6 +22,7 @@ use crate::rule::Kind;
 use crate::tensor::{Packing, TensorRecord, extents_times};
 use crate::value::dlpack::DLTensor;
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
+use crate::value::types::ObjectIndex;
 use crate::value::{
     Any, AnyView, Argument, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
     Schema, VAL_10, index,
@@ -97,8 +98,8 @@ struct OwnTensor {
 
 // SAFETY: `#[repr(C)]` with the header first; only reached through its deleter.
 unsafe impl Object for OwnTensor {
-    fn type_index() -> i32 {
-        index::TENSOR
+    fn type_index() -> ObjectIndex {
+        ObjectIndex::fixed(index::TENSOR)
     }
 
     // Tensors of other libraries have the same index and another memory behind the public part.
@@ -254,16 +255,15 @@ impl Tensor {
 
     /// Whether there are whole bytes for each element, as graphs have it (GRF-33), and not only as many as small elements take
     /// when they are packed. Known of what [`Tensor::empty`] and [`Tensor::over`] made.
-    #[cfg(feature = "graph")]
     pub(crate) fn has_whole_bytes(&self) -> bool {
         let dtype = self.dl().dtype;
         let bits = u32::from(dtype.bits) * u32::from(dtype.lanes);
         bits.is_multiple_of(8)
-            || Ref::<OwnTensor>::made(self.0.as_object()).is_some_and(|own| {
-                matches!(
-                    own.owner,
-                    Some(DataOwner::Memory(..) | DataOwner::Custom(_) | DataOwner::Constant(_))
-                )
+            || Ref::<OwnTensor>::made(self.0.as_object()).is_some_and(|own| match own.owner {
+                Some(DataOwner::Memory(..) | DataOwner::Custom(_)) => true,
+                #[cfg(feature = "graph")]
+                Some(DataOwner::Constant(_)) => true,
+                _ => false,
             })
     }
 

@@ -320,38 +320,3 @@ fn plain(node: &LegacyNode) -> Result {
         _ => record(node)?,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_described_types_need_no_runtime() {
-        crate::object::init();
-        let broken = |read: std::result::Result<LegacyGraph, Violation>| {
-            read.err().map(|broken| broken.to_string())
-        };
-        let mut numbers = Vec::new();
-        // Those of the reference, in every process that has called `init`; a test may register more.
-        let infos = (0..1_000).filter_map(types::info);
-        for info in infos.filter(|info| info.key().starts_with("ffi.")) {
-            let ancestors = info.ancestors().iter().copied();
-            for field in ancestors.chain([info]).flat_map(|info| info.fields()) {
-                let text = format!(
-                    r#"{{"root":1,"nodes":[{{"type_key":""}},{{"type_key":"{}","attrs":{{"{}":"1x"}}}}]}}"#,
-                    info.key(),
-                    field.name()
-                );
-                let mut findings = Findings::default();
-                let known = broken(LegacyGraph::verify_known(text.as_bytes(), &mut findings));
-                let plain = broken(LegacyGraph::verify(text.as_bytes(), &mut findings));
-                assert_eq!(plain, known, "{text}");
-                if known.is_some_and(|broken| broken.contains("OBJ-36")) {
-                    numbers.push(format!("{} {}", info.key(), field.name()));
-                }
-            }
-        }
-        let step = "ffi.reflection.AccessStep kind".to_owned();
-        assert!(numbers.contains(&step), "{numbers:?}");
-    }
-}

@@ -9,15 +9,14 @@
 //! | `ffi.EnumState`, `ffi.Enum`, `ffi.IntEnum`, `ffi.StrEnum` | enumerations: OBJ-18 saves a member by its name or number |
 //! | hooks of `ffi.BigInt` | integers beyond 64 bits as keys, in comparison and in the JSON graph (OBJ-10, OBJ-18) |
 
-use super::path::dynamic_object;
 use super::{ArrayOf, def, kwargs, missing};
 use crate::function::{Error, ErrorKind, Function, Result, SafeCall, registry};
 use crate::object::reflect::column;
 use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int};
-use crate::value::header::{Header, Object, ObjectRef, Ref};
+use crate::value::header::{Header, Object, ObjectRef, Ref, dynamic_object};
 use crate::value::heap::delete_plain;
-use crate::value::types::{self, flag};
+use crate::value::types::{self, ObjectIndex, flag};
 use crate::value::{Any, AnyView, Argument, Bytes, Schema, Str, index};
 use std::ffi::c_void;
 
@@ -203,7 +202,7 @@ impl Clone for EnumState {
 /// Declares the Rust type of members of an enumeration: a number and a name behind the header. Those of numbered and of named
 /// enumerations have the same layout, and differ in what their field `value` shows.
 macro_rules! enumeration {
-    ($name:ident, $key:literal, $parent:expr) => {
+    ($name:ident, $key:literal $(, below $parent:ty)?) => {
         #[repr(C)]
         struct $name {
             header: Header,
@@ -211,13 +210,7 @@ macro_rules! enumeration {
             str_index: Str,
         }
 
-        // SAFETY: `#[repr(C)]` with the header first; the key is registered for this layout.
-        unsafe impl Object for $name {
-            fn type_index() -> i32 {
-                static TYPE: types::DynamicType = types::DynamicType::new($key, $parent);
-                TYPE.index()
-            }
-        }
+        dynamic_object!($name, $key $(, below $parent)?);
 
         impl Default for $name {
             fn default() -> $name {
@@ -241,13 +234,21 @@ macro_rules! enumeration {
     };
 }
 
-enumeration!(Enum, "ffi.Enum", || index::OBJECT);
-enumeration!(IntEnum, "ffi.IntEnum", Enum::type_index);
-enumeration!(StrEnum, "ffi.StrEnum", Enum::type_index);
+enumeration!(Enum, "ffi.Enum");
+enumeration!(IntEnum, "ffi.IntEnum", below Enum);
+enumeration!(StrEnum, "ffi.StrEnum", below Enum);
+
+/// The indices of the types of this file, in the order of upstream.
+pub(super) const INDICES: [fn() -> ObjectIndex; 4] = [
+    EnumState::type_index,
+    Enum::type_index,
+    IntEnum::type_index,
+    StrEnum::type_index,
+];
 
 /// Type index of `ffi.Enum`, below which every enumeration lies.
 pub(crate) fn enum_index() -> i32 {
-    Enum::type_index()
+    Enum::type_index().get()
 }
 
 /// Name of an enumeration's member; `None` for an object of another type.

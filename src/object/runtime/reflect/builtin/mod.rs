@@ -16,8 +16,6 @@ mod structural;
 mod visit;
 
 pub(crate) use core::{enum_index, enum_name, enum_number};
-#[cfg(feature = "frontend")]
-pub(crate) use path::dynamic_object;
 pub(crate) use path::{AccessKind, AccessPath, extend, root};
 
 use crate::function::registry;
@@ -25,7 +23,7 @@ use crate::function::{Code, Function, Result, ResultSchema, TypedFn};
 use crate::object::Array;
 use crate::value::header::{BareObject, ObjectRef};
 use crate::value::types;
-use crate::value::{Any, AnyView, Argument, Schema, index};
+use crate::value::{Any, AnyView, Argument, Schema};
 use std::marker::PhantomData;
 use std::sync::Once;
 use std::sync::OnceLock;
@@ -50,22 +48,24 @@ pub fn init() {
 fn start() {
     INIT.call_once(|| {
         // VAL-14: in upstream's order, before all else: the indices of these types, from 128 on, are then those of upstream's library.
-        for key in ["ffi.EnumState", "ffi.Enum"] {
-            let _ = types::register(key, index::OBJECT);
+        for allocate in core::INDICES.into_iter().chain(path::INDICES) {
+            allocate();
         }
-        // A parent has the lower index (VAL-14), so it comes first.
-        let enumeration = types::index_of("ffi.Enum").unwrap_or(index::OBJECT);
-        let _ = types::register("ffi.IntEnum", enumeration);
-        let _ = types::register("ffi.StrEnum", enumeration);
+        #[cfg(feature = "frontend")]
+        {
+            for allocate in visit::INDICES {
+                allocate();
+            }
+            structural::key_index();
+        }
+        #[cfg(not(feature = "frontend"))]
         for key in [
-            "ffi.reflection.AccessStep",
-            "ffi.reflection.AccessPath",
             "ffi.StructuralVisitor",
             "ffi.VisitErrorContext",
             "ffi.StructuralMutator",
             "ffi.StructuralKey",
         ] {
-            let _ = types::register(key, index::OBJECT);
+            let _ = types::register(key, crate::value::index::OBJECT);
         }
         // Before any type registers into one: C++ looks a column's address up once, and keeps what it finds, a null address too.
         for column in super::column::ALL {

@@ -16,8 +16,9 @@ use crate::object::hash::any_equal;
 use crate::object::reflect::column;
 use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::{Array, ArrayOf};
-use crate::value::header::{Header, Object, ObjectRef, Ref};
+use crate::value::header::{Header, Object, ObjectRef, Ref, dynamic_object};
 use crate::value::heap::delete_plain;
+use crate::value::types::ObjectIndex;
 use crate::value::{Any, AnyView, Str, cast, index};
 
 /// What a step goes through; the `Missing` ones say what was not there. In the order of upstream's enumeration: the number is part of the
@@ -69,24 +70,12 @@ fn blank() -> Header {
     Header::new(index::OBJECT, delete_plain)
 }
 
-/// Makes `$type` the Rust type of objects of the key `$key`, a child of `ffi.Object`. The index is allocated when it is first used: it
-/// differs from process to process, and is never saved.
-macro_rules! dynamic_object {
-    ($type:ty, $key:literal) => {
-        // SAFETY: `#[repr(C)]` with the header first; the key is registered for this layout.
-        unsafe impl Object for $type {
-            fn type_index() -> i32 {
-                static TYPE: $crate::value::types::DynamicType =
-                    $crate::value::types::DynamicType::new($key, || $crate::value::index::OBJECT);
-                TYPE.index()
-            }
-        }
-    };
-}
-pub(crate) use dynamic_object;
-
 dynamic_object!(AccessStepObj, "ffi.reflection.AccessStep");
 dynamic_object!(AccessPathObj, "ffi.reflection.AccessPath");
+
+/// The indices of the types of this file, in the order of upstream.
+pub(super) const INDICES: [fn() -> ObjectIndex; 2] =
+    [AccessStepObj::type_index, AccessPathObj::type_index];
 
 impl Default for AccessStepObj {
     fn default() -> AccessStepObj {

@@ -4,14 +4,15 @@
 //! `skip` leaves the contents of tensors out. Hashes are 64 bits that travel as an int, so half of them are negative.
 
 use super::def;
-use super::path::{AccessPath, dynamic_object};
+use super::path::AccessPath;
 use crate::function::{Error, ErrorKind, Function, Result, ResultSchema};
 use crate::object::reflect::column;
 use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::structural;
-use crate::value::header::{Header, Object, Ref};
+use crate::value::header::{Header, Object, Ref, dynamic_object};
 use crate::value::heap::delete_plain;
-use crate::value::{Any, AnyView, Argument, Schema, cast, index, types};
+use crate::value::types::{self, ObjectIndex};
+use crate::value::{Any, AnyView, Argument, Schema, cast, index};
 
 /// A value with its structural hash, for use as a map key.
 ///
@@ -31,6 +32,11 @@ struct Key {
 const _: () = assert!(size_of::<Key>() == 48);
 
 dynamic_object!(Key, "ffi.StructuralKey");
+
+/// Type index of `ffi.StructuralKey`.
+pub(super) fn key_index() -> ObjectIndex {
+    Key::type_index()
+}
 
 /// A header for a value that is not on the heap yet; [`Ref::new`] overwrites it.
 fn blank() -> Header {

@@ -22,6 +22,7 @@ use crate::object::walk::visit::rewrite;
 use crate::object::walk::visit::walk::{self, Callbacks, Links, VisitOrder};
 use crate::object::walk::visit::{Interrupt, Visitor, VisitorObj, children};
 use crate::value::header::{Object, ObjectRef, Ref};
+use crate::value::types::ObjectIndex;
 use crate::value::{Any, cast, index, types};
 
 /// What ended a visit early; None where nothing did.
@@ -145,6 +146,13 @@ fn register_rewrites() {
     def("ffi.StructuralMutate", rewrite::mutate);
 }
 
+/// The indices of the types of this file, in the order of upstream.
+pub(super) const INDICES: [fn() -> ObjectIndex; 3] = [
+    VisitorObj::type_index,
+    ErrorContext::type_index,
+    MutatorObj::type_index,
+];
+
 /// Describes interrupts and contexts of errors by their fields, and visitors and mutators as types of which only the beginning is public:
 /// behind it each library keeps what its own table needs.
 fn register_types() {
@@ -160,12 +168,12 @@ fn register_types() {
         "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}");
     // A copy takes more than the public part: what is behind it is known only to the library that made the visitor.
     let copy_visitor = |source: Ref<VisitorObj>| walk::copy(&source);
-    TypeDescription::opaque(VisitorObj::type_index(), size_of::<VisitorObj>(), 0).attr(
+    TypeDescription::opaque(VisitorObj::type_index().get(), size_of::<VisitorObj>(), 0).attr(
         &column::SHALLOW_COPY,
         Function::from_typed(copy_visitor).into(),
     );
     let copy_mutator = |source: Ref<MutatorObj>| rewrite::copy(&source);
-    TypeDescription::opaque(MutatorObj::type_index(), size_of::<MutatorObj>(), 0).attr(
+    TypeDescription::opaque(MutatorObj::type_index().get(), size_of::<MutatorObj>(), 0).attr(
         &column::SHALLOW_COPY,
         Function::from_typed(copy_mutator).into(),
     );

@@ -1,6 +1,7 @@
 //! Structural equality: two values side by side, with the variables of one bound to those of the other.
 
 use super::scope::{BindingScope, lock, region};
+use super::shared::SharedWork;
 use super::{described_type, structural_kind, tensor_bytes};
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::{AccessKind, AccessPath, extend, root};
@@ -81,6 +82,8 @@ struct StructuralComparer {
     wants_path: bool,
     /// Variables and nodes of graphs that were found to be each other's.
     pairs: Mutex<MatchedObjects>,
+    /// Pairs of equal sequences or maps with other holders.
+    known: SharedWork<bool>,
     /// Steps to the mismatch, innermost first.
     steps: Mutex<Vec<(MismatchStep, MismatchStep)>>,
 }
@@ -97,6 +100,7 @@ impl StructuralComparer {
             skip_tensors,
             wants_path,
             pairs: Mutex::default(),
+            known: SharedWork::default(),
             steps: Mutex::default(),
         }
     }
@@ -137,12 +141,26 @@ impl StructuralComparer {
         Ok(match left.type_index() {
             // OBJ-10: one number has one sequence of words, so the words decide.
             index::BIG_INT => big_int::words_of(&a) == big_int::words_of(&b),
-            index::ARRAY | index::LIST => return self.sequences(a, b),
-            index::MAP | index::DICT => return self.maps(a, b),
+            index::ARRAY | index::LIST | index::MAP | index::DICT => {
+                return self.known.once(&[left, right], || self.containers(a, b));
+            }
             index::SHAPE => extents_of(a) == extents_of(b),
             index::TENSOR => return self.tensors(a, b),
             own => return self.described(left, right, described_type(own)?),
         })
+    }
+
+    /// Two containers of one type.
+    fn containers(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+        let equal = match left.type_index() {
+            index::ARRAY | index::LIST => self.sequences(left, right)?,
+            _ => self.maps(left, right)?,
+        };
+        // Each difference has a path, which is noted when it is met.
+        if !equal {
+            self.known.is_not_final();
+        }
+        Ok(equal)
     }
 
     /// Two sequences of one type, element by element.
@@ -188,7 +206,11 @@ impl StructuralComparer {
         };
         match map.get(&(object.as_ptr() as usize)) {
             Some((_, partner)) => partner.clone().into(),
-            None => key.clone(),
+            None => {
+                // It may be bound later.
+                self.known.is_not_final();
+                key.clone()
+            }
         }
     }
 

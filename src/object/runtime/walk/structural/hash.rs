@@ -1,6 +1,7 @@
 //! Structural hash: equal values have equal hashes, whatever their bound variables are called.
 
 use super::scope::{BindingScope, lock, region};
+use super::shared::SharedWork;
 use super::{described_type, structural_kind, tensor_bytes};
 use crate::function::{Error, Function, Result};
 use crate::object::hash::{combine, hash_bytes};
@@ -28,6 +29,7 @@ pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Resu
         scope,
         skip_tensors,
         done: Mutex::default(),
+        containers: SharedWork::default(),
         variables: AtomicU64::new(0),
         nodes: AtomicU64::new(0),
     };
@@ -42,6 +44,8 @@ struct StructuralHasher {
     skip_tensors: bool,
     /// Finished objects by address, kept.
     done: Mutex<HashMap<usize, (ObjectRef, u64)>>,
+    /// Finished sequences and maps with other holders. Apart from `done`, in which a map looks for its keys.
+    containers: SharedWork<u64>,
     /// How many bound variables were met: the next one's number, which takes the place of its name.
     variables: AtomicU64,
     /// How many nodes of graphs (kind 3) were met: the next one's number.
@@ -95,14 +99,16 @@ impl StructuralHasher {
         // By its key and not by its index: a process may register a type at any index.
         let key = info.key_hash;
         if let Some(items) = sequence_of(view) {
-            let mut hash = combine(key, items.len() as u64);
-            for item in &*items {
-                hash = combine(hash, self.any(item.view())?);
-            }
-            return Ok(hash);
+            return self.containers.once(&[object], || {
+                let mut hash = combine(key, items.len() as u64);
+                for item in &*items {
+                    hash = combine(hash, self.any(item.view())?);
+                }
+                Ok(hash)
+            });
         }
         if pairs_of(view).is_some() {
-            return self.map(view, key);
+            return self.containers.once(&[object], || self.map(view, key));
         }
         if let Some(extents) = extents_of(view) {
             let start = combine(key, extents.len() as u64);
@@ -125,8 +131,10 @@ impl StructuralHasher {
                 let at = key.as_object()?.as_ptr() as usize;
                 lock(&self.done).get(&at).map(|(_, hash)| *hash)
             });
-            if let Some(hash) = known {
-                items.push((hash, value.clone()));
+            match known {
+                Some(hash) => items.push((hash, value.clone())),
+                // The key may be hashed later.
+                None => self.containers.is_not_final(),
             }
         }
         // Equal maps may have another order of insertion (OBJ-08), so pairs count in the order of the hashes of their keys. A

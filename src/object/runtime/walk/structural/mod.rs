@@ -7,6 +7,7 @@
 mod equal;
 mod hash;
 mod scope;
+mod shared;
 
 pub use equal::equal;
 #[cfg(feature = "frontend")]

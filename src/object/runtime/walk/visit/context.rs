@@ -3,9 +3,8 @@
 use super::blank;
 use crate::function::Error;
 use crate::object::List;
-use crate::object::reflect::builtin::dynamic_object;
 use crate::value::AnyView;
-use crate::value::header::{Header, Object, ObjectRef, Ref};
+use crate::value::header::{Header, ObjectRef, Ref, dynamic_object};
 
 /// The objects on the way to a failure, innermost first, and the context that the error had before.
 #[repr(C)]

@@ -7,11 +7,10 @@
 use super::context::attach;
 use super::{Region, blank, kind, structural_kind, view_of};
 use crate::function::{Error, ErrorKind, Function, Result};
-use crate::object::reflect::builtin::dynamic_object;
 use crate::object::reflect::record::{OwnField, fields_of};
 use crate::object::reflect::{column, native};
 use crate::value::AnyPayload;
-use crate::value::header::{Header, Object, ObjectRef, Ref};
+use crate::value::header::{Header, ObjectRef, Ref, dynamic_object};
 use crate::value::types::{self, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;

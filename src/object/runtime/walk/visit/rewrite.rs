@@ -10,6 +10,7 @@ use crate::object::reflect::native;
 use crate::object::sequence_of;
 use crate::value::Schema;
 use crate::value::header::{Object, ObjectRef, Ref};
+use crate::value::types::ObjectIndex;
 use crate::value::{Any, AnyView, Argument, RawAny, VAL_10, cast, index};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -66,7 +67,7 @@ struct Rewrite {
 
 // SAFETY: `#[repr(C)]` with the header first; only reached through its own table.
 unsafe impl Object for Rewrite {
-    fn type_index() -> i32 {
+    fn type_index() -> ObjectIndex {
         MutatorObj::type_index()
     }
 

@@ -10,6 +10,7 @@ use crate::object::{OBJ_34, sequence_of};
 use crate::rule::Kind;
 use crate::value::Schema;
 use crate::value::header::{Object, ObjectRef, Ref};
+use crate::value::types::ObjectIndex;
 use crate::value::{Any, AnyView, Argument, RawAny, VAL_10, index};
 
 /// Callbacks for values alone, and for values with the kind of the region.
@@ -98,7 +99,7 @@ struct CallbackWalk {
 
 // SAFETY: `#[repr(C)]` with the header first; only reached through its own table.
 unsafe impl Object for CallbackWalk {
-    fn type_index() -> i32 {
+    fn type_index() -> ObjectIndex {
         VisitorObj::type_index()
     }
 

@@ -1,0 +1,62 @@
+//! Versions of symbols in ELF images: those that an image needs of each library, and those that a library has.
+
+use object::read::elf::{ElfFile, FileHeader};
+
+/// How many versions are listed of each. The C library has some sixty; a hostile file has more.
+const MOST: usize = 4096;
+
+/// How many bytes a name may have: those of a hostile file are tails of one long string.
+const LONGEST: usize = 256;
+
+/// The versions that an image names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SymbolVersions<'a> {
+    /// The library and the version of it that must be there, as `libc.so.6` and `GLIBC_2.34`.
+    pub needed: Vec<(&'a str, &'a str)>,
+    /// The versions that the image defines.
+    pub defined: Vec<&'a str>,
+}
+
+impl<'a> SymbolVersions<'a> {
+    /// Reads the tables of `bytes`; empty for what is no ELF image, and as far as they can be read.
+    pub fn read(bytes: &'a [u8]) -> SymbolVersions<'a> {
+        let mut versions = SymbolVersions::default();
+        match object::File::parse(bytes) {
+            Ok(object::File::Elf32(file)) => versions.tables(&file),
+            Ok(object::File::Elf64(file)) => versions.tables(&file),
+            _ => None,
+        };
+        versions
+    }
+
+    /// `None` where a table ends early: what was found so far stands.
+    fn tables<E: FileHeader>(&mut self, file: &ElfFile<'a, E>) -> Option<()> {
+        let (endian, data) = (file.endian(), file.data());
+        let sections = file.elf_section_table();
+        if let Some((mut libraries, names)) = sections.gnu_verneed(endian, data).ok()? {
+            let names = sections.strings(endian, data, names).ok()?;
+            while let Some((library, mut versions)) = libraries.next().ok()? {
+                let library = std::str::from_utf8(library.file(endian, names).ok()?).ok()?;
+                while let Some(version) = versions.next().ok()? {
+                    let version = std::str::from_utf8(version.name(endian, names).ok()?).ok()?;
+                    let is_short = library.len().max(version.len()) <= LONGEST;
+                    (self.needed.len() < MOST && is_short)
+                        .then(|| self.needed.push((library, version)))?;
+                }
+            }
+        }
+        if let Some((mut definitions, names)) = sections.gnu_verdef(endian, data).ok()? {
+            let names = sections.strings(endian, data, names).ok()?;
+            while let Some((_, mut versions)) = definitions.next().ok()? {
+                // The first is the version; those behind it are what it inherits.
+                if let Some(version) = versions.next().ok()? {
+                    let version = std::str::from_utf8(version.name(endian, names).ok()?).ok()?;
+                    (self.defined.len() < MOST && version.len() <= LONGEST)
+                        .then(|| self.defined.push(version))?;
+                }
+            }
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,262 @@
+//! Kinds that no release has, in layouts without payload lengths: where their payloads end.
+//!
+//! A reader stops at such a kind (BLOB-06). Who looks into a file goes on where the bytes leave no doubt: a vendor's module is mostly a
+//! JSON runtime (PAY-45), and the entries behind it have to read to the last byte.
+
+use super::streamed::{self, read_entry};
+use super::{BLOB_06, Blob, IMPORT_TREE, LIBRARY, StoredModule};
+use crate::import_tree::ImportTree;
+use crate::payload::{self, KindInfo, Payload};
+use crate::release::Layout;
+use crate::rule::{Findings, Kind, Violation};
+use crate::wire::Cursor;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// A kind whose payload is that of all JSON runtimes (PAY-45).
+const JSON_RUNTIME: &str = "dnnl_json";
+
+/// How many places are tried as the end of a payload: each trial reads all that is behind it.
+const TRIALS: usize = 64;
+
+/// Whether a reading ended at a kind that no release has and a vendor may have (BLOB-06): nothing is known to be wrong, and nothing behind
+/// it was read. A name that no kind has is damage.
+pub fn is_unknown_kind(broken: &Violation) -> bool {
+    let kind = broken.message().split('`').nth(1);
+    broken.rule() == BLOB_06 && kind.is_some_and(is_name)
+}
+
+/// Whether a kind may be called so.
+fn is_name(kind: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-+:".contains(&byte);
+    (2..=64).contains(&kind.len()) && kind.bytes().all(is_letter)
+}
+
+/// What a caller states of kinds that no release has.
+#[derive(Clone, Debug, Default)]
+pub struct ForeignKinds {
+    /// Kinds, each with the one whose grammar it has.
+    stated: Arc<[(String, &'static KindInfo)]>,
+}
+
+/// The kinds of one reading.
+#[derive(Debug)]
+pub(super) struct ForeignReading<'k> {
+    kinds: &'k ForeignKinds,
+    /// Whether all entries were read by the grammar of JSON runtimes once: then they are read again without a trial.
+    is_tried: Cell<bool>,
+    /// Whether this is a trial, which starts no other: two trials of each entry would take exponential time.
+    in_trial: Cell<bool>,
+}
+
+impl ForeignKinds {
+    /// Kinds, each with a known one whose grammar it has.
+    ///
+    /// # Errors
+    ///
+    /// The second name of a pair that is not the name of a kind.
+    pub fn new<'n>(
+        pairs: impl IntoIterator<Item = (&'n str, &'n str)>,
+    ) -> Result<ForeignKinds, &'n str> {
+        let stated = pairs.into_iter().map(|(kind, like)| {
+            let info = payload::kind_info(like).ok_or(like)?;
+            Ok((kind.to_owned(), info))
+        });
+        Ok(ForeignKinds {
+            stated: stated.collect::<Result<_, &'n str>>()?,
+        })
+    }
+
+    /// The grammar that the caller states of `kind`.
+    fn stated(&self, kind: &str) -> Option<&'static KindInfo> {
+        let found = self.stated.iter().find(|(stated, _)| stated == kind);
+        found.map(|(_, info)| *info)
+    }
+
+    /// The payload of a module of an unknown kind in a layout without lengths: by the stated grammar, otherwise by that of JSON
+    /// runtimes. `None` for a kind of its own grammar, and where the bytes do not read.
+    pub fn decode<'m>(&self, module: &'m StoredModule<'_>, layout: Layout) -> Option<Payload<'m>> {
+        if layout >= Layout::V0_22 || streamed::is_known(&module.kind, layout) {
+            return None;
+        }
+        let bytes = module.payload.as_deref()?;
+        let like = self
+            .stated(&module.kind)
+            .map_or(JSON_RUNTIME, |info| info.kind);
+        let mut cursor = Cursor::new(bytes).at(module.offset);
+        let payload = payload::read(like, layout, &mut cursor, &mut Findings::default()).ok()?;
+        cursor.is_at_end().then_some(payload)
+    }
+}
+
+impl<'k> ForeignReading<'k> {
+    /// A reading by `kinds`.
+    pub(super) fn new(kinds: &'k ForeignKinds) -> ForeignReading<'k> {
+        ForeignReading {
+            kinds,
+            is_tried: Cell::new(false),
+            in_trial: Cell::new(false),
+        }
+    }
+
+    /// Skips the payload of the unknown `kind`, which has `left` entries behind it; `false` where its end is not known.
+    ///
+    /// # Errors
+    ///
+    /// What breaks the grammar that the caller states.
+    pub(super) fn skip(
+        &self,
+        kind: &str,
+        left: u64,
+        blob: &Blob<'_>,
+        body: &mut Cursor<'_>,
+        findings: &mut Findings,
+    ) -> Result<bool, Violation> {
+        let start = body.offset();
+        if let Some(info) = self.kinds.stated(kind) {
+            payload::read(info.kind, blob.layout, body, findings)?;
+            return Ok(true);
+        }
+        if !is_name(kind) {
+            return Ok(false);
+        }
+        let (how, end) = if let Some(end) = self.as_json_runtime(left, blob, body) {
+            ("its payload reads as that of a JSON runtime (PAY-45)", end)
+        } else if let Some(end) = self.by_what_follows(left, blob, body) {
+            ("its payload ends where the entries behind it begin", end)
+        } else {
+            return Ok(false);
+        };
+        findings.note(
+            BLOB_06,
+            Kind::UnknownKind,
+            start,
+            format!("no release has kind `{kind}`: {how}"),
+        )?;
+        let length = end.offset().saturating_sub(start);
+        body.take(length, "payload", BLOB_06)?;
+        Ok(true)
+    }
+
+    /// The cursor behind a payload of the grammar of JSON runtimes, if all entries behind it read.
+    fn as_json_runtime<'a>(
+        &self,
+        left: u64,
+        blob: &Blob<'_>,
+        body: &Cursor<'a>,
+    ) -> Option<Cursor<'a>> {
+        let mut end = body.look_ahead();
+        let mut scratch = Findings::default();
+        let payload = payload::read(JSON_RUNTIME, blob.layout, &mut end, &mut scratch).ok()?;
+        let graph = match payload.field("graph_json")? {
+            payload::Field::Text(text) => text.trim_start().starts_with('{'),
+            _ => false,
+        };
+        let is_sure = self.in_trial.get() || self.is_tried.get();
+        if !graph || !(is_sure || self.reads(left, blob, &end)) {
+            return None;
+        }
+        if !self.in_trial.get() {
+            self.is_tried.set(true);
+        }
+        Some(end)
+    }
+
+    /// The cursor at the first place behind the payload from where all entries read.
+    fn by_what_follows<'a>(
+        &self,
+        left: u64,
+        blob: &Blob<'_>,
+        body: &Cursor<'a>,
+    ) -> Option<Cursor<'a>> {
+        if self.in_trial.get() {
+            return None;
+        }
+        // BLOB-14: the last entry of layout 0.2 takes what is left.
+        if left == 0 {
+            let mut end = body.look_ahead();
+            end.skip_rest("payload", BLOB_06);
+            return (blob.layout == Layout::V0_2).then_some(end);
+        }
+        let rest = body.rest();
+        let keys = (0..rest.len()).filter(|at| rest.get(*at..).is_some_and(begins_with_key));
+        keys.take(TRIALS).find_map(|at| {
+            let mut end = body.look_ahead();
+            end.take(at as u64, "payload", BLOB_06).ok()?;
+            self.reads(left, blob, &end).then_some(end)
+        })
+    }
+
+    /// Whether `left` entries read from `cursor` on, to the last byte, with a tree of all modules where there is one.
+    fn reads(&self, left: u64, blob: &Blob<'_>, cursor: &Cursor<'_>) -> bool {
+        self.in_trial.set(true);
+        let read = self.read_rest(left, blob, cursor);
+        self.in_trial.set(false);
+        read.is_some()
+    }
+
+    fn read_rest(&self, left: u64, blob: &Blob<'_>, cursor: &Cursor<'_>) -> Option<()> {
+        let mut cursor = cursor.look_ahead();
+        let mut trial = Blob {
+            layout: blob.layout,
+            modules: Vec::new(),
+            tree: None,
+        };
+        let mut findings = Findings::default();
+        for behind in (0..left).rev() {
+            let tree =
+                read_entry(&mut trial, &mut cursor, behind, &mut findings, Some(self)).ok()?;
+            if tree && behind > 0 {
+                return None;
+            }
+        }
+        // BLOB-07: a row for each module, this one and those before it included.
+        let modules = blob
+            .modules
+            .len()
+            .saturating_add(trial.modules.len())
+            .saturating_add(1);
+        let fits = match &trial.tree {
+            Some(tree) => tree.check_modules(modules).is_ok(),
+            None => blob.layout == Layout::V0_2,
+        };
+        (fits && cursor.is_at_end()).then_some(())
+    }
+}
+
+/// The import tree at the end of `body`, where the reading of the `count` entries has stopped: it ends the blob, and has a row for each
+/// of the other entries.
+pub(super) fn tree_at_end<'a>(body: &Cursor<'a>, count: u64) -> Option<ImportTree<'a>> {
+    let modules = usize::try_from(count).ok()?.checked_sub(1)?;
+    let rest = body.rest();
+    let key = |at: &usize| {
+        let behind = rest.get(at.saturating_add(8)..);
+        behind.is_some_and(|name| name.starts_with(IMPORT_TREE.as_bytes()))
+    };
+    let places = (0..rest.len()).rev().filter(key).take(TRIALS);
+    let mut found = places.filter_map(|at| {
+        let mut cursor = body.look_ahead();
+        cursor.take(at as u64, "payload", BLOB_06).ok()?;
+        let key = cursor.str("key", BLOB_06).ok()?;
+        let tree = ImportTree::read(&mut cursor, &mut Findings::default()).ok()?;
+        let fits = *key == IMPORT_TREE && cursor.is_at_end() && tree.check_modules(modules).is_ok();
+        fits.then_some(tree)
+    });
+    found.next()
+}
+
+/// Whether the key of an entry may begin here: the name of a known kind with its length in front.
+fn begins_with_key(bytes: &[u8]) -> bool {
+    let Some((length, behind)) = bytes.split_first_chunk() else {
+        return false;
+    };
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    // The longest kind has 20 letters.
+    let name = (1..=32).contains(&length).then(|| behind.get(..length));
+    let name = name
+        .flatten()
+        .and_then(|name| std::str::from_utf8(name).ok());
+    name.is_some_and(|name| {
+        name == IMPORT_TREE || name == LIBRARY || payload::kind_info(name).is_some()
+    })
+}

@@ -1,0 +1,297 @@
+//! Tensors among the arguments of `call`: what is in them, and how they lie in memory (FUN-26 to FUN-30).
+//!
+//! | text | tensor |
+//! |---|---|
+//! | `@FILE.npy` | with the array of the file |
+//! | `out:float32[2,3]` | of zeros, shown after the call |
+//!
+//! Options follow, each after a colon:
+//!
+//! | option | meaning |
+//! |---|---|
+//! | `bfloat16` | elements of a file are bits of this type |
+//! | `strides=1,2` | steps from one element to the next on each axis, in elements |
+//! | `offset=64` | bytes from the address of the data to the first element |
+//! | `align=4` | the address of the data is so many bytes after a multiple of 64, of which it is a multiple otherwise |
+
+use super::CliError;
+use super::array::{self, Bound, Elements};
+use super::host_array::HostArray;
+use std::path::Path;
+use tvmspec::object::Tensor;
+use tvmspec::tensor::Dtype;
+use tvmspec::value::{DLDataType, DLTensor, dtype_from_text};
+
+/// The alignment of a tensor whose argument says nothing of it.
+const ALIGNMENT: u64 = 64;
+
+/// A tensor among the arguments.
+pub(super) struct TensorArgument {
+    /// What the function gets.
+    pub(super) passed: Tensor,
+    /// Whether it is shown after the call.
+    pub(super) is_out: bool,
+    /// How it lies in memory, where an option says so.
+    placed: Option<PlacedMemory>,
+}
+
+/// Memory that a tensor lies in as the options say.
+struct PlacedMemory {
+    /// All of it, as bytes.
+    memory: Tensor,
+    /// Where the first element is in it.
+    first: usize,
+    /// In elements.
+    strides: Vec<usize>,
+}
+
+/// What the options of an argument say.
+#[derive(Default)]
+struct Options {
+    dtype: Option<DLDataType>,
+    strides: Option<Vec<usize>>,
+    offset: u64,
+    align: Option<u64>,
+}
+
+impl TensorArgument {
+    /// Reads `FILE.npy[:OPTION...]`.
+    pub(super) fn of_file(text: &str) -> Result<TensorArgument, CliError> {
+        let (path, options) = split(text);
+        let options = Options::parse(&options)?;
+        let elements = options.dtype.map_or(Elements::Stored, Elements::Stated);
+        let tensor = array::read(Path::new(path), Bound::File, elements)?;
+        TensorArgument::new(tensor, false, &options)
+    }
+
+    /// Makes a tensor of zeros of `float32[2,3][:OPTION...]`; `float32[]` is a scalar.
+    pub(super) fn of_form(form: &str) -> Result<TensorArgument, CliError> {
+        let wrong = || {
+            CliError::Message(format!(
+                "`out:{form}` is not an output: write out:float32[300] or out:int64[2,3]"
+            ))
+        };
+        let (head, options) = form.split_once(']').ok_or_else(wrong)?;
+        let (text, shape) = head.split_once('[').ok_or_else(wrong)?;
+        let options = match options.strip_prefix(':') {
+            Some(options) => options.split(':').collect(),
+            None if options.is_empty() => Vec::new(),
+            None => return Err(wrong()),
+        };
+        let options = Options::parse(&options)?;
+        if options.dtype.is_some() {
+            return Err(wrong());
+        }
+        let dtype = dtype_from_text(text).map_err(CliError::new)?;
+        // TEN-28: a type of no bits has a text and no elements.
+        if let Err(broken) = Dtype::from(dtype).check_element() {
+            let message = format!("no tensor has elements of `{text}`: {broken}");
+            return Err(CliError::Message(message));
+        }
+        let extents = shape
+            .split(',')
+            .map(str::trim)
+            .filter(|extent| !extent.is_empty());
+        let shape = extents
+            .map(|extent| extent.parse::<i64>().map_err(|_| wrong()))
+            .collect::<Result<Vec<i64>, CliError>>()?;
+        let tensor = Tensor::empty(&shape, dtype).map_err(CliError::new)?;
+        TensorArgument::new(tensor, true, &options)
+    }
+
+    fn new(tensor: Tensor, is_out: bool, options: &Options) -> Result<TensorArgument, CliError> {
+        let is_plain = options.strides.is_none() && options.offset == 0 && options.align.is_none();
+        if is_plain {
+            return Ok(TensorArgument {
+                passed: tensor,
+                is_out,
+                placed: None,
+            });
+        }
+        let content = HostArray::of(&tensor).map_err(CliError::new)?;
+        let (passed, placed) = place(&content, *tensor.dl(), options)?;
+        Ok(TensorArgument {
+            passed,
+            is_out,
+            placed: Some(placed),
+        })
+    }
+
+    /// Whether options say how it lies in memory.
+    pub(super) fn is_placed(&self) -> bool {
+        self.placed.is_some()
+    }
+
+    /// What is in it now.
+    pub(super) fn content(&self) -> Result<HostArray, CliError> {
+        let Some(placed) = &self.placed else {
+            return HostArray::of(&self.passed).map_err(CliError::new);
+        };
+        let memory = placed.memory.to_bytes().map_err(CliError::new)?;
+        let (dtype, shape) = (self.passed.dl().dtype, self.passed.shape().to_vec());
+        let size = element_size(dtype);
+        let mut bytes = Vec::new();
+        placed.each(&shape, size, |at| {
+            bytes.extend(memory.get(at..at + size).unwrap_or_default());
+        });
+        Ok(HostArray {
+            dtype,
+            shape,
+            bytes,
+        })
+    }
+}
+
+impl PlacedMemory {
+    /// Calls `visit` with the place of each element, in row-major order.
+    fn each(&self, shape: &[i64], size: usize, mut visit: impl FnMut(usize)) {
+        let count = shape.iter().map(|extent| *extent as usize).product();
+        for number in 0..count {
+            let (mut rest, mut at): (usize, usize) = (number, 0);
+            for (extent, stride) in shape.iter().zip(&self.strides).rev() {
+                at += rest % *extent as usize * stride;
+                rest /= *extent as usize;
+            }
+            visit(self.first + at * size);
+        }
+    }
+}
+
+/// Bytes of an element, whole ones.
+fn element_size(dtype: DLDataType) -> usize {
+    usize::from(dtype.bits).div_ceil(8) * usize::from(dtype.lanes)
+}
+
+/// Makes a tensor of `content` that lies as `options` say.
+fn place(
+    content: &HostArray,
+    description: DLTensor,
+    options: &Options,
+) -> Result<(Tensor, PlacedMemory), CliError> {
+    let shape = &content.shape;
+    let size = element_size(content.dtype);
+    if content.dtype.lanes != 1 {
+        let message = "strides, offset and align are for elements of one lane";
+        return Err(CliError::new(message));
+    }
+    let strides = match &options.strides {
+        Some(strides) if strides.len() != shape.len() => {
+            return Err(CliError::Message(format!(
+                "strides={strides:?} are {}, for {} axes of {shape:?}",
+                strides.len(),
+                shape.len()
+            )));
+        }
+        Some(strides) => strides.clone(),
+        None => {
+            let inner = (1..=shape.len()).map(|axis| &shape[axis..]);
+            inner
+                .map(|inner| inner.iter().map(|extent| *extent as usize).product())
+                .collect()
+        }
+    };
+    let shift = options.align.unwrap_or_default() % ALIGNMENT;
+    // The last element that is reached, where there is one.
+    let reach = shape.iter().zip(&strides).try_fold(1_usize, |reach, axis| {
+        let (extent, stride) = axis;
+        let steps = usize::try_from(*extent).ok()?.checked_sub(1)?;
+        steps.checked_mul(*stride)?.checked_add(reach)
+    });
+    let reach = if shape.contains(&0) { Some(0) } else { reach };
+    let first = shift.checked_add(options.offset);
+    let first = first.and_then(|first| usize::try_from(first).ok());
+    let room = reach.and_then(|reach| reach.checked_mul(size));
+    let room = first
+        .zip(room)
+        .and_then(|(first, room)| first.checked_add(room));
+    let (Some(first), Some(room)) = (first, room.and_then(|room| i64::try_from(room).ok())) else {
+        return Err(CliError::new("no memory reaches as far as these strides"));
+    };
+    let byte = DLDataType::scalar(Dtype::UINT, 8);
+    let memory = Tensor::empty(&[room], byte).map_err(CliError::new)?;
+    let placed = PlacedMemory {
+        memory: memory.clone(),
+        first,
+        strides,
+    };
+    let mut bytes = memory.to_bytes().map_err(CliError::new)?;
+    let mut elements = content.bytes.chunks_exact(size);
+    placed.each(shape, size, |at| {
+        let (Some(to), Some(from)) = (bytes.get_mut(at..at + size), elements.next()) else {
+            return;
+        };
+        to.copy_from_slice(from);
+    });
+    memory.fill(&bytes).map_err(CliError::new)?;
+    let mut extents = shape.clone();
+    let mut steps: Vec<i64> = placed.strides.iter().map(|stride| *stride as i64).collect();
+    let dl = DLTensor {
+        data: memory.dl().data.wrapping_byte_add(shift as usize),
+        byte_offset: options.offset,
+        shape: extents.as_mut_ptr(),
+        strides: steps.as_mut_ptr(),
+        ..description
+    };
+    // SAFETY: extents and strides are read at once; every element that they reach lies in `memory`, which was made so large and is kept.
+    let passed = unsafe { Tensor::over(dl, Box::new(move || drop(memory))) };
+    Ok((passed, placed))
+}
+
+/// The path, and the options after it. A file of the whole name is one without options.
+fn split(text: &str) -> (&str, Vec<&str>) {
+    let (mut path, mut options) = (text, Vec::new());
+    while let Some((before, last)) = path.rsplit_once(':') {
+        let is_option = last.split_once('=').map_or_else(
+            || !last.is_empty() && dtype_from_text(last).is_ok(),
+            |(key, _)| matches!(key, "strides" | "offset" | "align"),
+        );
+        if !is_option || Path::new(path).exists() {
+            break;
+        }
+        options.push(last);
+        path = before;
+    }
+    (path, options)
+}
+
+impl Options {
+    fn parse(options: &[&str]) -> Result<Options, CliError> {
+        let mut parsed = Options::default();
+        for option in options {
+            let wrong = || {
+                CliError::Message(format!(
+                    "`{option}` is not an option of a tensor: write a type, strides=3,1, offset=64 or align=16"
+                ))
+            };
+            match option.split_once('=') {
+                Some(("strides", list)) => {
+                    let strides = list.split(',').map(str::parse);
+                    parsed.strides = Some(strides.collect::<Result<_, _>>().map_err(|_| wrong())?);
+                }
+                Some(("offset", bytes)) => parsed.offset = bytes.parse().map_err(|_| wrong())?,
+                Some(("align", bytes)) => {
+                    let bytes: u64 = bytes.parse().map_err(|_| wrong())?;
+                    let is_alignment = bytes.is_power_of_two() && bytes <= ALIGNMENT;
+                    parsed.align = Some(is_alignment.then_some(bytes).ok_or_else(wrong)?);
+                }
+                Some(_) => return Err(wrong()),
+                None => parsed.dtype = Some(dtype_from_text(option).map_err(|_| wrong())?),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// The path of an .npy file and the type that is written behind it, for arguments that take nothing else.
+pub(super) fn path_and_type(text: &str) -> Result<(&str, Option<DLDataType>), CliError> {
+    let (path, options) = split(text);
+    let options = match options.as_slice() {
+        [] => return Ok((path, None)),
+        [only] if !only.contains('=') => Options::parse(&options)?,
+        _ => {
+            let message = "an input of a model has a type behind its file, and no other option";
+            return Err(CliError::new(message));
+        }
+    };
+    Ok((path, options.dtype))
+}

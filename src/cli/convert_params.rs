@@ -1,0 +1,87 @@
+//! `tvmspec convert` of parameters: a tensor cache into a parameter file, and a parameter file into a tensor cache.
+
+use super::input::{Input, beside, is_stdin, subject};
+use super::output::{self, Content, file_name};
+use super::output_folder::OutputFolder;
+use super::verify::diagnostics;
+use super::{CliError, Exit};
+use std::path::Path;
+use tvmspec::blob::container::FileForm;
+use tvmspec::examine::document::newest_of;
+use tvmspec::rule::Findings;
+use tvmspec::tensor::{CacheEncoding, CacheWriter, Params};
+use tvmspec::wire::{Cursor, Writer};
+
+/// Converts the parameters in `file` to `to`; `None` where the file holds none. `is_bf16` is whether a cache has the upper halves of
+/// floats only.
+pub(crate) fn convert(file: &Path, to: &Path, is_bf16: bool) -> Result<Option<Exit>, CliError> {
+    if is_stdin(file) {
+        return Ok(None);
+    }
+    let input = Input::open(file)?;
+    match FileForm::of(input.bytes()) {
+        FileForm::TensorCache => to_params(&input, file, to).map(Some),
+        FileForm::Params => to_cache(&input, to, is_bf16).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Writes the tensors of all shards into one parameter file, in the order of the index.
+fn to_params(input: &Input, file: &Path, to: &Path) -> Result<Exit, CliError> {
+    let subject = subject(input, file, None).map_err(CliError::line)?;
+    if let Some(exit) = diagnostics(&subject)? {
+        return Ok(exit);
+    }
+    let Some(cache) = subject.tensor_cache() else {
+        return Err(CliError::line(subject.nothing()));
+    };
+    let index = Path::new(&input.name);
+    let contents = cache.shards.iter().map(|shard| {
+        let content = beside(index, &shard.path);
+        content.ok_or_else(|| CliError::line(format!("cannot read {}", shard.path)))
+    });
+    let contents = contents.collect::<Result<Vec<_>, _>>()?;
+    let mut tensors = Vec::new();
+    for (shard, content) in cache.shards.iter().zip(&contents) {
+        tensors.extend(shard.tensors(content.as_ref())?);
+    }
+    let mut out = Writer::new();
+    Params::new(tensors).write(&mut out);
+    output::write(to, &out.into_bytes(), Content::Binary)?;
+    let metadata = cache.metadata.as_ref().and_then(|value| value.as_object());
+    if metadata.is_some_and(|members| !members.is_empty()) {
+        output::note("note: the metadata of the index has no place in a parameter file");
+    }
+    Ok(Exit::Good)
+}
+
+/// Writes the index of a tensor cache to `to`, and its shards beside it.
+fn to_cache(input: &Input, to: &Path, is_bf16: bool) -> Result<Exit, CliError> {
+    let index = to.file_name().and_then(|name| name.to_str());
+    let index = index.filter(|name| matches!(*name, "tensor-cache.json" | "ndarray-cache.json"));
+    let Some(index) = index else {
+        return Err(CliError::new(format!(
+            "{} holds parameters, which go into a tensor cache: give -o DIR/tensor-cache.json for TVM 0.22 and later, \
+             -o DIR/ndarray-cache.json for 0.16 to 0.21, not {}",
+            input.line(),
+            file_name(to)
+        )));
+    };
+    let mut cursor = Cursor::new(input.bytes());
+    let (params, _) = Params::detect(&mut cursor, &mut Findings::default())?;
+    let encoding = match is_bf16 {
+        true => CacheEncoding::Bf16,
+        false => CacheEncoding::Raw,
+    };
+    let writer = CacheWriter::new(encoding, newest_of(index));
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut folder = OutputFolder::open(folder.unwrap_or(Path::new(".")), &[])?;
+    let cache = writer.write(&params, |name, bytes| -> Result<(), CliError> {
+        folder.write(name, bytes, Content::Binary)
+    })?;
+    // The index comes last: where it is, its shards are.
+    let text = writer.index(&cache)?;
+    folder.write(index, text.as_bytes(), Content::Text)?;
+    folder.finish()?;
+    Ok(Exit::Good)
+}

@@ -1,0 +1,164 @@
+//! Mapped files: a file that becomes shorter while it is read ends the command with a message and exit code 2.
+//!
+//! A page of a map after the new end of its file cannot be read, and the kernel sends SIGBUS. A private map changes nothing, because a
+//! page that was not touched is still that of the file. Reading the file instead would copy a library of a gigabyte of which only headers are wanted.
+//! So the handler of the signal ends the process; below [`input`](super::input)'s limit a file is read. SIGBUS at any
+//! other address, for example in the code of a model, has its usual effect.
+
+use memmap2::Mmap;
+use std::fs::File;
+use std::io;
+
+/// A file in memory. It may change while it is read, which every reader of untrusted bytes tolerates.
+pub(super) struct MappedFile {
+    #[cfg(unix)]
+    _watched: shortened::Watched,
+    map: Mmap,
+}
+
+impl MappedFile {
+    /// Maps `file`; `None` where too many files are mapped to watch another. `name` is for the message.
+    pub(super) fn new(file: &File, name: &str) -> io::Result<Option<MappedFile>> {
+        // SAFETY: the map is read-only and private to this process. If another process shrinks or rewrites the file while
+        // it is mapped, reads see other bytes or end the process; this program changes no file in place (see `output`)
+        // and holds the map for one command only. Every reader of it tolerates any bytes.
+        let map = unsafe { Mmap::map(file) }?;
+        #[cfg(unix)]
+        return Ok(
+            shortened::Watched::new(&map, name)?.map(|watched| MappedFile {
+                _watched: watched,
+                map,
+            }),
+        );
+        #[cfg(not(unix))]
+        {
+            // Windows lets no process shorten a mapped file.
+            let _ = name;
+            Ok(Some(MappedFile { map }))
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+#[cfg(unix)]
+mod shortened {
+    use std::ffi::{c_int, c_void};
+    use std::io;
+    use std::mem;
+    use std::ptr;
+    use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+    use std::sync::{Mutex, OnceLock};
+
+    /// A map as the handler knows it. A handler may neither lock nor allocate, hence the atomics.
+    struct Slot {
+        /// Address of the first byte; 0 where the slot is free, [`TAKEN`] where it is being filled.
+        start: AtomicUsize,
+        /// Length in bytes.
+        length: AtomicUsize,
+        /// The text for stderr; null where the slot is free.
+        message: AtomicPtr<String>,
+    }
+
+    /// No address of a map.
+    const TAKEN: usize = 1;
+
+    /// A command maps a few files at a time.
+    static SLOTS: [Slot; 16] = [const {
+        Slot {
+            start: AtomicUsize::new(0),
+            length: AtomicUsize::new(0),
+            message: AtomicPtr::new(ptr::null_mut()),
+        }
+    }; 16];
+
+    /// A map whose SIGBUS ends the process with a message, until this is dropped.
+    pub(super) struct Watched(&'static Slot);
+
+    impl Watched {
+        /// Watches `map`; `None` without a free slot.
+        pub(super) fn new(map: &[u8], name: &str) -> io::Result<Option<Watched>> {
+            install()?;
+            let take = |slot: &&'static Slot| {
+                let taken =
+                    slot.start
+                        .compare_exchange(0, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+                taken.is_ok()
+            };
+            let Some(slot) = SLOTS.iter().find(take) else {
+                return Ok(None);
+            };
+            let message =
+                format!("error: cannot read {name}: it became shorter while it was read\n");
+            slot.message
+                .store(Box::into_raw(Box::new(message)), Ordering::Relaxed);
+            slot.length.store(map.len(), Ordering::Relaxed);
+            slot.start.store(map.as_ptr().addr(), Ordering::Release);
+            Ok(Some(Watched(slot)))
+        }
+    }
+
+    impl Drop for Watched {
+        fn drop(&mut self) {
+            self.0.start.store(TAKEN, Ordering::Relaxed);
+            let message = self.0.message.swap(ptr::null_mut(), Ordering::Relaxed);
+            // SAFETY: `new` made it of a box. The handler reads it only for an address of the map, which nothing reads any more.
+            drop(unsafe { Box::from_raw(message) });
+            self.0.start.store(0, Ordering::Release);
+        }
+    }
+
+    /// The action for SIGBUS before the handler was installed.
+    static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+    /// Installs the handler, once.
+    fn install() -> io::Result<()> {
+        static INSTALLING: Mutex<()> = Mutex::new(());
+        let _installing = INSTALLING.lock();
+        if BEFORE.get().is_some() {
+            return Ok(());
+        }
+        // SAFETY: zeros are an action without flags whose mask is empty.
+        let mut action: libc::sigaction = unsafe { mem::zeroed() };
+        let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_bus_error;
+        action.sa_sigaction = handler as libc::sighandler_t;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        // SAFETY: zeros are an action without flags whose mask is empty; the call below writes the one before over it.
+        let mut before: libc::sigaction = unsafe { mem::zeroed() };
+        // SAFETY: both are actions, and the handler calls only what may be called in one.
+        let result = unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let _ = BEFORE.set(before);
+        Ok(())
+    }
+
+    /// Ends the process with a message if the address of the fault is in a map. Otherwise what was there before handles the signal, which the
+    /// same instruction causes again.
+    extern "C" fn on_bus_error(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+        // SAFETY: SA_SIGINFO promises it.
+        let info = unsafe { &*info };
+        // SAFETY: SIGBUS states the address.
+        let address = unsafe { info.si_addr() }.addr();
+        let slot = SLOTS.iter().find(|slot| {
+            let start = slot.start.load(Ordering::Acquire);
+            let length = slot.length.load(Ordering::Relaxed);
+            start > TAKEN && (start..start.saturating_add(length)).contains(&address)
+        });
+        let Some(slot) = slot else {
+            let before = BEFORE.get().map_or(ptr::null(), ptr::from_ref);
+            // SAFETY: an action that was installed, or null, which changes nothing.
+            unsafe { libc::sigaction(libc::SIGBUS, before, ptr::null_mut()) };
+            return;
+        };
+        let message = slot.message.load(Ordering::Relaxed);
+        // SAFETY: the thread that was interrupted reads the map, so that its `Watched`, which owns the message, is alive.
+        let message = unsafe { &*message };
+        let _ = rustix::io::write(rustix::stdio::stderr(), message.as_bytes());
+        // SAFETY: it runs nothing of this process any more.
+        unsafe { libc::_exit(2) };
+    }
+}

@@ -1,0 +1,158 @@
+//! Clients before they have a session: first each writes its hello, then those with a key of the server wait in the order of
+//! their hellos. Neither costs a process, and no one waits for a peer that writes nothing.
+
+use super::output;
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use tvmspec::release::Release;
+use tvmspec::rpc::handshake::{Handshake, Handshakes};
+use tvmspec::rpc::{Hello, HelloAnswer, threads};
+use tvmspec::wire::Writer;
+
+/// The most clients that may wait for a session. Others stay in the queue of the system, and are not accepted.
+const MOST: usize = 250;
+
+/// The text in the log between a connection that never became a session and the reason.
+pub(super) const NOT_STARTED: &str = ": not started: ";
+
+/// The stack of a thread that reads a hello.
+const STACK: usize = 256 << 10;
+
+/// A client with a key of the server.
+pub(super) struct WaitingClient {
+    /// The number of its connection, which its session has too.
+    pub(super) number: u64,
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    /// Its hello, with options.
+    pub(super) hello: Hello<'static>,
+}
+
+/// The clients that wait for a session.
+#[derive(Default)]
+pub(super) struct Lobby {
+    waiting: Mutex<VecDeque<WaitingClient>>,
+    changed: Condvar,
+}
+
+impl Lobby {
+    /// Accepts connections until the process ends, and lets those in whose hello has a key that `is_own` finds.
+    pub(super) fn fill(
+        self: &Arc<Lobby>,
+        listener: &TcpListener,
+        is_own: &Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    ) {
+        let handshakes = Arc::new(Handshakes::default());
+        for number in 1.. {
+            let (stream, peer) = loop {
+                self.await_room();
+                match handshakes.accept(listener) {
+                    Ok(accepted) => break accepted,
+                    Err(error) => output::note(format_args!("accept: {error}")),
+                }
+            };
+            let stream = Arc::new(stream);
+            let handshake = handshakes.begin(&stream, peer);
+            let (lobby, is_own) = (self.clone(), is_own.clone());
+            let refuse = move |why: &str| {
+                output::note(format_args!(
+                    "session {number} from {peer}{NOT_STARTED}{why}"
+                ));
+            };
+            // A system that has no thread left may have one for the next client.
+            let begun = threads::spawn(STACK, move || match greet(stream, handshake, &*is_own) {
+                Ok((stream, hello)) => lobby.push(WaitingClient {
+                    number,
+                    stream,
+                    peer,
+                    hello,
+                }),
+                Err(why) => refuse(&why),
+            });
+            if let Err(error) = begun {
+                refuse(&error.to_string());
+            }
+        }
+    }
+
+    /// The client that has waited longest, once there is one.
+    pub(super) fn next(&self) -> WaitingClient {
+        let mut waiting = self.waiting();
+        loop {
+            if let Some(client) = waiting.pop_front() {
+                self.changed.notify_all();
+                return client;
+            }
+            waiting = self.wait(waiting);
+        }
+    }
+
+    fn push(&self, client: WaitingClient) {
+        self.waiting().push_back(client);
+        self.changed.notify_all();
+    }
+
+    fn await_room(&self) {
+        let mut waiting = self.waiting();
+        while waiting.len() >= MOST {
+            waiting = self.wait(waiting);
+        }
+    }
+
+    /// Those that wait, locked. A thread that panicked has left them whole.
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingClient>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(
+        &self,
+        waiting: MutexGuard<'a, VecDeque<WaitingClient>>,
+    ) -> MutexGuard<'a, VecDeque<WaitingClient>> {
+        let woken = self.changed.wait(waiting);
+        woken.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitingClient {
+    /// Whether it has closed its connection. The end of the stream is only behind what it has written.
+    pub(super) fn is_gone(&self) -> io::Result<bool> {
+        self.stream.set_nonblocking(true)?;
+        let looked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false)?;
+        match looked {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            looked => Ok(looked? == 0),
+        }
+    }
+}
+
+/// Reads a hello, and sends a client with another key away.
+fn greet(
+    stream: Arc<TcpStream>,
+    handshake: Handshake,
+    is_own: &dyn Fn(&str) -> bool,
+) -> Result<(TcpStream, Hello<'static>), String> {
+    let hello = handshake.read_hello(&stream)?;
+    // RPC-05: before the answer: Python's servers answer first, and then fail.
+    hello.timeout().map_err(|broken| broken.to_string())?;
+    // RPC-80: the first word is compared whole, so that `server:` is no client either.
+    let first = hello.key.split_whitespace().next().unwrap_or_default();
+    if !first.strip_prefix("client:").is_some_and(is_own) {
+        // A client that is gone learns nothing.
+        let _ = write_answer(&stream, &HelloAnswer::Mismatch);
+        return Err(format!("`{}` has another key", hello.key.escape_debug()));
+    }
+    handshake.end(&stream)?;
+    let stream = Arc::into_inner(stream).ok_or("it gave way to others")?;
+    Ok((stream, hello))
+}
+
+/// Writes an answer, which is shorter than what the system takes of a stream that nothing was written to.
+pub(super) fn write_answer(mut stream: &TcpStream, answer: &HelloAnswer<'_>) -> io::Result<()> {
+    let mut out = Writer::new();
+    let written = answer.write(Release::LAST, &mut out);
+    written.map_err(io::Error::other)?;
+    stream.write_all(&out.into_bytes())
+}

@@ -1,0 +1,84 @@
+//! `tvmspec tracker --query HOST:PORT`: the servers and keys of a tracker, in the lines of TVM's own `tvm.exec.query_rpc_tracker`
+//! of 0.27.
+
+use super::output::line_of;
+use super::{CliError, Exit, output};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use tvmspec::rpc::tracker::TrackerClient;
+use tvmspec::rpc::{TrackerReply, TrackerRequest, TrackerSummary};
+
+/// Asks the tracker at `address`, of any release, for its summary and prints it.
+pub(super) fn run(address: &str, as_json: bool) -> Result<Exit, CliError> {
+    let mut client = TrackerClient::connect(address).map_err(CliError::of)?;
+    let reply = client.ask(&TrackerRequest::Summary).map_err(CliError::of)?;
+    let TrackerReply::Summary(summary) = reply else {
+        return Err(CliError::new(format!(
+            "{address} answers a request for the summary with another reply: {reply:?}"
+        )));
+    };
+    if as_json {
+        output::json(&to_json(&summary))?;
+    } else {
+        output::stream(|out| text(out, address, &summary))?;
+    }
+    Ok(Exit::Good)
+}
+
+fn text(out: &mut dyn Write, address: &str, summary: &TrackerSummary) -> fmt::Result {
+    const LINE: &str = "------------------------------";
+    writeln!(out, "Tracker address {address}\n")?;
+    writeln!(
+        out,
+        "Server List\n{LINE}\nserver-address           key\n{LINE}"
+    )?;
+    let mut servers: Vec<_> = summary.servers.iter().collect();
+    // Stable: servers of one key stand in the order in which they came.
+    servers.sort_by_key(|server| &server.key);
+    let mut totals: BTreeMap<&str, usize> = BTreeMap::new();
+    for server in servers {
+        let place = match &server.address {
+            Some((Some(host), port)) => format!("{host}:{port}"),
+            Some((None, port)) => format!("None:{port}"),
+            None => "None".to_owned(),
+        };
+        writeln!(out, "{:<21}    {}", line_of(&place), line_of(&server.key))?;
+        // `server:rasp3b` is a server of the key `rasp3b`.
+        let key = server.key.split(':').nth(1).unwrap_or(&server.key);
+        *totals.entry(key).or_default() += 1;
+    }
+    writeln!(out, "{LINE}\n")?;
+    let mut queues: Vec<_> = summary.queues.iter().collect();
+    queues.sort_by_key(|count| &count.key);
+    let letters = queues
+        .iter()
+        .map(|count| line_of(&count.key).chars().count());
+    let width = letters.max().unwrap_or(0);
+    let title = format!("{:<width$}   total  free  pending", "key");
+    // TVM counts the line break behind the title, too.
+    let line = "-".repeat(title.chars().count() + 1);
+    writeln!(out, "Queue Status\n{line}\n{title}\n{line}")?;
+    for count in queues {
+        let total = totals.get(count.key.as_str()).copied().unwrap_or(0);
+        // A key that nobody serves and nobody waits for is a remnant.
+        if total > 0 || count.pending > 0 {
+            let (key, free, pending) = (line_of(&count.key), count.free, count.pending);
+            writeln!(out, "{key:<width$}   {total:<5}  {free:<4}  {pending:<7}")?;
+        }
+    }
+    writeln!(out, "{line}\n")
+}
+
+/// As the tracker writes it.
+fn to_json(summary: &TrackerSummary) -> Value {
+    let queues = summary.queues.iter().map(|count| {
+        let counts = json!({ "free": count.free, "pending": count.pending });
+        (count.key.clone(), counts)
+    });
+    let servers = summary.servers.iter().map(|server| match &server.address {
+        Some((host, port)) => json!({ "key": server.key, "addr": [host, port] }),
+        None => json!({ "key": server.key }),
+    });
+    json!({ "queue_info": queues.collect::<Map<_, _>>(), "server_info": servers.collect::<Vec<_>>() })
+}

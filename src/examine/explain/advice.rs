@@ -1,0 +1,207 @@
+//! What to do with a file that no release opens as it is: how its code is linked, by which compiler, for which machine.
+
+use super::package::Package;
+use crate::blob::container::{File, FileForm, Machine, Part, is_native};
+
+/// Why no release opens the file as it is, and what to do, as sentences that begin with "it is"; `None` for what is opened as it is.
+pub fn advice(file: &File<'_>) -> Option<String> {
+    if let Some(package) = Package::of(file) {
+        return Some(package.advice());
+    }
+    let image = file.parts.iter().find(|part| is_library(part.form));
+    let linked: Vec<&Part<'_>> = file.parts.iter().filter(|part| is_linked(part)).collect();
+    let code = linked.iter().find(|part| part.form.is_object());
+    let linker = Linker::of(code.copied());
+    let Linker {
+        command, output, ..
+    } = &linker;
+    let machine = linker.machine();
+    Some(match file.form {
+        FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject | FileForm::WasmObject => {
+            let python = linker.python(".o");
+            format!(
+                "it is an object file{machine}. Link it into a library first: `{command} -o {output} FILE.o`.{python}"
+            )
+        }
+        FileForm::Archive => {
+            let all = linker.whole_archive();
+            format!(
+                "it is a static archive{machine}. Link it into a library first: `{command} -o {output} {all}`."
+            )
+        }
+        FileForm::Tar | FileForm::GzipTar => match image {
+            Some(image) => format!(
+                "it is an archive with a library inside. Unpack it, `tar -xf FILE.tar`, and load `{}`.",
+                image.member
+            ),
+            None => {
+                let python = linker.python(".tar");
+                let headers = match linked.iter().any(|part| part.form == FileForm::CText) {
+                    true => " (and `-I` for the folders of TVM's headers)",
+                    false => "",
+                };
+                format!(
+                    "it is an archive of object files or sources{machine}. Unpack it and link what is in it into a library first: `tar -xf FILE.tar` in an empty folder, then `{command} -o {output}` with every member{headers}.{python}"
+                )
+            }
+        },
+        FileForm::CText => {
+            "it is source text. Compile and link it, with the host code that belongs to it: `cc -shared -fPIC -o lib.so FILE.c` (and `-I` for the folders of TVM's headers).".to_owned()
+        }
+        FileForm::WasmModule => {
+            "it is a WebAssembly module, which a JavaScript engine loads and no native runtime: give it to `tvmjs.instantiate`, of the release whose runtime was linked into it.".to_owned()
+        }
+        FileForm::ElfExecutable | FileForm::MachOExecutable | FileForm::PeExecutable => {
+            "it is an executable, and the loader of the system opens libraries only. Link the same objects with `-shared`.".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+/// Whether a linker takes this part: an object file, or source that is compiled first.
+pub(super) fn is_linked(part: &Part<'_>) -> bool {
+    matches!(
+        part.form,
+        FileForm::ElfObject
+            | FileForm::MachOObject
+            | FileForm::CoffObject
+            | FileForm::WasmObject
+            | FileForm::CText
+    )
+}
+
+/// Whether a part of this form is loaded by itself.
+fn is_library(form: FileForm) -> bool {
+    matches!(
+        form,
+        FileForm::ElfShared | FileForm::MachOShared | FileForm::MachOFat | FileForm::PeShared
+    )
+}
+
+/// Why no linker makes a library of these parts: their objects are for several machines. `None` where all are for one.
+pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
+    let objects = || {
+        file.parts
+            .iter()
+            .filter(|part| is_linked(part) && part.form.is_object())
+            .filter_map(|part| Some((part, part.machine.as_ref()?)))
+    };
+    let (_, first) = objects().next()?;
+    let (other, machine) = objects().find(|(_, machine)| *machine != first)?;
+    let (one, _) = objects().next()?;
+    Some(format!(
+        "its objects are for several machines, and no linker makes one library of them (`ld`: \"Relocations in generic ELF\", or \"is incompatible with\"): `{}` is for {}, `{}` for {}. Build all of it for one machine: that of an object is the triple of its target (`mtriple`)",
+        one.member,
+        words(first),
+        other.member,
+        words(machine),
+    ))
+}
+
+/// A machine in words.
+fn words(machine: &Machine) -> String {
+    let order = if machine.little_endian {
+        ""
+    } else {
+        ", big endian"
+    };
+    format!("{}, {} bits{order}", machine.architecture, machine.bits)
+}
+
+/// How object files become a library.
+struct Linker<'p> {
+    /// The compiler, with the options that make a library.
+    command: String,
+    /// The name of the library.
+    output: &'static str,
+    /// The object that is linked; `None` where there is only source.
+    part: Option<&'p Part<'p>>,
+}
+
+impl<'p> Linker<'p> {
+    /// That of an object file; of source without one.
+    fn of(part: Option<&'p Part<'p>>) -> Linker<'p> {
+        let machine = part.and_then(|part| part.machine.as_ref());
+        let arch = machine.map_or("", |machine| machine.architecture.as_str());
+        let (command, output) = match part.map(|part| part.form) {
+            Some(FileForm::MachOObject) => {
+                let arch = if arch == "aarch64" { "arm64" } else { arch };
+                (
+                    format!("clang -arch {arch} -shared -undefined dynamic_lookup"),
+                    "lib.dylib",
+                )
+            }
+            Some(FileForm::CoffObject) => {
+                let arch = if arch == "i386" { "i686" } else { arch };
+                (
+                    format!("clang --target={arch}-pc-windows-msvc -shared"),
+                    "lib.dll",
+                )
+            }
+            Some(FileForm::WasmObject) => (
+                // `tvm.contrib.emcc.create_tvmjs_wasm` calls it with the runtime of tvmjs.
+                "emcc -O3 wasm_runtime.bc".to_owned(),
+                "lib.wasm",
+            ),
+            Some(_) if part.is_some_and(|part| !is_native(part)) => {
+                let compiler =
+                    cross_compiler(arch, machine.is_none_or(|machine| machine.little_endian));
+                (format!("{compiler} -shared -fPIC"), "lib.so")
+            }
+            _ => ("cc -shared -fPIC".to_owned(), "lib.so"),
+        };
+        Linker {
+            command,
+            output,
+            part,
+        }
+    }
+
+    /// The machine as the end of a noun phrase.
+    fn machine(&self) -> String {
+        let machine = self.part.and_then(|part| part.machine.as_ref());
+        machine.map_or(String::new(), |machine| format!(" for {}", words(machine)))
+    }
+
+    /// What Python does with a file of this extension.
+    fn python(&self, extension: &str) -> String {
+        match self.part {
+            Some(part) if !is_native(part) => format!(
+                " (Python's `load_module` would link a name that ends in {extension} itself, by the compiler of its own machine, which cannot do it.)"
+            ),
+            _ => format!(
+                " (Python's `load_module` does that itself for a name that ends in {extension}, and needs a compiler for it.)"
+            ),
+        }
+    }
+
+    /// The options that take every member of an archive.
+    fn whole_archive(&self) -> &'static str {
+        match self.part.map(|part| part.form) {
+            Some(FileForm::MachOObject) => "-Wl,-force_load,FILE.a",
+            Some(FileForm::CoffObject) => "-Wl,-wholearchive:FILE.lib",
+            _ => "-Wl,--whole-archive FILE.a -Wl,--no-whole-archive",
+        }
+    }
+}
+
+/// The compiler of Debian for a machine whose object files are ELF.
+fn cross_compiler(arch: &str, little_endian: bool) -> String {
+    let triple = match (arch, little_endian) {
+        ("x86_64", _) => "x86_64-linux-gnu",
+        ("i386", _) => "i686-linux-gnu",
+        ("aarch64", true) => "aarch64-linux-gnu",
+        ("arm", true) => "arm-linux-gnueabihf",
+        ("riscv64", _) => "riscv64-linux-gnu",
+        ("powerpc64", true) => "powerpc64le-linux-gnu",
+        ("powerpc64", false) => "powerpc64-linux-gnu",
+        ("s390x", _) => "s390x-linux-gnu",
+        ("loongarch64", _) => "loongarch64-linux-gnu",
+        ("mips", true) => "mipsel-linux-gnu",
+        ("mips", false) => "mips-linux-gnu",
+        ("hexagon", _) => return "hexagon-clang".to_owned(),
+        // Machines without a compiler in distributions, as those of microcontrollers: clang knows most of them.
+        (arch, _) => return format!("clang --target={arch}"),
+    };
+    format!("{triple}-gcc")
+}

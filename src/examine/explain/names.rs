@@ -1,0 +1,310 @@
+//! The functions that a file calls by name: they are looked up when it is first used, and not when it is loaded.
+
+use super::account::Account;
+use super::linked::{is_image, since};
+use crate::blob::LIBRARY;
+use crate::blob::container::{File, Part, Role};
+use crate::examine::Subject;
+use crate::examine::loading::globals::{global, global_of};
+use crate::examine::loading::{ExaminedLibrary, Load, LoadOutcome};
+use crate::graph::Graph;
+use crate::payload::relax_vm::FunctionKind;
+use crate::payload::{Field, Payload};
+use crate::release::Release;
+use crate::rule::Findings;
+use std::collections::{BTreeSet, HashSet};
+
+/// How many names a sentence lists.
+const LISTED: usize = 4;
+
+/// Names that are looked up together, by one user.
+pub(super) struct Calls {
+    /// What fails where one is not found.
+    user: &'static str,
+    /// Names that only the file itself can have.
+    own: BTreeSet<String>,
+    /// Names that are looked for in the registry after the file (VM-11).
+    global: BTreeSet<String>,
+}
+
+/// The calls of the modules of a library whose functions it does not have. Empty where a module of it has functions that are not known.
+pub(super) fn unresolved(library: &ExaminedLibrary<'_>) -> Vec<Calls> {
+    let modules = || library.blob.modules.iter().zip(library.payloads);
+    let mut has: HashSet<&str> = library.part.functions().collect();
+    // A system library has its prefix before every name (MOD-16).
+    if library.part.prefix().is_some() {
+        return Vec::new();
+    }
+    for (module, payload) in modules().filter(|(module, _)| module.kind != LIBRARY) {
+        match payload {
+            Some(payload) if functions(payload, &mut has) => {}
+            _ => return Vec::new(),
+        }
+        // What an executable exports is found as well.
+        if let Some(code) = payload.as_ref().and_then(Payload::relax_vm) {
+            let own = code.functions.iter();
+            let own = own.filter(|function| function.kind != FunctionKind::Packed);
+            has.extend(own.map(|function| &*function.name));
+        }
+        if is_host_code(&module.kind) {
+            return Vec::new();
+        }
+    }
+    let payloads = modules().filter_map(|(_, payload)| payload.as_ref());
+    let mut all: Vec<Calls> = payloads.filter_map(calls).collect();
+    for calls in &mut all {
+        calls.without(&has);
+    }
+    all.retain(|calls| !calls.own.is_empty() || !calls.global.is_empty());
+    all
+}
+
+/// Whether a module of this kind is code that is still to be linked, whose names are those of its symbols.
+fn is_host_code(kind: &str) -> bool {
+    matches!(kind, "c" | "static_library")
+}
+
+/// Adds the names of the functions that a module has; `false` where its kind does not show them.
+fn functions<'p>(payload: &'p Payload<'_>, has: &mut HashSet<&'p str>) -> bool {
+    has.extend(payload.functions().map(|(name, _)| name));
+    has.extend(payload.kernels().map(|(name, _)| name));
+    if let Some(Field::Text(symbol)) = payload.field("symbol") {
+        has.insert(symbol);
+    }
+    let shown = ["functions", "kernels", "shaders", "symbol"];
+    let has_none = matches!(
+        payload.kind(),
+        "const_loader"
+            | "metadata"
+            | "metadata_module"
+            | "GraphRuntimeFactory"
+            | "GraphExecutorFactory"
+            | "AotExecutorFactory"
+            | "VMExecutable"
+            | "relax.Executable"
+            | "relax.VMExecutable"
+    );
+    has_none || shown.iter().any(|name| payload.field(name).is_some())
+}
+
+/// The functions of a whole library, of its code and of its modules; `None` where a module does not show its own.
+fn offered(library: &Subject<'_>) -> Option<HashSet<String>> {
+    let parts = library.file.parts.iter();
+    let mut has: HashSet<String> = parts
+        .flat_map(|part| part.functions().map(str::to_owned))
+        .collect();
+    for unit in &library.units() {
+        let partial = unit.library()?;
+        for module in &partial.blob.modules {
+            if module.kind == LIBRARY {
+                continue;
+            }
+            let payload = module.decode(partial.blob.layout, &mut Findings::default());
+            let payload = payload.ok()??;
+            let mut names = HashSet::new();
+            if !functions(&payload, &mut names) || is_host_code(&module.kind) {
+                return None;
+            }
+            has.extend(names.into_iter().map(str::to_owned));
+        }
+    }
+    Some(has)
+}
+
+/// Holds the accounts of graph JSON against the library that it is to run with: an executor looks every function of its graph up
+/// (GRF-31). Returns `false` where the library does not show what it has, and nothing is changed.
+pub fn hold_to_library(
+    accounts: &mut [Account],
+    graph: &Subject<'_>,
+    library: &Subject<'_>,
+) -> bool {
+    let (Some(mut calls), Some(has)) = (of_graph(graph.bytes), offered(library)) else {
+        return false;
+    };
+    calls.own.retain(|name| !has.contains(name));
+    let loads = accounts.iter_mut().flat_map(|account| &mut account.loads);
+    for (releases, load) in loads {
+        if load.outcome == LoadOutcome::Loads
+            && let Some(missing) = calls.judge(releases.since)
+        {
+            *load = missing;
+        }
+    }
+    true
+}
+
+/// The calls of one module; `None` for a kind that calls nothing by name.
+fn calls(payload: &Payload<'_>) -> Option<Calls> {
+    if let Some(code) = payload.relax_vm() {
+        let functions = code.functions.iter();
+        let packed = functions.filter(|function| function.kind == FunctionKind::Packed);
+        return Some(Calls {
+            user: "making its virtual machine",
+            own: BTreeSet::new(),
+            global: packed.map(|function| function.name.to_string()).collect(),
+        });
+    }
+    if let Some(code) = payload.relay_vm() {
+        return Some(Calls {
+            user: "making its virtual machine",
+            own: code
+                .primitives
+                .iter()
+                .map(|name| name.to_string())
+                .collect(),
+            global: BTreeSet::new(),
+        });
+    }
+    match payload.field("graph_json") {
+        // A vendor's graph is run by its own code.
+        Some(Field::Text(text)) if payload.field("symbol").is_none() => of_graph(text.as_bytes()),
+        _ => None,
+    }
+}
+
+/// The calls of the nodes of a graph; `None` where the text is none.
+fn of_graph(text: &[u8]) -> Option<Calls> {
+    let graph = Graph::read_bytes(text, &mut Findings::default()).ok()?;
+    let calls = graph.nodes.into_iter().filter_map(|node| node.call);
+    // GRF-36: these two are the executor's own.
+    let named = calls
+        .map(|call| call.func_name)
+        .filter(|name| !matches!(name.as_str(), "__nop" | "__copy"));
+    Some(Calls {
+        user: "making its executor",
+        own: named.collect(),
+        global: BTreeSet::new(),
+    })
+}
+
+/// The global functions of releases that the host code of an image names in its constants: it looks them up when it calls them.
+///
+/// The library binaries in it are left out, and a file of more bytes is not searched.
+pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
+    const SEARCHED: usize = 64 << 20;
+    let looks_up = |part: &Part<'_>| {
+        part.symbols.iter().any(|symbol| match &symbol.role {
+            Role::Slot(api) | Role::Needs(api) => LOOKUPS.contains(&&**api),
+            _ => false,
+        })
+    };
+    if bytes.len() > SEARCHED || !is_image(file.form) || !file.parts.iter().any(looks_up) {
+        return Vec::new();
+    }
+    let blobs = file.parts.iter().flat_map(|part| &part.blobs);
+    let inside: Vec<(usize, usize)> = blobs
+        .filter_map(|blob| {
+            let start = usize::try_from(blob.offset?).ok()?;
+            Some((start, start.saturating_add(blob.bytes.len())))
+        })
+        .collect();
+    let (mut at, mut names) = (0_usize, BTreeSet::new());
+    // A text in C ends with a NUL, and what is in front of it is another text or filling.
+    for text in bytes.split(|byte| *byte == 0) {
+        let start = at;
+        at = at.saturating_add(text.len()).saturating_add(1);
+        if inside
+            .iter()
+            .any(|(from, to)| (*from..*to).contains(&start))
+        {
+            continue;
+        }
+        if let Some((name, _)) = std::str::from_utf8(text).ok().and_then(global_of)
+            && name.contains('.')
+        {
+            names.insert(name);
+        }
+    }
+    for part in &file.parts {
+        for name in part.functions() {
+            names.remove(name);
+        }
+    }
+    names.into_iter().collect()
+}
+
+/// What host code looks functions up with.
+const LOOKUPS: [&str; 4] = [
+    "TVMBackendGetFuncFromEnv",
+    "TVMFuncGetGlobal",
+    "TVMFFIFunctionGetGlobal",
+    "TVMFFIEnvModLookupFromImports",
+];
+
+/// What becomes of the names of [`in_host_code`] in `release`; `None` where it registers them.
+pub(super) fn judge_host_code(names: &[&str], release: Release) -> Option<Load> {
+    let absent = names.iter().filter_map(|name| {
+        let global = global(name).filter(|global| !global.is_in(release))?;
+        Some(format!("`{name}` ({})", since(&global.releases)))
+    });
+    let absent: Vec<String> = absent.collect();
+    (!absent.is_empty()).then(|| {
+        Load::silent(format!(
+            "its host code names {}, which this release does not register: the first call of it fails",
+            listed(absent.into_iter())
+        ))
+    })
+}
+
+impl Calls {
+    /// Leaves out what is there.
+    fn without(&mut self, has: &HashSet<&str>) {
+        self.own.retain(|name| !has.contains(name.as_str()));
+        self.global.retain(|name| !has.contains(name.as_str()));
+    }
+
+    /// What becomes of the first use in `release`; `None` where every name is found.
+    pub(super) fn judge(&self, release: Release) -> Option<Load> {
+        let user = self.user;
+        if !self.own.is_empty() {
+            let names = listed(self.own.iter().map(|name| format!("`{name}`")));
+            return Some(Load::fails(format!(
+                "it opens it, and {user} fails: the library has no function {names}"
+            )));
+        }
+        let (mut absent, mut foreign) = (Vec::new(), Vec::new());
+        for name in &self.global {
+            match global(name) {
+                Some(global) if !global.is_in(release) => {
+                    absent.push(format!("`{name}` ({})", since(&global.releases)));
+                }
+                // The package of Python registers its functions when it is imported.
+                Some(global) if matches!(global.part, "" | "python") => {}
+                Some(global) => {
+                    foreign.push(format!(
+                        "`{name}` (of a runtime built with {})",
+                        global.part
+                    ));
+                }
+                None => foreign.push(format!("`{name}`")),
+            }
+        }
+        if !absent.is_empty() {
+            let names = listed(absent.into_iter());
+            let others = if foreign.is_empty() {
+                String::new()
+            } else {
+                format!("; it also needs {}", listed(foreign.into_iter()))
+            };
+            return Some(Load::fails(format!(
+                "it opens it, and {user} fails: this release does not register {names}{others}"
+            )));
+        }
+        (!foreign.is_empty()).then(|| {
+            Load::unknown(format!(
+                "it opens it, and {user} fails unless something registers {} first",
+                listed(foreign.into_iter())
+            ))
+        })
+    }
+}
+
+/// The first few names, and how many more there are.
+fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(LISTED);
+    let shown: Vec<String> = names.take(LISTED).collect();
+    match more {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

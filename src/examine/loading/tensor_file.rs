@@ -1,0 +1,53 @@
+//! What each release makes of parameter files and of files that are one tensor.
+
+use super::types::{self, TypedTensor};
+use super::{Load, Stop, tensor};
+use crate::release::Release;
+use crate::rule::Violation;
+
+/// What `release` makes of a parameter file. `types` are those of its tensors, and `broken` is the first rule that it breaks.
+pub(crate) fn params(
+    release: Release,
+    bytes: &[u8],
+    types: &[TypedTensor],
+    broken: Option<&Violation>,
+) -> Load {
+    let how = "by `load_param_dict` or an executor's `load_params`";
+    judge(release, tensor::params(release, bytes), how, types, broken)
+}
+
+/// What `release` makes of a file that is one tensor.
+pub(crate) fn lone(
+    release: Release,
+    bytes: &[u8],
+    types: &[TypedTensor],
+    broken: Option<&Violation>,
+) -> Load {
+    judge(
+        release,
+        tensor::lone(release, bytes),
+        "as a file",
+        types,
+        broken,
+    )
+}
+
+/// The first of these that applies: its loader stops; data are missing; a rule is broken that it does not look at; a type has another
+/// meaning; it loads.
+fn judge(
+    release: Release,
+    walked: Result<Option<String>, Stop>,
+    how: &str,
+    types: &[TypedTensor],
+    broken: Option<&Violation>,
+) -> Load {
+    match (walked, broken) {
+        (Err(stop), _) => stop.into(),
+        (Ok(Some(lost)), _) => Load::silent(format!("it loads it, and {lost}")),
+        (Ok(None), Some(broken)) => Load::unseen(broken),
+        (Ok(None), None) => match types::misread(release, types) {
+            Some(how) => Load::silent(how),
+            None => Load::whole(how),
+        },
+    }
+}

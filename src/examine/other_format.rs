@@ -1,0 +1,246 @@
+//! Files of other programs, and what is left of a broken download: what a file is that TVM does not write, by its beginning.
+
+use serde_json::Value;
+
+/// What `bytes` are, and what to do, as the end of a sentence that begins with "it is"; `None` where nothing is recognised.
+pub(super) fn other_format(bytes: &[u8]) -> Option<String> {
+    let fixed = FORMATS.iter().find(|format| {
+        bytes
+            .get(format.at..)
+            .is_some_and(|rest| rest.starts_with(format.magic))
+    });
+    if let Some(format) = fixed {
+        return Some(format.is.to_owned());
+    }
+    if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
+        return Some(zip(bytes).to_owned());
+    }
+    if bytes.starts_with(b"version https://git-lfs.github.com/spec/") {
+        return Some(git_lfs(bytes));
+    }
+    if is_safetensors(bytes) {
+        return Some("a file of safetensors, which no release reads. Load it in Python, and save its tensors with `tvm.runtime.save_param_dict`".to_owned());
+    }
+    if is_onnx(bytes) {
+        return Some("a model of ONNX, which is compiled before it runs: import it with TVM's frontend for ONNX (`from_onnx`) and export the library".to_owned());
+    }
+    // The protocol, 2 to 5; what 0 and 1 write has no beginning of its own.
+    if matches!(bytes, [0x80, 2..=5, ..]) {
+        return Some("a pickle of Python (weights of PyTorch before 1.6 are one). Load it there, and save its tensors with `tvm.runtime.save_param_dict`".to_owned());
+    }
+    if !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0) {
+        return Some("zeros from the first byte to the last: what was to be written there never came. Copy or download it again".to_owned());
+    }
+    text(bytes)
+}
+
+/// A form that is known by bytes at a fixed place.
+struct OtherFormat {
+    at: usize,
+    magic: &'static [u8],
+    /// What it is, and what to do.
+    is: &'static str,
+}
+
+/// A row of [`FORMATS`].
+const fn format(at: usize, magic: &'static [u8], is: &'static str) -> OtherFormat {
+    OtherFormat { at, magic, is }
+}
+
+/// The forms with a magic.
+const FORMATS: [OtherFormat; 15] = [
+    format(
+        0,
+        &[0x12, 1, 0, 0, 0, 0, 0, 0],
+        "a parameter file of MXNet, which no release reads. Import the model with TVM's frontend for MXNet (`relay.frontend.from_mxnet`, up to 0.19), and save its parameters with `save_param_dict`",
+    ),
+    format(
+        0,
+        b"\x93NUMPY",
+        "one array of numpy. `tvmspec call` takes it as `@FILE.npy`, `tvmspec run` as `--input NAME=FILE.npy`; for parameters save it with `tvm.runtime.save_param_dict`",
+    ),
+    format(
+        0,
+        b"\x89HDF\r\n\x1a\n",
+        "a file of HDF5, as Keras writes it: import the model with TVM's frontend for Keras and export the library",
+    ),
+    format(
+        4,
+        b"TFL3",
+        "a model of TensorFlow Lite, which is compiled before it runs: import it with TVM's frontend (`from_tflite`) and export the library",
+    ),
+    format(
+        0,
+        b"GGUF",
+        "a file of GGUF (llama.cpp), which no release reads. MLC converts the original weights",
+    ),
+    format(
+        0,
+        b"ftrt",
+        "an engine of TensorRT, without the module around it that TVM loads",
+    ),
+    format(
+        0,
+        b"BC\xc0\xde",
+        "bitcode of LLVM. `tvmspec explain` reads it under a name that ends in .bc",
+    ),
+    format(
+        0,
+        &[3, 2, 0x23, 7],
+        "SPIR-V, code of one kernel without the module around it that TVM loads",
+    ),
+    format(
+        0,
+        b"MTLB",
+        "a library of Metal, without the module around it that TVM loads. Name it .metallib, with its side file beside it",
+    ),
+    format(
+        0,
+        b"\0asm",
+        "WebAssembly of another version than 1, such as a component",
+    ),
+    format(
+        0,
+        &[0x1f, 0x8b],
+        "gzip, and what is in it is no tar archive or ends within its first block. `gunzip` it, and look at the result; a download that broke off has to be repeated",
+    ),
+    format(
+        0,
+        &[0xff, 0xfe],
+        "text in UTF-16, as Windows' shell writes what it redirects. TVM reads UTF-8: convert it, `iconv -f UTF-16 -t UTF-8`",
+    ),
+    format(
+        0,
+        &[0xfe, 0xff],
+        "text in UTF-16. TVM reads UTF-8: convert it, `iconv -f UTF-16 -t UTF-8`",
+    ),
+    format(
+        0,
+        &[0xb7, 0x9c, 4, 5, 0x4f, 0x8d],
+        "the beginning of a parameter file, and nothing behind it",
+    ),
+    format(
+        0,
+        &[0x3f, 0xa1, 0xb4, 0x96, 0xf0, 0x40],
+        "the beginning of a tensor file, and nothing behind it",
+    ),
+];
+
+/// What a zip archive is, by the names in its beginning.
+fn zip(bytes: &[u8]) -> &'static str {
+    let head = bytes.get(..1 << 16).unwrap_or(bytes);
+    let has = |name: &[u8]| head.windows(name.len()).any(|window| window == name);
+    if has(b"data.pkl") {
+        "weights or a model of PyTorch (`torch.save`, `torch.jit.save`). Load it there; a model is imported by TVM's frontend for PyTorch, weights are saved with `tvm.runtime.save_param_dict`"
+    } else if has(b".npy") {
+        "arrays of numpy (npz). `tvmspec run --inputs` takes them as inputs; for parameters save them with `tvm.runtime.save_param_dict`"
+    } else if has(b"AndroidManifest.xml") {
+        "a package of Android. Unpack it; the libraries are in `lib/`"
+    } else {
+        "a zip archive. Unpack it first; TVM writes tar archives"
+    }
+}
+
+/// A pointer of git-lfs, with the size of what it stands for.
+fn git_lfs(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes.get(..1024).unwrap_or(bytes));
+    let size = text.lines().find_map(|line| line.strip_prefix("size "));
+    let size = size.and_then(|size| size.trim().parse::<u64>().ok());
+    let size = size.map_or(String::new(), |size| format!(" ({size} bytes)"));
+    format!(
+        "a pointer of git-lfs, and the file itself{size} is not here. Run `git lfs pull`, or download the file by its link"
+    )
+}
+
+/// A header of JSON behind its length.
+fn is_safetensors(bytes: &[u8]) -> bool {
+    let Some((length, rest)) = bytes.split_first_chunk() else {
+        return false;
+    };
+    // Its readers allow no longer header.
+    let is_length = (2..=100_000_000).contains(&u64::from_le_bytes(*length));
+    let head = rest.get(..1 << 12).unwrap_or(rest);
+    is_length && head.starts_with(b"{\"")
+}
+
+/// The version of the format, then the producer's name, its version, or the graph.
+fn is_onnx(bytes: &[u8]) -> bool {
+    // Fields of Protocol Buffers: 1 is a number, 2 to 6 and 8 texts, 7 the graph.
+    match bytes {
+        [0x08, 1..=30, 0x12 | 0x1a | 0x22 | 0x32, length, rest @ ..] => {
+            let text = rest.get(..usize::from(*length));
+            text.is_some_and(|text| text.iter().all(|byte| (0x20..0x7f).contains(byte)))
+        }
+        [0x08, 1..=30, 0x3a | 0x42, ..] => true,
+        _ => false,
+    }
+}
+
+/// What a text is that is none of TVM's.
+fn text(bytes: &[u8]) -> Option<String> {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let text = text.trim_ascii_start();
+    if text.first().is_some_and(|first| b"{[".contains(first)) {
+        return Some(json(text));
+    }
+    let head = text.get(..1 << 12).unwrap_or(text);
+    // A character may be cut at the end of what is looked at.
+    let is_text = match std::str::from_utf8(head) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    if head.is_empty() || !is_text || head.contains(&0) {
+        return None;
+    }
+    let lower = head.to_ascii_lowercase();
+    let begins = |word: &[u8]| lower.starts_with(word);
+    let has = |word: &[u8]| lower.windows(word.len()).any(|window| window == word);
+    let is = if begins(b"<!doctype html") || begins(b"<html") {
+        "a page of HTML: what was downloaded is a message about the file, and not the file"
+    } else if has(b".version ") && has(b".target ") {
+        "PTX, code for CUDA without the module around it that TVM loads. Name it .ptx, with its side file beside it"
+    } else if has(b"target triple") || begins(b"; moduleid") {
+        "text of LLVM. `tvmspec explain` reads it under a name that ends in .ll"
+    } else if has(b"import tvm") || has(b"from tvm") {
+        "a program of Python"
+    } else {
+        return None;
+    };
+    Some(is.to_owned())
+}
+
+/// What a JSON text is that is none of TVM's: its members, or where it ends.
+fn json(text: &[u8]) -> String {
+    const NAMED: usize = 6;
+    match serde_json::from_slice::<Value>(text) {
+        Ok(Value::Object(members)) => {
+            let names: Vec<String> = members
+                .keys()
+                .take(NAMED)
+                .map(|name| {
+                    format!(
+                        "`{}`",
+                        name.chars().take(40).collect::<String>().escape_debug()
+                    )
+                })
+                .collect();
+            let more = match members.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(
+                "JSON, and none of TVM's: its members are {}{more}. A graph has `nodes`, `arg_nodes`, `heads` and `attrs`; saved objects have `root` or `root_index`, and `nodes`",
+                if names.is_empty() {
+                    "none".to_owned()
+                } else {
+                    names.join(", ")
+                },
+            )
+        }
+        Ok(_) => "JSON, and none of TVM's: those are all objects, in braces".to_owned(),
+        Err(error) if text.starts_with(b"{\"root") || text.starts_with(b"{\n  \"root") => {
+            format!("the beginning of saved objects, which ends before the first of them: {error}")
+        }
+        Err(error) => format!("a beginning of JSON, and no member in it is one of TVM's: {error}"),
+    }
+}

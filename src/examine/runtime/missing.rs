@@ -1,0 +1,245 @@
+//! What a file needs by name and a runtime lacks.
+
+use super::{PREFIXES, RegisteredNames, brought};
+use crate::blob::LIBRARY;
+use crate::blob::container::{FileForm, linkage};
+use crate::examine::explain::{Account, registered_by};
+use crate::examine::loading::exported;
+use crate::examine::{Format, Subject, Unit};
+use crate::payload::kinds::loader_prefix;
+use crate::payload::relax_vm::{FunctionKind, RelaxExecutable};
+use crate::payload::{self, Payload};
+use crate::rule::Findings;
+use crate::wire::Cursor;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// What a missing name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NeededName {
+    /// The loader of a module: without it the file does not load.
+    Loader,
+    /// A function that a virtual machine looks up when it is made.
+    Builtin,
+    /// A function that host code looks up when it first calls it.
+    Function,
+    /// A C function that host code calls.
+    Symbol,
+}
+
+/// A name that a file needs and a runtime lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissingName {
+    /// What it is.
+    pub what: NeededName,
+    /// The name, as the runtime would register or export it.
+    pub name: String,
+    /// The module or the code that needs it.
+    pub needed_by: String,
+    /// The runtimes, libraries or Python modules that have it.
+    pub brought_by: String,
+}
+
+impl NeededName {
+    /// The word that JSON uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NeededName::Loader => "loader",
+            NeededName::Builtin => "builtin",
+            NeededName::Function => "function",
+            NeededName::Symbol => "symbol",
+        }
+    }
+
+    /// What happens without it.
+    pub const fn effect(self) -> &'static str {
+        match self {
+            NeededName::Loader => "loading the file fails",
+            NeededName::Builtin => "making the virtual machine fails",
+            NeededName::Function => "the first call that needs it fails",
+            NeededName::Symbol => "opening the file fails, or the first such call ends the process",
+        }
+    }
+}
+
+impl MissingName {
+    /// The JSON form.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "what": self.what.name(),
+            "name": self.name,
+            "needed_by": self.needed_by,
+            "without_it": self.what.effect(),
+            "brought_by": self.brought_by,
+        })
+    }
+}
+
+/// How many missing names are listed. A hostile file has any number.
+const MOST: usize = 256;
+
+/// Returns what the file needs and the runtime lacks: loaders, functions of virtual machines and of host code, C functions.
+///
+/// `accounts` is what [`explain`](crate::examine::explain::explain) returns for the file. Host code keeps the names that it looks up as
+/// texts: those are found that some release registers.
+pub fn missing(
+    subject: &Subject<'_>,
+    accounts: &[Account],
+    names: &RegisteredNames,
+) -> Vec<MissingName> {
+    let linkage = linkage(subject.file.form, subject.bytes);
+    // A runtime needs none: it brings names. With compiled code in it, it is a library, too.
+    if linkage.is_runtime() && !subject.is_compiled() {
+        return Vec::new();
+    }
+    let mut found = loaders(accounts, names);
+    builtins(subject, names, &mut found);
+    let releases = names.releases();
+    let known: BTreeSet<String> = found.iter().map(|missing| missing.name.clone()).collect();
+    for name in spoken(subject) {
+        if !names.functions.contains(name) && !known.contains(name) {
+            found.push(MissingName {
+                what: NeededName::Function,
+                name: name.to_owned(),
+                needed_by: "host code".to_owned(),
+                brought_by: brought::brought_by(name, releases),
+            });
+        }
+    }
+    for name in linkage.calls {
+        if !exported(name).is_empty() && !names.exports.contains(name) {
+            found.push(MissingName {
+                what: NeededName::Symbol,
+                name: name.to_owned(),
+                needed_by: "host code".to_owned(),
+                brought_by: brought::exported_by(name),
+            });
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// The loaders of modules.
+fn loaders(accounts: &[Account], names: &RegisteredNames) -> Vec<MissingName> {
+    // What is registered decides: a runtime of few names may look like one of another era.
+    let registered = names.functions.iter().find_map(|name| {
+        let mut prefixes = PREFIXES.into_iter();
+        prefixes.find(|prefix| name.starts_with(prefix))
+    });
+    let prefix = registered.unwrap_or_else(|| loader_prefix(names.releases().until));
+    let mut found = Vec::new();
+    for need in accounts.iter().flat_map(|account| &account.needs) {
+        let name = format!("{prefix}{}", need.kind);
+        if found.len() < MOST && !names.functions.contains(&name) {
+            found.push(MissingName {
+                what: NeededName::Loader,
+                name,
+                needed_by: format!("module {} of kind {}", need.module, need.kind),
+                brought_by: registered_by(&need.kind).to_owned(),
+            });
+        }
+    }
+    found
+}
+
+/// The functions that executables of the Relax VM call and neither the file nor the runtime has.
+fn builtins(subject: &Subject<'_>, names: &RegisteredNames, found: &mut Vec<MissingName>) {
+    // PAY-84: a packed function is looked for in the imports of the executable first. All code of the file counts as that.
+    let own: BTreeSet<&str> = subject
+        .file
+        .parts
+        .iter()
+        .flat_map(|part| part.functions())
+        .collect();
+    let releases = names.releases();
+    let mut judge = |executable: &RelaxExecutable<'_>, needed_by: &str, beside: &[&[u8]]| {
+        let packed = executable
+            .functions
+            .iter()
+            .filter(|function| function.kind == FunctionKind::Packed)
+            .map(|function| &*function.name)
+            .filter(|name| !names.functions.contains(*name) && !own.contains(name));
+        // A module that brings a function has its name somewhere.
+        let absent = packed
+            .take(MOST)
+            .filter(|name| !beside.iter().any(|bytes| contains(bytes, name)));
+        found.extend(absent.map(|name| MissingName {
+            what: NeededName::Builtin,
+            name: name.to_owned(),
+            needed_by: needed_by.to_owned(),
+            brought_by: brought::brought_by(name, releases),
+        }));
+    };
+    for unit in subject.units() {
+        match &unit.format {
+            Format::Library { .. } => of_library(&unit, &mut judge),
+            Format::Payload { kind, layout } => {
+                let mut cursor = Cursor::new(&unit.bytes);
+                let read = payload::read(kind, *layout, &mut cursor, &mut Findings::default());
+                if let Some(executable) = read.ok().as_ref().and_then(Payload::relax_vm) {
+                    judge(executable, &format!("the {kind}"), &[]);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Passes the executables of a library binary to `judge`, with the payloads of its other modules.
+fn of_library(unit: &Unit<'_>, judge: &mut impl FnMut(&RelaxExecutable<'_>, &str, &[&[u8]])) {
+    let Some(partial) = unit.library() else {
+        return;
+    };
+    let modules = &partial.blob.modules;
+    for (index, module) in modules.iter().enumerate() {
+        let decoded = module.decode(partial.blob.layout, &mut Findings::default());
+        let decoded = decoded.ok().flatten();
+        let Some(executable) = decoded.as_ref().and_then(Payload::relax_vm) else {
+            continue;
+        };
+        let others = modules
+            .iter()
+            .enumerate()
+            .filter(|(other, module)| *other != index && module.kind != LIBRARY);
+        let beside: Vec<&[u8]> = others
+            .filter_map(|(_, other)| other.payload.as_deref())
+            .collect();
+        let needed_by = format!("module {index} of kind {}", module.kind);
+        judge(executable, &needed_by, &beside);
+    }
+}
+
+/// Whether `name` is somewhere in `bytes`.
+fn contains(bytes: &[u8], name: &str) -> bool {
+    !name.is_empty()
+        && bytes
+            .windows(name.len())
+            .any(|part| part == name.as_bytes())
+}
+
+/// The names of global functions among the texts of compiled code or of C text.
+fn spoken<'s>(subject: &'s Subject<'_>) -> Vec<&'s str> {
+    let form = subject.file.form;
+    // What is compressed or kept apart has no texts at its place; what is no code calls nothing.
+    let is_code = (form.is_object() || form.is_archive() || form == FileForm::CText)
+        && form != FileForm::GzipTar;
+    if !is_code {
+        return Vec::new();
+    }
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
+    let words = subject.bytes.split(|byte| !is_part(byte));
+    let mut found = BTreeSet::new();
+    for word in words.filter(|word| word.contains(&b'.')) {
+        if let Ok(word) = str::from_utf8(word)
+            && brought::is_native(word)
+            // Loaders and the like are names of modules, which are judged by their kinds.
+            && !word.contains("odule.load")
+        {
+            found.insert(word);
+        }
+    }
+    found.into_iter().collect()
+}

@@ -1,0 +1,44 @@
+//! The releases that a runtime is most likely of.
+
+use super::RegisteredNames;
+use super::brought::FUNCTIONS;
+use crate::examine::loading::exports;
+use crate::release::{Release, Releases};
+
+/// The releases that the fewest names contradict; of several in a row the whole range.
+pub(super) fn likely(names: &RegisteredNames) -> Releases {
+    let possible = names.interface.releases();
+    let counts: Vec<(Release, usize)> = Release::all()
+        .filter(|release| possible.contains(*release))
+        .map(|release| (release, contradictions(names, release)))
+        .collect();
+    let least = counts.iter().map(|(_, count)| *count).min();
+    let mut best = counts
+        .iter()
+        .filter(|(_, count)| Some(*count) == least)
+        .map(|(release, _)| *release);
+    let since = best.next().unwrap_or(possible.since);
+    Releases {
+        since,
+        until: best.next_back().unwrap_or(since),
+    }
+}
+
+/// How many names a runtime of `release` would have otherwise.
+fn contradictions(names: &RegisteredNames, release: Release) -> usize {
+    let functions = FUNCTIONS.iter().filter(|(name, rows)| {
+        let rows = rows.iter().filter(|row| row.is_native());
+        let mut here = rows.clone().filter(|row| row.is_in(release));
+        if names.functions.contains(**name) {
+            // A name that only other releases have.
+            rows.count() > 0 && here.next().is_none()
+        } else {
+            here.any(|row| row.is_always_there())
+        }
+    });
+    // Of C functions a build may leave some out: only those beside them count.
+    let exports = exports().filter(|(name, ranges)| {
+        names.exports.contains(*name) && !ranges.iter().any(|range| range.contains(release))
+    });
+    functions.count().saturating_add(exports.count())
+}

@@ -1,0 +1,49 @@
+//! The shards of a tensor cache, held to its index (TEN-54, TEN-58).
+
+use super::document::newest_of;
+use super::{Reading, Subject};
+use crate::blob::container::FileForm;
+use crate::file_name::is_file_name;
+use crate::rule::Findings;
+use crate::tensor::TensorCache;
+
+/// A shard whose file was compared with the index.
+#[derive(Debug)]
+pub(crate) struct ReadShard {
+    /// The name of its file.
+    pub(crate) path: String,
+    /// What is wrong and odd. Nothing has an offset.
+    pub(crate) reading: Reading,
+}
+
+impl Subject<'_> {
+    /// The tensor cache whose index this file is; `None` for any other file, and for an index that breaks a rule.
+    pub fn tensor_cache(&self) -> Option<TensorCache> {
+        if self.file.form != FileForm::TensorCache {
+            return None;
+        }
+        let newest = newest_of(self.name);
+        TensorCache::read(self.bytes, newest, &mut Findings::default()).ok()
+    }
+
+    /// Compares the shards of a tensor cache with this file, its index. `open` returns the content of the file of a name beside it, or
+    /// `None` where there is none; one is open at a time. No other file is asked for (TEN-61).
+    pub fn read_shards<B: AsRef<[u8]>>(&mut self, mut open: impl FnMut(&str) -> Option<B>) {
+        let Some(cache) = self.tensor_cache() else {
+            return;
+        };
+        let beside = cache.shards.into_iter();
+        let shards = beside
+            .filter(|shard| is_file_name(&shard.path))
+            .map(|shard| {
+                let content = open(&shard.path);
+                let mut findings = Findings::default();
+                let broken = shard.check(content.as_ref().map(AsRef::as_ref), &mut findings);
+                ReadShard {
+                    path: shard.path,
+                    reading: Reading::of(findings, broken.err()),
+                }
+            });
+        self.shards = shards.collect();
+    }
+}

@@ -1,0 +1,63 @@
+//! Results of walks over containers that occur several times (OBJ-14).
+
+use super::scope::lock;
+use crate::function::Result;
+use crate::value::header::ObjectRef;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The objects, which are held, and the result.
+type KnownResult<T> = ([Option<ObjectRef>; 2], T);
+
+/// The addresses of one or two objects; 0 for none.
+type Addresses = (usize, usize);
+
+/// Results by the addresses of the one or two objects that they are of, which are held.
+///
+/// Without them 30 arrays, each with the one before in it twice, take 2^30 steps.
+pub(super) struct SharedWork<T> {
+    known: Mutex<HashMap<Addresses, KnownResult<T>>>,
+    /// The number of results that the same work may not have later.
+    changing: AtomicU64,
+}
+
+impl<T> Default for SharedWork<T> {
+    fn default() -> SharedWork<T> {
+        SharedWork {
+            known: Mutex::default(),
+            changing: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<T: Copy> SharedWork<T> {
+    /// Runs `work` on one or two objects, or returns its result of an earlier time.
+    pub(super) fn once(
+        &self,
+        objects: &[&ObjectRef],
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        // An object with one holder occurs once, unless what holds it occurs again.
+        if objects.iter().any(|object| object.is_unique()) {
+            return work();
+        }
+        let address = |at: usize| objects.get(at).map_or(0, |object| object.as_ptr() as usize);
+        let key = (address(0), address(1));
+        if let Some((_, known)) = lock(&self.known).get(&key) {
+            return Ok(*known);
+        }
+        let before = self.changing.load(Ordering::Relaxed);
+        let result = work()?;
+        if self.changing.load(Ordering::Relaxed) == before {
+            let held = [0, 1].map(|at| objects.get(at).map(|&object| object.clone()));
+            lock(&self.known).insert(key, (held, result));
+        }
+        Ok(result)
+    }
+
+    /// Notes that the work that runs now may have another result next time.
+    pub(super) fn is_not_final(&self) {
+        self.changing.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,264 @@
+//! Connections whose peers have not said who they are: how long a server waits for that, how many it keeps, and which one gives way.
+//!
+//! A peer that means well writes as soon as it is connected, so that few connections are in this state, for milliseconds. The bounds are on
+//! this state alone: they limit neither the sessions of an address nor the clients that wait for one.
+
+use super::{Hello, Progress};
+use crate::wire::Cursor;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Read as _};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The time that a peer has for its hello, from its connection to the last byte.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most connections of all addresses without a hello: with as many again for sessions, the files that a process may open by default.
+const MOST: usize = 500;
+
+/// Why a connection ended that was the oldest.
+const GAVE_WAY: &str = "it gave way to others, as it had not said who it is";
+
+/// The connections of one server that are without a hello.
+#[derive(Default)]
+pub struct Handshakes {
+    pending: Mutex<PendingHandshakes>,
+}
+
+#[derive(Default)]
+struct PendingHandshakes {
+    /// By address, then in the order in which they came.
+    of: HashMap<IpAddr, BTreeMap<u64, Arc<TcpStream>>>,
+    count: usize,
+    arrivals: u64,
+    is_closed: bool,
+}
+
+/// One connection without a hello. It is counted until this is dropped.
+pub struct Handshake {
+    all: Arc<Handshakes>,
+    address: IpAddr,
+    number: u64,
+}
+
+impl Handshakes {
+    /// Counts a connection. Where there are too many, the oldest one of the address that has most gives way: its stream is shut down.
+    pub fn begin(self: &Arc<Handshakes>, stream: &Arc<TcpStream>, peer: SocketAddr) -> Handshake {
+        let address = network(peer.ip());
+        let mut pending = self.pending();
+        if pending.count >= MOST {
+            pending.end_one();
+        }
+        pending.arrivals += 1;
+        let number = pending.arrivals;
+        if pending.is_closed {
+            shut(stream);
+        } else {
+            pending.count += 1;
+            let own = pending.of.entry(address).or_default();
+            own.insert(number, stream.clone());
+        }
+        Handshake {
+            all: self.clone(),
+            address,
+            number,
+        }
+    }
+
+    /// Returns the number of connections.
+    pub(in crate::rpc) fn count(&self) -> usize {
+        self.pending().count
+    }
+
+    /// Ends all of them, and those that begin later.
+    pub fn close(&self) {
+        let mut pending = self.pending();
+        pending.is_closed = true;
+        while pending.end_one() {}
+    }
+
+    /// The next connection of `listener`. Where the system has no file left for it, a connection without a hello gives way.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] of accepting, after a short pause: what comes next may be accepted.
+    pub fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+        listener.accept().inspect_err(|error| {
+            // A peer that has left its place in the queue takes no file.
+            if error.kind() != io::ErrorKind::ConnectionAborted {
+                self.pending().end_one();
+            }
+            thread::sleep(Duration::from_millis(10));
+        })
+    }
+
+    /// The connections, locked. A thread that panicked has left them whole.
+    fn pending(&self) -> MutexGuard<'_, PendingHandshakes> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PendingHandshakes {
+    /// Ends the oldest one of the address that has most. Returns false if there are no connections.
+    fn end_one(&mut self) -> bool {
+        let most = self.of.iter().max_by_key(|(_, own)| own.len());
+        let Some((address, number)) =
+            most.and_then(|(address, own)| Some((*address, *own.first_key_value()?.0)))
+        else {
+            return false;
+        };
+        if let Some(stream) = self.remove(address, number) {
+            shut(&stream);
+        }
+        true
+    }
+
+    fn remove(&mut self, address: IpAddr, number: u64) -> Option<Arc<TcpStream>> {
+        let own = self.of.get_mut(&address)?;
+        let stream = own.remove(&number)?;
+        if own.is_empty() {
+            self.of.remove(&address);
+        }
+        self.count -= 1;
+        Some(stream)
+    }
+}
+
+impl Handshake {
+    /// Reads a hello, and no byte that follows it: those are of the session.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, as text: it is late, it breaks a rule, or the connection gave way or is gone.
+    pub fn read_hello(&self, stream: &TcpStream) -> Result<Hello<'static>, String> {
+        let until = Instant::now() + PATIENCE;
+        let mut input = Vec::new();
+        // RPC-16: the magic number first. What takes the server for a tracker writes four bytes, and waits for as many.
+        let mut more = 4;
+        loop {
+            self.read(stream, until, &mut input, more)?;
+            let hello = Hello::read(&mut Cursor::new(&input));
+            match hello.map_err(|broken| broken.to_string())? {
+                // RPC-03 bounds the key before its bytes are waited for.
+                Progress::Short(missing) => more = usize::try_from(missing).unwrap_or(1),
+                Progress::Whole(hello) => {
+                    let key = hello.key.into_owned().into();
+                    return Ok(Hello { key });
+                }
+            }
+        }
+    }
+
+    /// Reads the first `count` bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Handshake::read_hello`].
+    pub fn read_start(&self, stream: &TcpStream, count: usize) -> Result<Vec<u8>, String> {
+        let mut input = Vec::new();
+        self.read(stream, Instant::now() + PATIENCE, &mut input, count)?;
+        Ok(input)
+    }
+
+    /// Waits for the first byte, and leaves it to be read.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, as text: it is late, or the connection gave way or is gone.
+    pub fn await_byte(&self, stream: &TcpStream) -> Result<(), String> {
+        let limit = stream.set_read_timeout(Some(PATIENCE));
+        let looked = limit.and_then(|()| stream.peek(&mut [0]));
+        if looked.map_err(|error| self.why(&error))? == 0 {
+            return Err(self.why(&io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(())
+    }
+
+    /// Reads `more` bytes to the end of `input`.
+    fn read(
+        &self,
+        mut stream: &TcpStream,
+        until: Instant,
+        input: &mut Vec<u8>,
+        more: usize,
+    ) -> Result<(), String> {
+        let end = input.len() + more;
+        let mut room = [0; 1024];
+        while input.len() < end {
+            let left = until.saturating_duration_since(Instant::now());
+            let most = room.len().min(end - input.len());
+            let read = if left.is_zero() {
+                Err(io::ErrorKind::TimedOut.into())
+            } else {
+                let limit = stream.set_read_timeout(Some(left));
+                limit.and_then(|()| stream.read(room.get_mut(..most).unwrap_or_default()))
+            };
+            match read {
+                Ok(0) => return Err(self.why(&io::ErrorKind::UnexpectedEof.into())),
+                Ok(count) => input.extend(room.iter().take(count)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.why(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says why there is no hello, where reading it ended with `error`.
+    fn why(&self, error: &io::Error) -> String {
+        use io::ErrorKind::{TimedOut, UnexpectedEof, WouldBlock};
+        if self.gave_way() {
+            return GAVE_WAY.to_owned();
+        }
+        match error.kind() {
+            TimedOut | WouldBlock => "it has not written a hello in time".to_owned(),
+            UnexpectedEof => "it left before it had written a hello".to_owned(),
+            _ => error.to_string(),
+        }
+    }
+
+    /// Counts the connection no more, as its peer has said who it is. `stream` has no limit on reading afterwards.
+    ///
+    /// # Errors
+    ///
+    /// That it gave way, as text.
+    pub fn end(self, stream: &TcpStream) -> Result<(), String> {
+        let counted = self.all.pending().remove(self.address, self.number);
+        if counted.is_none() {
+            return Err(GAVE_WAY.to_owned());
+        }
+        stream
+            .set_read_timeout(None)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Whether it has given way.
+    fn gave_way(&self) -> bool {
+        let pending = self.all.pending();
+        let own = pending.of.get(&self.address);
+        !own.is_some_and(|own| own.contains_key(&self.number))
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        self.all.pending().remove(self.address, self.number);
+    }
+}
+
+/// The addresses that one user has: one of IPv4, or the 64 bits of an IPv6 network, inside of which a host takes what it likes.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address => address,
+    }
+}
+
+/// Wakes the thread that reads it. Fails only where the connection is gone.
+fn shut(stream: &TcpStream) {
+    let _ = stream.shutdown(Shutdown::Both);
+}

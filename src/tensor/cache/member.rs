@@ -1,0 +1,99 @@
+//! Members of an index, each with its path.
+
+use crate::rule::{Kind, Rule, Violation};
+use serde_json::{Map, Value};
+
+/// A JSON value and where it is.
+pub(super) struct Member<'v> {
+    /// The value itself.
+    pub(super) value: &'v Value,
+    /// Its path from the root, as messages show it: `records[0].nbytes`; empty for the root.
+    pub(super) path: String,
+}
+
+impl<'v> Member<'v> {
+    /// The whole index, an object by `rule`.
+    pub(super) fn root(value: &'v Value, rule: Rule) -> Result<Member<'v>, Violation> {
+        let root = Member {
+            value,
+            path: String::new(),
+        };
+        root.members()
+            .ok_or_else(|| root.wrong(rule, "an object"))?;
+        Ok(root)
+    }
+
+    /// The member `name`, where it is there.
+    pub(super) fn maybe(&self, name: &str) -> Option<Member<'v>> {
+        let value = self.members()?.get(name)?;
+        let path = if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        };
+        Some(Member { value, path })
+    }
+
+    /// The member `name`, which `rule` demands.
+    pub(super) fn get(&self, name: &str, rule: Rule) -> Result<Member<'v>, Violation> {
+        if self.members().is_none() {
+            return Err(self.wrong(rule, "an object"));
+        }
+        self.maybe(name).ok_or_else(|| {
+            let message = format!("{} has no `{name}`", self.place());
+            rule.rejected(Kind::Missing, message)
+                .in_field(self.path.as_str())
+        })
+    }
+
+    /// The elements of a list.
+    pub(super) fn list(&self, rule: Rule) -> Result<Vec<Member<'v>>, Violation> {
+        let list = self.value.as_array();
+        let list = list.ok_or_else(|| self.wrong(rule, "a list"))?;
+        let items = list.iter().enumerate().map(|(index, value)| Member {
+            value,
+            path: format!("{}[{index}]", self.path),
+        });
+        Ok(items.collect())
+    }
+
+    /// A text.
+    pub(super) fn text(&self, rule: Rule) -> Result<&'v str, Violation> {
+        let text = self.value.as_str();
+        text.ok_or_else(|| self.wrong(rule, "a text"))
+    }
+
+    /// An integer, without fraction or exponent.
+    pub(super) fn integer(&self, rule: Rule) -> Result<i64, Violation> {
+        let number = self.value.as_i64();
+        number.ok_or_else(|| self.wrong(rule, "a 64-bit integer"))
+    }
+
+    /// An integer that is not negative.
+    pub(super) fn count(&self, rule: Rule) -> Result<u64, Violation> {
+        let count = u64::try_from(self.integer(rule)?);
+        count.map_err(|_| self.wrong(rule, "a number of bytes"))
+    }
+
+    /// Puts the path of this member into the violation of a check of it.
+    pub(super) fn here(&self, checked: Result<(), Violation>) -> Result<(), Violation> {
+        checked.map_err(|broken| broken.in_field(self.path.as_str()))
+    }
+
+    fn members(&self) -> Option<&'v Map<String, Value>> {
+        self.value.as_object()
+    }
+
+    fn place(&self) -> String {
+        match self.path.as_str() {
+            "" => "the index".to_owned(),
+            path => format!("`{path}`"),
+        }
+    }
+
+    fn wrong(&self, rule: Rule, expected: &str) -> Violation {
+        let message = format!("{} is not {expected}", self.place());
+        rule.rejected(Kind::Malformed, message)
+            .in_field(self.path.as_str())
+    }
+}

@@ -1,0 +1,45 @@
+//! Outputs of commands: names that come from a file's content, outputs that are there whole or not at all, and outputs that nobody reads.
+// The libraries that are called are code for this machine.
+#![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
+
+mod names;
+mod streams;
+mod together;
+
+use crate::support::folder::files;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// `tvmspec` in the folder of the sources.
+fn tvmspec() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tvmspec"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
+}
+
+/// `tvmspec` below a shell that first does `setup`.
+fn after(setup: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(["-c", &format!("{setup}exec \"$0\" \"$@\"")]);
+    command.arg(env!("CARGO_BIN_EXE_tvmspec"));
+    command
+}
+
+/// Runs the command, which succeeds.
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().expect("it starts");
+    let reply = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {reply}");
+    output
+}
+
+/// Every file below `folder`, hidden ones too, with its content.
+fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let name = |path: &Path| path.strip_prefix(folder).unwrap().display().to_string();
+    let pairs = files(folder).into_iter();
+    pairs
+        .map(|path| (name(&path), std::fs::read(&path).unwrap()))
+        .collect()
+}

@@ -1,0 +1,170 @@
+//! `run` on what is no library of a model: packages of tvmc, archives, models of other executors.
+#![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
+
+use super::commands::{text, tvmspec};
+use std::path::{Path, PathBuf};
+
+/// A tar of these files under these names.
+fn tar(folder: &Path, members: &[(&str, &str)]) -> PathBuf {
+    let path = folder.join("model.tar");
+    let mut archive = tar::Builder::new(std::fs::File::create(&path).unwrap());
+    for (name, file) in members {
+        archive.append_path_with_name(file, name).unwrap();
+    }
+    archive.finish().unwrap();
+    path
+}
+
+const MODELS: &str = "golden/graph/models/v0.8";
+
+#[test]
+fn a_tvmc_package_runs_like_its_members() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lib, params) = (
+        format!("{MODELS}/mlp.kernels.so"),
+        format!("{MODELS}/mlp.params"),
+    );
+    let graph = "golden/graph/mlp.json";
+    let path = tar(
+        folder.path(),
+        &[
+            ("mod.so", &lib),
+            ("./mod.json", graph),
+            ("mod.params", &params),
+        ],
+    );
+    let inputs = format!("{MODELS}/mlp.io.npz");
+    let parts = tvmspec(&[
+        "run", "--graph", graph, "--params", &params, "--lib", &lib, "--inputs", &inputs,
+    ]);
+    let package = tvmspec(&["run", path.to_str().unwrap(), "--inputs", &inputs]);
+    assert!(package.status.success(), "{}", text(&package.stderr));
+    assert!(text(&package.stdout).starts_with("out_0 = [["));
+    assert_eq!(text(&package.stdout), text(&parts.stdout));
+    // Written by tvmc, of 0.19.
+    let package = tvmspec(&["run", "golden/graph/tvmc-package-0.19.tar"]);
+    assert!(package.status.success(), "{}", text(&package.stderr));
+    assert!(text(&package.stdout).starts_with("out_0 = "));
+}
+
+#[test]
+fn what_does_not_run_says_what_it_is_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let lib = format!("{MODELS}/mlp.kernels.so");
+    let run = |path: &str| {
+        let done = tvmspec(&["run", path]);
+        assert_eq!(
+            done.status.code(),
+            Some(2),
+            "{path}: {}",
+            text(&done.stdout)
+        );
+        text(&done.stderr)
+    };
+    for (path, says) in [
+        (
+            "golden/graph/graph-0.19.tar",
+            "a tar archive of objects or sources. Unpack it",
+        ),
+        (
+            "golden/blob/containers/static.a",
+            "is a static archive: link it into a library",
+        ),
+        ("golden/graph/mlp.json", "is graph JSON: write `run --graph"),
+        (
+            "golden/vm/basic.vmexec",
+            "is Relax VM executable without kernels",
+        ),
+        (
+            "golden/eras/0.16/relay-vm.so",
+            "a model of the Relay VM (0.6 to 0.19)",
+        ),
+        (
+            "golden/eras/0.16/aot.so",
+            "golden/eras/0.16/aot.so tvmgen_default___tvm_main__`",
+        ),
+        (
+            "golden/eras/0.13/aot.so",
+            "golden/eras/0.13/aot.so tvmgen_default___tvm_main__`",
+        ),
+    ] {
+        let said = run(path);
+        assert!(said.contains(says), "{path}: {said}");
+    }
+    for (members, says) in [
+        (
+            &[
+                ("metadata.json", "golden/graph/mlp.json"),
+                ("codegen/lib.c", "golden/graph/mlp.json"),
+            ][..],
+            "Model Library Format",
+        ),
+        (
+            &[("mod.tar", &*lib), ("mod.json", "golden/graph/mlp.json")][..],
+            "whose library mod.tar is not linked",
+        ),
+        (&[("lib.so", &*lib)][..], "a tvmc package of a VM"),
+    ] {
+        let path = tar(folder.path(), members);
+        let said = run(path.to_str().unwrap());
+        assert!(said.contains(says), "{said}");
+    }
+    // A directory is made of no member: a package has files of its own names alone.
+    let path = tar(
+        folder.path(),
+        &[
+            ("mod.so", &lib),
+            ("other/mod.json", "golden/graph/mlp.json"),
+        ],
+    );
+    assert!(run(path.to_str().unwrap()).contains("objects or sources"));
+}
+
+#[test]
+fn the_advice_for_an_aot_model_works() {
+    let recorded = "golden/eras/0.16/aot.io.npz";
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(recorded).unwrap()).unwrap();
+    let mut names: Vec<String> = archive
+        .file_names()
+        .map(|name| name.unwrap().to_string())
+        .collect();
+    names.sort();
+    let mut read = |name: &str| {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut archive.by_name(name).unwrap(), &mut bytes).unwrap();
+        bytes
+    };
+    let input = names.iter().find(|name| name.starts_with("in_")).unwrap();
+    let output = names.iter().find(|name| name.starts_with("out_")).unwrap();
+    let file = folder.path().join("x.npy");
+    std::fs::write(&file, read(input)).unwrap();
+    let expected = read(output);
+    let shape = text(&expected);
+    let shape = shape
+        .split_once("'shape': (")
+        .unwrap()
+        .1
+        .split_once(')')
+        .unwrap()
+        .0
+        .replace(' ', "");
+    let (input, output) = (
+        format!("@{}", file.display()),
+        format!("out:float32[{shape}]"),
+    );
+    let entry = "tvmgen_default___tvm_main__";
+    let saved = folder.path().to_str().unwrap();
+    let done = tvmspec(&[
+        "call",
+        "golden/eras/0.16/aot.so",
+        entry,
+        &input,
+        &output,
+        "--save",
+        saved,
+    ]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let written = std::fs::read(folder.path().join("out_0.npy")).unwrap();
+    assert_eq!(written[128..], expected[128..]);
+}

@@ -1,0 +1,147 @@
+//! Tensors of `call` that lie otherwise than compiled code expects (FUN-27 to FUN-29), put to code of four releases.
+#![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
+
+use super::commands::{npy, text, tvmspec};
+use std::process::Output;
+
+const RELEASES: [&str; 4] = ["0.8", "0.19", "0.21", "0.27"];
+
+/// Calls the function that copies 2 times 3 numbers, 1 to 6, with options for input and output.
+fn copied(release: &str, function: &str, input: &str, output: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.npy");
+    let data: Vec<u8> = (1..=6)
+        .flat_map(|number| (number as f32).to_le_bytes())
+        .collect();
+    std::fs::write(&file, npy("<f4", "(2, 3)", &data)).unwrap();
+    let library = format!("golden/function/{function}-{release}.so");
+    let (input, output) = (
+        format!("@{}{input}", file.display()),
+        format!("out:float32[2,3]{output}"),
+    );
+    tvmspec(&["call", &library, function, &input, &output])
+}
+
+const COPIED: &str = "[[1.0, 2.0, 3.0],\n [4.0, 5.0, 6.0]]";
+
+#[test]
+fn what_code_allows_arrives_whole() {
+    for release in RELEASES {
+        for (input, output) in [
+            ("", ""),
+            (":strides=3,1", ""),
+            ("", ":strides=3,1:align=64"),
+            (":align=16", ":align=16"),
+        ] {
+            let done = copied(release, "copy", input, output);
+            assert_eq!(
+                text(&done.stdout).trim(),
+                COPIED,
+                "{release} {input}: {}",
+                text(&done.stderr)
+            );
+        }
+    }
+}
+
+#[test]
+fn code_says_what_is_wrong_with_strides_and_offsets() {
+    for release in RELEASES {
+        for (option, says) in [
+            (":strides=1,2", "compact array"),
+            (":strides=0,1", "compact array"),
+            (":strides=7,1", "compact array"),
+            (":offset=64", "byte_offset"),
+        ] {
+            for (input, output) in [(option, ""), ("", option)] {
+                let done = copied(release, "copy", input, output);
+                let said = text(&done.stderr);
+                assert_eq!(
+                    done.status.code(),
+                    Some(1),
+                    "{release} {input} {output}: {said}"
+                );
+                assert!(said.contains(says), "{release} {input} {output}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_not_aligned_ends_the_process_of_the_call() {
+    // Whether code minds is its compiler's: that of 0.27 loads and stores four numbers at once.
+    let done = copied("0.27", "copy", ":align=4", "");
+    assert_eq!(done.status.code(), Some(1));
+    assert!(
+        text(&done.stderr).contains("crashed"),
+        "{}",
+        text(&done.stderr)
+    );
+    let done = copied("0.27", "rows", ":align=4", ":align=4");
+    assert_eq!(text(&done.stdout).trim(), COPIED, "{}", text(&done.stderr));
+}
+
+#[test]
+fn strides_lay_out_the_elements_of_the_file() {
+    // An axis of one row may have any stride, and what the function sees and writes is the row.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("row.npy");
+    let data: Vec<u8> = [1.0_f32, 2.0, 3.0]
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
+    std::fs::write(&file, npy("<f4", "(1, 3)", &data)).unwrap();
+    let input = format!("@{}:strides=40,1", file.display());
+    let done = tvmspec(&[
+        "call",
+        "golden/function/rows-0.27.so",
+        "rows",
+        &input,
+        "out:float32[1,3]:strides=9,1:align=32",
+    ]);
+    assert_eq!(
+        text(&done.stdout).trim(),
+        "[[1.0, 2.0, 3.0]]",
+        "{}",
+        text(&done.stderr)
+    );
+    // Bytes take any place; those between are not the function's.
+    let saved = folder.path().to_str().unwrap();
+    let args = [
+        "call",
+        "golden/function/int4-0.27.so",
+        "int4",
+        "out:int4[8]:align=1",
+        "out:int4[8]:align=2",
+        "--save",
+        saved,
+    ];
+    let done = tvmspec(&args);
+    assert_eq!(
+        text(&done.stdout)
+            .matches("[0, 0, 0, 0, 0, 0, 0, 0]")
+            .count(),
+        2,
+        "{}",
+        text(&done.stderr)
+    );
+}
+
+#[test]
+fn options_that_make_no_tensor_are_errors() {
+    for (input, output, says) in [
+        ("", ":strides=1", "are 1, for 2 axes"),
+        ("", ":strides=-3,1", "is not an option of a tensor"),
+        ("", ":stride=3,1", "is not an option of a tensor"),
+        ("", ":align=48", "is not an option of a tensor"),
+        ("", ":align=128", "is not an option of a tensor"),
+        ("", ":float32", "is not an output"),
+        ("", ":offset=18446744073709551615", "no memory reaches"),
+        ("", ":strides=9223372036854775807,1", "no memory reaches"),
+    ] {
+        let done = copied("0.27", "copy", input, output);
+        let said = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{input} {output}: {said}");
+        assert!(said.contains(says), "{input} {output}: {said}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Peers that ask for more than they take: nobody else waits for them.
+
+use super::process::{Peer, Running};
+use super::{offer, request, server};
+use std::io::{ErrorKind, Write};
+use std::time::{Duration, Instant};
+use tvmspec::rpc::{TrackerReply, TrackerRequest};
+
+/// What is too long for a tracker that does not wait for the peers of this file, whose replies it writes for 10 s.
+const SOON: Duration = Duration::from_secs(6);
+
+/// Writes requests for summaries, and reads no reply, until the system takes no more.
+fn flood(peer: &mut Peer) {
+    peer.stream.set_nonblocking(true).expect("a mode");
+    let requests = b"\x03\x00\x00\x00[6]".repeat(1000);
+    for _ in 0..200 {
+        match peer.stream.write(&requests) {
+            // A part of a request stays, and what follows is not read as one.
+            Ok(count) if count < requests.len() => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    peer.stream.set_nonblocking(false).expect("a mode");
+}
+
+/// A tracker with a peer that makes its summary long.
+fn with_keys() -> (Running, Peer) {
+    let tracker = Running::new();
+    let mut keys = tracker.peer();
+    for number in 0..900 {
+        let key = format!("{number}{}", "k".repeat(60));
+        assert_eq!(keys.ask(&offer(&key, 9)), TrackerReply::Success);
+    }
+    (tracker, keys)
+}
+
+#[test]
+fn requests_of_a_peer_that_left_are_dropped() {
+    let (tracker, keys) = with_keys();
+    let mut flooding = tracker.peer();
+    flood(&mut flooding);
+    let mut other = tracker.peer();
+    let began = Instant::now();
+    assert_eq!(other.ask(&TrackerRequest::Ping), TrackerReply::Success);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    drop((flooding, keys, other));
+    let began = Instant::now();
+    drop(tracker);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_tracker_ends_while_replies_are_not_taken() {
+    let (tracker, _keys) = with_keys();
+    let mut flooding: Vec<Peer> = (0..8).map(|_| tracker.peer()).collect();
+    flooding.iter_mut().for_each(flood);
+    let began = Instant::now();
+    drop(tracker);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+/// RPC-60: the client gets its server once it reads again, and the server is answered at once.
+#[test]
+fn a_server_does_not_wait_for_a_client_that_takes_no_reply() {
+    let (tracker, _keys) = with_keys();
+    let (mut client, mut device) = (tracker.peer(), tracker.peer());
+    client.send(&request("dev", 1));
+    flood(&mut client);
+    // The tracker writes to the client until its system takes no more.
+    std::thread::sleep(Duration::from_millis(500));
+    let began = Instant::now();
+    assert_eq!(device.ask(&offer("dev", 9)), TrackerReply::Success);
+    assert_eq!(device.ask(&TrackerRequest::Ping), TrackerReply::Success);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    while client.reply() != server("dev", 9) {}
+}

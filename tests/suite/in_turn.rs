@@ -1,0 +1,19 @@
+//! Cases in the process of a test.
+#![cfg(feature = "suite")]
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Runs `work` alone, on a thread with the stack of a program's first thread.
+///
+/// Cases compare the types, objects and devices of the process before and after. Threads of tests have less stack than what nests to
+/// its bound takes without optimization (OBJ-41).
+pub(crate) fn in_turn<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(8 << 20);
+        let done = thread.spawn_scoped(scope, work).expect("a thread").join();
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}

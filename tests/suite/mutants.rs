@@ -1,0 +1,268 @@
+//! The hand-written mutants: wrong behaviours of this crate as data, each of which a case that names its rule must notice.
+//!
+//! A rule that is a check is switched off by `rule_off.rs`. One that is a behaviour has nothing to switch off: what a
+//! careless implementation does instead is in `conformance/mutants/<chapter>.toml`, and `conformance/mutants/run` plants it
+//! in a copy of the source. This file reads those lists, and holds them to the source as it is.
+#![cfg(feature = "suite")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+use tvmspec::rule::Level;
+use tvmspec::spec;
+
+/// What is in `put` for the switch of the mutant.
+const SWITCH: &str = "MUTATED";
+
+/// One wrong behaviour.
+pub(crate) struct Mutant {
+    /// `value/padding-set`: the chapter, and a name that is unique in it.
+    id: String,
+    /// The rule that it breaks, and that the case names which notices it.
+    pub(crate) rule: String,
+    /// Text of product code and what is planted in its place. All are on together.
+    edits: Vec<Edit>,
+}
+
+/// A change of product code that the switch turns on.
+struct Edit {
+    /// From the root of the project: `src/value/header.rs`.
+    file: String,
+    /// Text that is in the file exactly once.
+    find: String,
+    /// Rust with the switch in it.
+    put: String,
+}
+
+/// Every list in `conformance/mutants/`, by chapter.
+pub(crate) fn lists() -> Result<BTreeMap<String, Vec<Mutant>>, String> {
+    let mut lists = BTreeMap::new();
+    let folder = root().join("conformance/mutants");
+    for entry in fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        let Some(chapter) = name_of_list(&path) else {
+            continue;
+        };
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        let list = parse(&chapter, &text).map_err(|error| format!("{chapter}.toml: {error}"))?;
+        lists.insert(chapter, list);
+    }
+    Ok(lists)
+}
+
+/// The root of the project, from the environment: a copy of the source runs the same tests where it lies.
+fn root() -> PathBuf {
+    env::var_os("CARGO_MANIFEST_DIR")
+        .expect("cargo sets it")
+        .into()
+}
+
+/// The chapter of a list. `accepted.toml` is of the automatic mutants, and no list.
+fn name_of_list(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".toml")?;
+    (name != "accepted").then(|| name.to_owned())
+}
+
+/// The mutants of one list.
+fn parse(chapter: &str, text: &str) -> Result<Vec<Mutant>, String> {
+    let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+    let mutants = entries(&table, "mutant", &["mutant"])?;
+    let read = |(index, entry): (usize, &toml::Table)| {
+        let mutant = Mutant::read(chapter, entry);
+        mutant.map_err(|error| format!("mutant {}: {error}", index + 1))
+    };
+    mutants.into_iter().enumerate().map(read).collect()
+}
+
+impl Mutant {
+    /// One mutant, whose id begins with the chapter of its list.
+    fn read(chapter: &str, entry: &toml::Table) -> Result<Mutant, String> {
+        let edits = entries(entry, "edit", &["id", "rule", "wrong", "edit"])?;
+        let id = text(entry, "id")?;
+        let name = id
+            .strip_prefix(chapter)
+            .and_then(|rest| rest.strip_prefix('/'));
+        if name.is_none_or(str::is_empty) {
+            return Err(format!("the id `{id}` is not {chapter}/NAME"));
+        }
+        if text(entry, "wrong")?.contains('\n') {
+            return Err(format!("`wrong` of {id} is more than a line"));
+        }
+        let read = |edit: &&toml::Table| {
+            entries(edit, "", &["file", "find", "put"])?;
+            Ok(Edit {
+                file: text(edit, "file")?,
+                find: text(edit, "find")?,
+                put: text(edit, "put")?,
+            })
+        };
+        let edits: Result<Vec<Edit>, String> = edits.iter().map(read).collect();
+        Ok(Mutant {
+            rule: text(entry, "rule")?,
+            edits: edits.map_err(|error| format!("{id}: {error}"))?,
+            id,
+        })
+    }
+}
+
+/// The tables of the list `name` in `table`, which has no key but `keys`; at least one where `name` is not empty.
+fn entries<'a>(
+    table: &'a toml::Table,
+    name: &str,
+    keys: &[&str],
+) -> Result<Vec<&'a toml::Table>, String> {
+    if let Some(key) = table.keys().find(|key| !keys.contains(&key.as_str())) {
+        return Err(format!("there is no key `{key}`"));
+    }
+    if name.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list = table.get(name).and_then(toml::Value::as_array);
+    let list: Option<Vec<_>> =
+        list.map(|list| list.iter().filter_map(toml::Value::as_table).collect());
+    list.filter(|list| !list.is_empty())
+        .ok_or_else(|| format!("there is no [[{name}]]"))
+}
+
+/// A member that has to be there as text.
+fn text(table: &toml::Table, key: &str) -> Result<String, String> {
+    let text = table.get(key).and_then(toml::Value::as_str);
+    text.filter(|text| !text.trim().is_empty())
+        .map(str::to_owned)
+        .ok_or_else(|| format!("`{key}` is missing or no text"))
+}
+
+/// What is wrong with the edits of one file: text that is not there once, places that overlap.
+fn problems_of_edits(source: &str, edits: &[(&str, &Edit)]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut places: Vec<(Range<usize>, &str)> = Vec::new();
+    for (id, edit) in edits {
+        match source.matches(&edit.find).count() {
+            1 => {
+                let start = source.find(&edit.find).expect("it is there once");
+                places.push((start..start + edit.find.len(), id));
+            }
+            count => problems.push(format!(
+                "{id}: {} has {count} times\n{}",
+                edit.file, edit.find
+            )),
+        }
+        if !edit.put.contains(SWITCH) {
+            problems.push(format!("{id}: {SWITCH} is not in\n{}", edit.put));
+        }
+        if edit.find.contains(SWITCH) {
+            problems.push(format!("{id}: {SWITCH} is in\n{}", edit.find));
+        }
+    }
+    places.sort_by_key(|(place, _)| place.start);
+    for pair in places.windows(2) {
+        if let [(first, one), (second, other)] = pair
+            && second.start < first.end
+        {
+            problems.push(format!("{one} and {other} change the same text"));
+        }
+    }
+    problems
+}
+
+/// A mutant whose text is gone would never be planted, and never missed.
+#[test]
+fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
+    let lists = lists().expect("lists that parse");
+    let (mut problems, mut ids) = (Vec::new(), BTreeSet::new());
+    let mut by_file: BTreeMap<&str, Vec<(&str, &Edit)>> = BTreeMap::new();
+    for (chapter, mutant) in lists
+        .iter()
+        .flat_map(|(chapter, list)| list.iter().map(move |one| (chapter, one)))
+    {
+        if !ids.insert(mutant.id.as_str()) {
+            problems.push(format!("{} is there twice", mutant.id));
+        }
+        match spec::rule(&mutant.rule) {
+            // A SHOULD that is a behaviour has no check either; nothing else can be broken.
+            Some(rule)
+                if (rule.level.binds() || rule.level == Level::Should)
+                    && rule.chapter == *chapter => {}
+            _ => problems.push(format!(
+                "{}: {} is not a rule of {chapter} that can be broken",
+                mutant.id, mutant.rule
+            )),
+        }
+        for edit in &mutant.edits {
+            by_file
+                .entry(&edit.file)
+                .or_default()
+                .push((&mutant.id, edit));
+        }
+    }
+    for (file, edits) in by_file {
+        match fs::read_to_string(root().join(file)) {
+            Ok(source) if file.starts_with("src/") => {
+                problems.extend(problems_of_edits(&source, &edits))
+            }
+            _ => problems.push(format!("{file} is not a file of the product")),
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn a_list_that_is_wrong_says_where() {
+    let whole = "[[mutant]]\nid = 'wire/a'\nrule = 'WIRE-01'\nwrong = 'w'\n[[mutant.edit]]\nfile = 'f'\nfind = 'x'\nput = 'MUTATED'\n";
+    assert_eq!(parse("wire", whole).map(|list| list.len()), Ok(1));
+    for (line, put, problem) in [
+        (
+            "id = 'wire/a'",
+            "id = 'blob/a'",
+            "mutant 1: the id `blob/a` is not wire/NAME",
+        ),
+        (
+            "rule = 'WIRE-01'",
+            "",
+            "mutant 1: `rule` is missing or no text",
+        ),
+        (
+            "wrong = 'w'",
+            "wrong = 'w'\nwhy = 'x'",
+            "mutant 1: there is no key `why`",
+        ),
+        (
+            "find = 'x'",
+            "",
+            "mutant 1: wire/a: `find` is missing or no text",
+        ),
+        (
+            "[[mutant.edit]]",
+            "[[mutant.edits]]",
+            "mutant 1: there is no key `edits`",
+        ),
+    ] {
+        let list = parse("wire", &whole.replace(line, put));
+        assert_eq!(list.map(|list| list.len()), Err(problem.to_owned()));
+    }
+}
+
+#[test]
+fn edits_that_cannot_be_planted_are_named() {
+    let edit = |find: &str, put: &str| Edit {
+        file: "f".into(),
+        find: find.into(),
+        put: put.into(),
+    };
+    let problems = |edits: &[Edit]| {
+        let named: Vec<_> = edits.iter().map(|edit| ("a", edit)).collect();
+        problems_of_edits("one two two three", &named).len()
+    };
+    assert_eq!(
+        problems(&[edit("one", "MUTATED"), edit("three", "MUTATED")]),
+        0
+    );
+    assert_eq!(problems(&[edit("two", "MUTATED")]), 1);
+    assert_eq!(problems(&[edit("four", "MUTATED")]), 1);
+    assert_eq!(problems(&[edit("one", "mutated")]), 1);
+    assert_eq!(
+        problems(&[edit("one t", "MUTATED"), edit(" two t", "MUTATED")]),
+        1
+    );
+}

@@ -1,0 +1,123 @@
+//! The rule-off check: with any single MUST switched off in our own implementation, at least one case must notice.
+//!
+//! A rule that nothing notices is either not enforced or not tested; both are worth nothing to a user. One that is a behaviour
+//! has no check to switch off: it has a mutant instead, and `conformance/mutants/run` is what holds a case to noticing it.
+
+// A release build has no switch.
+#![cfg(all(feature = "suite", debug_assertions))]
+
+use crate::in_turn::in_turn;
+use crate::mutants;
+use tvmspec::conformance::adapter::builtin::BuiltinTestee;
+use tvmspec::conformance::adapter::{Adapter, InProcess, Reply};
+use tvmspec::conformance::case::{Case, Suite};
+use tvmspec::conformance::verdict::{Verdict, judge};
+use tvmspec::conformance::{CHAPTERS, Op};
+use tvmspec::rule::{Rule, off};
+use tvmspec::spec::{self, Party};
+
+/// Every MUST with a check, each off by itself.
+#[test]
+fn with_any_must_switched_off_a_case_fails() {
+    in_turn(hold_every_must);
+}
+
+/// Prints which case notices each rule. A rule may be noticed by a case of its own chapter or of one built on it, and by none in front.
+fn hold_every_must() {
+    let suite = Suite::embedded();
+    let mutants = mutants::lists().expect("lists that parse");
+    let (mut table, mut unnoticed) = (String::new(), Vec::new());
+    for (place, chapter) in CHAPTERS.iter().enumerate() {
+        // A rule may first show in a chapter that is built on this one.
+        let later: Vec<&Case> = CHAPTERS[place..]
+            .iter()
+            .flat_map(|chapter| {
+                suite.cases.iter().filter(|case| {
+                    case.chapter == chapter.name && case.cuts.is_empty() && !is_foreign(case)
+                })
+            })
+            .collect();
+        for rule in chapter.rules() {
+            let Some(text) = spec::rule(rule.id()).filter(|text| text.level.binds()) else {
+                continue;
+            };
+            let has_mutant = mutants.values().flatten().any(|one| one.rule == rule.id());
+            // Most rules are noticed by a case that names them; without a check to switch off, no case notices.
+            let names = |case: &Case| case.rules.iter().any(|id| id == rule.id());
+            let (named, others): (Vec<&Case>, Vec<&Case>) =
+                later.iter().partition(|case| names(case));
+            let others = others.into_iter().filter(|_| !has_mutant);
+            let noticed = named.into_iter().chain(others).find_map(|case| {
+                let verdict = verdict_without(rule, case);
+                (verdict != Verdict::Pass).then(|| format!("{} of {}", verdict.name(), case.id))
+            });
+            let binds_others = || {
+                let mut named = suite.cases.iter().filter(|case| names(case)).peekable();
+                // What binds callers alone, the cases do themselves; compiled code judges it.
+                named.peek().is_some() && (text.who == [Party::Caller] || named.all(is_foreign))
+            };
+            let by = match &noticed {
+                Some(by) => by.as_str(),
+                None if binds_others() => {
+                    table.push_str(&format!("{:<10} cases for others\n", rule.id()));
+                    continue;
+                }
+                None if has_mutant => "its mutants",
+                None => "nothing",
+            };
+            table.push_str(&format!("{:<10} {by}\n", rule.id()));
+            if noticed.is_none() && !has_mutant {
+                unnoticed.push(rule.id());
+            }
+        }
+    }
+    println!("{table}");
+    assert!(
+        unnoticed.is_empty(),
+        "no case notices that these are off, and they have no mutant: {unnoticed:?}"
+    );
+}
+
+/// Whether the case is put to other implementations alone: ours has nothing to switch off for it.
+fn is_foreign(case: &Case) -> bool {
+    BuiltinTestee::op(&case.op).is_some_and(Op::is_foreign)
+}
+
+/// Another implementer reads in the specification what a broken rule answers.
+#[test]
+fn every_rejection_is_of_a_kind_that_its_rule_states() {
+    let unstated = in_turn(unstated_rejections);
+    assert!(unstated.is_empty(), "{}", unstated.join("\n"));
+}
+
+/// Rejections of our own that name no rule, or a kind that the rule's line in the specification does not list.
+fn unstated_rejections() -> Vec<String> {
+    let mut unstated = Vec::new();
+    for case in &Suite::embedded().cases {
+        let Reply::Reject(rejection) = InProcess(BuiltinTestee).call(&case.op, &case.request())
+        else {
+            continue;
+        };
+        let (Some(kind), Some(rule)) = (rejection.kind, rejection.rule) else {
+            unstated.push(format!(
+                "nothing is named in {}: {}",
+                case.id, rejection.message
+            ));
+            continue;
+        };
+        let text = spec::rule(&rule).unwrap_or_else(|| panic!("{}: {rule}", case.id));
+        if !text.kinds.iter().any(|stated| stated.name() == kind) {
+            unstated.push(format!("{rule} answers {kind} in {}", case.id));
+        }
+    }
+    unstated
+}
+
+/// The verdict of a case while one rule is off on this thread.
+fn verdict_without(rule: Rule, case: &Case) -> Verdict {
+    let args = case.request();
+    off::with(rule, || {
+        let reply = InProcess(BuiltinTestee).call(&case.op, &args);
+        judge(case, &reply).in_full(case).verdict
+    })
+}

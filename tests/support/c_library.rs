@@ -1,0 +1,3 @@
+//! Exports the C interface of the library that it links.
+
+extern crate tvmspec;
