@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""Tables of the C functions and global functions of both interfaces, read from every release.
+"""Tables of the C functions and structures of both interfaces, read from every release.
 
     spec/evidence/interfaces.py FOLDER WHEELS            writes the tables and the parts of spec/*.md that are made of them
     spec/evidence/interfaces.py FOLDER WHEELS --check    fails where they differ from what is there
 
 FOLDER holds bare clones, as for generate.py. WHEELS holds unpacked wheels of apache-tvm-ffi, each in a folder named after its version:
-the newest ones have no tag. `observe.py` writes which functions a
-library registers into tables/observed.json, and c_contracts.json has a sentence for each C function.
+the newest ones have no tag. c_contracts.json has a sentence for each C function.
 
-tables/c_functions.json      by interface, C function and header: the types of its signature, and the releases that have them
-tables/global_functions.json by name: the releases whose runtime registers it, where, and its parameters as the newest source states them
+tables/c_functions.json has the signatures of each C function, the header, and the releases that have them.
 """
 
 import json
@@ -17,7 +15,7 @@ import pathlib
 import re
 import sys
 
-from generate import HERE, LAST, MAIN, Clone, Tree, block, dump, ref, releases, span, version, without_comments
+from generate import HERE, Clone, Tree, dump, ref, releases, version, without_comments
 
 CONTRACTS = HERE / "c_contracts.json"
 TVM_HEADERS = (
@@ -28,7 +26,6 @@ TVM_HEADERS = (
 # What is exported without a header.
 TVM_SOURCES = ("src/runtime/ndarray.cc", "src/runtime/relax_vm/builtin.cc", "src/runtime/vm/builtin.cc")
 FFI_HEADERS = ("include/tvm/ffi/c_api.h", "include/tvm/ffi/extra/c_env_api.h")
-RUNTIME = ("src/runtime/", "src/backend/", "ffi/src/")
 
 # ---------------------------------------------------------------------------------------------------- C functions
 
@@ -147,74 +144,6 @@ class Texts:
         self.blob = texts.__getitem__
 
 
-# ---------------------------------------------------------------------------------------------------- global functions
-
-
-def chain(text, at):
-    """The calls `.name(arguments)` that follow each other from `at` on."""
-    while hit := re.match(r"\s*\.\s*(\w+)\s*\(", text[at:]):
-        inner = balanced(text, at + hit.end() - 1)
-        yield hit[1], inner
-        at += hit.end() + len(inner) + 1
-
-
-def signature(body):
-    """Parameters of a lambda `[](..) -> T {`, or the text of what else is registered."""
-    lambda_ = re.match(r"\s*\[[^\]]*\]\s*\(", body)
-    if not lambda_:
-        name = re.match(r"\s*(&?[\w:<>, ]+)", body)
-        return name[1].strip() if name else ""
-    inner = balanced(body, lambda_.end() - 1)
-    returned = re.match(r"\s*(?:mutable\s*)?->\s*([^{]+)\{", body[lambda_.end() + len(inner) + 1 :])
-    text = "(" + ", ".join(" ".join(part.split()) for part in split(inner)) + ")"
-    return text + (f" -> {returned[1].strip()}" if returned else "")
-
-
-def registrations(text):
-    """`(name, form, parameters)` of every global function that a source file registers."""
-    for hit in re.finditer(r'TVM_(?:FFI_)?REGISTER_(?:API|GLOBAL)\(\s*"([^"]+)"\s*\)', text):
-        for form, body in chain(text, hit.end()):
-            if form.startswith("set_"):
-                yield hit[1], form, signature(body)
-                break
-        else:
-            yield hit[1], "", ""
-    for hit in re.finditer(r"\bGlobalDef\(\)", text):
-        for form, body in chain(text, hit.end()):
-            name = re.match(r'\s*"([^"]+)"\s*,(.*)', body, re.S)
-            if name and form.startswith("def"):
-                yield name[1], form, signature(name[2])
-
-
-def global_functions(tvm, ffi, rows):
-    found = {}
-    for row in rows:
-        minor = int(row["release"][2:])
-        tree = Tree(tvm, ref(row["last"]), RUNTIME)
-        sources = [("", tree)]
-        if "tvm_ffi" in row:
-            sources.append(("tvm-ffi ", Tree(ffi, ref(row["tvm_ffi"]["at"]), ("src/",))))
-        for origin, source in sources:
-            for path in source.paths:
-                if path.startswith("src/backend/") and "/runtime/" not in path or "/testing" in path:
-                    continue
-                raw = source.clone.blob(source.paths[path])
-                if "REGISTER_" not in raw and "GlobalDef" not in raw:
-                    continue
-                for name, form, parameters in registrations(source.text(path)):
-                    fact = found.setdefault(name, {"minors": set()})
-                    fact["minors"].add(minor)
-                    fact.update(file=origin + path, packed="packed" in form or form == "set_body", parameters=parameters)
-    return {
-        name: {
-            "releases": single(span(fact["minors"])),
-            "file": fact["file"],
-            "parameters": "packed" if fact["packed"] else fact["parameters"],
-        }
-        for name, fact in sorted(found.items())
-    }
-
-
 # ---------------------------------------------------------------------------------------------------- the pages
 
 
@@ -243,87 +172,10 @@ def chapter_table(chapter, functions, contracts):
     return "\n".join(lines)
 
 
-PREFIXES = ("ffi.", "runtime.", "device_api.", "rpc.", "tvm.rpc.", "vm.builtin.", "_", "module.", "profiling.")
-
-
-# Names that a rule speaks of by their beginning.
-FAMILIES = {
-    "device_api.": "DEV-01", "ffi.Module.create.": "MOD-31", "ffi.Module.load_from_bytes.": "MOD-11", "ffi.Module.load_from_file.": "MOD-01",
-    "module.loadbinary_": "MOD-11", "runtime.module.loadbinary_": "MOD-11", "module.loadfile_": "MOD-32", "runtime.module.loadfile_": "MOD-32",
-    "runtime.timer.": "DEV-44", "profiling.timer.": "DEV-44",
-}
-
-
-class Rules:
-    """Which rules and chapters speak of a function."""
-
-    def __init__(self):
-        self.texts = {}
-        for path in sorted(HERE.parent.glob("*.md")):
-            if path.stem not in ("global-functions", "structures", "index", "README"):
-                text = re.sub(r"<!-- (C functions|operations): written.*?<!-- end of", "", path.read_text(), flags=re.S)
-                for part in re.split(r"^(?=#+ )", text, flags=re.M):
-                    rule = re.match(r"### ([A-Z]+-\d+) ", part)
-                    key = rule[1] if rule else path.stem
-                    self.texts[key] = self.texts.get(key, "") + part
-
-    def of(self, name):
-        word = re.compile(r"(?<![\w.])" + re.escape(name) + r"(?![\w.]*\w)")
-        if name.startswith("vm.builtin."):
-            # Chapter vm names them without the prefix, in code.
-            word = re.compile(word.pattern + "|`" + re.escape(name[len("vm.builtin."):]) + r"[`(]")
-        found = [key for key, text in self.texts.items() if word.search(text)]
-        # Prose beside a rule says nothing new.
-        named = [rule for start, rule in FAMILIES.items() if name.startswith(start)] + [key for key in found if "-" in key and key[0].isupper()]
-        return ", ".join(dict.fromkeys(named or found))
-
-
-def base_table(observed, rules):
-    """The functions of tvm-ffi's own library, by its releases."""
-    libraries = {label.split()[1]: names for label, names in observed.items() if label.startswith("tvm-ffi ")}
-    order = list(libraries)
-    lines = [row("name", "releases", "signature", "rule"), "|---|---|---|---|"]
-    for name in sorted({name for names in libraries.values() for name in names}):
-        forms = {}
-        for label, names in libraries.items():
-            if name in names:
-                forms.setdefault(names[name] or "packed", []).append(label)
-        releases = "<br>".join(ranges(labels, order) for labels in forms.values())
-        lines.append(row(f"`{name}`", releases, "<br>".join(f"`{form}`" for form in forms), rules.of(name)))
-    return "\n".join(lines)
-
-
-def runtime_table(functions, observed, rules):
-    """The functions of TVM's runtime, by its releases."""
-    base = {name for label, names in observed.items() if label.startswith("tvm-ffi ") for name in names}
-    runtimes = {label[4:].replace(" extra", "x"): names for label, names in observed.items() if label.startswith("tvm ")}
-    lines = [row("name", "releases", "parameters", "seen in", "rule"), "|---|---|---|---|---|"]
-    for name, fact in functions.items():
-        if not name.startswith(PREFIXES) or name in base:
-            continue
-        seen = [label for label, names in runtimes.items() if name in names]
-        # The larger library has all that the smaller one has.
-        seen = [label for label in seen if not (label.endswith("x") and label[:-1] in seen)]
-        stated = next((names[name] for names in reversed(runtimes.values()) if names.get(name)), "")
-        parameters = stated or fact["parameters"]
-        lines.append(row(f"`{name}`", fact["releases"], f"`{parameters}`" if parameters else "", ", ".join(seen), rules.of(name)))
-    return "\n".join(lines)
-
-
-def global_tables(functions, observed):
-    rules = Rules()
-    tables = base_table(observed, rules), runtime_table(functions, observed, rules)
-    for title, table in zip(("tvm-ffi", "the runtime"), tables):
-        rows = table.splitlines()[2:]
-        print(f"global functions of {title}: {len(rows)}, without a rule: {sum(line.endswith('|  |') for line in rows)}")
-    return "## The library of tvm-ffi\n\n" + tables[0] + "\n\n## The runtime of TVM\n\n" + tables[1] + "\n\n"
-
-
 def section(path, mark, text):
     """`path` with `text` between the lines of `mark`."""
-    begin, end = f"<!-- {mark}: written by spec/evidence/interfaces.py -->\n", f"<!-- end of {mark} -->"
-    page = path.read_text()
-    before, rest = page.split(begin, 1)
+    before, begin, rest = re.split(f"(<!-- {mark}: written by .*\n)", path.read_text(), maxsplit=1)
+    end = f"<!-- end of {mark} -->"
     return before + begin + "\n" + text + end + rest.split(end, 1)[1]
 
 
@@ -358,15 +210,10 @@ def main(arguments):
     folder, check = pathlib.Path(arguments[0]), "--check" in arguments
     wheels = sorted((path for path in pathlib.Path(arguments[1]).iterdir() if path.is_dir()), key=lambda path: version(path.name))
     tvm, ffi = Clone(folder / "tvm.git"), Clone(folder / "tvm-ffi.git")
-    rows = releases(tvm, ffi)
-    functions, names = c_functions(tvm, wheels, rows), global_functions(tvm, ffi, rows)
+    functions = c_functions(tvm, wheels, releases(tvm, ffi))
     contracts = json.loads(CONTRACTS.read_text())
-    observed_file = HERE / "tables/observed.json"
-    observed = json.loads(observed_file.read_text()) if observed_file.is_file() else {}
     files = {
         HERE / "tables/c_functions.json": dump(functions["tvm"] | functions["tvm-ffi"]),
-        HERE / "tables/global_functions.json": dump(names),
-        HERE.parent / "global-functions.md": section(HERE.parent / "global-functions.md", "global functions", global_tables(names, observed)),
         HERE.parent / "structures.md": section(HERE.parent / "structures.md", "structures", structures()),
     }
     for chapter in sorted({contract["chapter"] for contract in contracts.values()}):
@@ -376,7 +223,6 @@ def main(arguments):
     print(f"C functions: {len(functions['tvm-ffi'])} of tvm-ffi, {len(functions['tvm'])} of tvm; without a contract: "
           + (", ".join(sorted(every - set(contracts))) or "none"))
     print("contracts of no function: " + (", ".join(sorted(set(contracts) - every)) or "none"))
-    print(f"global functions in the source: {len(names)}")
     stale = [path.name for path, text in files.items() if not path.is_file() or path.read_text() != text]
     for path, text in files.items():
         if path.name in stale and not check:

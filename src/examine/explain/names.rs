@@ -5,7 +5,7 @@ use super::linked::{is_image, since};
 use crate::blob::LIBRARY;
 use crate::blob::container::{File, Part, Role};
 use crate::examine::Subject;
-use crate::examine::loading::globals::{global, global_of};
+use crate::examine::loading::globals::{FUNCTIONS, is_loader, releases};
 use crate::examine::loading::{ExaminedLibrary, Load, LoadOutcome};
 use crate::graph::Graph;
 use crate::payload::relax_vm::FunctionKind;
@@ -209,10 +209,12 @@ pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
         {
             continue;
         }
-        if let Some((name, _)) = std::str::from_utf8(text).ok().and_then(global_of)
+        let text = std::str::from_utf8(text).ok();
+        if let Some((name, _)) = text.and_then(|text| FUNCTIONS.get_key_value(text))
             && name.contains('.')
+            && !is_loader(name)
         {
-            names.insert(name);
+            names.insert(*name);
         }
     }
     for part in &file.parts {
@@ -234,8 +236,9 @@ const LOOKUPS: [&str; 4] = [
 /// What becomes of the names of [`in_host_code`] in `release`; `None` where it registers them.
 pub(super) fn judge_host_code(names: &[&str], release: Release) -> Option<Load> {
     let absent = names.iter().filter_map(|name| {
-        let global = global(name).filter(|global| !global.is_in(release))?;
-        Some(format!("`{name}` ({})", since(&global.releases)))
+        let rows = FUNCTIONS.get(name)?;
+        let is_in = rows.iter().any(|row| row.is_in(release));
+        (!is_in).then(|| format!("`{name}` ({})", since(&releases(rows))))
     });
     let absent: Vec<String> = absent.collect();
     (!absent.is_empty()).then(|| {
@@ -264,19 +267,17 @@ impl Calls {
         }
         let (mut absent, mut foreign) = (Vec::new(), Vec::new());
         for name in &self.global {
-            match global(name) {
-                Some(global) if !global.is_in(release) => {
-                    absent.push(format!("`{name}` ({})", since(&global.releases)));
-                }
-                // The package of Python registers its functions when it is imported.
-                Some(global) if matches!(global.part, "" | "python") => {}
-                Some(global) => {
-                    foreign.push(format!(
-                        "`{name}` (of a runtime built with {})",
-                        global.part
-                    ));
-                }
-                None => foreign.push(format!("`{name}`")),
+            let Some(rows) = FUNCTIONS.get(name.as_str()) else {
+                foreign.push(format!("`{name}`"));
+                continue;
+            };
+            match rows.iter().find(|row| row.is_in(release)) {
+                None => absent.push(format!("`{name}` ({})", since(&releases(rows)))),
+                Some(row) if row.is_usual() => {}
+                Some(row) => foreign.push(format!(
+                    "`{name}` (of a runtime built with {})",
+                    row.options_in_words()
+                )),
             }
         }
         if !absent.is_empty() {
