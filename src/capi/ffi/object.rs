@@ -145,38 +145,3 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
     // MOD-28: the code of the callback is the result, and the error in the slot is its own.
     if failed != 0 { failed } else { entered }
 }
-
-/// `TVMFFICustomAllocator`: kept for callers of `TVMFFIGetCustomAllocator`; no object of this library is made with it.
-#[repr(C)]
-pub struct TVMFFICustomAllocator {
-    allocate: *mut c_void,
-    context: *mut c_void,
-}
-
-// SAFETY: two addresses, which this library never follows.
-unsafe impl Sync for TVMFFICustomAllocator {}
-
-static DEFAULT_ALLOCATOR: TVMFFICustomAllocator = TVMFFICustomAllocator {
-    allocate: std::ptr::null_mut(),
-    context: std::ptr::null_mut(),
-};
-static ALLOCATOR: AtomicPtr<TVMFFICustomAllocator> =
-    AtomicPtr::new((&raw const DEFAULT_ALLOCATOR).cast_mut());
-
-/// The allocator that was set last.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn TVMFFIGetCustomAllocator() -> *mut TVMFFICustomAllocator {
-    ALLOCATOR.load(Ordering::Acquire)
-}
-
-/// Remembers an allocator; null goes back to the default.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAllocator) -> i32 {
-    let allocator = if allocator.is_null() {
-        (&raw const DEFAULT_ALLOCATOR).cast_mut()
-    } else {
-        allocator
-    };
-    ALLOCATOR.store(allocator, Ordering::Release);
-    0
-}

@@ -27,7 +27,10 @@ pub(super) fn brought_by(name: &str, asked: Releases) -> String {
         .iter()
         .max_by_key(|row| row.ranges().map(|range| range.until).max());
     let brought_by = newest.map_or_else(String::new, |row| row_in_words(*row));
-    format!("{brought_by}; in {} only", in_words(releases(rows).into_iter()))
+    format!(
+        "{brought_by}; in {} only",
+        in_words(releases(rows).into_iter())
+    )
 }
 
 fn row_in_words(row: FunctionRow) -> String {
