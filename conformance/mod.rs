@@ -151,7 +151,7 @@ pub(crate) mod function {
     mod compiled;
     pub(in crate::conformance) mod driver;
     pub(crate) mod legacy;
-    pub(in crate::conformance) mod legacy_c_functions;
+    mod legacy_c_functions;
     mod legacy_callbacks;
     pub(crate) mod ops;
     pub(in crate::conformance) mod registry_steps;
@@ -162,7 +162,7 @@ pub(crate) mod function {
 pub(crate) mod object {
     mod c_arguments;
     mod c_callbacks;
-    pub(in crate::conformance) mod c_functions;
+    mod c_functions;
     mod c_results;
     mod driver;
     pub(crate) mod hooks;

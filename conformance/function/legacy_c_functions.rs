@@ -10,7 +10,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 
 c_functions! { LegacyFrame<'_>, CAnswer:
@@ -156,7 +156,7 @@ impl CParameter<LegacyFrame<'_>> for DLDataType {
 /// What an earlier step has returned, `{"of": n}`; the function of a name, `{"function": name}`; null.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct EarlierArgument(#[expect(dead_code, reason = "C reads it")] RawHandle);
+struct EarlierArgument(RawHandle);
 
 impl CParameter<LegacyFrame<'_>> for EarlierArgument {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
@@ -177,7 +177,7 @@ impl CParameter<LegacyFrame<'_>> for EarlierArgument {
 /// A C string, or null.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct NameArgument(#[expect(dead_code, reason = "C reads it")] *const c_char);
+struct NameArgument(*const c_char);
 
 impl CParameter<LegacyFrame<'_>> for NameArgument {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
@@ -193,7 +193,7 @@ impl CParameter<LegacyFrame<'_>> for NameArgument {
 /// Extents.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct ExtentsArgument(#[expect(dead_code, reason = "C reads it")] *const i64);
+struct ExtentsArgument(*const i64);
 
 impl CParameter<LegacyFrame<'_>> for ExtentsArgument {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
@@ -207,7 +207,7 @@ impl CParameter<LegacyFrame<'_>> for ExtentsArgument {
 /// Bytes that the function reads, as base64, or room for as many as a number says, which the step shows.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct MemoryArgument(#[expect(dead_code, reason = "C uses it")] *mut u8);
+struct MemoryArgument(*mut u8);
 
 impl CParameter<LegacyFrame<'_>> for MemoryArgument {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
@@ -237,7 +237,7 @@ impl CParameter<LegacyFrame<'_>> for MemoryArgument {
 /// A place for a handle: the step shows whether there is one.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct EarlierPlace(#[expect(dead_code, reason = "C writes to it")] *mut RawHandle);
+struct EarlierPlace(*mut RawHandle);
 
 impl CParameter<LegacyFrame<'_>> for EarlierPlace {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
@@ -252,7 +252,7 @@ fn handle(handle: RawHandle) -> CAnswer {
 /// A place for a number.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct CountPlace(#[expect(dead_code, reason = "C writes to it")] *mut c_uint);
+struct CountPlace(*mut c_uint);
 
 impl CParameter<LegacyFrame<'_>> for CountPlace {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
@@ -266,19 +266,19 @@ impl CParameter<LegacyFrame<'_>> for CountPlace {
 /// A place for a text of C's `malloc`, which is freed.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct TextPlace(#[expect(dead_code, reason = "C writes to it")] *mut *mut c_char);
+struct TextPlace(*mut *mut c_char);
 
 impl CParameter<LegacyFrame<'_>> for TextPlace {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
         unsafe extern "C" {
-            fn free(memory: *mut c_char);
+            fn free(memory: *mut c_void);
         }
         Ok(TextPlace(frame.place(|frame| {
             let text: *mut c_char = frame.written();
             // SAFETY: a C string, which is the caller's.
             let shown = json!(unsafe { CStr::from_ptr(text) }.to_string_lossy());
             // SAFETY: nobody reads it any more.
-            unsafe { free(text) };
+            unsafe { free(text.cast()) };
             (shown, 0)
         })))
     }

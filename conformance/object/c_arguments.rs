@@ -142,7 +142,7 @@ macro_rules! parameters {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         #[repr(transparent)]
-        pub(super) struct $name(#[expect(dead_code, reason = "C reads it")] $type);
+        pub(super) struct $name($type);
 
         impl CParameter<CFrame<'_>> for $name {
             fn take($frame: &mut CFrame<'_>) -> Result<Self, Reply> {
@@ -159,7 +159,7 @@ macro_rules! places {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         #[repr(transparent)]
-        pub(super) struct $name(#[expect(dead_code, reason = "C writes to it")] *mut $type);
+        pub(super) struct $name(*mut $type);
 
         impl CParameter<CFrame<'_>> for $name {
             fn take(frame: &mut CFrame<'_>) -> Result<Self, Reply> {
@@ -339,7 +339,7 @@ places! {
 /// A cell that the caller owns. A form after the other ones states what is in it before the call.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(super) struct CellPlace(#[expect(dead_code, reason = "C writes to it")] *mut RawAny);
+pub(super) struct CellPlace(*mut RawAny);
 
 impl CParameter<CFrame<'_>> for CellPlace {
     fn take(frame: &mut CFrame<'_>) -> Result<Self, Reply> {

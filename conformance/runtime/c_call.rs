@@ -77,12 +77,9 @@ pub(in crate::conformance) unsafe fn invoke<Frame, F: CFunction<Frame>>(
     Ok(unsafe { function.call(frame) }?.shown(frame))
 }
 
-/// A table of C functions: their names, and a function that calls one of them by its name; `None` for another name.
+/// A table of C functions, as a function that calls one of them by its name; `None` for another name.
 macro_rules! c_functions {
     ($frame:ty, $answer:ty: $($name:literal: $type:ty,)*) => {
-        /// The names of the table.
-        pub(in crate::conformance) const NAMES: &[&str] = &[$($name),*];
-
         /// # Safety
         ///
         /// `address` is that of the function `name`.
