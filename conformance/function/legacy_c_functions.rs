@@ -14,7 +14,6 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 
 c_functions! { LegacyFrame<'_>, CAnswer:
-    "TVMAPISetLastError": unsafe extern "C" fn(NameArgument) -> (),
     "TVMArrayAlloc": unsafe extern "C" fn(ExtentsArgument, c_int, c_int, c_int, c_int, c_int, c_int, EarlierPlace) -> LegacyCode,
     "TVMArrayCopyFromBytes": unsafe extern "C" fn(EarlierArgument, MemoryArgument, usize) -> LegacyCode,
     "TVMArrayCopyFromTo": unsafe extern "C" fn(EarlierArgument, EarlierArgument, EarlierArgument) -> LegacyCode,
@@ -34,7 +33,6 @@ c_functions! { LegacyFrame<'_>, CAnswer:
     "TVMDeviceCopyDataFromTo": unsafe extern "C" fn(EarlierArgument, EarlierArgument, EarlierArgument) -> LegacyCode,
     "TVMDeviceFreeDataSpace": unsafe extern "C" fn(DLDevice, EarlierArgument) -> LegacyCode,
     "TVMFuncGetGlobal": unsafe extern "C" fn(NameArgument, EarlierPlace) -> LegacyCode,
-    "TVMGetLastBacktrace": unsafe extern "C" fn() -> PresentResult,
     "TVMModFree": unsafe extern "C" fn(EarlierArgument) -> LegacyCode,
     "TVMModGetFunction": unsafe extern "C" fn(EarlierArgument, NameArgument, c_int, EarlierPlace) -> LegacyCode,
     "TVMModImport": unsafe extern "C" fn(EarlierArgument, EarlierArgument) -> LegacyCode,
@@ -318,18 +316,5 @@ impl CResult<LegacyFrame<'_>> for EarlierResult {
 
     fn shown(self, _: &mut LegacyFrame<'_>) -> CAnswer {
         handle(self.0)
-    }
-}
-
-/// Whether there is a text.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct PresentResult(*const c_char);
-
-impl CResult<LegacyFrame<'_>> for PresentResult {
-    type Answer = CAnswer;
-
-    fn shown(self, _: &mut LegacyFrame<'_>) -> CAnswer {
-        (json!(!self.0.is_null()), 0)
     }
 }

@@ -114,7 +114,7 @@ impl<'a> CFrame<'a> {
         self.value(RawAny::of(type_index, AnyPayload { ptr: handle }))
     }
 
-    /// What is left of a tensor in DLPack: its description, and how many references its source has.
+    /// What a tensor is in DLPack: its description, and how many references to its source it holds.
     fn exported(&self, tensor: &DLTensor) -> Value {
         let rank = usize::try_from(tensor.ndim).unwrap_or(0);
         let numbers = |address: *const i64| match (address.is_null(), rank) {

@@ -88,8 +88,8 @@ results! {
         // SAFETY: an allocator of the runtime is valid until the process ends (VAL-39).
         let CustomAllocator { allocate, context } = unsafe { *own };
         // SAFETY: a size, an alignment and the index of a type, with the allocator's own context.
-        let memory = unsafe { allocate(40, 64, index::OBJECT, context) };
-        let aligned = !memory.is_null() && memory.addr() % 64 == 0;
+        let memory = unsafe { allocate(40, 16, index::OBJECT, context) };
+        let aligned = !memory.is_null() && memory.addr() % 16 == 0;
         if aligned {
             // SAFETY: the header is in the eight bytes before the memory (VAL-39).
             let delete = unsafe { memory.cast::<Option<unsafe extern "C" fn(RawHandle)>>().sub(1).read() };
