@@ -312,9 +312,9 @@ places! {
     ManagedPlace(*mut DLManagedTensor) = |frame| {
         let managed = frame.written::<*mut DLManagedTensor>();
         // SAFETY: the function has written a tensor, which is the caller's.
-        let (tensor, deleter) = unsafe { (&(*managed).dl_tensor, (*managed).deleter) };
-        let shown = frame.exported(tensor);
-        if let Some(deleter) = deleter {
+        let whole = unsafe { &*managed };
+        let shown = frame.exported(&whole.dl_tensor);
+        if let Some(deleter) = whole.deleter {
             // SAFETY: once, and nobody looks at it afterwards.
             unsafe { deleter(managed) }
         }
@@ -324,11 +324,11 @@ places! {
     VersionedPlace(*mut DLManagedTensorVersioned) = |frame| {
         let managed = frame.written::<*mut DLManagedTensorVersioned>();
         // SAFETY: the function has written a tensor, which is the caller's.
-        let (whole, deleter) = unsafe { (&*managed, (*managed).deleter) };
+        let whole = unsafe { &*managed };
         let mut shown = frame.exported(&whole.dl_tensor);
         shown["version"] = json!(whole.version.major);
         shown["flags"] = json!(whole.flags);
-        if let Some(deleter) = deleter {
+        if let Some(deleter) = whole.deleter {
             // SAFETY: once, and nobody looks at it afterwards.
             unsafe { deleter(managed) }
         }

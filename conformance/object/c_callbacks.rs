@@ -48,7 +48,7 @@ pub(super) unsafe extern "C" fn allocate_none(
 pub(super) fn allocator(own: Option<Allocator>) -> Value {
     match own {
         None => Value::Null,
-        Some(own) if own as usize == allocate_none as Allocator as usize => json!("own"),
+        Some(own) if std::ptr::fn_addr_eq(own, allocate_none as Allocator) => json!("own"),
         Some(_) => json!("another"),
     }
 }

@@ -91,8 +91,9 @@ results! {
         let memory = unsafe { allocate(40, 16, index::OBJECT, context) };
         let aligned = !memory.is_null() && memory.addr() % 16 == 0;
         if aligned {
+            let header = memory.cast::<Option<unsafe extern "C" fn(RawHandle)>>().wrapping_sub(1);
             // SAFETY: the header is in the eight bytes before the memory (VAL-39).
-            let delete = unsafe { memory.cast::<Option<unsafe extern "C" fn(RawHandle)>>().sub(1).read() };
+            let delete = unsafe { header.read() };
             if let Some(delete) = delete {
                 // SAFETY: memory that nobody uses.
                 unsafe { delete(memory) }
