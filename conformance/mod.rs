@@ -151,6 +151,7 @@ pub(crate) mod function {
     mod compiled;
     pub(in crate::conformance) mod driver;
     pub(crate) mod legacy;
+    mod legacy_c_functions;
     mod legacy_callbacks;
     pub(crate) mod ops;
     pub(in crate::conformance) mod registry_steps;
@@ -159,6 +160,10 @@ pub(crate) mod function {
 
 /// The chapter `object`.
 pub(crate) mod object {
+    mod c_arguments;
+    mod c_callbacks;
+    mod c_functions;
+    mod c_results;
     mod driver;
     pub(crate) mod hooks;
     pub(in crate::conformance) mod layout;

@@ -2,6 +2,7 @@
 //!
 //! The interface is a table of C functions, so that one script runs on our own exports and on a foreign runtime.
 
+use super::legacy_c_functions;
 use super::legacy_callbacks::{CallbackState, HOOKS, callback, finish};
 use crate::conformance::op::{Handler, Op};
 use crate::conformance::runtime::RawHandle;
@@ -31,31 +32,46 @@ const BEFORE: (i64, c_int) = (0x5EED, 77);
 
 /// `function.legacy`
 fn script(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
-    accepted(run(api.functions, value_of(args)).map_err(unsupported)?)
+    accepted(run(api, value_of(args))?)
 }
 
 /// Runs the steps. `Err` says which step the interface or this driver has no answer for.
 ///
 /// Globals of a script have a prefix of their own, and what it registers is removed behind it, where the release can (FUN-23).
-fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
+fn run(api: &'static LegacyApi, steps: &Value) -> Result<Value, Reply> {
     static RUN: AtomicU32 = AtomicU32::new(0);
     let mut script = LegacyScript {
-        interface,
+        api,
+        interface: api.functions,
         prefix: format!("script{}.", RUN.fetch_add(1, Ordering::Relaxed)),
         held: BTreeMap::new(),
+        returned: Vec::new(),
         registered: Vec::new(),
         finished: Box::leak(Box::new(AtomicU32::new(0))),
         error: Box::leak(Box::new(AtomicI64::new(1))),
     };
     let steps = steps.as_array().into_iter().flatten();
-    steps.map(|step| script.step(step)).collect()
+    let answers = steps.map(|step| {
+        let name = step.get(0).and_then(Value::as_str).unwrap_or_default();
+        let (answer, returned) = if name.starts_with("TVM") {
+            script.c_function(name, step)?
+        } else {
+            (script.step(step).map_err(unsupported)?, 0)
+        };
+        script.returned.push(returned);
+        Ok(answer)
+    });
+    answers.collect()
 }
 
 /// One script: the functions that it holds, by its names for them, and the frontend that it plays.
 struct LegacyScript {
+    api: &'static LegacyApi,
     interface: Interface,
     prefix: String,
     held: BTreeMap<String, RawHandle>,
+    /// What the C functions of the steps have returned.
+    returned: Vec<usize>,
     registered: Vec<CString>,
     /// How many callbacks were finished. Outlives the script: a runtime may keep a function for ever.
     finished: &'static AtomicU32,
@@ -64,6 +80,13 @@ struct LegacyScript {
 }
 
 impl LegacyScript {
+    /// A step that is a C function by its name.
+    fn c_function(&self, name: &str, step: &Value) -> Result<(Value, usize), Reply> {
+        let forms = step.as_array().map_or(&[][..], |step| &step[1..]);
+        let function = |name: &str| self.held.get(name).copied();
+        legacy_c_functions::call(self.api.runtime, name, forms, &self.returned, &function)
+    }
+
     /// One step, by the table in `spec/function.md`. The return code of the C function is the answer of most.
     fn step(&mut self, step: &Value) -> Result<Value, String> {
         let text = |at: usize| step.get(at).and_then(Value::as_str).unwrap_or_default();

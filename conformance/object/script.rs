@@ -2,7 +2,7 @@
 //! methods, attributes and fields, so one operation reaches all of it.
 
 use super::no_result::NoResult;
-use super::{layout, probe, records, weak};
+use super::{c_functions, layout, probe, records, weak};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
@@ -263,12 +263,16 @@ impl Play<'_> {
         }
     }
 
-    /// A field, a method, an attribute or a global function.
+    /// A C function, a field, a method, an attribute or a global function.
     ///
-    /// `.name` reads a field and `.name=` writes it, `@name` calls an attribute, `Type::name` a method. What this runtime does not have is
+    /// `TVM..` is a C function, `.name` reads a field and `.name=` writes it, `@name` calls an attribute, `Type::name` a method. What this runtime does not have is
     /// unsupported, except for an attribute: whether a type has one is what some cases ask.
     fn look_up(&self, word: &str, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
         let api = self.api;
+        if word.starts_with("TVM") {
+            let value_of = |form: &Value| self.argument(form);
+            return c_functions::call(api, word, arguments, &value_of, &self.alive);
+        }
         if let Some(name) = word.strip_prefix('.') {
             let (object, rest) = object_and_rest(arguments)?;
             let object = self.argument(object)?;

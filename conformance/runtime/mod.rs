@@ -12,6 +12,7 @@
 //! others do. Where a single step is out of reach, a runtime may bring a function for it: see [`Runtime::brought`].
 
 pub(super) mod aligned;
+pub(super) mod c_call;
 pub(super) mod ffi;
 pub(super) mod legacy;
 pub(super) mod number;

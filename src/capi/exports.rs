@@ -52,6 +52,9 @@ exports! {
         TVMDeviceFreeDataSpace TVMSetStream TVMStreamCreate TVMStreamFree
         TVMStreamStreamSynchronize TVMSynchronize
     }
+    ffi::allocator {
+        TVMFFIGetCustomAllocator TVMFFISetCustomAllocator
+    }
     ffi::backtrace {
         TVMFFIBacktrace
     }
@@ -73,8 +76,8 @@ exports! {
         TVMFFIEnvModRegisterSystemLibSymbol
     }
     ffi::object {
-        TVMFFIGetCustomAllocator TVMFFIGetVersion TVMFFIHandleDeinitOnce TVMFFIHandleInitOnce
-        TVMFFIObjectCreateOpaque TVMFFIObjectDecRef TVMFFIObjectIncRef TVMFFISetCustomAllocator
+        TVMFFIGetVersion TVMFFIHandleDeinitOnce TVMFFIHandleInitOnce TVMFFIObjectCreateOpaque
+        TVMFFIObjectDecRef TVMFFIObjectIncRef
     }
     ffi::tensor {
         TVMFFITensorCreateUnsafeView TVMFFITensorFromDLPack TVMFFITensorFromDLPackVersioned

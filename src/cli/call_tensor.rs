@@ -1,4 +1,4 @@
-//! Tensors among the arguments of `call`: what is in them, and how they lie in memory (FUN-31 to FUN-34).
+//! Tensors among the arguments of `call`: what is in them, and how they lie in memory (FUN-26 to FUN-30).
 //!
 //! | text | tensor |
 //! |---|---|

@@ -1,22 +1,32 @@
 //! The C boundary: what a body returns, raises or panics with becomes a code, and a code becomes an error again (FUN-01, FUN-07).
 
-use super::{Error, ErrorKind, Result, set_raised, take_raised};
-use crate::value::RawAny;
+use super::{Error, ErrorKind, FUN_31, Result, set_raised, take_raised};
+use crate::rule::Kind;
+use crate::value::{RawAny, index};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `body` at the C boundary: its value goes to `result`, its error or panic to this thread's slot (FUN-07).
 ///
 /// # Safety
-/// `result` is null or can be written to.
+/// `result` is null or a cell, which can be written to.
 #[inline]
 pub(super) unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
+    // SAFETY: null or a cell, by this contract.
+    if let Some(place) = unsafe { result.as_ref() }
+        && place.type_index() >= index::OBJECT_BEGIN
+        && let Err(broken) = FUN_31.demand(Kind::Type, false, || {
+            "the place of the result holds an object: expected None".to_owned()
+        })
+    {
+        return fail(Error::of_violation(ErrorKind::Internal, broken));
+    }
     // FUN-02: the place is written after the body has returned, and not at all where it failed.
     match caught(body) {
         Ok(value) => {
             // SAFETY: null, or can be written to, by this contract; what is there need not be a value.
             if let Some(place) = unsafe { result.cast::<MaybeUninit<RawAny>>().as_mut() } {
-                // Nothing is dropped there: by the convention the place holds no object before a call.
+                // FUN-31: nothing is dropped there, since the place holds no object.
                 place.write(value.into_raw());
             }
             0

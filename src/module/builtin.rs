@@ -1,10 +1,10 @@
 //! The functions of modules by name.
 
-use super::Module;
-use crate::function::{Error, ErrorKind, Function};
+use super::{Module, property};
+use crate::function::{Error, ErrorKind, Function, registry};
 use crate::module;
 use crate::object::{ArrayOf, def, def_packed};
-use crate::value::{Any, Str, cast};
+use crate::value::{Any, AnyView, Str, cast};
 use std::sync::{Mutex, PoisonError};
 
 /// Modules that live as long as the process.
@@ -13,7 +13,7 @@ static PINNED: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 /// Registers the functions by which frontends reach modules, those of tvm-ffi and, under their names, those of 0.20 and before.
 pub(crate) fn register() {
     register_old_names();
-    def("ffi.ModuleLoadFromFile", load);
+    def("ffi.ModuleLoadFromFile", |path: &str| load(path, ""));
     def(
         "ffi.ModuleImplementsFunction",
         |module: &Module, name: &str, deep: bool| module.implements(name, deep),
@@ -62,14 +62,7 @@ pub(crate) fn register() {
         // Not under the lock: it may end here.
         drop(gone);
     });
-    def_packed("ffi.SystemLib", |args| {
-        let prefix = match args {
-            [] => String::new(),
-            // As in releases: what follows the prefix is not looked at.
-            [prefix, ..] => cast::<String>(*prefix)?,
-        };
-        Ok(Any::from(module::system_library(&prefix)?))
-    });
+    def_packed("ffi.SystemLib", system_library);
     def(
         "ffi.Module.load_from_file.so",
         // SAFETY: as in `load`.
@@ -86,13 +79,23 @@ pub(crate) fn register() {
     );
 }
 
-fn load(path: &str) -> Result<Module, Error> {
+fn load(path: &str, format: &str) -> Result<Module, Error> {
     // SAFETY: the functions that call this are found by `registry::lookup_raw` alone, whose caller keeps the contract of
     // `module::load` for the library.
-    unsafe { module::load_named(path) }
+    unsafe { module::load_as(path, format) }
 }
 
-/// The names under which frontends of 0.7 to 0.21 look at modules.
+/// The system library of a prefix, which may be left out.
+fn system_library(args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let prefix = match args {
+        [] => String::new(),
+        // As in releases: what follows the prefix is not looked at.
+        [prefix, ..] => cast::<String>(*prefix)?,
+    };
+    Ok(Any::from(module::system_library(&prefix)?))
+}
+
+/// The names under which frontends of 0.7 to 0.21 look at modules (MOD-33).
 fn register_old_names() {
     def("runtime.ModuleGetTypeKey", |module: &Module| module.kind());
     def("runtime.ModuleImportsSize", |module: &Module| {
@@ -108,7 +111,42 @@ fn register_old_names() {
             Error::new(ErrorKind::Index, message)
         })
     });
-    def("runtime.ModuleLoadFromFile", |path: &str, _format: &str| {
-        load(path)
+    def("runtime.ModuleLoadFromFile", load);
+    def_packed("runtime.SystemLib", system_library);
+    def(
+        "runtime.ModuleGetSource",
+        |module: &Module, format: &str| module.source(format),
+    );
+    def(
+        "runtime.ModuleSaveToFile",
+        |module: &Module, path: &str, format: &str| module.write_to_file(path, format),
+    );
+    def("runtime.RuntimeEnabled", |target: &str| {
+        let device = format!("device_api.{target}");
+        target == "cpu" || registry::lookup(&device).is_some()
+    });
+    def("runtime.ModuleGetFormat", |module: &Module| {
+        let formats = module.write_formats()?;
+        Ok::<_, Error>(formats.into_iter().next().unwrap_or_default())
+    });
+    def(
+        "runtime.ModuleImplementsFunction",
+        |module: &Module, name: &str, deep: bool| module.implements(name, deep),
+    );
+    def("runtime.ModuleIsDSOExportable", |module: &Module| {
+        module.property_mask() & property::EXPORTABLE != 0
+    });
+    def("runtime.ModuleGetPropertyMask", |module: &Module| {
+        i64::from(module.property_mask())
+    });
+    def(
+        "runtime.ModuleGetFunction",
+        |module: &Module, name: &str, deep: bool| module.function(name, deep),
+    );
+    def("runtime.ModuleClearImports", |module: &Module| {
+        module.clear_imports()
+    });
+    def("runtime.ModuleImport", |module: &Module, other: Module| {
+        module.import(other)
     });
 }

@@ -92,7 +92,7 @@ impl From<LoadFailure> for Error {
 pub unsafe fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
     let path = path.as_ref();
     // SAFETY: as for this function.
-    unsafe { load_by(path, &path.to_string_lossy(), Dso::open) }
+    unsafe { load_by(path, &path.to_string_lossy(), "", Dso::open) }
 }
 
 /// [`load`] as the interfaces of the releases have it: a path without a folder is left to the dynamic linker, which looks
@@ -107,7 +107,21 @@ pub unsafe fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
 /// As for [`load`], of whichever file the dynamic linker finds.
 pub unsafe fn load_named(path: &str) -> Result<Module, Error> {
     // SAFETY: as for this function.
-    unsafe { load_by(path.as_ref(), path, Dso::open_named) }
+    unsafe { load_as(path, "") }
+}
+
+/// [`load_named`] of a file whose format is stated; the empty text stands for that of its name (MOD-32).
+///
+/// # Errors
+///
+/// As [`load`].
+///
+/// # Safety
+///
+/// As for [`load_named`].
+pub unsafe fn load_as(path: &str, format: &str) -> Result<Module, Error> {
+    // SAFETY: as for this function.
+    unsafe { load_by(path.as_ref(), path, format, Dso::open_named) }
 }
 
 /// [`load_named`] of a shared library, whatever its name ends in: the loader of `so` files, which a loader of another extension may
@@ -137,17 +151,21 @@ type Opener = unsafe fn(&Path) -> Result<Dso, Violation>;
 /// # Safety
 ///
 /// As for [`load`].
-unsafe fn load_by(path: &Path, text: &str, open: Opener) -> Result<Module, Error> {
-    let extension = match around_last_dot(unversioned(text)) {
-        // MOD-01: whatever the system calls a shared library, one loader reads them all.
-        Some((_, "dll" | "dylib" | "dso")) => "so",
-        Some((_, extension)) => extension,
-        None => {
+unsafe fn load_by(path: &Path, text: &str, format: &str, open: Opener) -> Result<Module, Error> {
+    let extension = match (format, around_last_dot(unversioned(text))) {
+        ("", Some((_, extension))) => extension,
+        ("", None) => {
             let message = format!(
                 "`{text}` has no extension: the text behind the last dot says what it holds"
             );
             return Err(Error::new(ErrorKind::Runtime, message));
         }
+        (format, _) => format,
+    };
+    // MOD-01: whatever the system calls a shared library, one loader reads them all.
+    let extension = match extension {
+        "dll" | "dylib" | "dso" => "so",
+        other => other,
     };
     if extension == "so" {
         // SAFETY: as for this function.

@@ -63,7 +63,9 @@ pub use entry::{Loader, LoaderEntry};
 pub use kind::{ModuleKind, property, property_mask};
 pub use library::Library;
 pub(crate) use load::load_shared;
-pub use load::{LoadedLibrary, load, load_library, load_named, load_symbols, system_library};
+pub use load::{
+    LoadedLibrary, load, load_as, load_library, load_named, load_symbols, system_library,
+};
 pub(crate) use loaders::provide_loader;
 pub use loaders::{global_name, has_loader, register_loader};
 pub use names::{Convention, Dialect};

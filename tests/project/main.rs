@@ -2,6 +2,7 @@
 
 mod evidence;
 mod exports;
+mod interfaces;
 mod operations;
 mod readme;
 mod rooms;

@@ -86,6 +86,11 @@ fn a_program_with_the_old_c_interface_just_loads() {
         // SAFETY: the module that was loaded, which is not used any more.
         assert_eq!(unsafe { TVMModFree(module) }, 0);
         assert!(!found.is_null(), "{library} has no `{function}`");
+        // MOD-32: the format that is stated counts, and not the name.
+        let format = text("other");
+        // SAFETY: C strings, and a place for the handle.
+        let code = unsafe { TVMModLoadFromFile(path.as_ptr(), format.as_ptr(), &mut module) };
+        assert_eq!(code, -1);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::enter;
 use crate::function::registry::{self, Details};
-use crate::function::{Function, FunctionObj, SafeCall};
+use crate::function::{Error, ErrorKind, Function, FunctionObj, SafeCall};
 use crate::value::header::{Header, ObjectRef};
 use crate::value::types::MethodInfo;
 use crate::value::{AnyView, ByteArray, RawAny, cast};
@@ -75,7 +75,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionGetGlobal(
 /// Registers a function under a name.
 ///
 /// # Safety
-/// `name` and its bytes are readable; `function` is an object. Under the name of a device, `device_api.*`, it returns a device
+/// `name` and its bytes are readable; `function` is null or an object. Under the name of a device, `device_api.*`, it returns a device
 /// table (`tvmspec_device.h`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobal(
@@ -89,6 +89,9 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobal(
         let name = unsafe { &*name };
         // SAFETY: the bytes of `name` are readable, by this contract.
         let name = unsafe { name.as_slice() };
+        if function.is_null() {
+            return Err(Error::new(ErrorKind::Type, "the function is null")); // FUN-33
+        }
         // SAFETY: `function` is an object, by this contract; its type is checked.
         let object = unsafe { ObjectRef::retain(function) };
         let function = cast::<Function>(AnyView::from(&object))?;

@@ -5,6 +5,7 @@
 //! that return a code return 0, or -1 with the error raised on this thread (FUN-01, FUN-06);
 //! [`TVMFFITypeGetOrAllocIndex`](types::TVMFFITypeGetOrAllocIndex) returns an index.
 
+pub mod allocator;
 pub mod backtrace;
 #[cfg(all(feature = "cxx", target_arch = "x86_64", target_os = "linux"))]
 pub mod cxx;

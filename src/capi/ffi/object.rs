@@ -1,7 +1,7 @@
 //! References, opaque objects, the version, and handles that are made once.
 
 use super::enter;
-use crate::function::{Error, ErrorKind, raised};
+use crate::function::{Error, ErrorKind};
 use crate::module::turns::Turns;
 use crate::object::reflect::opaque;
 use crate::value::header::{self, Header};
@@ -93,7 +93,8 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
     if !slot.load(Ordering::Acquire).is_null() {
         return 0;
     }
-    enter(|| {
+    let mut failed = 0;
+    let entered = enter(|| {
         // By handle: an initialiser may call code that has an initialiser of its own. Upstream has one lock, and waits for itself.
         let Some(_turn) = ONCE.take(&handle_addr.addr()) else {
             let text = "init_func initialises its own handle";
@@ -104,9 +105,9 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
         }
         let mut handle = std::ptr::null_mut();
         // SAFETY: `init` may be called with a place for a pointer, by this contract.
-        let code = unsafe { init(&mut handle) };
-        if code != 0 {
-            return Err(raised(code));
+        failed = unsafe { init(&mut handle) };
+        if failed != 0 {
+            return Ok(());
         }
         if handle.is_null() {
             return Err(Error::new(
@@ -116,7 +117,9 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
         }
         slot.store(handle, Ordering::Release);
         Ok(())
-    })
+    });
+    // MOD-28: the code of the initialiser is the result, and the error in the slot is its own.
+    if failed != 0 { failed } else { entered }
 }
 
 /// Ends the handle at `handle_addr` if it is there.
@@ -130,48 +133,15 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
 ) -> i32 {
     // SAFETY: `handle_addr` is aligned and only the two functions write it, by this contract; both do so atomically.
     let slot = unsafe { AtomicPtr::from_ptr(handle_addr) };
-    enter(|| {
+    let mut failed = 0;
+    let entered = enter(|| {
         let handle = slot.swap(std::ptr::null_mut(), Ordering::AcqRel);
-        if handle.is_null() {
-            return Ok(());
+        if !handle.is_null() {
+            // SAFETY: `deinit` may be called with the handle once, by this contract: the swap took it out.
+            failed = unsafe { deinit(handle) };
         }
-        // SAFETY: `deinit` may be called with the handle once, by this contract: the swap took it out.
-        let code = unsafe { deinit(handle) };
-        if code == 0 { Ok(()) } else { Err(raised(code)) }
-    })
-}
-
-/// `TVMFFICustomAllocator`: kept for callers of `TVMFFIGetCustomAllocator`; no object of this library is made with it.
-#[repr(C)]
-pub struct TVMFFICustomAllocator {
-    allocate: *mut c_void,
-    context: *mut c_void,
-}
-
-// SAFETY: two addresses, which this library never follows.
-unsafe impl Sync for TVMFFICustomAllocator {}
-
-static DEFAULT_ALLOCATOR: TVMFFICustomAllocator = TVMFFICustomAllocator {
-    allocate: std::ptr::null_mut(),
-    context: std::ptr::null_mut(),
-};
-static ALLOCATOR: AtomicPtr<TVMFFICustomAllocator> =
-    AtomicPtr::new((&raw const DEFAULT_ALLOCATOR).cast_mut());
-
-/// The allocator that was set last.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn TVMFFIGetCustomAllocator() -> *mut TVMFFICustomAllocator {
-    ALLOCATOR.load(Ordering::Acquire)
-}
-
-/// Remembers an allocator; null goes back to the default.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAllocator) -> i32 {
-    let allocator = if allocator.is_null() {
-        (&raw const DEFAULT_ALLOCATOR).cast_mut()
-    } else {
-        allocator
-    };
-    ALLOCATOR.store(allocator, Ordering::Release);
-    0
+        Ok(())
+    });
+    // MOD-28: the code of the callback is the result, and the error in the slot is its own.
+    if failed != 0 { failed } else { entered }
 }

@@ -15,14 +15,16 @@ use std::ptr;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMModLoadFromFile(
     file_name: *const c_char,
-    _format: *const c_char,
+    format: *const c_char,
     out: *mut Handle,
 ) -> c_int {
     guard(|| {
         // SAFETY: `file_name` is a C string, by this contract.
         let path = unsafe { text(file_name, "the file name") }?;
+        // SAFETY: `format` is a C string, by this contract.
+        let format = unsafe { text(format, "the format") }?;
         // SAFETY: the file keeps the contract of `module::load`, by this contract.
-        let module = unsafe { module::load_named(path) }?;
+        let module = unsafe { module::load_as(path, format) }?;
         // SAFETY: `out` is a place for a handle, by this contract.
         unsafe { put(out, module.into_object().into_raw().cast()) }
     })

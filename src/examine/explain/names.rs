@@ -5,7 +5,7 @@ use super::linked::{is_image, since};
 use crate::blob::LIBRARY;
 use crate::blob::container::{File, Part, Role};
 use crate::examine::Subject;
-use crate::examine::loading::globals::{global, global_of};
+use crate::examine::loading::globals::{FUNCTIONS, is_loader, releases};
 use crate::examine::loading::{ExaminedLibrary, Load, LoadOutcome};
 use crate::graph::Graph;
 use crate::payload::relax_vm::FunctionKind;
@@ -182,8 +182,10 @@ pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
     let texts = host_texts(file, bytes).unwrap_or_default();
     let names = texts
         .into_iter()
-        .filter_map(|text| Some(global_of(text)?.0));
-    let names: BTreeSet<&str> = names.filter(|name| name.contains('.')).collect();
+        .filter_map(|text| Some(*FUNCTIONS.get_key_value(text)?.0));
+    let names: BTreeSet<&str> = names
+        .filter(|name| name.contains('.') && !is_loader(name))
+        .collect();
     names.into_iter().collect()
 }
 
@@ -207,7 +209,7 @@ pub(crate) fn own_names<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a 
             && text.split('.').all(is_word)
             && !text.contains(".so.")
             && last.is_some_and(|last| !FILES.contains(&last))
-            && global_of(text).is_none()
+            && !FUNCTIONS.contains_key(text)
     };
     let names: BTreeSet<&str> = host_texts(file, bytes)?
         .into_iter()
@@ -269,9 +271,10 @@ const LOOKUPS: [&str; 4] = [
 /// Which parts of TVM that not every runtime has bring the names of [`in_host_code`]; `None` where every runtime has all.
 pub(super) fn brought_beside(names: &[&str]) -> Option<String> {
     let parts = names.iter().filter_map(|name| {
-        let part = global(name)?.part;
-        (!matches!(part, "" | "python"))
-            .then(|| format!("`{name}` (of a runtime built with {part})"))
+        let rows = FUNCTIONS.get(name)?;
+        let options = rows.last()?.options_in_words();
+        let is_usual = rows.iter().any(|row| row.is_usual());
+        (!is_usual).then(|| format!("`{name}` (of a runtime built with {options})"))
     });
     let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| {
@@ -285,8 +288,9 @@ pub(super) fn brought_beside(names: &[&str]) -> Option<String> {
 /// What becomes of the names of [`in_host_code`] in `release`; `None` where it registers them.
 pub(super) fn judge_host_code(names: &[&str], release: Release) -> Option<Load> {
     let absent = names.iter().filter_map(|name| {
-        let global = global(name).filter(|global| !global.is_in(release))?;
-        Some(format!("`{name}` ({})", since(&global.releases)))
+        let rows = FUNCTIONS.get(name)?;
+        let is_in = rows.iter().any(|row| row.is_in(release));
+        (!is_in).then(|| format!("`{name}` ({})", since(&releases(rows))))
     });
     let absent: Vec<String> = absent.collect();
     (!absent.is_empty()).then(|| {
@@ -315,19 +319,17 @@ impl Calls {
         }
         let (mut absent, mut foreign) = (Vec::new(), Vec::new());
         for name in &self.global {
-            match global(name) {
-                Some(global) if !global.is_in(release) => {
-                    absent.push(format!("`{name}` ({})", since(&global.releases)));
-                }
-                // The package of Python registers its functions when it is imported.
-                Some(global) if matches!(global.part, "" | "python") => {}
-                Some(global) => {
-                    foreign.push(format!(
-                        "`{name}` (of a runtime built with {})",
-                        global.part
-                    ));
-                }
-                None => foreign.push(format!("`{name}`")),
+            let Some(rows) = FUNCTIONS.get(name.as_str()) else {
+                foreign.push(format!("`{name}`"));
+                continue;
+            };
+            match rows.iter().find(|row| row.is_in(release)) {
+                None => absent.push(format!("`{name}` ({})", since(&releases(rows)))),
+                Some(row) if row.is_usual() => {}
+                Some(row) => foreign.push(format!(
+                    "`{name}` (of a runtime built with {})",
+                    row.options_in_words()
+                )),
             }
         }
         if !absent.is_empty() {

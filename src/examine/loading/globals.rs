@@ -1,52 +1,99 @@
-//! Which global functions the runtime of each release registers.
+//! Which global functions the runtime of each release registers, and what brings them.
 
 use super::exports::range;
 use crate::release::{Release, Releases};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Written by `globals.py` from the sources of every tag: a name, the releases, and the part of the runtime.
-const TABLE: &str = include_str!("globals.tsv");
+/// Written by `global_functions.py` from the source of every tag: a name, releases, options of the build, and a place.
+const TABLE: &str = include_str!("../../../spec/evidence/tables/global_functions.tsv");
 
-/// A global function that a runtime registers.
-#[derive(Clone, Debug)]
-pub(crate) struct Global {
-    /// The releases that register it.
-    pub(crate) releases: Vec<Releases>,
-    /// The part of the runtime that does, `contrib/cublas`; empty where every build has it.
-    pub(crate) part: &'static str,
+/// Options of a build that are on unless somebody turns them off.
+const ON_BY_DEFAULT: [&str; 7] = [
+    "USE_AOT_EXECUTOR",
+    "USE_GRAPH_EXECUTOR",
+    "USE_GRAPH_RUNTIME",
+    "USE_PROFILER",
+    "USE_RANDOM",
+    "USE_RPC",
+    "USE_SORT",
+];
+
+/// A row of [`TABLE`].
+#[derive(Clone, Copy)]
+pub(crate) struct FunctionRow {
+    releases: &'static str,
+    /// `-`, `python`, or options with `+` between.
+    pub(crate) options: &'static str,
+    /// A library or a Python module; `-` for the runtime itself.
+    pub(crate) place: &'static str,
 }
 
-/// What [`TABLE`] says, by name.
-static GLOBALS: LazyLock<HashMap<&str, Global>> = LazyLock::new(|| {
-    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
-    let rows = lines.filter_map(|line| {
-        let mut cells = line.split('\t');
-        let (name, ranges) = (cells.next()?, cells.next()?);
-        let global = Global {
-            releases: ranges.split(' ').filter_map(range).collect(),
-            part: cells.next()?,
+/// The rows of each name.
+pub(crate) static FUNCTIONS: LazyLock<BTreeMap<&str, Vec<FunctionRow>>> = LazyLock::new(|| {
+    let mut rows: BTreeMap<&str, Vec<FunctionRow>> = BTreeMap::new();
+    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = line.split('\t');
+        let mut field = || fields.next().unwrap_or_default();
+        let name = field();
+        let row = FunctionRow {
+            releases: field(),
+            options: field(),
+            place: field(),
         };
-        Some((name, global))
-    });
-    rows.collect()
+        rows.entry(name).or_default().push(row);
+    }
+    rows
 });
 
-/// What is known of the global function `name`; `None` where no release registers it.
-pub(crate) fn global(name: &str) -> Option<&'static Global> {
-    GLOBALS.get(name)
+/// Whether `name` is that of a loader of modules, which are judged by the kinds of the modules.
+pub(crate) fn is_loader(name: &str) -> bool {
+    name.contains("odule.load")
 }
 
-/// The entry of the table for `name`, with the name as the table has it.
-pub(crate) fn global_of(name: &str) -> Option<(&'static str, &'static Global)> {
-    GLOBALS
-        .get_key_value(name)
-        .map(|(name, global)| (*name, global))
+/// The releases of rows of one name. Rows differ in their options: ranges that touch are one.
+pub(crate) fn releases(rows: &[FunctionRow]) -> Vec<Releases> {
+    let mut ranges: Vec<Releases> = rows.iter().flat_map(|row| row.ranges()).collect();
+    ranges.sort_by_key(|range| range.since);
+    ranges.dedup_by(|next, last| {
+        let touches = last.until.minor().saturating_add(1) >= next.since.minor();
+        if touches {
+            last.until = last.until.max(next.until);
+        }
+        touches
+    });
+    ranges
 }
 
-impl Global {
-    /// Whether `release` registers it, in some build.
-    pub(crate) fn is_in(&self, release: Release) -> bool {
-        self.releases.iter().any(|of| of.contains(release))
+impl FunctionRow {
+    /// The ranges, written `7-20 22-27`.
+    pub(crate) fn ranges(self) -> impl Iterator<Item = Releases> {
+        self.releases.split(' ').filter_map(range)
+    }
+
+    /// Whether the function is there in `release`.
+    pub(crate) fn is_in(self, release: Release) -> bool {
+        self.ranges().any(|range| range.contains(release))
+    }
+
+    /// Whether every runtime of its releases has it.
+    pub(crate) fn is_always_there(self) -> bool {
+        self.options == "-" && self.place == "-"
+    }
+
+    /// Whether C++ code registers it, and not a Python module.
+    pub(crate) fn is_native(self) -> bool {
+        self.options != "python"
+    }
+
+    /// Whether it is there after `import tvm`, with a runtime that was built as it comes.
+    pub(crate) fn is_usual(self) -> bool {
+        let mut options = self.options.split('+');
+        options.all(|option| matches!(option, "-" | "python") || ON_BY_DEFAULT.contains(&option))
+    }
+
+    /// The options of the build, in words.
+    pub(crate) fn options_in_words(self) -> String {
+        self.options.split('+').collect::<Vec<_>>().join(" and ")
     }
 }

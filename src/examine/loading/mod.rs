@@ -25,7 +25,6 @@ pub(super) mod tensor_file;
 pub(super) mod types;
 mod verdict;
 
-pub(super) use exports::range;
 pub use exports::{exported, exports};
 use library::walk;
 pub(crate) use verdict::context_symbol;

@@ -1,74 +1,8 @@
-//! Which runtimes register a global function, and what brings it.
+//! What brings a global function or a C function to a runtime.
 
-use crate::examine::loading::{exported, range};
+use crate::examine::loading::exported;
+use crate::examine::loading::globals::{FUNCTIONS, FunctionRow, releases};
 use crate::release::{Release, Releases};
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
-/// Written by `functions.py` from the source of every tag: a name, releases, options of the build, and a place.
-const TABLE: &str = include_str!("functions.tsv");
-
-/// A row of [`TABLE`].
-#[derive(Clone, Copy)]
-pub(super) struct FunctionRow {
-    releases: &'static str,
-    /// `-`, `python`, or options with `+` between.
-    options: &'static str,
-    /// A library or a Python module; `-` for the runtime itself.
-    place: &'static str,
-}
-
-/// The rows of each name.
-pub(super) static FUNCTIONS: LazyLock<BTreeMap<&str, Vec<FunctionRow>>> = LazyLock::new(|| {
-    let mut rows: BTreeMap<&str, Vec<FunctionRow>> = BTreeMap::new();
-    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
-        let mut fields = line.split('\t');
-        let mut field = || fields.next().unwrap_or_default();
-        let name = field();
-        let row = FunctionRow {
-            releases: field(),
-            options: field(),
-            place: field(),
-        };
-        rows.entry(name).or_default().push(row);
-    }
-    rows
-});
-
-impl FunctionRow {
-    /// The ranges, written `7-20 22-27`.
-    fn ranges(self) -> impl Iterator<Item = Releases> {
-        self.releases.split(' ').filter_map(range)
-    }
-
-    /// Whether the function is there in `release`.
-    pub(super) fn is_in(self, release: Release) -> bool {
-        self.ranges().any(|range| range.contains(release))
-    }
-
-    /// Whether every runtime of its releases has it.
-    pub(super) fn is_always_there(self) -> bool {
-        self.options == "-" && self.place == "-"
-    }
-
-    /// Whether C++ code registers it, and not a Python module.
-    pub(super) fn is_native(self) -> bool {
-        self.options != "python"
-    }
-
-    fn brought_by(self) -> String {
-        let options = self.options.split('+').collect::<Vec<_>>().join(" and ");
-        match (self.options, self.place) {
-            ("python", module) => format!("Python's `{module}`, which has to be imported first"),
-            ("-", "-") => "every runtime of that release, built as it comes".to_owned(),
-            ("-", library) => format!("the library lib{library}.so beside the runtime"),
-            (_, "-") => format!("a runtime built with {options}"),
-            (_, library) => {
-                format!("the library lib{library}.so beside a runtime built with {options}")
-            }
-        }
-    }
-}
 
 /// Whether C++ code of some release registers the global function `name`.
 pub(super) fn is_native(name: &str) -> bool {
@@ -76,8 +10,8 @@ pub(super) fn is_native(name: &str) -> bool {
     rows.is_some_and(|rows| rows.iter().any(|row| row.is_native()))
 }
 
-/// What brings the global function `name` to a runtime of `releases`.
-pub(super) fn brought_by(name: &str, releases: Releases) -> String {
+/// What brings the global function `name` to a runtime of `asked`.
+pub(super) fn brought_by(name: &str, asked: Releases) -> String {
     let Some(rows) = FUNCTIONS.get(name) else {
         return format!(
             "no runtime of {} to {}: the library or program that has it must register it first",
@@ -85,16 +19,31 @@ pub(super) fn brought_by(name: &str, releases: Releases) -> String {
             Release::LAST
         );
     };
-    let fitting = rows.iter().find(|row| row.is_in(releases.until));
+    let fitting = rows.iter().find(|row| row.is_in(asked.until));
     if let Some(row) = fitting {
-        return row.brought_by();
+        return row_in_words(*row);
     }
-    let ranges = rows.iter().flat_map(|row| row.ranges());
     let newest = rows
         .iter()
         .max_by_key(|row| row.ranges().map(|range| range.until).max());
-    let brought_by = newest.map_or_else(String::new, |row| row.brought_by());
-    format!("{brought_by}; in {} only", in_words(ranges))
+    let brought_by = newest.map_or_else(String::new, |row| row_in_words(*row));
+    format!(
+        "{brought_by}; in {} only",
+        in_words(releases(rows).into_iter())
+    )
+}
+
+fn row_in_words(row: FunctionRow) -> String {
+    let options = row.options_in_words();
+    match (row.options, row.place) {
+        ("python", module) => format!("Python's `{module}`, which has to be imported first"),
+        ("-", "-") => "every runtime of that release, built as it comes".to_owned(),
+        ("-", library) => format!("the library lib{library}.so beside the runtime"),
+        (_, "-") => format!("a runtime built with {options}"),
+        (_, library) => {
+            format!("the library lib{library}.so beside a runtime built with {options}")
+        }
+    }
 }
 
 /// Ranges of releases in words. The last known release stands for the later ones too.

@@ -5,6 +5,7 @@ use crate::blob::LIBRARY;
 use crate::blob::container::{FileForm, linkage};
 use crate::examine::explain::{Account, Need, cpp_interface, own_names, registered_by};
 use crate::examine::loading::exported;
+use crate::examine::loading::globals::is_loader;
 use crate::examine::{Format, Subject, Unit};
 use crate::payload::kinds::loader_prefix;
 use crate::payload::relax_vm::{FunctionKind, RelaxExecutable};
@@ -272,8 +273,7 @@ fn spoken<'s>(subject: &'s Subject<'_>) -> Vec<&'s str> {
     for word in words.filter(|word| word.contains(&b'.')) {
         if let Ok(word) = str::from_utf8(word)
             && brought::is_native(word)
-            // Loaders and the like are names of modules, which are judged by their kinds.
-            && !word.contains("odule.load")
+            && !is_loader(word)
         {
             found.insert(word);
         }

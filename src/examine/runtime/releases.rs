@@ -1,8 +1,8 @@
 //! The releases that a runtime is most likely of.
 
 use super::RegisteredNames;
-use super::brought::FUNCTIONS;
 use crate::examine::loading::exports;
+use crate::examine::loading::globals::FUNCTIONS;
 use crate::release::{Release, Releases};
 
 /// The releases that the fewest names contradict; of several in a row the whole range.

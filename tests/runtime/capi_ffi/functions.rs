@@ -102,6 +102,14 @@ fn code_of_a_library_without_a_module_finds_nothing() {
     assert_eq!(raised().kind(), "RuntimeError");
 }
 
+#[test]
+fn null_is_no_function_of_a_name() {
+    let name = ByteArray::of(b"test.capi.null");
+    let code = unsafe { TVMFFIFunctionSetGlobal(&name, ptr::null_mut(), 0) };
+    assert_eq!(code, -1);
+    assert_eq!(raised().kind(), "TypeError");
+}
+
 /// What is made once.
 static MADE: AtomicI32 = AtomicI32::new(0);
 

@@ -1,0 +1,355 @@
+//! Arguments, places and results of the C functions of tvm-ffi.
+
+use super::c_callbacks::*;
+use super::no_result::NoResult;
+use super::probe::Alive;
+use super::records;
+use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::c_call::CParameter;
+use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
+use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
+use crate::conformance::runtime::ffi::{NUMBERS, Reply, c_text, unsupported};
+use crate::conformance::runtime::number::number_of;
+use crate::value::dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLTensor};
+use crate::value::{AnyPayload, ByteArray, DLDataType, Header, RawAny, index};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Value, json};
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ptr::{null, null_mut};
+
+/// One call: the forms that are left, and what lives until it is over.
+pub(super) struct CFrame<'a> {
+    pub(super) api: &'static FfiApi,
+    forms: std::slice::Iter<'a, Value>,
+    value_of: &'a dyn Fn(&Value) -> Result<OwnedValue, Reply>,
+    alive: &'a Alive,
+    /// Objects of the arguments.
+    pub(super) held: Vec<OwnedValue>,
+    /// Texts and cells of the arguments.
+    kept: Vec<Box<dyn Any>>,
+    /// What the function writes to; a C function of this interface has one output argument at most.
+    pub(super) place: Box<UnsafeCell<RawAny>>,
+    pub(super) before: RawAny,
+    pub(super) show: fn(&CFrame<'_>) -> Result<OwnedValue, NoResult>,
+}
+
+impl<'a> CFrame<'a> {
+    pub(super) fn new(
+        api: &'static FfiApi,
+        forms: &'a [Value],
+        value_of: &'a dyn Fn(&Value) -> Result<OwnedValue, Reply>,
+        alive: &'a Alive,
+    ) -> CFrame<'a> {
+        // No object, and nothing that a function would write.
+        let before = int_arg(0x5EED);
+        CFrame {
+            api,
+            forms: forms.iter(),
+            value_of,
+            alive,
+            held: Vec::new(),
+            kept: Vec::new(),
+            place: Box::new(UnsafeCell::new(before)),
+            before,
+            show: |frame| Ok(frame.value(RawAny::NONE)),
+        }
+    }
+
+    /// The next form; null where the case states no more.
+    fn next(&mut self) -> &'a Value {
+        self.forms.next().unwrap_or(&Value::Null)
+    }
+
+    /// The value of a form, held until the call is over.
+    fn held(&mut self, form: &Value) -> Result<RawAny, Reply> {
+        let value = (self.value_of)(form)?;
+        let raw = value.raw;
+        self.held.push(value);
+        Ok(raw)
+    }
+
+    /// Keeps what an argument points to.
+    fn keep<T: 'static>(&mut self, kept: T) -> *const T {
+        let kept = Box::new(kept);
+        let address = &raw const *kept;
+        self.kept.push(kept);
+        address
+    }
+
+    /// A text that ends with NUL, or null.
+    fn text(&mut self, form: &Value) -> *const c_char {
+        form.as_str().map_or(null(), |text| {
+            let text: *const CString = self.keep(c_text(text));
+            // SAFETY: the frame keeps it.
+            unsafe { &*text }.as_ptr()
+        })
+    }
+
+    /// The place, with what shows it after a success.
+    fn place<T>(&mut self, show: fn(&CFrame<'_>) -> Result<OwnedValue, NoResult>) -> *mut T {
+        self.show = show;
+        self.place.get().cast()
+    }
+
+    /// What the function has written.
+    pub(super) fn written<T: Copy>(&self) -> T {
+        const { assert!(size_of::<T>() <= size_of::<RawAny>()) };
+        // SAFETY: all bytes of the place are written, and `T` is what the function writes.
+        unsafe { *self.place.get().cast::<T>() }
+    }
+
+    pub(super) fn value(&self, raw: RawAny) -> OwnedValue {
+        OwnedValue { api: self.api, raw }
+    }
+
+    /// The owner of a handle, or None for null.
+    fn object(&self, handle: RawHandle) -> OwnedValue {
+        if handle.is_null() {
+            return self.value(RawAny::NONE);
+        }
+        // SAFETY: an object begins with a header.
+        let type_index = unsafe { (*handle.cast::<Header>()).type_index };
+        self.value(RawAny::of(type_index, AnyPayload { ptr: handle }))
+    }
+
+    /// What a tensor is in DLPack: its description, and how many references to its source it holds.
+    fn exported(&self, tensor: &DLTensor) -> Value {
+        let rank = usize::try_from(tensor.ndim).unwrap_or(0);
+        let numbers = |address: *const i64| match (address.is_null(), rank) {
+            (true, _) => Value::Null,
+            (false, 0) => json!([]),
+            // SAFETY: as many numbers as the tensor has dimensions.
+            (false, _) => json!(unsafe { std::slice::from_raw_parts(address, rank) }),
+        };
+        let references = self.held.first().and_then(records::strong);
+        json!({
+            "shape": numbers(tensor.shape),
+            "strides": numbers(tensor.strides),
+            "dtype": [tensor.dtype.code, u16::from(tensor.dtype.bits), tensor.dtype.lanes],
+            "device": [tensor.device.device_type, tensor.device.device_id],
+            "byte_offset": tensor.byte_offset,
+            // One is that of the step, and one that of the argument.
+            "references": references.map(|count| i64::from(count) - 2),
+        })
+    }
+}
+
+/// A type of parameters: the pointer that C gets, made of the next form.
+macro_rules! parameters {
+    ($($(#[$doc:meta])* $name:ident($type:ty) = |$frame:ident, $form:ident| $make:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        pub(super) struct $name($type);
+
+        impl CParameter<CFrame<'_>> for $name {
+            fn take($frame: &mut CFrame<'_>) -> Result<Self, Reply> {
+                let $form = $frame.next();
+                Ok($name($make))
+            }
+        }
+    )*};
+}
+
+/// The same of a place, which takes no form.
+macro_rules! places {
+    ($($(#[$doc:meta])* $name:ident($type:ty) = |$frame:ident| $show:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        pub(super) struct $name(*mut $type);
+
+        impl CParameter<CFrame<'_>> for $name {
+            fn take(frame: &mut CFrame<'_>) -> Result<Self, Reply> {
+                Ok($name(frame.place(|$frame| $show)))
+            }
+        }
+    )*};
+}
+
+impl CParameter<CFrame<'_>> for i32 {
+    fn take(frame: &mut CFrame<'_>) -> Result<Self, Reply> {
+        Ok(number_of(frame.next())?)
+    }
+}
+
+parameters! {
+    /// An object, or null.
+    HandleArgument(RawHandle) = |frame, form| match form {
+        Value::Null => null_mut(),
+        form => {
+            let raw = frame.held(form)?;
+            if raw.type_index < index::OBJECT_BEGIN {
+                return Err(unsupported(format!("{form} is no object")));
+            }
+            // SAFETY: the tag says that it is an object.
+            unsafe { raw.payload.ptr }
+        }
+    };
+    /// A view of a value.
+    ViewArgument(*const RawAny) = |frame, form| {
+        let raw = frame.held(form)?;
+        frame.keep(raw)
+    };
+    /// A row of views, or null.
+    ViewsArgument(*const RawAny) = |frame, form| match form.as_array() {
+        None => null(),
+        Some(forms) => {
+            let row: Result<Vec<RawAny>, Reply> = forms.iter().map(|form| frame.held(form)).collect();
+            let row: *const Vec<RawAny> = frame.keep(row?);
+            // SAFETY: the frame keeps it.
+            unsafe { &*row }.as_ptr()
+        }
+    };
+    /// An array of bytes: a text, `{"bytes": ..}`, or null for a null address with the length 0.
+    BytesArgument(*const ByteArray) = |frame, form| {
+        let bytes = match form {
+            Value::Null => return Ok(BytesArgument(frame.keep(ByteArray { data: null(), size: 0 }))),
+            Value::String(text) => text.clone().into_bytes(),
+            form => {
+                let bytes = form.get("bytes").and_then(Value::as_str);
+                let bytes = bytes.and_then(|text| BASE64_STANDARD.decode(text).ok());
+                bytes.ok_or_else(|| unsupported(format!("{form} is no text")))?
+            }
+        };
+        let bytes: *const Vec<u8> = frame.keep(bytes);
+        // SAFETY: the frame keeps it.
+        frame.keep(ByteArray::of(unsafe { &*bytes }))
+    };
+    /// A C string, or null.
+    TextArgument(*const c_char) = |frame, form| frame.text(form);
+    /// A row of C strings and nulls, or null.
+    TextsArgument(*const *const c_char) = |frame, form| match form.as_array() {
+        None => null(),
+        Some(forms) => {
+            let row: Vec<*const c_char> = forms.iter().map(|form| frame.text(form)).collect();
+            let row: *const Vec<*const c_char> = frame.keep(row);
+            // SAFETY: the frame keeps it.
+            unsafe { &*row }.as_ptr()
+        }
+    };
+    /// A data type as code, bits and lanes.
+    DtypeArgument(*const DLDataType) = |frame, form| {
+        let dtype = DLDataType {
+            code: number_of(form.get(0))?,
+            bits: number_of(form.get(1))?,
+            lanes: number_of(form.get(2))?,
+        };
+        frame.keep(dtype)
+    };
+    /// The description of a tensor.
+    DescriptionArgument(*const DLTensor) = |frame, form| {
+        frame.held(form)?;
+        let tensor = frame.held.last().and_then(OwnedValue::dltensor);
+        std::ptr::from_ref(tensor.ok_or_else(|| unsupported(format!("{form} is no tensor")))?)
+    };
+    /// A number that nobody follows, null, `"alive"` (the context of a callback that counts), or a function of an interpreter.
+    AddressArgument(RawHandle) = |frame, form| match form.as_str() {
+        Some("alive") => {
+            frame.alive.more();
+            Box::into_raw(Box::new(frame.alive.clone())).cast()
+        }
+        Some("quiet") => quiet as *mut c_void,
+        Some("signal") => signal as *mut c_void,
+        Some("ensure") => ensure as *mut c_void,
+        Some("release") => release as *mut c_void,
+        _ if form.is_null() => null_mut(),
+        _ => number_of::<usize>(form)? as *mut c_void,
+    };
+    /// A function that returns its number.
+    CallbackArgument(FfiCallback) = |_frame, form| {
+        let number: usize = number_of(form)?;
+        *NUMBERS.get(number).ok_or_else(|| unsupported("there are eight numbers"))?
+    };
+    /// What is called at the end of a context, or null.
+    FinishArgument(Option<unsafe extern "C" fn(RawHandle)>) = |_frame, form| form.as_str().map(|_| finish as unsafe extern "C" fn(RawHandle));
+    /// The handle that one step makes and another one ends.
+    OnceArgument(*mut RawHandle) = |_frame, form| {
+        static SLOTS: [std::sync::atomic::AtomicPtr<c_void>; 4] = [const { std::sync::atomic::AtomicPtr::new(null_mut()) }; 4];
+        let slot: usize = number_of(form)?;
+        SLOTS.get(slot).ok_or_else(|| unsupported("there are four handles"))?.as_ptr()
+    };
+    /// Returns a code; with 0 it makes a handle.
+    InitArgument(unsafe extern "C" fn(*mut RawHandle) -> c_int) = |_frame, form| match form.as_str() {
+        Some("makes") => makes,
+        Some("fails") => fails,
+        _ => makes_none,
+    };
+    /// Returns a code.
+    EndArgument(unsafe extern "C" fn(RawHandle) -> c_int) = |_frame, form| match form.as_str() {
+        Some("fails") => end_fails,
+        _ => ends,
+    };
+    /// An allocator of tensors that fails with an error of its own, or null.
+    AllocatorArgument(Option<Allocator>) = |_frame, form| form.as_str().map(|_| allocate_none as Allocator);
+    /// An allocator of objects of the suite's own, or null.
+    CustomAllocatorArgument(*const CustomAllocator) = |_frame, form| form.as_str().map_or(null(), |_| &raw const OWN_ALLOCATOR);
+}
+
+places! {
+    /// A handle that the caller owns.
+    HandlePlace(RawHandle) = |frame| Ok(frame.object(frame.written()));
+    /// A number.
+    NumberPlace(i32) = |frame| Ok(frame.value(int_arg(frame.written::<i32>().into())));
+    /// A number that nobody follows.
+    AddressPlace(RawHandle) = |frame| Ok(frame.value(int_arg(frame.written::<RawHandle>() as i64)));
+    /// A data type.
+    DtypePlace(DLDataType) = |frame| {
+        let dtype: DLDataType = frame.written();
+        Err(NoResult::Shown(json!([dtype.code, u16::from(dtype.bits), dtype.lanes])))
+    };
+    /// Three numbers.
+    VersionPlace([u32; 3]) = |frame| {
+        let [major, minor, patch] = frame.written::<[u32; 3]>();
+        // Some packages have the number of the next interface (VAL-37): which one it is, no case knows.
+        Err(NoResult::Shown(json!([major, minor, patch < 1000])))
+    };
+    /// An allocator of tensors.
+    AllocatorPlace(Option<Allocator>) = |frame| Err(NoResult::Shown(allocator(frame.written())));
+    /// A tensor of DLPack, which is given back.
+    ManagedPlace(*mut DLManagedTensor) = |frame| {
+        let managed = frame.written::<*mut DLManagedTensor>();
+        // SAFETY: the function has written a tensor, which is the caller's.
+        let whole = unsafe { &*managed };
+        let shown = frame.exported(&whole.dl_tensor);
+        if let Some(deleter) = whole.deleter {
+            // SAFETY: once, and nobody looks at it afterwards.
+            unsafe { deleter(managed) }
+        }
+        Err(NoResult::Shown(shown))
+    };
+    /// A tensor of DLPack with a version, which is given back.
+    VersionedPlace(*mut DLManagedTensorVersioned) = |frame| {
+        let managed = frame.written::<*mut DLManagedTensorVersioned>();
+        // SAFETY: the function has written a tensor, which is the caller's.
+        let whole = unsafe { &*managed };
+        let mut shown = frame.exported(&whole.dl_tensor);
+        shown["version"] = json!(whole.version.major);
+        shown["flags"] = json!(whole.flags);
+        if let Some(deleter) = whole.deleter {
+            // SAFETY: once, and nobody looks at it afterwards.
+            unsafe { deleter(managed) }
+        }
+        Err(NoResult::Shown(shown))
+    };
+}
+
+/// A cell that the caller owns. A form after the other ones states what is in it before the call.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct CellPlace(*mut RawAny);
+
+impl CParameter<CFrame<'_>> for CellPlace {
+    fn take(frame: &mut CFrame<'_>) -> Result<Self, Reply> {
+        if let Some(form) = frame.forms.next() {
+            let raw = frame.held(form)?;
+            *frame.place.get_mut() = raw;
+            frame.before = raw;
+        }
+        Ok(CellPlace(
+            frame.place(|frame| Ok(frame.value(frame.written()))),
+        ))
+    }
+}
