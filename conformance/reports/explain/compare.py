@@ -20,23 +20,34 @@ def report(folder, tvmspec, table):
     rows, files = [], list(entries(folder))
     for by, entry in files:
         key = by + "/" + entry["file"]
+        said = explain(tvmspec, folder / key)
         for release, answers in runtimes.items():
             if answers.get(key, {}).get("answers", {}).get("load", ["not asked"])[0] != "not asked":
-                ours = explain(tvmspec, folder / key, release)
-                rows += [dict(row, file=key, by=by, release=release) for row in compare(ours, answers[key])]
+                rows += [dict(row, file=key, by=by, release=release) for row in compare(of_release(said, release), answers[key])]
     if table:
         table.write_text("".join("\t".join(str(row[column]) for column in COLUMNS) + "\n" for row in [dict(zip(COLUMNS, COLUMNS))] + rows))
     return markdown(rows, files)
 
 
-def explain(tvmspec, path, release):
-    """Returns the worst outcome that `explain` states for a file, with the reason."""
-    command = [tvmspec, "explain", "--json", "--release", release, str(path)]
+def explain(tvmspec, path):
+    """Returns the accounts of a file, or why there are none."""
+    command = [tvmspec, "explain", "--json", str(path)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
-    if not done.stdout.strip():
-        return {"outcome": "not read", "why": done.stderr.strip().replace(str(path), path.name), "needs": []}
-    accounts = json.loads(done.stdout)
-    worst = min((load for account in accounts for load in account["loads"]), key=lambda load: OUTCOMES.index(load["outcome"]))
+    return json.loads(done.stdout) if done.stdout.strip() else done.stderr.strip().replace(str(path), path.name)
+
+
+def holds(releases, release):
+    """Returns whether a range such as `0.7..0.20` or `..` holds a release."""
+    since, until = (int(end[2:]) if end else None for end in releases.split(".."))
+    return (since or 0) <= int(release[2:]) <= (until or 99)
+
+
+def of_release(accounts, release):
+    """Returns the worst outcome that `explain` states for a file and a release, with the reason."""
+    if isinstance(accounts, str):
+        return {"outcome": "not read", "why": accounts, "needs": []}
+    loads = [load for account in accounts for load in account["loads"] if holds(load["releases"], release)]
+    worst = min(loads, key=lambda load: OUTCOMES.index(load["outcome"]))
     outcome, why = worst["outcome"], worst["why"]
     for here in [account["here"] for account in accounts]:
         if here["good"] is False and outcome != "fails":
