@@ -89,8 +89,9 @@ def verdict(ours, outcome, text, theirs):
     # What is missing shows where a machine is made.
     if said == "silent" and outcome == "fails" and answers["load"][0] == "good":
         return "agrees"
-    # There is nothing in the file to miss, no tensor to call it with, or no device to launch a kernel on.
-    unasked = "content" not in answers or answers.get("call", [""])[0] == "not asked" or "at the first kernel" in ours["why"]
+    # There is nothing in the file to miss, no tensor to call it with, no device to launch a kernel on, or memory that nobody looks at is written.
+    unseen = "at the first kernel" in ours["why"] or "are written behind it" in ours["why"]
+    unasked = unseen or "content" not in answers or answers.get("call", [""])[0] == "not asked"
     if said == "silent" and outcome == "loads" and unasked:
         return "agrees"
     named = [kind for kind in ours["needs"] if kind not in theirs["registered"]] or re.findall(r"by `(.*?)`", ours["why"])
@@ -153,7 +154,8 @@ The packages: `hhb-tvm` 2.0.20 (0.8) and 2.11.4 (0.9), `xtc-tvm-python-bindings`
 beside tvm-ffi 0.1.0 and a CUDA driver without functions), `apache-tvm` 0.27.0.post1 beside tvm-ffi 0.1.14.post1 (with 0.1.15 it crashes where it
 saves IR, OBJ-38), `apache-tvm-tirx` 0.1.0a4 (a compiler alone, after 0.27).
 
-The answers agree where `explain` says *loads* and everything is there, *fails* and an error or a crash follows, *silent* and something is
-missing or wrong afterwards (a function, a module, a value, a result) or the first call crashes. *A loader is missing*: `explain` names a loader
+The answers agree where `explain` says *loads* and everything is there, *fails* and an error or a crash follows, for the file or for what is
+made of it, *silent* and something is missing or wrong afterwards (a function, a module, a value, a result) or the first call crashes. Two traps
+cannot be seen here and count as agreed where the file loads: a kernel that no device launches, and memory that is written behind a tensor. *A loader is missing*: `explain` names a loader
 that this runtime was built without. *Unknown*: `explain` does not say. *Not read*: `explain` knows no such form.
 """
