@@ -20,23 +20,34 @@ def report(folder, tvmspec, table):
     rows, files = [], list(entries(folder))
     for by, entry in files:
         key = by + "/" + entry["file"]
+        said = explain(tvmspec, folder / key)
         for release, answers in runtimes.items():
             if answers.get(key, {}).get("answers", {}).get("load", ["not asked"])[0] != "not asked":
-                ours = explain(tvmspec, folder / key, release)
-                rows += [dict(row, file=key, by=by, release=release) for row in compare(ours, answers[key])]
+                rows += [dict(row, file=key, by=by, release=release) for row in compare(of_release(said, release), answers[key])]
     if table:
         table.write_text("".join("\t".join(str(row[column]) for column in COLUMNS) + "\n" for row in [dict(zip(COLUMNS, COLUMNS))] + rows))
     return markdown(rows, files)
 
 
-def explain(tvmspec, path, release):
-    """Returns the worst outcome that `explain` states for a file, with the reason."""
-    command = [tvmspec, "explain", "--json", "--release", release, str(path)]
+def explain(tvmspec, path):
+    """Returns the accounts of a file, or why there are none."""
+    command = [tvmspec, "explain", "--json", str(path)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
-    if not done.stdout.strip():
-        return {"outcome": "not read", "why": done.stderr.strip().replace(str(path), path.name), "needs": []}
-    accounts = json.loads(done.stdout)
-    worst = min((load for account in accounts for load in account["loads"]), key=lambda load: OUTCOMES.index(load["outcome"]))
+    return json.loads(done.stdout) if done.stdout.strip() else done.stderr.strip().replace(str(path), path.name)
+
+
+def holds(releases, release):
+    """Returns whether a range such as `0.7..0.20` or `..` holds a release."""
+    since, until = (int(end[2:]) if end else None for end in releases.split(".."))
+    return (since or 0) <= int(release[2:]) <= (until or 99)
+
+
+def of_release(accounts, release):
+    """Returns the worst outcome that `explain` states for a file and a release, with the reason."""
+    if isinstance(accounts, str):
+        return {"outcome": "not read", "why": accounts, "needs": []}
+    loads = [load for account in accounts for load in account["loads"] if holds(load["releases"], release)]
+    worst = min(loads, key=lambda load: OUTCOMES.index(load["outcome"]))
     outcome, why = worst["outcome"], worst["why"]
     for here in [account["here"] for account in accounts]:
         if here["good"] is False and outcome != "fails":
@@ -78,8 +89,9 @@ def verdict(ours, outcome, text, theirs):
     # What is missing shows where a machine is made.
     if said == "silent" and outcome == "fails" and answers["load"][0] == "good":
         return "agrees"
-    # There is nothing in the file to miss, no tensor to call it with, or no device to launch a kernel on.
-    unasked = "content" not in answers or answers.get("call", [""])[0] == "not asked" or "at the first kernel" in ours["why"]
+    # There is nothing in the file to miss, no tensor to call it with, no device to launch a kernel on, or memory that nobody looks at is written.
+    unseen = "at the first kernel" in ours["why"] or "are written behind it" in ours["why"]
+    unasked = unseen or "content" not in answers or answers.get("call", [""])[0] == "not asked"
     if said == "silent" and outcome == "loads" and unasked:
         return "agrees"
     named = [kind for kind in ours["needs"] if kind not in theirs["registered"]] or re.findall(r"by `(.*?)`", ours["why"])
@@ -142,7 +154,8 @@ The packages: `hhb-tvm` 2.0.20 (0.8) and 2.11.4 (0.9), `xtc-tvm-python-bindings`
 beside tvm-ffi 0.1.0 and a CUDA driver without functions), `apache-tvm` 0.27.0.post1 beside tvm-ffi 0.1.14.post1 (with 0.1.15 it crashes where it
 saves IR, OBJ-38), `apache-tvm-tirx` 0.1.0a4 (a compiler alone, after 0.27).
 
-The answers agree where `explain` says *loads* and everything is there, *fails* and an error or a crash follows, *silent* and something is
-missing or wrong afterwards (a function, a module, a value, a result) or the first call crashes. *A loader is missing*: `explain` names a loader
+The answers agree where `explain` says *loads* and everything is there, *fails* and an error or a crash follows, for the file or for what is
+made of it, *silent* and something is missing or wrong afterwards (a function, a module, a value, a result) or the first call crashes. Two traps
+cannot be seen here and count as agreed where the file loads: a kernel that no device launches, and memory that is written behind a tensor. *A loader is missing*: `explain` names a loader
 that this runtime was built without. *Unknown*: `explain` does not say. *Not read*: `explain` knows no such form.
 """

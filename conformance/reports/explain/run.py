@@ -7,7 +7,7 @@
 
 `write` lets each compiler write files, and a `files.json` that lists them, into a folder of its own below FOLDER. `ask` loads each file in
 each runtime, in a process of its own with a time limit, by the function that is usual for such a file. It keeps the answers in `answers.json`
-and asks only what is not in it. `report` asks `tvmspec explain --release R` about the same files, and prints the tables and every difference.
+and asks only what is not in it. `report` asks `tvmspec explain` about the same files, and prints the tables and every difference.
 
 PYTHON is a command: `env PYTHONPATH=FOLDER python3` is one. Text in C is compiled with the headers that `CPATH` names. A runtime without TVM's
 Python package, such as the one in the wheel of tilelang, is asked through the package `tvm_ffi`, which loads LIBRARY. What runs in a compiler
