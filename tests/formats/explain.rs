@@ -4,6 +4,8 @@
 //! `TVMSPEC_FLIPS=1000 cargo test --test formats explain -- --nocapture` flips more, and prints the tables.
 #![cfg(feature = "cli")]
 
+mod answers;
+mod element_types;
 mod exports;
 mod first_use;
 mod forms;
