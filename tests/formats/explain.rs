@@ -4,7 +4,9 @@
 //! `TVMSPEC_FLIPS=1000 cargo test --test formats explain -- --nocapture` flips more, and prints the tables.
 #![cfg(feature = "cli")]
 
+mod answers;
 mod beside;
+mod element_types;
 mod exports;
 mod first_use;
 mod forms;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The outcome in one release, and its reason.
-fn outcome(explained: &Value, release: u8) -> (String, String) {
+pub(super) fn outcome(explained: &Value, release: u8) -> (String, String) {
     let accounts = explained.as_array().unwrap();
     let mut loads = accounts
         .iter()
