@@ -71,7 +71,9 @@ results! {
     /// The first line of a text.
     LineResult(*const ByteArray) = |_frame, text| {
         // SAFETY: valid until the next call of the thread (FUN-37).
-        let text = unsafe { (*text).as_slice() };
+        let text = unsafe { &*text };
+        // SAFETY: its bytes are valid as long as itself.
+        let text = unsafe { text.as_slice() };
         let text = String::from_utf8_lossy(text);
         Err(NoResult::Shown(json!(text.lines().next().unwrap_or_default())))
     };
