@@ -177,16 +177,12 @@ impl<'a> LinkedImage<'a> {
                 words(&missing)
             ));
         }
-        let calls = format!(
-            "it calls {}, which this release does not have: opening it fails, or the first such call ends the process",
-            words(&missing)
-        );
         match load.outcome {
-            LoadOutcome::Loads => Load::silent(calls),
-            outcome => Load {
-                outcome,
-                why: format!("{}; {calls}", load.why),
-            },
+            LoadOutcome::Loads => Load::silent(format!(
+                "it calls {}, which this release does not have: opening it fails, or the first such call ends the process",
+                words(&missing)
+            )),
+            _ => load,
         }
     }
 
