@@ -37,8 +37,8 @@ pub(crate) fn from_dtype(dtype: Dtype) -> Value {
     }
 }
 
-/// [`from_dtype`] for people: by the name that the releases of `era` have for the type, or by both names where its code was assigned twice.
-pub(crate) fn from_dtype_in(dtype: Dtype, era: Releases) -> Value {
+/// The form of a dtype for people: the name that the releases of `era` have for it, or both names where its code was assigned twice.
+pub fn from_dtype_in(dtype: Dtype, era: Releases) -> Value {
     match dtype.name_in(era) {
         Some(name) => name.into(),
         None => from_dtype(dtype),
