@@ -252,7 +252,10 @@ pub(super) fn not_loaded(path: &Path) -> Option<String> {
             }
             _ => format!("`tvmspec explain {name}` says what reads it"),
         };
-        format!("it is a {}, and no library: {other}", form.title())
+        format!(
+            "its form is {}, and it is no library: {other}",
+            form.title()
+        )
     });
     Some(format!(
         "{name} is not loaded: {}",

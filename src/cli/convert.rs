@@ -8,7 +8,7 @@ use super::whole::WholeLibrary;
 use super::{CliError, Exit, convert_params};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use tvmspec::blob::{StoredModule, container};
+use tvmspec::blob::StoredModule;
 use tvmspec::release::{Layout, Release};
 
 /// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
@@ -89,9 +89,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
             };
             return args.packaging.replace_in_library(&converted, &library);
         }
-        if let Ok(file) = container::open(input.bytes()) {
-            args.packaging.warn_of_machine(&file);
-        }
+        args.packaging.warn_of_machine(input.bytes());
         args.packaging.write(&converted)
     })
 }

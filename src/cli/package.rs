@@ -12,9 +12,10 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::container::{self, File, FileForm, is_native};
+use tvmspec::blob::container::{self, FileForm, Part, foreign, is_native};
 use tvmspec::blob::pack::{self, ExportModule, LinkOptions, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, LIBRARY, StoredModule, detect};
+use tvmspec::examine::explain::is_image;
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
@@ -238,8 +239,8 @@ impl Packaging {
         })?
     }
 
-    /// Warns where the code of `file`, which is not carried over, is for another machine than what is written.
-    pub(crate) fn warn_of_machine(&self, file: &File<'_>) {
+    /// Warns where the code of the file `bytes`, which is not carried over, is for another machine than what is written.
+    pub(crate) fn warn_of_machine(&self, bytes: &[u8]) {
         let is_code = matches!(
             extension(&self.output),
             "o" | "obj" | "so" | "dylib" | "dll" | "tar"
@@ -247,7 +248,17 @@ impl Packaging {
         if self.target.is_some() || self.cc.is_some() || !is_code {
             return;
         }
-        let foreign = file.parts.iter().find(|part| !is_native(part));
+        let Ok(file) = container::open(bytes) else {
+            return;
+        };
+        let is_foreign = |part: &&Part<'_>| {
+            if is_image(part.form) {
+                part.member.is_empty() && foreign(bytes).is_some()
+            } else {
+                !is_native(part)
+            }
+        };
+        let foreign = file.parts.iter().find(is_foreign);
         if let Some(machine) = foreign.and_then(|part| part.machine.as_ref()) {
             output::warning(format_args!(
                 "{} is for this machine, and the code of the input is for {}, {} bits: pass --target TRIPLE for that one",

@@ -176,9 +176,7 @@ fn as_json(text: &str, release: Release) -> Option<(String, Vec<String>)> {
     let Some(kind) = kinds.iter().find(|known| known.name == kind) else {
         let (device, kind) = DEVICES.iter().find(|(device, _)| *device == kind)?;
         let json = json!({ "kind": kind, "device": device }).to_string();
-        let model = stated.get("device").and_then(Value::as_str);
-        let model = model.map(|model| format!("`device={model}`")).into_iter();
-        return targets.read(&json).is_ok().then(|| (json, model.collect()));
+        return targets.read(&json).is_ok().then(|| (json, Vec::new()));
     };
     let is_option = |name: &str| {
         matches!(name, "kind" | "tag" | "keys" | "host")

@@ -10,7 +10,7 @@ use tvmspec::blob::container::{self, Embedded};
 use tvmspec::blob::{self, Blob, Bundle, LIBRARY, StoredModule, detect::detect};
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
-use tvmspec::rule::{Findings, Strictness};
+use tvmspec::rule::{Finding, Findings, Strictness};
 use tvmspec::wire::Trace;
 
 fn golden(name: &str) -> Vec<u8> {
@@ -112,10 +112,16 @@ fn a_file_of_any_form_opens_in_one_call() {
             broken += 1;
             continue;
         }
-        // BLOB-06: who looks into a file goes on behind a kind that a reader stops at.
+        // BLOB-06: who looks into a file goes on behind a kind that a reader stops at; where payloads have lengths none stops.
+        let is_noted = |finding: &&Finding| finding.rule == BLOB_06;
         let is_foreign = |partial: &PartialBlob<'_>| {
-            let mut findings = partial.findings.as_slice().iter();
-            findings.any(|finding| finding.rule == BLOB_06)
+            let stops = partial.blob.layout != Layout::V0_22;
+            stops
+                && partial
+                    .findings
+                    .as_slice()
+                    .iter()
+                    .any(|finding| is_noted(&finding))
         };
         if by_hand.iter().any(|(_, partial)| is_foreign(partial)) {
             assert_eq!(opened.unwrap_err().rule(), BLOB_06, "{name}");
@@ -126,9 +132,12 @@ fn a_file_of_any_form_opens_in_one_call() {
         assert_eq!(opened.len(), by_hand.len(), "{name}");
         for (bundle, (unit, partial)) in opened.iter().zip(&by_hand) {
             assert_eq!(bundle.blob, partial.blob, "{name}");
+            let others = partial.findings.as_slice().iter();
             assert_eq!(
-                bundle.findings.as_slice(),
-                partial.findings.as_slice(),
+                bundle.findings.as_slice().iter().collect::<Vec<_>>(),
+                others
+                    .filter(|finding| !is_noted(finding))
+                    .collect::<Vec<_>>(),
                 "{name}"
             );
             let part = &subject.file.parts[unit.part];

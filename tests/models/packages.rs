@@ -73,11 +73,11 @@ fn what_does_not_run_says_what_it_is_and_what_to_do() {
         ),
         (
             "golden/graph/mlp.json",
-            "it is a graph JSON, and no library: `tvmspec run --graph",
+            "its form is graph JSON, and it is no library: `tvmspec run --graph",
         ),
         (
             "golden/tensor/cache-0.27",
-            "it is a tensor cache, and no library: `tvmspec convert",
+            "its form is tensor cache, and it is no library: `tvmspec convert",
         ),
         (
             "golden/blob/posted/riscv64-0.16.tar",
@@ -89,7 +89,7 @@ fn what_does_not_run_says_what_it_is_and_what_to_do() {
         ),
         (
             "golden/vm/basic.vmexec",
-            "it is a Relax VM executable, and no library: it has no kernels",
+            "its form is Relax VM executable, and it is no library: it has no kernels",
         ),
         (
             "golden/eras/0.16/relay-vm.so",
@@ -163,7 +163,7 @@ fn what_does_not_run_says_what_it_is_and_what_to_do() {
     let called = tvmspec(&["call", &params, "f"]);
     let said = text(&called.stderr);
     assert!(
-        said.contains("it is a parameter file, and no library"),
+        said.contains("its form is parameter file, and it is no library"),
         "{said}"
     );
 }

@@ -25,8 +25,13 @@ pub fn advice(file: &File<'_>) -> Option<String> {
     }
     let is_web = code.is_some_and(|part| part.form == FileForm::WasmObject);
     if is_web {
+        let with = if file.form.is_archive() {
+            " with objects for WebAssembly"
+        } else {
+            ""
+        };
         return Some(format!(
-            "it is a {form} with code for WebAssembly. Link it into a module: `tvm.contrib.emcc.create_tvmjs_wasm(\"lib.wasm\", objects)` in Python calls `emcc` with its objects and the runtime of tvmjs."
+            "it is a {form}{with}. Link it into a module: `tvm.contrib.emcc.create_tvmjs_wasm(\"lib.wasm\", objects)` in Python calls `emcc` with its objects and the runtime of tvmjs."
         ));
     }
     let Linker {

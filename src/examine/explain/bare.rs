@@ -3,6 +3,7 @@
 use super::account::{Account, loads};
 use super::library::{symbol_remarks, system_library};
 use super::linked::LinkedImage;
+use super::package::Package;
 use crate::blob::container::{FileForm, Part, Role};
 use crate::examine::Subject;
 use crate::examine::loading::{self, Load};
@@ -50,7 +51,7 @@ pub(super) fn bare(
         };
         let load = |release| linked.judge(release, loading::bare(part, release));
         Account {
-            remarks: remarks(part, prefix, linked),
+            remarks: remarks(subject, part, prefix, linked),
             ..Account::new(title, loads(only, load))
         }
     };
@@ -95,12 +96,20 @@ fn user(name: &str, part: &Part<'_>, linked: &LinkedImage<'_>, only: Option<Rele
 }
 
 /// What a user should know of it.
-fn remarks(part: &Part<'_>, prefix: &str, linked: &LinkedImage<'_>) -> Vec<String> {
+fn remarks(
+    subject: &Subject<'_>,
+    part: &Part<'_>,
+    prefix: &str,
+    linked: &LinkedImage<'_>,
+) -> Vec<String> {
     let mut remarks = vec![
         "Without a library binary no module is imported: every function must be host code. That is how a host-only library of 0.2 to 0.27 looks when its root imports nothing."
             .to_owned(),
     ];
-    remarks.extend(operators(part));
+    // What to do with a package is said first, by what it has.
+    if Package::of(&subject.file).is_none() {
+        remarks.extend(operators(part));
+    }
     remarks.extend(system_library(part, prefix, linked));
     remarks.extend(symbol_remarks(part));
     // MOD-02, MOD-03: both eras export functions under their own names, and without slots nothing tells the convention.

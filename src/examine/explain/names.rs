@@ -12,6 +12,7 @@ use crate::payload::relax_vm::FunctionKind;
 use crate::payload::{Field, Payload};
 use crate::release::Release;
 use crate::rule::Findings;
+use object::{Object as _, ObjectSegment as _};
 use std::collections::{BTreeSet, HashSet};
 
 /// How many names a sentence lists.
@@ -182,15 +183,15 @@ pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
     let texts = host_texts(file, bytes).unwrap_or_default();
     let names = texts
         .into_iter()
-        .filter_map(|text| Some(*FUNCTIONS.get_key_value(text)?.0));
+        .filter_map(|(_, text)| Some(*FUNCTIONS.get_key_value(text)?.0));
     let names: BTreeSet<&str> = names
         .filter(|name| name.contains('.') && !is_loader(name))
         .collect();
     names.into_iter().collect()
 }
 
-/// What the host code of an image may look up under a name of its own: texts of words with dots between, which no release registers. `None`
-/// for code that looks nothing up.
+/// What the host code of an image may look up under a name of its own: texts of words with dots between, which no release registers and
+/// which are in the memory of its process. `None` for code that looks nothing up.
 pub(crate) fn own_names<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a str>> {
     /// Texts in this form that are names of files.
     const FILES: [&str; 12] = [
@@ -211,17 +212,30 @@ pub(crate) fn own_names<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a 
             && last.is_some_and(|last| !FILES.contains(&last))
             && !FUNCTIONS.contains_key(text)
     };
-    let names: BTreeSet<&str> = host_texts(file, bytes)?
-        .into_iter()
-        .filter(is_name)
-        .collect();
+    let texts = host_texts(file, bytes)?;
+    // Symbols and the names of variables for a debugger are not loaded. What cannot be parsed is searched whole.
+    let image = object::File::parse(bytes).ok();
+    let loaded = image.map(|image| {
+        let segments = image.segments();
+        let ranges: Vec<_> = segments.map(|segment| segment.file_range()).collect();
+        ranges
+    });
+    let is_loaded = |at: u64| {
+        loaded.as_ref().is_none_or(|ranges| {
+            let mut ranges = ranges.iter();
+            ranges.any(|(start, size)| (*start..start.saturating_add(*size)).contains(&at))
+        })
+    };
+    let names = texts.into_iter().filter(|(at, _)| is_loaded(*at));
+    let names: BTreeSet<&str> = names.map(|(_, text)| text).filter(is_name).collect();
     Some(names.into_iter().collect())
 }
 
-/// The texts in the host code of an image that are no names of its own functions; `None` for code that looks no function up by name.
+/// The texts in the host code of an image that are no names of its own functions, and where they begin; `None` for code that looks no
+/// function up by name.
 ///
 /// The library binaries in it are left out, and a file of more bytes is not searched.
-fn host_texts<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a str>> {
+fn host_texts<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<(u64, &'a str)>> {
     const SEARCHED: usize = 64 << 20;
     let looks_up = |part: &Part<'_>| {
         part.symbols.iter().any(|symbol| match &symbol.role {
@@ -255,7 +269,8 @@ fn host_texts<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a str>> {
         let text = std::str::from_utf8(text)
             .ok()
             .filter(|text| text.len() > 2)?;
-        (!is_inside && !own.contains(text)).then_some(text)
+        let start = u64::try_from(start).ok()?;
+        (!is_inside && !own.contains(text)).then_some((start, text))
     });
     Some(texts.collect())
 }

@@ -55,7 +55,7 @@ fn a_type_code_of_two_meanings_is_converted_by_its_writer() {
 #[test]
 fn a_type_that_no_release_names_is_not_loaded_whole() {
     // Reading the type fails in the real 0.8, 0.9, 0.19, 0.21 and 0.27.
-    let nameless = "reading that type fails";
+    let nameless = "whatever asks for that type fails";
     for code in [5, 18, 100] {
         let params = made("x.params", edited(E4M3, |bytes| bytes[CODE] = code));
         expect(

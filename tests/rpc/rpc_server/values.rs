@@ -54,7 +54,8 @@ fn rpc_88_every_value_comes_back_with_its_type() {
             12,
             66,
         ),
-        (V::Handle(0), 4, 0),
+        // A null pointer stays a pointer.
+        (V::Handle(0), 3, 4),
     ];
     for release in RELEASES {
         let mut client = Client::with(release, |options| {
@@ -63,14 +64,9 @@ fn rpc_88_every_value_comes_back_with_its_type() {
         for (value, old, new) in &values {
             let result = client.call("rpc_server.echo", vec![value.clone()]);
             let tag = if release < 21 { *old } else { *new };
-            // A null pointer is none.
-            let expected = match value {
-                V::Handle(_) => V::None,
-                value => value.clone(),
-            };
             assert_eq!(
                 result,
-                Ok(vec![V::Int(tag), expected]),
+                Ok(vec![V::Int(tag), value.clone()]),
                 "{release} {value:?}"
             );
         }
