@@ -52,6 +52,7 @@ mod rules;
 #[cfg(feature = "graph")]
 mod runtime;
 
+#[cfg(feature = "inspect")]
 pub(crate) use format::dtype_text;
 pub use format::{DataEntry, Graph, Node, NodeEntry, Plan, StoragePool, Texture, TvmOpParam};
 pub use rules::*;

@@ -70,6 +70,7 @@ pub(crate) use function_info::marked_form;
 pub use function_info::{DeviceFunction, FunctionInfo, SecondForm};
 pub use kind_table::{kind_info, kinds};
 pub use kinds::{KindInfo, PayloadForm};
+#[cfg(feature = "inspect")]
 pub(crate) use relax_vm::LATER;
 pub use slot::{FieldShape, FormSlot};
 pub use stackvm::StackVm;

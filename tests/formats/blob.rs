@@ -10,7 +10,7 @@ use tvmspec::blob::container::{self, Embedded};
 use tvmspec::blob::{self, Blob, Bundle, LIBRARY, StoredModule, detect::detect};
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
-use tvmspec::rule::{Finding, Findings, Strictness};
+use tvmspec::rule::{Findings, Strictness};
 use tvmspec::wire::Trace;
 
 fn golden(name: &str) -> Vec<u8> {
@@ -113,7 +113,7 @@ fn a_file_of_any_form_opens_in_one_call() {
             continue;
         }
         // BLOB-06: who looks into a file goes on behind a kind that a reader stops at; where payloads have lengths none stops.
-        let is_noted = |finding: &&Finding| finding.rule == BLOB_06;
+        let is_noted = |finding: &&tvmspec::rule::Finding| finding.rule == BLOB_06;
         let is_foreign = |partial: &PartialBlob<'_>| {
             let stops = partial.blob.layout != Layout::V0_22;
             stops

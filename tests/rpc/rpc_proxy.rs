@@ -1,6 +1,6 @@
 //! A proxy that runs: pairs, what it passes on, and what it records.
 
-#![cfg(all(feature = "rpc", feature = "runtime"))]
+#![cfg(all(feature = "cli", feature = "rpc", feature = "runtime"))]
 
 mod stopping;
 #[cfg(feature = "web")]

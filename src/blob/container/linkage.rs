@@ -8,6 +8,7 @@
 //! | functions called and defined | symbol tables | symbol table, without the underscore | symbols, where an image has them |
 
 use super::{FileForm, Part};
+#[cfg(feature = "inspect")]
 use crate::release::Releases;
 use object::read::ObjectSymbol as _;
 use object::read::elf::{ElfFile, FileHeader};
@@ -226,6 +227,7 @@ impl<'a> Linkage<'a> {
     }
 
     /// The releases that the needed libraries show: tvm-ffi is a library of its own since 0.22.
+    #[cfg(feature = "inspect")]
     pub(crate) fn since(&self) -> Option<Releases> {
         let is_split = self.libraries.iter().any(|name| name.contains("tvm_ffi"));
         is_split.then(|| Releases::from(22))

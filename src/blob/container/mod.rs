@@ -23,6 +23,7 @@ mod linkage;
 #[cfg(feature = "inspect")]
 mod llvm_text;
 mod object;
+#[cfg(any(feature = "inspect", feature = "runtime"))]
 mod segments;
 mod symbols;
 pub(crate) mod tar;
@@ -45,6 +46,7 @@ pub(crate) use linkage::made_for;
 pub use linkage::{DynamicNames, Linkage, foreign, is_cpp_interface, is_native, linkage};
 #[cfg(feature = "inspect")]
 pub(crate) use llvm_text::llvm_text;
+#[cfg(any(feature = "inspect", feature = "runtime"))]
 pub(crate) use segments::cut_segment;
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};

@@ -13,6 +13,7 @@ pub use graph::Graph;
 pub use node::{Node, TvmOpParam};
 pub use plan::{Plan, StoragePool, Texture};
 
+#[cfg(any(feature = "graph", feature = "inspect"))]
 pub(crate) use attrs::dtype_text;
 #[cfg(feature = "graph")]
 pub(super) use plan::bytes_of;

@@ -26,6 +26,7 @@ impl Running {
     }
 
     /// HOST:PORT.
+    #[cfg(feature = "cli")]
     pub(super) fn address(&self) -> String {
         self.handle.address().to_string()
     }
