@@ -187,7 +187,7 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
         _ => None,
     };
     let host = match &unit.format {
-        Format::HostFile { format } => Some(loading::llvm_text::judge(*format, &unit.bytes)),
+        Format::HostFile { format } => Some(loading::llvm_text::judge(format, &unit.bytes)),
         _ => None,
     };
     let load = |release: Release| {
