@@ -199,9 +199,11 @@ pub fn is_cpp_interface(name: &[u8]) -> bool {
         return false;
     };
     // Tables of virtual functions, and types and their names.
-    let tables = [b"TV", b"TI", b"TS"].iter();
-    let mut table = tables.filter_map(|table| name.strip_prefix(table.as_slice()));
-    let name = table.next_back().unwrap_or(name);
+    let tables = [b"TV", b"TI", b"TS"];
+    let table = tables
+        .iter()
+        .find_map(|table| name.strip_prefix(table.as_slice()));
+    let name = table.unwrap_or(name);
     let is_qualifier = |letter: &u8| b"NKVrRO".contains(letter);
     let start = name.iter().position(|letter| !is_qualifier(letter));
     let name = start
