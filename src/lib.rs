@@ -36,7 +36,7 @@
 //! | feature | what it brings | crates |
 //! |---|---|---|
 //! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` | 20 |
-//! | `inspect` | `examine`, what each release makes of a file, also for wasm; with `runtime` `tvmspec_examine` for C, which is 627 KB of a small library | 20 |
+//! | `inspect` | `examine`, what each release makes of a file, also for wasm; with `runtime` `tvmspec_examine` for C, which is 1,036 KB of a small library | 20 |
 //! | `rpc` | the protocol between processes: its bytes, also for wasm; with `runtime` clients, servers, trackers, proxies | 20 |
 //! | `target` | targets and the contract of code generators, also for wasm; with `runtime` for C: `tvmspec_target_read`, `tvmspec_export`, 7 % more code | 20 |
 //! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only | 28 |
