@@ -167,6 +167,21 @@ impl Releases {
         }
     }
 
+    /// The same releases in the fewest ranges, ascending: ranges that overlap or follow each other become one.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn joined(ranges: impl Iterator<Item = Releases>) -> Vec<Releases> {
+        let mut ranges: Vec<Releases> = ranges.collect();
+        ranges.sort_by_key(|range| range.since);
+        ranges.dedup_by(|next, last| {
+            let touches = last.until.minor().saturating_add(1) >= next.since.minor();
+            if touches {
+                last.until = last.until.max(next.until);
+            }
+            touches
+        });
+        ranges
+    }
+
     /// Whether the range holds `release`.
     pub fn contains(self, release: Release) -> bool {
         self.since <= release && release <= self.until

@@ -164,9 +164,10 @@ impl<'k> ForeignReading<'k> {
         let mut scratch = Findings::default();
         let read = payload::read(JSON_RUNTIME, Layout::V0_22, &mut cursor, &mut scratch);
         let is_read = read.is_ok_and(|payload| has_graph(&payload)) && cursor.is_at_end();
-        let how = match is_read {
-            true => "its payload reads as that of a JSON runtime (PAY-45)",
-            false => "the grammar of its payload is not known",
+        let how = if is_read {
+            "its payload reads as that of a JSON runtime (PAY-45)"
+        } else {
+            "the grammar of its payload is not known"
         };
         findings.note(
             BLOB_06,

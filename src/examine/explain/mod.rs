@@ -105,6 +105,7 @@ pub fn explain(
     let raw = raw(file);
     let mixed = mixed_machines(file);
     let named = names::in_host_code(file, subject.bytes);
+    let brought_beside = names::brought_beside(&named);
     let doubled = subject.json().and_then(|read| doubled(&read.findings));
     let is_own = |part: &Part<'_>| is_linked(part) && part.form.is_object() && part.is_compiled();
     let found_alone = !linked.is_system_library()
@@ -122,7 +123,7 @@ pub fn explain(
             }
             _ => None,
         });
-        account.remarks.extend(names::brought_beside(&named));
+        account.remarks.extend(brought_beside.clone());
         if found_alone {
             account.remarks.push("It is no system library: nothing in it registers its functions, and `SystemLib()` does not find them in a program that it is linked into. Build it as one: with the attribute `system_lib_prefix` of the module from 0.13 on (an empty text is no prefix), with `--system-lib` in the target before.".into());
         }

@@ -5,7 +5,7 @@ use super::linked::{is_image, since};
 use crate::blob::LIBRARY;
 use crate::blob::container::{File, Part, Role};
 use crate::examine::Subject;
-use crate::examine::loading::globals::{FUNCTIONS, is_loader, releases};
+use crate::examine::loading::globals::{FUNCTIONS, FunctionRow, is_loader, releases};
 use crate::examine::loading::{ExaminedLibrary, Load, LoadOutcome};
 use crate::graph::Graph;
 use crate::payload::relax_vm::FunctionKind;
@@ -287,9 +287,9 @@ const LOOKUPS: [&str; 4] = [
 pub(super) fn brought_beside(names: &[&str]) -> Option<String> {
     let parts = names.iter().filter_map(|name| {
         let rows = FUNCTIONS.get(name)?;
-        let options = rows.last()?.options_in_words();
+        let last = rows.last()?;
         let is_usual = rows.iter().any(|row| row.is_usual());
-        (!is_usual).then(|| format!("`{name}` (of a runtime built with {options})"))
+        (!is_usual).then(|| with_options(name, *last))
     });
     let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| {
@@ -298,6 +298,14 @@ pub(super) fn brought_beside(names: &[&str]) -> Option<String> {
             listed(parts.into_iter())
         )
     })
+}
+
+/// A function, and the options of the build that bring it.
+fn with_options(name: &str, row: FunctionRow) -> String {
+    format!(
+        "`{name}` (of a runtime built with {})",
+        row.options_in_words()
+    )
 }
 
 /// What becomes of the names of [`in_host_code`] in `release`; `None` where it registers them.
@@ -341,10 +349,7 @@ impl Calls {
             match rows.iter().find(|row| row.is_in(release)) {
                 None => absent.push(format!("`{name}` ({})", since(&releases(rows)))),
                 Some(row) if row.is_usual() => {}
-                Some(row) => foreign.push(format!(
-                    "`{name}` (of a runtime built with {})",
-                    row.options_in_words()
-                )),
+                Some(row) => foreign.push(with_options(name, *row)),
             }
         }
         if !absent.is_empty() {

@@ -1,6 +1,6 @@
 //! Members of archives that were not read: nothing is concluded from what they may hold.
 
-use super::account::Account;
+use super::account::{Account, refine};
 use super::package::Package;
 use crate::blob::container::{File, FileForm, Part, Role, Symbol};
 use crate::examine::loading::{Load, LoadOutcome};
@@ -23,17 +23,9 @@ pub(super) fn doubt(file: &File<'_>, account: &mut Account) {
         "member `{}` was not read{more}: it {what}, and what a linker makes of it decides",
         first.member
     );
-    for (_, load) in &mut account.loads {
-        if matches!(load.outcome, LoadOutcome::Loads | LoadOutcome::Silent) {
-            *load = Load::unknown(why.clone());
-        }
-    }
-    account.loads.dedup_by(|next, one| {
-        let same = next.1 == one.1;
-        if same {
-            one.0.until = next.0.until;
-        }
-        same
+    refine(&mut account.loads, |_, load| {
+        matches!(load.outcome, LoadOutcome::Loads | LoadOutcome::Silent)
+            .then(|| Load::unknown(why.clone()))
     });
 }
 

@@ -51,18 +51,9 @@ pub(crate) fn is_loader(name: &str) -> bool {
     name.contains("odule.load")
 }
 
-/// The releases of rows of one name. Rows differ in their options: ranges that touch are one.
+/// The releases of rows of one name, which differ in their options.
 pub(crate) fn releases(rows: &[FunctionRow]) -> Vec<Releases> {
-    let mut ranges: Vec<Releases> = rows.iter().flat_map(|row| row.ranges()).collect();
-    ranges.sort_by_key(|range| range.since);
-    ranges.dedup_by(|next, last| {
-        let touches = last.until.minor().saturating_add(1) >= next.since.minor();
-        if touches {
-            last.until = last.until.max(next.until);
-        }
-        touches
-    });
-    ranges
+    Releases::joined(rows.iter().flat_map(|row| row.ranges()))
 }
 
 impl FunctionRow {

@@ -1,7 +1,7 @@
 //! What brings a global function or a C function to a runtime.
 
 use crate::examine::loading::exported;
-use crate::examine::loading::globals::{FUNCTIONS, FunctionRow, releases};
+use crate::examine::loading::globals::{FUNCTIONS, FunctionRow};
 use crate::release::{Release, Releases};
 
 /// Whether C++ code of some release registers the global function `name`.
@@ -27,10 +27,8 @@ pub(super) fn brought_by(name: &str, asked: Releases) -> String {
         .iter()
         .max_by_key(|row| row.ranges().map(|range| range.until).max());
     let brought_by = newest.map_or_else(String::new, |row| row_in_words(*row));
-    format!(
-        "{brought_by}; in {} only",
-        in_words(releases(rows).into_iter())
-    )
+    let ranges = rows.iter().flat_map(|row| row.ranges());
+    format!("{brought_by}; in {} only", in_words(ranges))
 }
 
 fn row_in_words(row: FunctionRow) -> String {
@@ -48,21 +46,13 @@ fn row_in_words(row: FunctionRow) -> String {
 
 /// Ranges of releases in words. The last known release stands for the later ones too.
 pub(super) fn in_words(ranges: impl Iterator<Item = Releases>) -> String {
-    let mut ranges: Vec<Releases> = ranges.collect();
-    ranges.sort_by_key(|range| range.since);
-    // Rows of one name differ in their options, and loaders in their names: releases in a row are one range.
-    ranges.dedup_by(|next, last| {
-        let follows = last.until.minor().checked_add(1) == Some(next.since.minor());
-        if follows {
-            last.until = next.until;
-        }
-        follows
-    });
-    let ranges = ranges.into_iter().map(|range| match range {
-        Releases { since, until } if since == until => since.to_string(),
-        Releases { since, until } if until == Release::LAST => format!("{since} and later"),
-        Releases { since, until } => format!("{since} to {until}"),
-    });
+    let ranges = Releases::joined(ranges)
+        .into_iter()
+        .map(|range| match range {
+            Releases { since, until } if since == until => since.to_string(),
+            Releases { since, until } if until == Release::LAST => format!("{since} and later"),
+            Releases { since, until } => format!("{since} to {until}"),
+        });
     ranges.collect::<Vec<_>>().join(", ")
 }
 
