@@ -81,6 +81,42 @@ fn memory_that_is_not_aligned_ends_the_process_of_the_call() {
     assert_eq!(text(&done.stdout).trim(), COPIED, "{}", text(&done.stderr));
 }
 
+/// The arrays of a thread about tensors that are not contiguous.
+#[test]
+fn arrays_of_numpy_arrive_in_the_order_of_their_axes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.npy");
+    let bytes = |number: i32, descr: &str| match descr {
+        "<f4" => (number as f32).to_le_bytes().to_vec(),
+        ">f4" => (number as f32).to_be_bytes().to_vec(),
+        _ => f64::from(number).to_le_bytes().to_vec(),
+    };
+    let call = |descr: &str, shape: &str, order: &str| {
+        let data: Vec<u8> = (1..=6).flat_map(|number| bytes(number, descr)).collect();
+        let mut array = npy(descr, shape, &data);
+        let at = array.windows(5).position(|word| word == b"False").unwrap();
+        array[at..at + 5].copy_from_slice(order.as_bytes());
+        std::fs::write(&file, array).unwrap();
+        let input = format!("@{}", file.display());
+        let library = "golden/blob/posted/copy23-0.27.so";
+        tvmspec(&["call", library, "copy23", &input, "out:float32[2,3]"])
+    };
+    for descr in ["<f4", ">f4"] {
+        let done = call(descr, "(2, 3)", "False");
+        assert_eq!(text(&done.stdout).trim(), COPIED, "{}", text(&done.stderr));
+    }
+    for (descr, shape, order, code, says) in [
+        ("<f8", "(2, 3)", "False", 1, "Mismatched A.dtype on argument #0"),
+        ("<f4", "(3, 2)", "False", 1, "A.shape[0]"),
+        ("<f4", "(2, 3)", "True ", 2, "column-major"),
+    ] {
+        let done = call(descr, shape, order);
+        let said = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(code), "{descr} {shape}: {said}");
+        assert!(said.contains(says), "{descr} {shape}: {said}");
+    }
+}
+
 #[test]
 fn strides_lay_out_the_elements_of_the_file() {
     // An axis of one row may have any stride, and what the function sees and writes is the row.

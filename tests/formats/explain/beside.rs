@@ -121,6 +121,24 @@ fn late_bound_constants_are_in_another_file() {
     assert!(why.contains("`load_late_bound_consts`"), "{why}");
 }
 
+/// The real 0.19 loads it; a Relay VM executable states its release, and 0.18 and 0.20 reject it.
+#[test]
+fn relay_vm_code_is_of_one_release() {
+    let file = golden("blob/posted/relay-vm-0.19.so");
+    for (release, expected) in [
+        ("0.7", "fails"),
+        ("0.18", "fails"),
+        ("0.19", "loads"),
+        ("0.20", "fails"),
+        ("0.21", "silent"),
+        ("0.27", "silent"),
+    ] {
+        assert_eq!(outcome(&file, release), expected, "{release}");
+    }
+    assert!(why(&file, "0.18").contains("its Relay VM code is of 0.19.0"));
+    assert!(why(&file, "0.20").contains("no loader `runtime.module.loadbinary_VMExecutable`"));
+}
+
 /// The real 0.22 opens a library with CUDA source without an error: its driver rejects the text at the first kernel.
 #[test]
 fn cuda_source_is_a_trap_before_0_24() {

@@ -103,6 +103,23 @@ fn webassembly_objects_are_read() {
         let (_, text) = print(&["explain"], &posted(name));
         assert!(text.contains("emcc"), "{text}");
     }
+    // A system library that imports nothing registers itself with the runtime of 0.22 and later.
+    for name in ["web-main-0.27.o", "web-main-0.27.tar"] {
+        let (code, text) = print(&["inspect"], &posted(name));
+        assert_eq!(code, Some(0), "{text}");
+        for words in ["machine wasm32, 32 bit", "functions addone, main"] {
+            assert!(text.contains(words), "{name}: {words}: {text}");
+        }
+        assert_eq!(outcome(&posted(name), "0.21"), "fails", "{name}");
+        assert_eq!(outcome(&posted(name), "0.27"), "loads", "{name}");
+        let (_, text) = print(&["explain"], &posted(name));
+        assert!(
+            text.contains("NOT LOADABLE AS IT IS: it is a")
+                && text.contains("create_tvmjs_wasm")
+                && text.contains("built as a system library without a prefix"),
+            "{name}: {text}"
+        );
+    }
     // A system library for the browser: its library binary is a data symbol in a segment of its own.
     for name in ["web-system-0.27.o", "web-system-0.27.tar"] {
         let (code, text) = print(&["inspect"], &posted(name));

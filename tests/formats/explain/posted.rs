@@ -301,3 +301,46 @@ fn a_library_with_a_runtime_in_it_is_both() {
     );
     assert!(!text.contains("as host code"), "{text}");
 }
+
+/// A manifest of the thread that asked about one library for everything: the functions of a runtime as host code, and an OpenCL module.
+#[test]
+fn a_packed_library_with_a_runtime_in_it_is_both() {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return skipped("it compiles libraries as Linux does");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let runtime = "int TVMFFIEnvModRegisterSystemLibSymbol(const char* n, void* p) { return 0; }
+        int TVMFFIFunctionCall(void* f, void* a, int n, void* r) { return 0; }
+        int __tvm_ffi_f(void* s, const void* a, int n, void* r) { return 0; }";
+    fs::write(path("runtime.c"), runtime).unwrap();
+    fs::copy(posted("opencl-kernel.json"), path("kernel.json")).unwrap();
+    let device = "imports = [1]\n[[modules]]\nkind = \"opencl\"\ndecoded = \"kernel.json\"\n";
+    for (name, code, lines) in [
+        ("both.so", "code = \"runtime.c\"\n", "functions f"),
+        ("device.so", "", "1 opencl"),
+    ] {
+        let manifest = format!("layout = \"0.22\"\n[[modules]]\nkind = \"_lib\"\n{code}{device}");
+        fs::write(path("modules.toml"), manifest).unwrap();
+        let library = path(name);
+        let packed = print(
+            &["pack", "-o", library.to_str().unwrap()],
+            &path("modules.toml"),
+        );
+        assert_eq!(packed.0, Some(0), "{packed:?}");
+        let (code, text) = print(&["inspect"], &library);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(
+            text.contains("import tree 0 _lib") && text.contains(lines),
+            "{text}"
+        );
+        assert_eq!(
+            text.contains("defines 2 functions of TVM's C interface"),
+            name == "both.so",
+            "{text}"
+        );
+        for (release, expected) in [("0.20", "silent"), ("0.21", "silent"), ("0.27", "loads")] {
+            assert_eq!(outcome(&library, release), expected, "{name} in {release}");
+        }
+    }
+}
