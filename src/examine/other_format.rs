@@ -28,6 +28,12 @@ pub(super) fn other_format(bytes: &[u8]) -> Option<String> {
     if is_onnx(bytes) {
         return Some("a model of ONNX, which is compiled before it runs: import it with TVM's frontend for ONNX (`from_onnx`) and export the library".to_owned());
     }
+    if is_tensorflow(bytes) {
+        return Some("a model of TensorFlow, which is compiled before it runs: import it with TVM's frontend (`relay.frontend.from_tensorflow`, up to 0.19), or convert it to ONNX and import that, and export the library".to_owned());
+    }
+    if is_core_ml(bytes) {
+        return Some("a model of Core ML, which is compiled before it runs: import it with TVM's frontend (`relay.frontend.from_coreml`, up to 0.19), or convert it to ONNX and import that, and export the library".to_owned());
+    }
     // The protocol, 2 to 5; what 0 writes begins with an empty dictionary or list, and 1 has no beginning of its own.
     if matches!(
         bytes,
@@ -160,8 +166,7 @@ const FORMATS: [OtherFormat; 20] = [
 
 /// What a zip archive is, by the names in its beginning.
 fn zip(bytes: &[u8]) -> &'static str {
-    let head = bytes.get(..1 << 16).unwrap_or(bytes);
-    let has = |name: &[u8]| head.windows(name.len()).any(|window| window == name);
+    let has = |name: &[u8]| mentions(bytes, name);
     if has(b"data.pkl") {
         "weights or a model of PyTorch (`torch.save`, `torch.jit.save`). Load it there; a model is imported by TVM's frontend for PyTorch, weights are saved with `tvm.runtime.save_param_dict`"
     } else if has(b".npy") {
@@ -206,6 +211,41 @@ fn is_onnx(bytes: &[u8]) -> bool {
         [0x08, 1..=30, 0x3a | 0x42, ..] => true,
         _ => false,
     }
+}
+
+/// Returns whether the first 64 KiB of `bytes` hold `word`.
+fn mentions(bytes: &[u8], word: &[u8]) -> bool {
+    let head = bytes.get(..1 << 16).unwrap_or(bytes);
+    head.windows(word.len()).any(|window| window == word)
+}
+
+/// Recognises a frozen graph by its first node, and a saved model by its version and the words that each has in its graph.
+fn is_tensorflow(bytes: &[u8]) -> bool {
+    // Fields of Protocol Buffers. In a graph, 1 is a node, whose fields 1 and 2 are its name and operator.
+    if let [0x0a, length, rest @ ..] = bytes {
+        // The length has a second byte for 128 and more.
+        let node = if *length < 0x80 {
+            rest
+        } else {
+            rest.get(1..).unwrap_or_default()
+        };
+        if let [0x0a, name, rest @ ..] = node
+            && let Some([0x12, operator, rest @ ..]) = rest.get(usize::from(*name)..)
+            && let Some([first, others @ ..]) = rest.get(..usize::from(*operator))
+        {
+            return first.is_ascii_uppercase() && others.iter().all(u8::is_ascii_alphanumeric);
+        }
+        return false;
+    }
+    bytes.starts_with(&[0x08, 1, 0x12])
+        && (mentions(bytes, b"Placeholder")
+            || mentions(bytes, b"VarHandleOp")
+            || mentions(bytes, b"saved_model"))
+}
+
+/// Recognises a model of Core ML by its version, its description and the converter, which signs it.
+fn is_core_ml(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x08, 1..=12, 0x12, ..]) && mentions(bytes, b"coremltools")
 }
 
 /// What a text is that is none of TVM's.

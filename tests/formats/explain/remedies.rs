@@ -169,6 +169,9 @@ fn files_of_other_programs_are_named() {
         ("a.7z", b"7z\xbc\xaf\x27\x1c\0\x04", "7-Zip"),
         ("net.prototxt", b"name: \"a\"\nlayer {\n  name: \"b\"\n}\n", "a model of Caffe"),
         ("net.xml", b"<?xml version=\"1.0\"?>\n<net name=\"a\"></net>\n", "OpenVINO"),
+        ("frozen.pb", b"\n\x1c\n\x05input\x12\x0bPlaceholder*\x06\n\x01a\x12\x010", "a model of TensorFlow"),
+        ("saved_model.pb", b"\x08\x01\x12\x90\x01\n\x14\n\x0bVarHandleOp\x12\x05dtype", "a model of TensorFlow"),
+        ("net.mlmodel", b"\x08\x04\x12\x40\n\x10\n\x05image com.github.apple.coremltools.version", "a model of Core ML"),
         ("p.pkl", b"(dp0\nVw\np1\n", "a pickle of Python"),
     ] {
         let file = folder.path().join(name);
