@@ -88,26 +88,44 @@ impl Dso {
     }
 }
 
-/// Why a file that is there is not for this machine.
+/// Returns why the file at `path` is not for this machine.
 fn foreign(path: &Path) -> Option<String> {
-    let (head, _) = head(path)?;
-    crate::blob::container::foreign(&head)
+    let (head, _) = FileHead::read(path)?;
+    crate::blob::container::foreign(head.bytes())
 }
 
-/// Why the file ends before its segments do.
+/// Returns why the file at `path` ends before its segments do.
 fn cut_segment(path: &Path) -> Option<String> {
-    let (head, length) = head(path)?;
-    crate::blob::container::cut_segment(&head, length)
+    let (head, length) = FileHead::read(path)?;
+    crate::blob::container::cut_segment(head.bytes(), length)
 }
 
-/// The beginning of a regular file, with the program headers, and the length of the file.
-fn head(path: &Path) -> Option<(Vec<u8>, u64)> {
-    // Before it is opened: opening a pipe that no process writes to waits.
-    let metadata = std::fs::metadata(path).ok().filter(|file| file.is_file())?;
-    let mut head = Vec::new();
-    let file = std::fs::File::open(path).ok()?;
-    file.take(4096).read_to_end(&mut head).ok()?;
-    Some((head, metadata.len()))
+/// The beginning of a file: the headers of an image, with 35 program headers. Read in one call and without memory from the heap, for
+/// every load pays for it.
+struct FileHead {
+    buffer: [u8; 2048],
+    length: usize,
+}
+
+impl FileHead {
+    /// Reads the beginning of a regular file, and returns it with the length of the file.
+    fn read(path: &Path) -> Option<(FileHead, u64)> {
+        // Before it is opened, because opening a pipe that no process writes to waits.
+        let metadata = std::fs::metadata(path).ok().filter(|file| file.is_file())?;
+        let mut head = FileHead {
+            buffer: [0; 2048],
+            length: 0,
+        };
+        head.length = std::fs::File::open(path)
+            .ok()?
+            .read(&mut head.buffer)
+            .ok()?;
+        Some((head, metadata.len()))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
 }
 
 impl Dso {
