@@ -52,7 +52,7 @@ pub struct Bundle<'a> {
 ///
 /// # Errors
 ///
-/// Returns what [`container::open`] and [`Blob::read`] reject, at an offset into the file. Where the file encodes the bytes (gzip, C text),
+/// The errors of [`container::open`] and [`Blob::read`], at an offset into the file. Where the file encodes the bytes (gzip, C text),
 /// the offset counts from the start of the blob.
 pub fn open(bytes: &[u8]) -> Result<Vec<Bundle<'_>>, Violation> {
     let file = container::open(bytes)?;

@@ -72,7 +72,7 @@ impl<'a> Blob<'a> {
 
     /// Removes the root and the tree for layout 0.2, which stores only one level below the root.
     fn drop_library(&mut self) -> Result<(), Violation> {
-        // BLOB-17: each of these is a blob that layout 0.2 could hold only by losing something.
+        // BLOB-17: layout 0.2 could store each of these blobs only with a loss.
         let rejected = |message: &str| Err(BLOB_17.rejected(Kind::Unsupported, message));
         match self.modules.first() {
             None => return rejected("layout 0.2 is not written for a library without imports"),

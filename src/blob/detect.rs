@@ -88,7 +88,7 @@ fn best(bytes: &[u8], first: Layout, rest: &[Layout]) -> Layout {
     best.1
 }
 
-/// How well the bytes fit a layout; the best comes first.
+/// The result of reading bytes as a layout; the best comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Clean,

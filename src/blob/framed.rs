@@ -97,7 +97,7 @@ fn push<'a>(
     start: u64,
     findings: &mut Findings,
 ) -> Result<(), Violation> {
-    // BLOB-15: the reader of 0.27 takes a string of length 0 for the end of the file.
+    // BLOB-15: the reader of 0.27 treats a string of length 0 as the end of the file.
     findings.expect(BLOB_15, Kind::Truncated, !bytes.is_empty(), offset.saturating_sub(8), || {
         format!("the payload of `{kind}` is empty: released readers take that for the end of the file")
     })?;

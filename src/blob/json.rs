@@ -36,7 +36,7 @@ impl Blob<'static> {
     ///
     /// # Errors
     ///
-    /// BLOB-17 with kind `type` where `value` is not of this form, or has a member that the form lacks, like the `file` of a manifest
+    /// BLOB-17 with kind `type` where `value` is not of this form, or has an unknown member. The `file` of a manifest is such a member
     /// (module `examine::unpack` reads those). A TREE rule where the tree breaks one.
     pub fn from_json(value: &Value) -> Result<Blob<'static>, Violation> {
         known_members(value, &["layout", "modules", "import_tree"])?;

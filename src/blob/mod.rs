@@ -1,6 +1,6 @@
 //! The library binary: every imported module of a library, and the tree in which they import each other.
 //!
-//! A host library carries it as data under one symbol. Four layouts were released, each named by the release that
+//! A host library contains it as data under one symbol. Four layouts were released, each named after the release that
 //! introduced it ([`Layout`]); all begin with the same header.
 //!
 //! | field | layouts | bytes | rule |
@@ -239,7 +239,7 @@ impl<'a> Blob<'a> {
             |nbytes| *nbytes <= here,
             |nbytes| format!("the header counts {nbytes} bytes, {here} follow it"),
         )?;
-        // BLOB-01: the body is only what the header counts. A loader has nothing but an address and trusts the header, so it would read
+        // BLOB-01: the body has only the bytes that the header counts. A loader has only an address and trusts the header, so it would read
         // past the blob.
         let mut body = file.split(nbytes.min(here), "body")?;
         match self.layout {
@@ -327,7 +327,7 @@ impl<'a> StoredModule<'a> {
 
 /// Checks that a kind is not empty and contains no NUL (BLOB-04).
 pub(crate) fn check_kind(kind: &str, offset: u64) -> Result<(), Violation> {
-    // The kind is part of the name of its loader (PAY-99). 0.8 looks up an empty kind like any other; 0.27 takes it for the end of the
+    // The kind is part of the name of its loader (PAY-99). 0.8 looks up an empty kind like any other; 0.27 treats it as the end of the
     // file.
     BLOB_04.require(!kind.is_empty() && !kind.contains('\0'), offset, || {
         let what = if kind.is_empty() {

@@ -161,7 +161,7 @@ fn check_tree(
         return Ok(());
     }
     let Some((index, offset)) = tree_at else {
-        // BLOB-09: released loaders take this for a blob of 0.2 and put a new root above all modules, also above a stray `_lib`. Then
+        // BLOB-09: released loaders treat this as a blob of 0.2 and put a new root above all modules, also above a stray `_lib`. Then
         // functions are found in the wrong module, or not at all.
         return counted.require_as(Kind::Missing, BLOB_09, |_| false, |_| {
             let modules = blob.modules.len();

@@ -33,7 +33,7 @@ pub use order::{Algorithm, ModuleGraph, ModuleNode, Order, order};
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Words, Writer};
 
-/// Row `i` lists the modules that module `i` imports. Borrows the file's bytes; nothing is copied.
+/// The import tree: row `i` lists the modules that module `i` imports. It borrows the bytes of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportTree<'a> {
     indptr: Words<'a>,

@@ -16,7 +16,7 @@ use crate::wire::{Cursor, Writer};
 /// One row of the function table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelaxFunction<'a> {
-    /// How it is run.
+    /// The way in which it is run.
     pub kind: FunctionKind,
     /// Its global name.
     pub name: Text<'a>,
@@ -33,7 +33,7 @@ pub struct RelaxFunction<'a> {
     pub params: Vec<Text<'a>>,
 }
 
-/// How a function is run.
+/// The way in which a function is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FunctionKind {

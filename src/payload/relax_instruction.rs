@@ -7,8 +7,8 @@
 //! | goto | 3, offset |
 //! | if | 4, condition, offset when false |
 //!
-//! The top byte of an operand is its kind (0 register, 1 immediate, 2 constant, 3 function), and the other 56 bits are a signed value.
-//! Jumps count instructions, starting at the jump itself.
+//! The top byte of an operand is its kind: 0 register, 1 immediate, 2 constant, 3 function. The other 56 bits are a signed value. Jumps
+//! count instructions, starting at the jump itself.
 
 use super::PAY_89;
 use crate::rule::{Kind, Violation};

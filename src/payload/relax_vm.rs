@@ -396,7 +396,7 @@ impl<'a> RelaxConstant<'a> {
     }
 }
 
-/// An executable that was built, not read.
+/// An empty executable, which was not read from a file.
 impl Default for RelaxExecutable<'_> {
     fn default() -> Self {
         RelaxExecutable {

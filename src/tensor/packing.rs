@@ -2,7 +2,7 @@
 
 use super::Dtype;
 
-/// How a tensor in memory stores elements that are not a whole number of bytes.
+/// The way in which a tensor in memory stores elements that are not a whole number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// Each element takes whole bytes, in runtimes up to 0.20 and in graphs.

@@ -66,7 +66,7 @@ impl fmt::Display for TraceValue<'_> {
     }
 }
 
-/// Collects the [`Span`] of every field that traced cursors read, in the order of the bytes.
+/// The [`Span`] of every field that traced cursors read, in the order of the bytes.
 #[derive(Debug)]
 pub struct Trace {
     /// The fields that were kept. It is a cell, because cloned cursors share one trace.
@@ -146,7 +146,7 @@ impl Trace {
     }
 }
 
-/// Calls a closure with the [`Span`] of every field that cursors of [`Cursor::visited`] read, in the order of the bytes.
+/// A receiver that calls a closure with the [`Span`] of every field that cursors of [`Cursor::visited`] read, in the order of the bytes.
 ///
 /// Unlike a [`Trace`], it stores no fields, because the fields of a run of bytes take many times its size.
 ///

@@ -2,7 +2,7 @@
 
 use super::Words;
 
-/// Appends values in wire form to a growing buffer. Writing cannot fail.
+/// A growing buffer of values in wire form. Writing cannot fail.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     /// The bytes that were written so far.

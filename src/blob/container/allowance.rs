@@ -1,6 +1,6 @@
 //! Limits on what a file may cost its reader: memory, time, and the report of what was found (BLOB-57, BLOB-68).
 //!
-//! A few bytes can refer to much data. The name of a symbol can be an offset into another name, all members can share one path, and a
+//! A few bytes can refer to much data. The name of a symbol can be an offset into another name, and all members can share one path. A
 //! library binary can be given by its address. The reader of a file spends from one [`Allowance`], also inside nested archives.
 //!
 //! | what | for each byte of the file | plus | rule |

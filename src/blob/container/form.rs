@@ -39,7 +39,7 @@ pub enum FileForm {
     GzipTar,
     /// C or C++ source: `devc.c`, or the code of a C host.
     CText,
-    /// A library binary on its own.
+    /// A library binary without a container.
     RawBlob,
     /// Parameter file: a list of named tensors.
     Params,

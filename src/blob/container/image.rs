@@ -94,8 +94,8 @@ pub(super) fn read<'a>(
         segments: segments(&file),
         symbols: Vec::new(),
     };
-    // BLOB-50: it is no part of the name that TVM looks for.
-    // Mach-O puts an underscore before every name, COFF on i386 too.
+    // BLOB-50: the underscore is not part of the name that TVM looks up.
+    // Mach-O adds an underscore before every name, and so does COFF on i386.
     let underscored = match form {
         FileForm::MachOShared | FileForm::MachOExecutable | FileForm::MachOObject => true,
         FileForm::CoffObject => architecture == Architecture::I386,
@@ -286,8 +286,8 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     let wide = bytes.get(4) == Some(&2);
     let little = bytes.get(5) != Some(&2);
     let number = |at: u64, size: usize| number(bytes, at, size, little);
-    // A row of `tables` has the header offsets of three fields (offset, entry size and count of a table), and the entry size that the
-    // format requires. `symbol` is the required size of a symbol.
+    // A row of `tables` has the header offsets of a table's offset, entry size and count, and the entry size that the format requires.
+    // `symbol` is the required size of a symbol.
     let word = if wide { 8 } else { 4 };
     let (segments, sections, symbol) = if wide { (56, 64, 24) } else { (32, 40, 16) };
     let tables = if wide {

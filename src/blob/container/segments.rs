@@ -4,7 +4,7 @@ use object::read::elf::{FileHeader, ProgramHeader as _};
 use object::{Endianness, FileKind, elf};
 
 /// Returns why an ELF image breaks BLOB-55, if a segment ends after the end of the file. The system's loader maps such an image without an
-/// error, and the first access to a page after the end of the file ends the process (SIGBUS). Returns `None` for any other file.
+/// error. The first access to a page after the end of the file then ends the process (SIGBUS). Returns `None` for any other file.
 ///
 /// `head` is the beginning of the file, with the program headers in it, and `length` is the length of the whole file.
 /// `head` is the beginning of the file, with the program headers in it, and `length` the length of the whole.

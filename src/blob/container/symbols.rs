@@ -170,7 +170,7 @@ pub(in super::super) const fn blob_symbol(layout: Layout) -> &'static str {
 }
 
 /// Returns the releases that fit all of these symbols; `None` if no symbol shows a release. A plain function narrows the range that other
-/// symbols show. It shows nothing alone, because any program has functions.
+/// symbols show. Alone, it shows nothing, because any program has functions.
 pub(super) fn releases(
     layouts: impl Iterator<Item = Layout>,
     symbols: &[Symbol<'_>],
@@ -186,7 +186,7 @@ pub(super) fn releases(
         // BLOB-62: from 0.22 on functions have a prefix.
         Role::Function(_) => Some(Releases::between(2, 21)),
         Role::Metadata(_) | Role::Doc(_) | Role::Cubin(_) => Some(Releases::from(22)),
-        // BLOB-64: from 0.22 on the entry function is `__tvm_ffi_main`, a function as any other (BLOB-62).
+        // BLOB-64: from 0.22 on, the entry function is `__tvm_ffi_main`, a function like any other (BLOB-62).
         Role::Entry => Some(Releases::between(2, 21)),
         Role::LinkedParam => Some(Releases::between(8, 20)),
         Role::Slot(api) => among(&SLOTS, api).or_else(|| defined_by(api)),

@@ -8,7 +8,7 @@ const MOST: usize = 4096;
 /// Longest version or library name in bytes. A hostile file may name the tails of one long string.
 const LONGEST: usize = 256;
 
-/// The versions that an image names.
+/// The symbol versions in an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SymbolVersions<'a> {

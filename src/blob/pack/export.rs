@@ -131,8 +131,8 @@ pub struct ExportPlan {
 ///
 /// # Errors
 ///
-/// BLOB-70, kind missing, if no module is host code, and kind type for an import that is not in the list. What [`order`] and
-/// [`Blob::write`] reject. BLOB-66 and BLOB-67 for a machine whose objects cannot be written.
+/// BLOB-70, kind missing, if no module is host code, and kind type for an import that is not in the list. The errors of [`order`] and
+/// [`Blob::write`]. BLOB-66 and BLOB-67 for a machine whose objects cannot be written.
 pub fn plan(
     modules: &[ExportModule],
     naming: &SymbolNaming,
@@ -218,7 +218,7 @@ fn collect(modules: &[ExportModule]) -> Result<Vec<&HostCode>, Violation> {
 ///
 /// # Errors
 ///
-/// What [`order`] rejects; BLOB-72 for several host modules in layout 0.2; BLOB-17 if layout 0.2 cannot hold the tree.
+/// The errors of [`order`]; BLOB-72 for several host modules in layout 0.2; BLOB-17 if layout 0.2 cannot hold the tree.
 pub fn pack(
     modules: &[ExportModule],
     layout: Layout,

@@ -36,7 +36,7 @@ pub type LinkHook<'h> = &'h dyn Fn(&LinkJob<'_>) -> io::Result<()>;
 ///
 /// # Errors
 ///
-/// A member that is missing, unknown or of a wrong type (error kind: invalid input). Also what [`plan`] and [`export`] reject.
+/// A member that is missing, unknown or of a wrong type (error kind: invalid input); the errors of [`plan`] and [`export`].
 pub fn export_job(job: &Value, compile: Option<LinkHook<'_>>) -> io::Result<()> {
     let job = Members::of(job, "the job", &MEMBERS)?;
     let output = job.text("output")?.ok_or_else(|| job.missing("output"))?;

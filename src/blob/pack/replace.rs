@@ -22,7 +22,7 @@ use crate::rule::{Kind, Violation};
 ///
 /// # Errors
 ///
-/// What [`container::open`] rejects. BLOB-75, kind missing, where there is no such library binary. BLOB-75, kind unsupported, for a
+/// The errors of [`container::open`]. BLOB-75, kind missing, where there is no such library binary. BLOB-75, kind unsupported, for a
 /// container that has no room for a longer or shorter one; such a library must be linked again from the objects of its host code.
 pub fn replace(file: &[u8], index: usize, blob: &[u8]) -> Result<Vec<u8>, Violation> {
     let read = container::open(file)?;

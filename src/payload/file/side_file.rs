@@ -278,7 +278,7 @@ fn malformed(message: String) -> Violation {
     PAY_24.rejected(Kind::Malformed, message)
 }
 
-/// How dmlc's writer breaks lines in a value. The C++ type decides that; here the position in the file stands for it.
+/// The style in which dmlc's writer breaks lines in a value. The C++ type decides that; here the position in the file replaces it.
 #[derive(Clone, Copy, PartialEq)]
 enum BraceStyle {
     /// An object with fixed members: one line for each.

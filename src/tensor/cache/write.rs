@@ -13,8 +13,8 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 const OLD_BOOL: Dtype = Dtype::scalar(Dtype::UINT, 1);
 const NEW_BOOL: Dtype = Dtype::scalar(Dtype::BOOL, 8);
 
-/// Distributes tensors over shards, like `dump_tensor_cache`. A shard is closed before the tensor that would fill it to its bound. A tensor
-/// of half the bound or more that does not fit gets a separate shard.
+/// A writer that distributes tensors over shards, like `dump_tensor_cache`. A shard is closed before the tensor that would fill it to its
+/// bound. A tensor of half the bound or more that does not fit gets a separate shard.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CacheWriter {
