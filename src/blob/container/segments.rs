@@ -7,7 +7,6 @@ use object::{Endianness, FileKind, elf};
 /// error. The first access to a page after the end of the file then ends the process (SIGBUS). Returns `None` for any other file.
 ///
 /// `head` is the beginning of the file, with the program headers in it, and `length` is the length of the whole file.
-/// `head` is the beginning of the file, with the program headers in it, and `length` the length of the whole.
 pub(crate) fn cut_segment(head: &[u8], length: u64) -> Option<String> {
     match FileKind::parse(head).ok()? {
         FileKind::Elf32 => of_elf::<elf::FileHeader32<Endianness>>(head, length),
