@@ -92,7 +92,7 @@ impl<'a> Blob<'a> {
         }
         // BLOB-14: a loader of 0.2 imports the entries in their order, so they are stored in the order of the imports.
         let order: Vec<usize> = self.imports(0);
-        // TREE-11, TREE-10: either no module imports this one, or it is imported twice.
+        // TREE-11, TREE-10: some module is never imported, or one is imported twice.
         if order.len().saturating_add(1) != self.modules.len() {
             return rejected(
                 "a module is not imported by the root, and layout 0.2 has no other way to hold it",

@@ -350,7 +350,7 @@ fn float(value: f64) -> Value {
     format!("{:#018x}", value.to_bits()).into()
 }
 
-/// The inverse of [`float`].
+/// Reads a float: the inverse of [`float`].
 fn float_of(value: &Value) -> Option<f64> {
     let bits = value.as_str().and_then(|text| text.strip_prefix("0x"));
     match bits {

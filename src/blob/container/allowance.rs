@@ -36,7 +36,7 @@ const SYMBOL: u64 = 256;
 /// How often a name occurs in a report: unchanged, in what is derived from it, and in the text of both.
 const TIMES: u64 = 4;
 
-/// The rest of the limits of one file and all containers inside it.
+/// The remaining limits of one file and all containers inside it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
     /// Bytes that may still be inflated from gzip.

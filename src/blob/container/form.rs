@@ -264,7 +264,7 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
     }
 }
 
-/// Reads `e_type`. A shared object and a position-independent executable are not distinguished.
+/// Returns the form of an ELF file, by its `e_type`. A position-independent executable counts as a shared object.
 fn elf_type(bytes: &[u8]) -> FileForm {
     // Byte 5 of ELF is its byte order, where 2 means big endian; `e_type` is in that order.
     let little = bytes.get(5) != Some(&2);

@@ -271,7 +271,7 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
 struct FileWalk<'a> {
     parts: Vec<Part<'a>>,
     findings: Findings,
-    /// The rest of the limits (BLOB-57, BLOB-68), shared by all levels.
+    /// The remaining limits (BLOB-57, BLOB-68), shared by all levels.
     allowance: Allowance,
 }
 
