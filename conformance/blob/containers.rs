@@ -1,4 +1,4 @@
-//! Operations on the files around the library binary.
+//! Operations on files that contain a library binary.
 
 use crate::blob::container::{
     self, Embedded, FileForm, Part, Role, Size, Symbol, linkage, made_for,
@@ -7,7 +7,7 @@ use crate::conformance::op::{Answer, Handler, Op, OpError, data};
 use crate::rule::Findings;
 use serde_json::{Value, json};
 
-/// Forms of files, blobs and symbols in them.
+/// Operations on forms of files, and on the blobs and symbols in them.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.form",
@@ -31,13 +31,13 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// `blob.form` (BLOB-69): by the first bytes, as a file that is still arriving.
+/// Runs `blob.form` (BLOB-69), which looks at the first bytes, as for a file that is still arriving.
 fn form(args: &Value) -> Result<Answer, OpError> {
     let name = FileForm::of(&data(args)?).name();
     Ok(Answer::new(name.into(), Findings::default()))
 }
 
-/// `blob.find` (BLOB-50 to BLOB-57): every blob of the file, in the order in which its parts lie.
+/// Runs `blob.find` (BLOB-50 to BLOB-57), which returns every blob of the file, in the order of its parts.
 fn find(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let file = container::open(&data)?;
@@ -48,10 +48,10 @@ fn find(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(Value::Array(found), file.findings))
 }
 
-/// Where a blob is, for whom, and how much room its symbol has (BLOB-53, BLOB-54).
+/// Describes a blob: its place, its machine, and the room that its symbol has (BLOB-53, BLOB-54).
 fn describe(part: &Part<'_>, blob: &Embedded<'_>) -> Value {
     let machine = part.machine.as_ref();
-    // BLOB-53: `room` is the size that ELF states, elsewhere the bytes up to the next symbol or the end of the section.
+    // BLOB-53: `room` is the size in ELF; in other formats, the bytes up to the next symbol or the end of the section.
     json!({
         "form": part.form.name(),
         "machine": machine.map(|machine| &machine.architecture),
@@ -69,11 +69,11 @@ fn describe(part: &Part<'_>, blob: &Embedded<'_>) -> Value {
     })
 }
 
-/// `blob.symbols` (BLOB-62 to BLOB-65): of the parts that have any; archives have many that have none.
+/// Runs `blob.symbols` (BLOB-62 to BLOB-65). Parts without symbols are left out, because archives have many of them.
 fn symbols(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let file = container::open(&data)?;
-    // What a runtime defines itself is no symbol that a loader looks for.
+    // Symbols that a runtime defines itself are left out, because no loader looks them up.
     let spoken = file.parts.iter().filter(|part| {
         let is_looked_for = |symbol: &Symbol<'_>| !matches!(symbol.role, Role::Defines(_));
         part.symbols.iter().any(is_looked_for)
@@ -82,7 +82,7 @@ fn symbols(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(Value::Array(described), file.findings))
 }
 
-/// The symbols of one part by what they are to a loader, sorted: the order of a table is the linker's.
+/// Returns the symbols of one part by their roles, sorted, because the order of a symbol table depends on the linker.
 fn roles(part: &Part<'_>) -> Value {
     let of = |choose: fn(&Role, &str) -> Option<String>| {
         let mut names: Vec<String> = part
@@ -105,7 +105,7 @@ fn roles(part: &Part<'_>) -> Value {
     })
 }
 
-/// `blob.linkage`: what the dynamic linker needs, and which functions of a runtime the file calls and has.
+/// Runs `blob.linkage`, which returns the needs of the dynamic linker, and the runtime functions that the file calls and defines.
 fn linked(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let made = made_for(&data);

@@ -1,4 +1,4 @@
-//! Operations of the chapter blob.
+//! Operations of chapter blob.
 
 use crate::blob::{Blob, detect::detect};
 use crate::conformance::module::loading;
@@ -8,7 +8,7 @@ use crate::rule::Findings;
 use crate::wire::{Span, Trace};
 use serde_json::Value;
 
-/// What a case of this chapter can ask.
+/// The operations that a case of this chapter can use.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.decode",
@@ -37,7 +37,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// `blob.decode`: the whole blob in its JSON form. Layout and symbol may be missing: then the bytes tell (BLOB-18).
+/// Runs `blob.decode`, which returns the whole blob in JSON. Without layout and symbol, the bytes decide (BLOB-18).
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let mut findings = Findings::default();
@@ -45,14 +45,14 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(blob.to_json(), findings))
 }
 
-/// `blob.encode`: the bytes. What the layout cannot express is rejected by the rule that says so (BLOB-17).
+/// Runs `blob.encode`, which returns the bytes. BLOB-17 rejects content that the layout cannot express.
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let blob = Blob::from_json(args.get("value").unwrap_or(&Value::Null)).map_err(op::of_value)?;
     let bytes = blob.write().map_err(op::of_value)?;
     Ok(Answer::new(op::base64(&bytes), Findings::default()))
 }
 
-/// `blob.detect` (BLOB-18): by the symbol, where it is known, else by the bytes.
+/// Runs `blob.detect` (BLOB-18), which uses the symbol if it is known, and otherwise the bytes.
 fn detect_layout(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let symbol = args.get("symbol").and_then(Value::as_str);
@@ -62,7 +62,7 @@ fn detect_layout(args: &Value) -> Result<Answer, OpError> {
     ))
 }
 
-/// `blob.convert`: the same modules in another layout, or the rule by which that one has no place for them (BLOB-17).
+/// Runs `blob.convert`, which returns the same modules in another layout, or BLOB-17 if it has no room for them.
 fn convert(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let to = named_layout(args, "to")?
@@ -72,19 +72,19 @@ fn convert(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(blob.convert(to)?.to_json(), findings))
 }
 
-/// `blob.fields`: where each field lies, those inside payloads included.
+/// Runs `blob.fields`, which returns the place of each field, also inside payloads.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
-    // A layout that there is not must not be answered as a blob without fields.
+    // An unknown layout must be an error, not a blob without fields.
     layout(args, &data)?;
     let spans = trace("blob.fields", &data, args);
     Ok(Answer::new(op::listed(&spans), Findings::default()))
 }
 
-/// The fields of a blob, those inside payloads included, as far as it can be read.
+/// Returns the fields of a blob, also inside payloads, as far as it can be read.
 pub(crate) fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
-    // Every other operation of the chapter takes a value, or a file around the blob.
+    // Every other operation of the chapter takes a value, or a file that contains the blob.
     if matches!(op, "blob.decode" | "blob.fields")
         && let Ok(layout) = layout(args, data)
     {
@@ -93,13 +93,13 @@ pub(crate) fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
-/// The layout that the request names, or else what the symbol or the bytes tell.
+/// Returns the layout in the request, or else the one that the symbol or the bytes show.
 fn layout(args: &Value, data: &[u8]) -> Result<Layout, OpError> {
     let symbol = args.get("symbol").and_then(Value::as_str);
     Ok(named_layout(args, "layout")?.unwrap_or_else(|| detect(data, symbol)))
 }
 
-/// A layout by its name, `None` where the request has none.
+/// Returns the layout with a name; `None` if the request has none.
 fn named_layout(args: &Value, field: &str) -> Result<Option<Layout>, OpError> {
     let name = args.get(field).and_then(Value::as_str);
     name.map(str::parse).transpose().map_err(OpError::from)

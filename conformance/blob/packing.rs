@@ -1,7 +1,7 @@
-//! Operations that put a library binary into what a linker or a loader takes.
+//! Operations that pack a library binary into a file for a linker or a loader.
 //!
-//! What they make is read again by another reader than that of the chapter: the crate `object`, or `container` where a file with library
-//! binaries is expected. Bytes are compared where the release fixes them (`blob.pack_c`), and facts where linkers have a choice.
+//! Another reader than that of the chapter reads the results: the crate `object`, or `container` if a file with library binaries is
+//! expected. Bytes are compared if the release determines them (`blob.pack_c`), and facts if linkers have a choice.
 
 use crate::blob::container;
 use crate::blob::pack::{
@@ -19,7 +19,7 @@ use object::read::{
 use object::{FileFlags, SectionFlags, elf};
 use serde_json::{Value, json};
 
-/// C text, object files, shared libraries.
+/// Operations on C text, object files and shared libraries.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.pack_c",
@@ -53,12 +53,12 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// A member that is text; empty where it is missing, which means the default in every operation here.
+/// Returns a text member; empty if it is missing, which means the default in every operation here.
 fn text<'a>(args: &'a Value, key: &str) -> &'a str {
     args.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// By which names the symbols go: those of the release, of a system library or not, with a prefix (MOD-01, MOD-16).
+/// Returns the names of the symbols: those of the release, for a system library or not, with a prefix (MOD-01, MOD-16).
 fn naming(args: &Value) -> Result<SymbolNaming, OpError> {
     let release: Release = text(args, "release").parse()?;
     let system_lib = args
@@ -68,13 +68,13 @@ fn naming(args: &Value) -> Result<SymbolNaming, OpError> {
     Ok(SymbolNaming::of(release, system_lib, text(args, "prefix"))?)
 }
 
-/// `blob.pack_c` (BLOB-58 to BLOB-60): the text itself, byte by byte, since releases write one for each input.
+/// Runs `blob.pack_c` (BLOB-58 to BLOB-60). The text is compared byte for byte, because releases write one text for each input.
 fn pack_c(args: &Value) -> Result<Answer, OpError> {
     let packed = pack::c_text(&data(args)?, &naming(args)?);
     Ok(Answer::new(base64(packed.as_bytes()), Findings::default()))
 }
 
-/// `blob.pack_object` (BLOB-66, BLOB-67): the facts of the object file, since bytes differ from one writer of such files to the next.
+/// Runs `blob.pack_object` (BLOB-66, BLOB-67). Facts about the object file are compared, because its bytes depend on the writer.
 fn pack_object(args: &Value) -> Result<Answer, OpError> {
     let (blob, naming) = (data(args)?, naming(args)?);
     let target = ObjectTarget::from_triple(text(args, "target"))?;
@@ -85,10 +85,10 @@ fn pack_object(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(object_facts(&read, &blob), Findings::default()))
 }
 
-/// What an object file says, read by the crate `object` and not by the chapter.
+/// Returns facts about an object file, read by the crate `object` and not by the chapter.
 ///
-/// Format, machine and flags decide whether a linker takes it for the target; `needs` what a system library has to find; `stack` whether it
-/// makes stacks executable; `linker` what it has for a linker of Windows to export.
+/// Format, machine and flags decide whether a linker accepts the file for the target. `needs` has the symbols that a system library must
+/// find. `stack` says whether the file makes stacks executable. `linker` has the options for a Windows linker to export symbols.
 fn object_facts(file: &File<'_>, blob: &[u8]) -> Value {
     let defined = |symbol: &Symbol<'_, '_>| symbol.is_global() && !symbol.is_undefined();
     let symbols: Vec<Value> = file
@@ -123,8 +123,8 @@ fn object_facts(file: &File<'_>, blob: &[u8]) -> Value {
     })
 }
 
-/// What a linker and a loader see of one symbol: where it is, whether it may be written, how it is aligned, and whether the library binary is
-/// there in whole.
+/// Returns what a linker and a loader see of one symbol: its section, whether it is writable, its alignment, and whether the section
+/// contains the whole library binary.
 fn symbol_facts(file: &File<'_>, symbol: &Symbol<'_, '_>, blob: &[u8]) -> Value {
     let section = symbol
         .section_index()
@@ -148,7 +148,8 @@ fn symbol_facts(file: &File<'_>, symbol: &Symbol<'_, '_>, blob: &[u8]) -> Value 
     })
 }
 
-/// A writable copy for each process is memory for nothing: binaries have gigabytes of parameters.
+/// Returns whether a section is read-only. A writable copy for each process would waste memory, because binaries may have gigabytes of
+/// parameters.
 fn is_read_only(section: &Section<'_, '_>) -> bool {
     matches!(
         section.kind(),
@@ -156,9 +157,10 @@ fn is_read_only(section: &Section<'_, '_>) -> bool {
     )
 }
 
-/// What is in `.init_array`: the text, the data and the function that the code which it points to refers to.
+/// Returns what `.init_array` leads to: the text, the data and the function that its code refers to.
 ///
-/// A system library registers its symbol before `main` (BLOB-67): whether the object does is seen without running it, for any machine.
+/// A system library registers its symbol before `main` (BLOB-67). This shows whether the object does so without running it, for any
+/// machine.
 fn constructor(file: &File<'_>) -> Option<Value> {
     let init = file.section_by_name(".init_array")?;
     let SectionFlags::Elf { sh_type, sh_flags } = init.flags() else {
@@ -194,7 +196,7 @@ fn constructor(file: &File<'_>) -> Option<Value> {
     }))
 }
 
-/// The text at a symbol, up to its NUL.
+/// Returns the text at a symbol, up to its NUL.
 fn c_text_at(file: &File<'_>, symbol: &Symbol<'_, '_>) -> Option<String> {
     let section = file.section_by_index(symbol.section_index()?).ok()?;
     let start = usize::try_from(symbol.address().checked_sub(section.address())?).ok()?;
@@ -203,7 +205,7 @@ fn c_text_at(file: &File<'_>, symbol: &Symbol<'_, '_>) -> Option<String> {
     Some(String::from_utf8_lossy(content.get(..end)?).into_owned())
 }
 
-/// The files of an export; that of the library binary is shown as the library binary in it.
+/// Runs `blob.export`, which returns the files of an export. The packed file is shown as the library binary in it.
 fn export(args: &Value) -> Result<Answer, OpError> {
     let modules = args.get("value").and_then(Value::as_array);
     let modules: Result<Vec<ExportModule>, OpError> =
@@ -225,7 +227,7 @@ fn export(args: &Value) -> Result<Answer, OpError> {
         .files
         .iter()
         .map(|(name, content)| match &plan.blob {
-            // BLOB-71: `devc.o`, `devc.c` or `devc.cc`, perhaps behind a prefix: an object and a text differ from writer to writer.
+            // BLOB-71: the packed file is `devc.o`, `devc.c` or `devc.cc`, possibly after a prefix. Objects and texts depend on the writer.
             Some(blob) if name.contains("devc.") => {
                 let file = container::open(content)?;
                 let found = file.blobs().any(|(_, found)| found.bytes == *blob);
@@ -237,7 +239,7 @@ fn export(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(files.into(), Findings::default()))
 }
 
-/// A module of a case: host code in one of its formats, or a kind with its payload, and the positions of what it imports.
+/// Reads a module of a case: host code in one of its formats, or a kind with its payload, and the positions of its imports.
 fn export_module(value: &Value) -> Result<ExportModule, OpError> {
     let wrong = |what: &str| OpError::Unsupported(format!("a module has no {what}"));
     let content = match value.get("code") {
@@ -260,7 +262,8 @@ fn export_module(value: &Value) -> Result<ExportModule, OpError> {
     })
 }
 
-/// `blob.archive` (BLOB-74): what `container` finds in the `.tar`. That the bytes are the same each time is seen by the golden alone.
+/// Runs `blob.archive` (BLOB-74), which returns what `container` finds in the `.tar`. Only the golden checks that the bytes are always
+/// equal.
 fn archive(args: &Value) -> Result<Answer, OpError> {
     let files = args.get("value").and_then(Value::as_array);
     let files: Result<Vec<(String, Vec<u8>)>, OpError> = files
@@ -274,12 +277,13 @@ fn archive(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(names.into(), file.findings.clone()))
 }
 
-/// `blob.replace` (BLOB-75): the binaries of the new file, its functions, and whether everything else of an object file or a library is as it was.
+/// Runs `blob.replace` (BLOB-75), which returns the binaries and functions of the new file, and whether the rest of an object file or
+/// library is unchanged.
 fn replace(args: &Value) -> Result<Answer, OpError> {
     let old = data(args)?;
     let blob = data(&json!({"data": args.get("blob")}))?;
     let index = args.get("index").and_then(Value::as_u64).unwrap_or(0);
-    // BLOB-75: a number that the file has not is missing, also one that a host of 32 bits cannot hold.
+    // BLOB-75: an index that the file does not have is missing, also one that does not fit into 32 bits on a 32-bit host.
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let new = pack::replace(&old, index, &blob)?;
     let file = container::open(&new)?;
@@ -300,13 +304,13 @@ fn replace(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, Findings::default()))
 }
 
-/// Whether the sections and symbols of `old` are in `new`, but for the tables of symbols and what holds `blob`.
+/// Returns whether `new` has the sections and symbols of `old`, except symbol tables and the section with `blob`.
 fn is_kept(old: &File<'_>, new: &[u8], blob: &[u8]) -> bool {
     let Ok(new) = File::parse(new) else {
         return false;
     };
     let name = |section: &Section<'_, '_>| section.name().unwrap_or_default().to_owned();
-    // The names of sections get one more, which is at their end.
+    // The section names get one more name at their end.
     let names = new.section_by_name(".shstrtab").map(|names| names.index());
     let kept = |section: &Section<'_, '_>, other: &Section<'_, '_>| {
         let (own, new) = (
@@ -314,7 +318,7 @@ fn is_kept(old: &File<'_>, new: &[u8], blob: &[u8]) -> bool {
             other.data().unwrap_or_default(),
         );
         let longer = Some(other.index()) == names && new.starts_with(own);
-        // One of the same length is in the place of the old one, wherever that is in its section.
+        // A blob of the same length is in the place of the old one, anywhere in its section.
         let mut windows = new.windows(blob.len().max(1));
         let spliced = windows.position(|bytes| bytes == blob).is_some_and(|at| {
             let end = at + blob.len();
@@ -324,7 +328,7 @@ fn is_kept(old: &File<'_>, new: &[u8], blob: &[u8]) -> bool {
         section.address() == other.address() && same
     };
     let table = |section: &Section<'_, '_>| matches!(&*name(section), ".symtab" | ".dynsym");
-    // The library binary may have a section of its own, wherever it is in the table.
+    // The library binary may have a separate section, anywhere in the section table.
     let mut others = new.sections();
     let sections = old
         .sections()
@@ -341,7 +345,7 @@ fn is_kept(old: &File<'_>, new: &[u8], blob: &[u8]) -> bool {
     sections && symbols
 }
 
-/// A library is linked by the C compiler of the system; without one, there is none.
+/// Runs `blob.pack_shared`, which links a library with the C compiler of the system; unsupported without a compiler.
 fn pack_shared(args: &Value) -> Result<Answer, OpError> {
     let (blob, naming) = (data(args)?, naming(args)?);
     let failed = |error: std::io::Error| {
@@ -357,7 +361,7 @@ fn pack_shared(args: &Value) -> Result<Answer, OpError> {
     }
     let output = folder.path().join("made.so");
     pack::shared(&blob, &naming, &with, &output).map_err(failed)?;
-    // Counted behind the link: what packing leaves beside the library would stay in a user's folder.
+    // Counted after the link, because files that packing leaves next to the library would stay in a user's folder.
     let left = std::fs::read_dir(folder.path()).map_err(failed)?.count();
     let made = std::fs::read(&output).map_err(failed)?;
     let file = container::open(&made)?;

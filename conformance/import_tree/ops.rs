@@ -1,4 +1,4 @@
-//! The operations of the chapter `import_tree`.
+//! Operations of chapter `import_tree`.
 
 use crate::conformance::module::loading;
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed, of_value};
@@ -31,24 +31,25 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// `import_tree.fields`: where each number of both vectors lies.
+/// Runs `import_tree.fields`, which returns the place of each number of both vectors.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let spans = trace("import_tree.fields", &data(args)?, args);
     Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
-/// The fields of both vectors, as far as they can be read.
+/// Returns the fields of both vectors, as far as they can be read.
 pub(crate) fn trace(_op: &str, data: &[u8], _args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     let mut findings = Findings::default();
     let mut cursor = Cursor::traced(data, &trace);
-    // A violation ends the reading; the fields before it are what is wanted.
+    // A violation ends the reading; only the fields before it are needed.
     let read = ImportTree::read(&mut cursor, &mut findings);
     let _ = read.and_then(|_| cursor.finish("the import tree", &mut findings));
     trace.into_spans()
 }
 
-/// `import_tree.decode` (TREE-01 to TREE-13): the rows. TREE-13 needs the number of modules, which is beside the tree in a blob.
+/// Runs `import_tree.decode` (TREE-01 to TREE-13), which returns the rows. TREE-13 needs the number of modules, which a blob stores apart
+/// from the tree.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let mut findings = Findings::default();
@@ -61,7 +62,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(json::from_tree(&tree), findings))
 }
 
-/// `import_tree.encode`: both vectors. A tree that breaks a rule is rejected as its bytes would be.
+/// Runs `import_tree.encode`, which returns both vectors. A tree that breaks a rule is rejected like its bytes.
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let mut findings = Findings::default();
     let value = args.get("value").unwrap_or(&Value::Null);
@@ -72,7 +73,8 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(base64(&out.into_bytes()), findings))
 }
 
-/// `import_tree.order` (TREE-20 to TREE-28): the modules of a graph in the order in which a release stores them, and their tree.
+/// Runs `import_tree.order` (TREE-20 to TREE-28), which returns the modules of a graph in the order in which a release stores them, and
+/// their tree.
 fn ordered(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let release = args.get("release").and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! The operations of the chapter `payload`.
+//! Operations of chapter `payload`.
 
 use crate::conformance::module::loading;
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed, of_value};
@@ -47,7 +47,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// `payload.decode`: the fields of one module (PAY-01), as JSON; what follows the last field is a finding (WIRE-08).
+/// Runs `payload.decode`, which returns the fields of one module (PAY-01) as JSON; bytes after the last field are a finding (WIRE-08).
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let layout = layout(args)?;
@@ -60,7 +60,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(payload.to_json(), findings))
 }
 
-/// What is written is read again: a value that breaks a rule is rejected as its bytes would be.
+/// Runs `payload.encode`. The written bytes are read again, so that a value that breaks a rule is rejected like its bytes.
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let layout = layout(args)?;
     let payload = Payload::from_json(args.get("value").unwrap_or(&Value::Null))?;
@@ -78,7 +78,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(base64(&bytes), findings))
 }
 
-/// `payload.kind` (PAY-09, MOD-11, MOD-15): in which form a release stores the kind, which function loads it, and its properties.
+/// Runs `payload.kind` (PAY-09, MOD-11, MOD-15), which returns the form in which a release stores the kind, its loader, and its properties.
 fn kind(args: &Value) -> Result<Answer, OpError> {
     let (kind, release) = (text(args, "value")?, text(args, "release")?);
     let release: Release = release.parse()?;
@@ -94,7 +94,8 @@ fn kind(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(answer, Findings::default()))
 }
 
-/// `payload.file_read` (PAY-23 to PAY-29): code and side file together. The side file may be stated as lines, which a case reads better.
+/// Runs `payload.file_read` (PAY-23 to PAY-29) on code and side file together. The side file may be a list of lines, which is easier to
+/// read in a case.
 fn file_read(args: &Value) -> Result<Answer, OpError> {
     let path = text(args, "path")?;
     let code = data(args)?;
@@ -122,13 +123,13 @@ fn file_read(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(answer, findings))
 }
 
-/// `payload.file_write` (PAY-23 to PAY-28): both files, of which the side file is compared as JSON.
+/// Runs `payload.file_write` (PAY-23 to PAY-28), which returns both files. The side file is compared as JSON.
 fn file_write(args: &Value) -> Result<Answer, OpError> {
     let path = text(args, "path")?;
     let release: Release = text(args, "release")?.parse()?;
     let payload = Payload::from_json(args.get("value").unwrap_or(&Value::Null))?;
     let (code, side) = file::write(&payload, path, "", release)?;
-    // PAY-24: its lines mean nothing, so that another writer's are as good.
+    // PAY-24: its line breaks have no meaning, so those of another writer are valid too.
     let side: Value = serde_json::from_str(&side).unwrap_or(Value::String(side));
     let answer = json!({
         "data": base64(&code),
@@ -138,7 +139,7 @@ fn file_write(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(answer, Findings::default()))
 }
 
-/// `payload.file_kind` (PAY-28): of a file for devices, or for hosts, which `load_module` links.
+/// Runs `payload.file_kind` (PAY-28) for a file of device code, or of host code, which `load_module` links.
 fn file_kind(args: &Value) -> Result<Answer, OpError> {
     let (extension, release) = (text(args, "value")?, text(args, "release")?);
     let release: Release = release.parse()?;
@@ -155,32 +156,32 @@ fn file_kind(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(answer, Findings::default()))
 }
 
-/// The text of the request under `name`.
+/// Returns the text under `name` in the request.
 fn text<'v>(args: &'v Value, name: &str) -> Result<&'v str, OpError> {
     let text = args.get(name).and_then(Value::as_str);
     text.ok_or_else(|| OpError::Unsupported(format!("the request has no `{name}`")))
 }
 
-/// The layout that the request names: the bytes of a payload do not show it.
+/// Returns the layout in the request, because the bytes of a payload do not show it.
 fn layout(args: &Value) -> Result<Layout, OpError> {
     let name = args.get("layout").and_then(Value::as_str);
     let name = name.ok_or_else(|| OpError::Unsupported("the request has no `layout`".into()))?;
     name.parse().map_err(OpError::from)
 }
 
-/// `payload.fields`: where each field lies, as far as the payload reads.
+/// Runs `payload.fields`, which returns the place of each field, as far as the payload can be read.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     layout(args)?;
     let spans = trace("payload.fields", &data(args)?, args);
     Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
-/// Names the fields of a payload as far as it can be read.
+/// Returns the fields of a payload, as far as it can be read.
 pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     let kind = args.get("kind").and_then(Value::as_str);
     if let (Some(kind), Ok(layout)) = (kind, layout(args)) {
-        // A violation ends the reading; the fields before it are what is wanted.
+        // A violation ends the reading; only the fields before it are needed.
         let mut cursor = Cursor::traced(data, &trace);
         let _ = payload::read(kind, layout, &mut cursor, &mut Findings::default());
     }

@@ -1,4 +1,4 @@
-//! The operations of the chapter `tensor`.
+//! Operations of chapter `tensor`.
 
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed};
 use crate::conformance::runtime::ffi::tensors;
@@ -49,7 +49,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// `tensor.decode`: a parameter file, a record, a data type or a device, in its JSON form.
+/// Runs `tensor.decode`, which returns a parameter file, a record, a data type or a device in its JSON form.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let mut findings = Findings::default();
@@ -57,27 +57,27 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, findings))
 }
 
-/// `tensor.fields`: where each field lies, as far as the bytes read.
+/// Runs `tensor.fields`, which returns the place of each field, as far as the bytes can be read.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let spans = trace("tensor.fields", &data(args)?, args);
     Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
-/// The fields of the input of `tensor.decode`, as far as it can be read.
+/// Returns the fields of the input of `tensor.decode`, as far as it can be read.
 pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     let mut cursor = Cursor::traced(data, &trace);
-    // A violation ends the reading; the fields before it are what is wanted.
+    // A violation ends the reading; only the fields before it are needed.
     if read(&mut cursor, args, &mut Findings::default()).is_err() && cursor.offset() == 0 {
-        // A file of no stated release: show it as the newest release sees it.
+        // A file without a stated release is shown as the newest release reads it.
         let newest = object!({ "form": args.get("form"), "release": Release::LAST.to_string() });
         let _ = read(&mut cursor, &newest, &mut Findings::default());
     }
     trace.into_spans()
 }
 
-/// Reads the form that the request names. A file of unknown release is counted by the newest count that agrees (TEN-45); a record alone does
-/// not show where it ends, so that the newest count is taken.
+/// Reads the form in the request. A file of an unknown release uses the newest count that agrees (TEN-45). A single record does not show
+/// where it ends, so it uses the newest count.
 fn read(cursor: &mut Cursor<'_>, args: &Value, findings: &mut Findings) -> Result<Value, OpError> {
     let sizing = sizing(args)?;
     let value = match form(args)? {
@@ -99,7 +99,7 @@ fn read(cursor: &mut Cursor<'_>, args: &Value, findings: &mut Findings) -> Resul
     Ok(value)
 }
 
-/// `tensor.encode`: the bytes that the release writes, whose count of bytes for an element depends on it (TEN-29 to TEN-31).
+/// Runs `tensor.encode`, which returns the bytes of the release. The bytes of an element depend on the release (TEN-29 to TEN-31).
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let value = value(args);
     let sizing = sizing(args)?;
@@ -120,21 +120,21 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(bytes, Findings::default()))
 }
 
-/// `tensor.dtype_text` (TEN-02 to TEN-07): by the names of the release.
+/// Runs `tensor.dtype_text` (TEN-02 to TEN-07), which uses the names of the release.
 fn dtype_text(args: &Value) -> Result<Answer, OpError> {
     let dtype = json::to_dtype(value(args))?;
     let text = dtype.text(release(args)?)?;
     Ok(Answer::new(text.into(), Findings::default()))
 }
 
-/// `tensor.dtype_parse` (TEN-03 to TEN-09): code, bits and lanes of a text.
+/// Runs `tensor.dtype_parse` (TEN-03 to TEN-09), which returns code, bits and lanes of a text.
 fn dtype_parse(args: &Value) -> Result<Answer, OpError> {
     let dtype = Dtype::parse(text(args)?, release(args)?)?;
     let three = object!([dtype.code, dtype.bits, dtype.lanes]);
     Ok(Answer::new(three, Findings::default()))
 }
 
-/// `tensor.cache_decode` (TEN-50 to TEN-61): the tensors of all shards.
+/// Runs `tensor.cache_decode` (TEN-50 to TEN-61), which returns the tensors of all shards.
 fn cache_decode(args: &Value) -> Result<Answer, OpError> {
     let mut findings = Findings::default();
     let index = value(args).to_string();
@@ -157,7 +157,7 @@ fn cache_decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(json::from_params(&params), findings))
 }
 
-/// `tensor.cache_encode` (TEN-56): the index and the shards of tensors.
+/// Runs `tensor.cache_encode` (TEN-56), which returns the index and the shards of tensors.
 fn cache_encode(args: &Value) -> Result<Answer, OpError> {
     let tensors = json::to_tensors(value(args))?;
     let params = json::params_of(&tensors, Some(Sizing::V0_7))?;
@@ -181,7 +181,7 @@ fn cache_encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(answer, Findings::default()))
 }
 
-/// What the bytes are. They do not show it: a data type is four bytes, and a device eight.
+/// The form of the bytes. They do not show it: a data type is four bytes, and a device eight.
 enum TensorForm {
     Params,
     Tensor,
@@ -189,7 +189,7 @@ enum TensorForm {
     Device,
 }
 
-/// The form that the request names; a parameter file unless it does.
+/// Returns the form in the request, or a parameter file if it has none.
 fn form(args: &Value) -> Result<TensorForm, OpError> {
     match args.get("form").and_then(Value::as_str) {
         None | Some("params") => Ok(TensorForm::Params),
@@ -202,18 +202,18 @@ fn form(args: &Value) -> Result<TensorForm, OpError> {
     }
 }
 
-/// What the request is about; null where it is missing, which every form rejects.
+/// Returns the subject of the request; null if it is missing, which every form rejects.
 fn value(args: &Value) -> &Value {
     args.get("value").unwrap_or(&Value::Null)
 }
 
-/// The text under `value`.
+/// Returns the text under `value`.
 fn text(args: &Value) -> Result<&str, OpError> {
     let text = value(args).as_str();
     text.ok_or_else(|| OpError::Unsupported("`value` is not a text".into()))
 }
 
-/// How the release counts the bytes of an element (TEN-29 to TEN-31); `None` where nothing says who wrote the file.
+/// Returns how the release counts the bytes of an element (TEN-29 to TEN-31); `None` if the request does not name the writer.
 fn sizing(args: &Value) -> Result<Option<Sizing>, OpError> {
     let named = args.get("release").and_then(Value::as_str);
     named
@@ -221,7 +221,7 @@ fn sizing(args: &Value) -> Result<Option<Sizing>, OpError> {
         .transpose()
 }
 
-/// By whose names a text is read or written; the newest release unless the request says.
+/// Returns the release whose names are used for text; the newest release if the request has none.
 fn release(args: &Value) -> Result<Release, OpError> {
     match args.get("release").and_then(Value::as_str) {
         Some(release) => release.parse().map_err(OpError::from),

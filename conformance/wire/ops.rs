@@ -1,4 +1,4 @@
-//! Operations on wire values. `type` says what the bytes are; see [`crate::wire::json`] for the JSON form.
+//! Operations on wire values. `type` is the type of the bytes; see [`crate::wire::json`] for the JSON form.
 
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed};
 use crate::rule::{Findings, Strictness, Violation};
@@ -6,7 +6,7 @@ use crate::wire::json::WireType;
 use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::{Value, json};
 
-/// Reading and writing a value of a named type.
+/// Operations that read and write a value of a named type.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "wire.decode",
@@ -25,7 +25,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// `wire.decode`: the value of a named type. With `strict` a finding is an error, so that WIRE-08 rejects.
+/// Runs `wire.decode`, which returns the value of a named type. With `strict`, a finding is an error, so that WIRE-08 rejects.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
     let mut findings = Findings::new(if strict {
@@ -38,7 +38,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, findings))
 }
 
-/// `wire.encode`: the bytes of a value, in the widths and the order of its type (WIRE-02 to WIRE-07).
+/// Runs `wire.encode`, which returns the bytes of a value, in the widths and the order of its type (WIRE-02 to WIRE-07).
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let mut out = Writer::new();
@@ -46,7 +46,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(base64(&out.into_bytes()), Findings::default()))
 }
 
-/// `wire.fields`: where each field lies, behind an offset and no more than so many: a file has millions.
+/// Runs `wire.fields`, which returns the place of each field. Offset and number are limited, because a file may have millions of fields.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let number = |name: &str, otherwise: u64| match args.get(name) {
         Some(number) => number
@@ -66,7 +66,7 @@ fn fields(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(answer, Findings::default()))
 }
 
-/// The fields of the input of `wire.decode`, as far as it can be read.
+/// Returns the fields of the input of `wire.decode`, as far as it can be read.
 pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     if let Ok(named) = type_of(args) {
@@ -75,14 +75,14 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
-/// Reads for the trace alone.
+/// Reads the value only for the trace.
 fn record(data: &[u8], named: &WireType, trace: &Trace) {
     let mut cursor = Cursor::traced(data, trace);
-    // A violation ends the reading; the fields before it are what is wanted.
+    // A violation ends the reading; only the fields before it are needed.
     let _ = read(&mut cursor, named, &mut Findings::default());
 }
 
-/// Reads the whole input as one value; what follows it is a finding.
+/// Reads the whole input as one value; bytes after it are a finding.
 fn read(
     cursor: &mut Cursor<'_>,
     named: &WireType,
@@ -93,7 +93,7 @@ fn read(
     Ok(value)
 }
 
-/// The type that the request names, such as `vector<tuple<string,u64>>`.
+/// Returns the type in the request, such as `vector<tuple<string,u64>>`.
 fn type_of(args: &Value) -> Result<WireType, OpError> {
     let name = args.get("type").and_then(Value::as_str);
     let name = name.ok_or_else(|| OpError::Unsupported("the request has no `type`".into()))?;

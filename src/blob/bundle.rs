@@ -1,4 +1,4 @@
-//! From a file to its modules in one call.
+//! Reads the library binaries of a file in one call.
 
 use super::{Blob, container, detect};
 use crate::rule::{Findings, Violation};
@@ -6,31 +6,32 @@ use container::{Embedded, Part, Role};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A library binary of a file, read, with the part of the file that it belongs to.
+/// A library binary that was read from a file, with the part of the file that it belongs to.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Bundle<'a> {
-    /// Path of the archive member that holds it; empty for the file itself.
+    /// Path of the archive member that contains the blob; empty for the file itself.
     pub member: String,
-    /// The symbol under which it stands; empty for a raw blob.
+    /// The symbol whose data the blob is; empty for a raw blob.
     pub symbol: String,
     /// The prefix of a system library; empty otherwise.
     pub prefix: String,
-    /// The packed functions that the host code of the same file, or of the same member, exports (BLOB-62, BLOB-63).
+    /// The packed functions that the host code of the same file or archive member exports (BLOB-62, BLOB-63).
     pub functions: Arc<[String]>,
     /// The symbol of the same member that names the entry function of the host code (BLOB-64).
     pub entry: Option<String>,
-    /// The modules, each with its kind and payload; [`Blob::imports`] has which imports which.
+    /// The modules, each with its kind and payload; [`Blob::imports`] says which module imports which.
     pub blob: Blob<'a>,
-    /// Where the blob starts in the file; `None` where the file does not have its bytes as they are (gzip, C text). Offsets of
-    /// modules and findings count from there.
+    /// Offset of the blob in the file; `None` where the file encodes the bytes of the blob (gzip, C text). Offsets of modules and findings
+    /// count from the start of the blob.
     pub offset: Option<u64>,
     /// Oddities of the blob that were tolerated.
     pub findings: Findings,
 }
 
-/// Reads every library binary in `bytes`, the content of a file of any form: shared objects, object files, archives, C text, raw
-/// blobs. The layout of each is that of its symbol, or else that its bytes fit best (BLOB-18). A file without one has no bundle.
+/// Reads every library binary in `bytes`, the content of a file of any form: shared objects, object files, archives, C text, raw blobs. The
+/// symbol decides the layout; without a symbol, it is the layout that fits the bytes best (BLOB-18). A file without a library binary gives
+/// an empty list.
 ///
 /// ```
 /// use tvmspec::blob;
@@ -51,18 +52,18 @@ pub struct Bundle<'a> {
 ///
 /// # Errors
 ///
-/// What [`container::open`] and [`Blob::read`] reject, at an offset into the file; where the file does not hold the bytes as they
-/// are (gzip, C text), into the blob.
+/// The errors of [`container::open`] and [`Blob::read`], at an offset into the file. Where the file encodes the bytes (gzip, C text),
+/// the offset counts from the start of the blob.
 pub fn open(bytes: &[u8]) -> Result<Vec<Bundle<'_>>, Violation> {
     let file = container::open(bytes)?;
     let mut bundles = Vec::new();
     for mut part in file.parts {
         let blobs = std::mem::take(&mut part.blobs);
-        // Members without a blob are code alone, of which an archive may have thousands.
+        // Members without a blob contain only code. An archive may have thousands of them.
         if blobs.is_empty() {
             continue;
         }
-        // One list for all: a file may have as many blobs as functions.
+        // All bundles share one list, because a file may have as many blobs as functions.
         let functions: Arc<[String]> = part.functions().map(str::to_owned).collect();
         for embedded in blobs {
             bundles.push(read(&part, &functions, embedded)?);
@@ -71,19 +72,19 @@ pub fn open(bytes: &[u8]) -> Result<Vec<Bundle<'_>>, Violation> {
     Ok(bundles)
 }
 
-/// Reads one library binary of `part`, of whose file `functions` are the exported functions.
+/// Reads one library binary of `part`; `functions` are the functions that the part exports.
 fn read<'a>(
     part: &Part<'_>,
     functions: &Arc<[String]>,
     embedded: Embedded<'a>,
 ) -> Result<Bundle<'a>, Violation> {
     let symbol = Some(embedded.symbol.as_str()).filter(|symbol| !symbol.is_empty());
-    // BLOB-18: the symbol where there is one. A raw blob has none, and 0.2 and 0.7 share theirs.
+    // BLOB-18: a raw blob has no symbol, and 0.2 and 0.7 share one symbol.
     let layout = detect::detect(&embedded.bytes, symbol);
     let mut findings = Findings::default();
     let blob = match embedded.bytes {
         Cow::Borrowed(bytes) => Blob::read(bytes, layout, &mut findings),
-        // Bytes that came out of gzip or C text go with this function: the blob keeps copies.
+        // Bytes from gzip or C text live only as long as this function, so the blob keeps copies.
         Cow::Owned(bytes) => Blob::read(&bytes, layout, &mut findings).map(Blob::into_owned),
     };
     let blob = blob.map_err(|broken| broken.shifted(embedded.offset.unwrap_or(0)))?;

@@ -1,6 +1,6 @@
-//! The same content in another layout.
+//! Conversion of a blob to another layout.
 //!
-//! Converting reads every payload and writes it again: only the grammar of a kind shows what of it depends on the layout (BLOB-17).
+//! Conversion reads every payload and writes it again, because only the grammar of a kind shows which bytes depend on the layout (BLOB-17).
 
 use super::{BLOB_17, Blob, LIBRARY, StoredModule, streamed};
 use crate::import_tree::ImportTree;
@@ -11,15 +11,15 @@ use crate::wire::Writer;
 use std::borrow::Cow;
 
 impl<'a> Blob<'a> {
-    /// The same modules and the same imports in layout `to`. Payloads whose form depends on the layout are rewritten.
+    /// Converts to layout `to`, with the same modules and imports. Payloads whose form depends on the layout are rewritten.
     ///
     /// # Errors
     ///
-    /// BLOB-17, kind `unsupported`, where `to` cannot hold the content: an unknown kind in a layout without payload
-    /// lengths, anything but a host library that imports leaves in 0.2. Any violation inside a payload that has to be
-    /// rewritten.
+    /// BLOB-17, kind `unsupported`, where `to` cannot express the content. A layout without payload lengths cannot hold an unknown kind.
+    /// Layout 0.2 holds only a host library whose imports import nothing. Any violation inside a payload that has to be rewritten is
+    /// returned too.
     pub fn convert(&self, to: Layout) -> Result<Blob<'a>, Violation> {
-        // BLOB-17: the same layout is the same bytes, opaque payloads and oddities included.
+        // BLOB-17: for the same layout the bytes stay the same, opaque payloads and oddities included.
         if to == self.layout {
             return Ok(self.clone());
         }
@@ -34,17 +34,18 @@ impl<'a> Blob<'a> {
             tree: self.tree.clone(),
         };
         match (self.layout, to) {
-            // BLOB-14: a loader of 0.2 puts the library that carries the blob in the place of the root.
+            // BLOB-14: in a loader of 0.2, the library that contains the blob becomes the root.
             (Layout::V0_2, _) => blob.put_library_on_top()?,
             (_, Layout::V0_2) => blob.drop_library()?,
-            // BLOB-03: a count of 0 is a lone host library in 0.7 and 0.21. In 0.22 the tree is the count, and there must be one.
+            // BLOB-03: in 0.7 and 0.21, a count of 0 means a host library without imports. Layout 0.22 counts modules by its tree, so it
+            // needs one.
             (_, Layout::V0_22) if blob.tree.is_none() => blob.put_library_on_top()?,
             _ => {}
         }
         Ok(blob)
     }
 
-    /// What a loader makes of a blob without a tree: the host library on top, importing every module in order.
+    /// Adds the tree that a loader builds for a blob without one: the host library on top, importing every module in order.
     fn put_library_on_top(&mut self) -> Result<(), Violation> {
         let imported = self.modules.len() as u64;
         self.modules.insert(
@@ -55,7 +56,7 @@ impl<'a> Blob<'a> {
                 offset: 0,
             },
         );
-        // TREE-02: row 0 has all of them, and the others, which begin where it ends, none.
+        // TREE-02: row 0 contains all children. The other rows start at its end and are empty.
         let mut indptr = vec![imported; self.modules.len().saturating_add(1)];
         if let Some(first) = indptr.first_mut() {
             *first = 0;
@@ -69,9 +70,9 @@ impl<'a> Blob<'a> {
         Ok(())
     }
 
-    /// Layout 0.2 leaves the root out and has room for one level below it.
+    /// Removes the root and the tree for layout 0.2, which stores only one level below the root.
     fn drop_library(&mut self) -> Result<(), Violation> {
-        // BLOB-17: each of these is a blob that layout 0.2 could hold only by losing something.
+        // BLOB-17: layout 0.2 could store each of these blobs only with a loss.
         let rejected = |message: &str| Err(BLOB_17.rejected(Kind::Unsupported, message));
         match self.modules.first() {
             None => return rejected("layout 0.2 is not written for a library without imports"),
@@ -82,16 +83,16 @@ impl<'a> Blob<'a> {
             }
             Some(_) => {}
         }
-        // BLOB-17: a tree of two levels would come back flat.
+        // BLOB-17: a tree of two levels would be read back as one level.
         let nested = (1..self.modules.len()).any(|index| !self.imports(index).is_empty());
         if nested {
             return rejected(
                 "a module below the root imports another, and layout 0.2 has one level only",
             );
         }
-        // BLOB-14: a loader of 0.2 imports the entries in their order, so that the order of the imports is what must be stored.
+        // BLOB-14: a loader of 0.2 imports the entries in their order, so they are stored in the order of the imports.
         let order: Vec<usize> = self.imports(0);
-        // TREE-11, TREE-10: a module that nothing imports, or that is imported twice.
+        // TREE-11, TREE-10: some module is never imported, or one is imported twice.
         if order.len().saturating_add(1) != self.modules.len() {
             return rejected(
                 "a module is not imported by the root, and layout 0.2 has no other way to hold it",
@@ -107,12 +108,12 @@ impl<'a> Blob<'a> {
 }
 
 impl<'a> StoredModule<'a> {
-    /// The module with its payload as layout `to` stores it (BLOB-17): the same fields, in the form that `to` has for them.
+    /// Rewrites the payload with the same fields, in the form that layout `to` has for them (BLOB-17).
     fn convert(&self, from: Layout, to: Layout) -> Result<StoredModule<'a>, Violation> {
         let Some(bytes) = &self.payload else {
             return Ok(self.clone());
         };
-        // BLOB-06: a payload whose end was found without a grammar is carried as it is.
+        // BLOB-06: a payload whose end was found without a grammar is kept unchanged.
         let is_foreign = from < Layout::V0_22 && !streamed::is_known(&self.kind, from);
         if is_foreign && to == Layout::V0_22 {
             return Ok(self.clone());
@@ -131,10 +132,9 @@ impl<'a> StoredModule<'a> {
                 return Err(BLOB_17.rejected(Kind::Unsupported, message));
             }
             Some(mut payload) => {
-                // PAY-08: compilers store no tags with functions of WebGPU, in any release.
+                // PAY-08: no release of the compiler stores tags with functions of WebGPU.
                 if from < Layout::V0_21 && to >= Layout::V0_21 && self.kind != "webgpu" {
-                    // PAY-03: nothing in the bytes announces the field, so that old functions are written with tags that mean
-                    // nothing.
+                    // PAY-03: the bytes do not show whether the field is present, so old functions are written with tags that mean nothing.
                     payload.fill_extra_tags();
                 }
                 payload
@@ -143,7 +143,7 @@ impl<'a> StoredModule<'a> {
         };
         let mut out = Writer::new();
         payload.write(to, &mut out)?;
-        // Bytes that are as they were stay borrowed, and keep their place in the file.
+        // Unchanged bytes stay borrowed and keep their offset in the file.
         let written = out.into_bytes();
         let kept = written == bytes.as_ref();
         let payload = if kept {

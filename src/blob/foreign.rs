@@ -1,7 +1,7 @@
-//! Kinds that no release has: where their payloads end in layouts without lengths, and what is in them.
+//! Kinds that no release has: where their payloads end in layouts without lengths, and how their payloads are decoded.
 //!
-//! A reader stops at such a kind (BLOB-06). Who looks into a file goes on where the bytes leave no doubt: a vendor's module is mostly a
-//! JSON runtime (PAY-45), and the entries behind it have to read to the last byte.
+//! A reader stops at such a kind (BLOB-06). A tool that inspects a file continues where the bytes leave no doubt: a vendor's module is
+//! mostly a JSON runtime (PAY-45), and the entries after it must read correctly to the last byte.
 
 use super::streamed::{self, read_entry};
 use super::{BLOB_06, Blob, IMPORT_TREE, LIBRARY, StoredModule};
@@ -13,48 +13,48 @@ use crate::wire::Cursor;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// A kind whose payload is that of all JSON runtimes (PAY-45).
+/// A known kind with the payload grammar of all JSON runtimes (PAY-45).
 const JSON_RUNTIME: &str = "dnnl_json";
 
-/// How many places are tried as the end of a payload: each trial reads all that is behind it.
+/// Number of offsets that are tried as the end of a payload. Each trial reads everything after that offset.
 const TRIALS: usize = 64;
 
-/// Whether a reading ended at a kind that no release has and a vendor may have (BLOB-06): nothing is known to be wrong, and nothing behind
-/// it was read. A name that no kind has is damage.
+/// Returns whether reading stopped at a kind that no release has but a vendor may have (BLOB-06). Then nothing is known to be wrong, and
+/// nothing after the kind was read. A text that cannot be the name of a kind means a damaged file.
 pub fn is_unknown_kind(broken: &Violation) -> bool {
     let kind = broken.message().split('`').nth(1);
     broken.rule() == BLOB_06 && kind.is_some_and(is_name)
 }
 
-/// Whether a kind may be called so.
+/// Returns whether `kind` could be the name of a kind.
 fn is_name(kind: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-+:".contains(&byte);
     (2..=64).contains(&kind.len()) && kind.bytes().all(is_letter)
 }
 
-/// What a caller states of kinds that no release has.
+/// The caller's knowledge of kinds that no release has.
 #[derive(Clone, Debug, Default)]
 pub struct ForeignKinds {
-    /// Kinds, each with the one whose grammar it has.
+    /// Pairs of an unknown kind and the known kind whose grammar it has.
     stated: Arc<[(String, &'static KindInfo)]>,
 }
 
-/// The kinds of one reading.
+/// The state of one reading that continues after unknown kinds.
 #[derive(Debug)]
 pub(super) struct ForeignReading<'k> {
     kinds: &'k ForeignKinds,
-    /// Whether all entries were read by the grammar of JSON runtimes once: then they are read again without a trial.
+    /// Whether all entries were read once with the grammar of JSON runtimes. If so, later unknown kinds need no trial.
     is_tried: Cell<bool>,
-    /// Whether this is a trial, which starts no other: two trials of each entry would take exponential time.
+    /// Whether this is a trial. A trial starts no other trial: two trials for each entry would take exponential time.
     in_trial: Cell<bool>,
 }
 
 impl ForeignKinds {
-    /// Kinds, each with a known one whose grammar it has.
+    /// Creates the list from pairs of an unknown kind and the known kind whose grammar it has.
     ///
     /// # Errors
     ///
-    /// The second name of a pair that is not the name of a kind.
+    /// Returns the second name of a pair if no kind has that name.
     pub fn new<'n>(
         pairs: impl IntoIterator<Item = (&'n str, &'n str)>,
     ) -> Result<ForeignKinds, &'n str> {
@@ -67,14 +67,14 @@ impl ForeignKinds {
         })
     }
 
-    /// The grammar that the caller states of `kind`.
+    /// Returns the kind whose grammar the caller states for `kind`.
     fn stated(&self, kind: &str) -> Option<&'static KindInfo> {
         let found = self.stated.iter().find(|(stated, _)| stated == kind);
         found.map(|(_, info)| *info)
     }
 
-    /// The payload of a module of an unknown kind: by the stated grammar, otherwise by that of JSON
-    /// runtimes. `None` for a kind of its own grammar, and where the bytes do not read.
+    /// Decodes the payload of a module of an unknown kind with the stated grammar, or else with the grammar of JSON runtimes. Returns
+    /// `None` for a known kind, and where the payload does not fit the grammar.
     pub fn decode<'m>(&self, module: &'m StoredModule<'_>, layout: Layout) -> Option<Payload<'m>> {
         let is_known = match layout {
             Layout::V0_22 => payload::kind_info(&module.kind).is_some(),
@@ -94,7 +94,7 @@ impl ForeignKinds {
 }
 
 impl<'k> ForeignReading<'k> {
-    /// A reading by `kinds`.
+    /// Starts a reading with the caller's `kinds`.
     pub(super) fn new(kinds: &'k ForeignKinds) -> ForeignReading<'k> {
         ForeignReading {
             kinds,
@@ -103,11 +103,11 @@ impl<'k> ForeignReading<'k> {
         }
     }
 
-    /// Skips the payload of the unknown `kind`, which has `left` entries behind it; `false` where its end is not known.
+    /// Skips the payload of the unknown `kind`, after which `left` entries follow. Returns `false` where its end is not known.
     ///
     /// # Errors
     ///
-    /// What breaks the grammar that the caller states.
+    /// Returns the violation if the payload breaks the grammar that the caller states.
     pub(super) fn skip(
         &self,
         kind: &str,
@@ -142,11 +142,11 @@ impl<'k> ForeignReading<'k> {
         Ok(true)
     }
 
-    /// Notes a module of a kind that no release has where payloads have lengths, and by which grammar its payload reads.
+    /// Notes a module of a kind that no release has, in the layout with payload lengths, and the grammar that its payload fits.
     ///
     /// # Errors
     ///
-    /// What breaks the grammar that the caller states.
+    /// Returns the violation if the payload breaks the grammar that the caller states.
     pub(super) fn note(
         &self,
         kind: &str,
@@ -177,7 +177,7 @@ impl<'k> ForeignReading<'k> {
         )
     }
 
-    /// The cursor behind a payload of the grammar of JSON runtimes, if all entries behind it read.
+    /// Reads the payload as that of a JSON runtime and returns the cursor after it, if all entries after it can be read.
     fn as_json_runtime<'a>(
         &self,
         left: u64,
@@ -197,7 +197,7 @@ impl<'k> ForeignReading<'k> {
         Some(end)
     }
 
-    /// The cursor at the first place behind the payload from where all entries read.
+    /// Returns the cursor at the first offset after the payload from which all remaining entries can be read.
     fn by_what_follows<'a>(
         &self,
         left: u64,
@@ -207,7 +207,7 @@ impl<'k> ForeignReading<'k> {
         if self.in_trial.get() {
             return None;
         }
-        // BLOB-14: the last entry of layout 0.2 takes what is left.
+        // BLOB-14: in layout 0.2, the last entry takes the rest of the blob.
         if left == 0 {
             let mut end = body.look_ahead();
             end.skip_rest("payload", BLOB_06);
@@ -222,7 +222,7 @@ impl<'k> ForeignReading<'k> {
         })
     }
 
-    /// Whether `left` entries read from `cursor` on, to the last byte, with a tree of all modules where there is one.
+    /// Returns whether exactly `left` entries fill the bytes from `cursor` on, and a tree among them covers all modules.
     fn reads(&self, left: u64, blob: &Blob<'_>, cursor: &Cursor<'_>) -> bool {
         self.in_trial.set(true);
         let read = self.read_rest(left, blob, cursor);
@@ -245,7 +245,7 @@ impl<'k> ForeignReading<'k> {
                 return None;
             }
         }
-        // BLOB-07: a row for each module, this one and those before it included.
+        // BLOB-07: the tree has a row for each module, also for this one and those before it.
         let modules = blob
             .modules
             .len()
@@ -259,7 +259,7 @@ impl<'k> ForeignReading<'k> {
     }
 }
 
-/// Whether a payload that reads as that of a JSON runtime has a graph in JSON.
+/// Returns whether a payload that was read as that of a JSON runtime contains a graph in JSON.
 fn has_graph(payload: &Payload<'_>) -> bool {
     match payload.field("graph_json") {
         Some(payload::Field::Text(text)) => text.trim_start().starts_with('{'),
@@ -267,8 +267,8 @@ fn has_graph(payload: &Payload<'_>) -> bool {
     }
 }
 
-/// The import tree at the end of `body`, where the reading of the `count` entries has stopped: it ends the blob, and has a row for each
-/// of the other entries.
+/// Finds the import tree at the end of `body`, after the reading of the `count` entries has stopped. The tree ends the blob and has a row
+/// for each of the other entries.
 pub(super) fn tree_at_end<'a>(body: &Cursor<'a>, count: u64) -> Option<ImportTree<'a>> {
     let modules = usize::try_from(count).ok()?.checked_sub(1)?;
     let rest = body.rest();
@@ -288,7 +288,7 @@ pub(super) fn tree_at_end<'a>(body: &Cursor<'a>, count: u64) -> Option<ImportTre
     found.next()
 }
 
-/// Whether the key of an entry may begin here: the name of a known kind with its length in front.
+/// Returns whether an entry may start here: with a length and the name of a known kind.
 fn begins_with_key(bytes: &[u8]) -> bool {
     let Some((length, behind)) = bytes.split_first_chunk() else {
         return false;

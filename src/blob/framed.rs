@@ -17,12 +17,12 @@ pub(super) fn read<'a>(
 ) -> Result<(), Violation> {
     let tree = ImportTree::read(body, findings)?;
     let modules = tree.modules();
-    // Set at once: a partial reading shows the tree although a module behind it is broken.
+    // The tree is set before the modules are read, so that a partial reading shows it although a later module is broken.
     blob.tree = Some(tree);
-    // A module is at least the length of its kind.
-    // BLOB-10: the tree may promise 2^60 modules; room is made for those that the bytes can hold.
+    // BLOB-10: the tree may promise 2^60 modules; capacity is reserved only for those that the bytes can hold. A module takes at least 8
+    // bytes, for the length of its kind.
     blob.modules = Vec::with_capacity(modules.min(body.remaining() / 8));
-    // Modules of one kind mostly are together.
+    // Modules of one kind are mostly neighbors, so the check of a kind is cached for the next module.
     let mut known = None;
     for index in 0..modules {
         BLOB_10
@@ -34,11 +34,11 @@ pub(super) fn read<'a>(
             read_module(blob, body, &mut known, findings, foreign)
         })?;
     }
-    // BLOB-10: the rows of the tree are the only count, so what lies behind their last module belongs to none (WIRE-08).
+    // BLOB-10: the rows of the tree are the only count, so bytes after the last module belong to no module (WIRE-08).
     body.finish("the last module", findings)
 }
 
-/// Reads one module (BLOB-11). `known` is the kind before it, and whether that one has a grammar.
+/// Reads one module (BLOB-11). `known` holds the previous kind, and whether its payload is opaque.
 fn read_module<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -46,7 +46,7 @@ fn read_module<'a>(
     findings: &mut Findings,
     foreign: Option<&ForeignReading<'_>>,
 ) -> Result<(), Violation> {
-    // BLOB-04: a kind that no loader can be named by ends the reading here, although its payload could be skipped (BLOB-11).
+    // BLOB-04: a kind that cannot be the name of a loader ends the reading here, although its payload could be skipped (BLOB-11).
     let kind = body.str("kind", BLOB_04)?;
     let (kind, start) = (*kind, kind.offset());
     // BLOB-11: `_lib` has neither a length nor a payload.
@@ -68,7 +68,7 @@ fn read_module<'a>(
         }
     };
     *known = Some((kind, is_opaque));
-    // BLOB-11: carried along. A loader fails at a kind without a loader; this reader is no loader.
+    // BLOB-11: the payload is kept unread. A loader fails at a kind without a loader; this reader is no loader.
     if is_opaque {
         let bytes = body.run("payload", payload::PAY_01)?;
         let offset = body.offset().saturating_sub(bytes.len() as u64);
@@ -81,14 +81,14 @@ fn read_module<'a>(
     let mut window = body.window("payload")?;
     let (bytes, offset) = (window.rest(), window.offset());
     push(blob, kind, bytes, offset, start, findings)?;
-    // An empty payload was noted; no grammar has one, so there is nothing more to say about it.
+    // The finding for an empty payload exists already, and no grammar allows an empty payload.
     if bytes.is_empty() {
         return Ok(());
     }
     payload::read(kind, blob.layout, &mut window, findings).map(drop)
 }
 
-/// Adds the module whose kind is at `start` and whose payload at `offset`.
+/// Adds the module whose kind is at offset `start` and whose payload is at `offset`.
 fn push<'a>(
     blob: &mut Blob<'a>,
     kind: &'a str,
@@ -97,7 +97,7 @@ fn push<'a>(
     start: u64,
     findings: &mut Findings,
 ) -> Result<(), Violation> {
-    // BLOB-15: the reader of 0.27 takes a string of length 0 for the end of the file.
+    // BLOB-15: the reader of 0.27 treats a string of length 0 as the end of the file.
     findings.expect(BLOB_15, Kind::Truncated, !bytes.is_empty(), offset.saturating_sub(8), || {
         format!("the payload of `{kind}` is empty: released readers take that for the end of the file")
     })?;
@@ -113,14 +113,14 @@ fn push<'a>(
 
 /// Writes the body: the inverse of [`read`].
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
-    // BLOB-17: 0.2 stores no tree, and 0.7 none for a lone host library. `Blob::convert` makes one.
+    // BLOB-17: 0.2 stores no tree, and 0.7 stores none for a host library without imports. `Blob::convert` creates one.
     let Some(tree) = &blob.tree else {
         return Err(BLOB_17.rejected(
             Kind::Missing,
             "layout 0.22 begins with an import tree, and this blob has none",
         ));
     };
-    // BLOB-10: releases break this themselves: a module that can be neither linked nor stored gets a row and no entry, and the
+    // BLOB-10: releases break this rule themselves. They give a module that can be neither linked nor stored a row but no entry, and the
     // blob cannot be read back.
     if tree.modules() != blob.modules.len() {
         let message = format!(

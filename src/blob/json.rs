@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 impl Blob<'_> {
-    /// The JSON form. `import_tree` is null where there is none.
+    /// Returns the JSON form. `import_tree` is null for a blob without a tree.
     pub fn to_json(&self) -> Value {
         let modules: Vec<Value> = self.modules.iter().map(StoredModule::to_json).collect();
         object([
@@ -32,19 +32,19 @@ impl Blob<'_> {
 }
 
 impl Blob<'static> {
-    /// The blob that `value` describes. Its tree is held to the rules of the import tree.
+    /// Creates the blob that `value` describes. Its tree is checked against the rules of the import tree.
     ///
     /// # Errors
     ///
-    /// BLOB-17 with kind `type` where `value` is not of the form, or has a member that the form has not, like the `file` of a
-    /// manifest (module `examine::unpack` reads those); a TREE rule where its tree breaks one.
+    /// BLOB-17 with kind `type` where `value` is not of this form, or has an unknown member. The `file` of a manifest is such a member
+    /// (module `examine::unpack` reads those). A TREE rule where the tree breaks one.
     pub fn from_json(value: &Value) -> Result<Blob<'static>, Violation> {
         known_members(value, &["layout", "modules", "import_tree"])?;
         let layout = value
             .get("layout")
             .and_then(Value::as_str)
             .ok_or_else(|| wrong("`layout` must be text"))?;
-        // By its name: a release between is no layout, although it writes one.
+        // Only the name of a layout is accepted: a release between two layouts is not a layout, although it writes one.
         let layout = layout
             .parse()
             .map_err(|error: ParseError| wrong(&error.to_string()))?;
@@ -68,7 +68,7 @@ impl Blob<'static> {
                     words("indptr").ok_or_else(|| wrong("`indptr` must be a list of integers"))?;
                 let indices = words("indices")
                     .ok_or_else(|| wrong("`indices` must be a list of integers"))?;
-                // Findings go nowhere: a description was never a file whose oddities a report could show.
+                // Findings are dropped: the description was never a file, so no report could show its oddities.
                 Some(ImportTree::new(
                     &indptr,
                     &indices,
@@ -85,7 +85,7 @@ impl Blob<'static> {
 }
 
 impl StoredModule<'_> {
-    /// `kind`, and the payload as base64 where there is one.
+    /// Returns an object with `kind`, and with the payload as base64 if there is one.
     fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.insert("kind".into(), self.kind.as_ref().into());
@@ -98,7 +98,7 @@ impl StoredModule<'_> {
 }
 
 impl StoredModule<'static> {
-    /// The module of an object with `kind` and perhaps `payload`.
+    /// Creates the module from an object with `kind` and an optional `payload`.
     fn from_json(value: &Value) -> Result<StoredModule<'static>, Violation> {
         known_members(value, &["kind", "payload"])?;
         let kind = value
@@ -106,7 +106,7 @@ impl StoredModule<'static> {
             .and_then(Value::as_str)
             .ok_or_else(|| wrong("a module's `kind` must be text"))?;
         let payload = match value.get("payload") {
-            // Who must have one is for the layout to say.
+            // The layout decides which modules must have a payload; see `StoredModule::stored`.
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => {
                 let bytes = BASE64_STANDARD
@@ -119,13 +119,13 @@ impl StoredModule<'static> {
         Ok(StoredModule {
             kind: Cow::Owned(kind.to_owned()),
             payload,
-            // It was never in a file.
+            // The module was never in a file.
             offset: 0,
         })
     }
 }
 
-/// Whether an object has no member but these.
+/// Checks that an object has no other members than `known`.
 fn known_members(value: &Value, known: &[&str]) -> Result<(), Violation> {
     let mut members = value.as_object().into_iter().flat_map(Map::keys);
     match members.find(|member| !known.contains(&member.as_str())) {
@@ -140,7 +140,7 @@ fn known_members(value: &Value, known: &[&str]) -> Result<(), Violation> {
     }
 }
 
-/// BLOB-17, kind type, for a description that is not of the form.
+/// Creates the error for a description that is not of this form: BLOB-17, kind type.
 fn wrong(message: &str) -> Violation {
     BLOB_17.rejected(Kind::Type, format!("not a blob in JSON form: {message}"))
 }

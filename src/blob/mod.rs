@@ -1,6 +1,6 @@
 //! The library binary: every imported module of a library, and the tree in which they import each other.
 //!
-//! A host library carries it as data under one symbol. Four layouts were released, each named by the release that
+//! A host library contains it as data under one symbol. Four layouts were released, each named after the release that
 //! introduced it ([`Layout`]); all begin with the same header.
 //!
 //! | field | layouts | bytes | rule |
@@ -14,8 +14,8 @@
 //! | `module[i].kind` | 0.22 | string, one for each row of the tree | BLOB-10, BLOB-04 |
 //! | `module[i].payload` | 0.22 | u64 length, bytes; absent for `_lib` | BLOB-11 |
 //!
-//! [`open`] reads every library binary of a file in one call, whatever the container and the layout. Reading borrows: a payload is
-//! a slice of the file. Any input is safe.
+//! [`open`] reads every library binary of a file in one call, for any container and any layout. Reading borrows: a payload is a slice of
+//! the file. Any input is safe.
 //!
 //! ```
 //! use tvmspec::blob::Blob;
@@ -59,14 +59,14 @@ pub const LIBRARY: &str = "_lib";
 /// The key of the entry that holds the import tree in layouts 0.7 and 0.21.
 pub(crate) const IMPORT_TREE: &str = "_import_tree";
 
-/// A library binary: modules in their order, and who imports whom.
+/// A library binary: its modules in order, and the tree that says which module imports which.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blob<'a> {
-    /// The layout that it was read from, or that it is to be written in.
+    /// The layout that the blob was read from, or that it will be written in.
     pub layout: Layout,
     /// The modules; the import tree counts them from 0. Module 0 is the root, except in layout 0.2.
     pub modules: Vec<StoredModule<'a>>,
-    /// Who imports whom. `None` in layout 0.2, and in the blobs of 0.7 and 0.21 that have none.
+    /// The import tree. `None` in layout 0.2, and in blobs of 0.7 and 0.21 that have no tree.
     pub tree: Option<ImportTree<'a>>,
 }
 
@@ -81,25 +81,25 @@ pub struct StoredModule<'a> {
     pub offset: u64,
 }
 
-/// What could be read of a blob, up to the violation that stopped it.
+/// The part of a blob that could be read before a violation stopped the reading.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PartialBlob<'a> {
-    /// Everything before the break; the whole blob if there is none.
+    /// Everything before the violation; the whole blob if there is no violation.
     pub blob: Blob<'a>,
-    /// Oddities up to there.
+    /// Oddities that were found before the violation.
     pub findings: Findings,
-    /// Why reading stopped.
+    /// The violation that stopped the reading.
     pub broken: Option<Violation>,
 }
 
 impl<'a> Blob<'a> {
-    /// Reads a blob, header included, and holds it to every rule of its layout.
+    /// Reads a blob, header included, and checks it against every rule of its layout.
     ///
     /// # Errors
     ///
-    /// The first broken rule of the chapters wire, tensor, payload, import_tree and blob, with its byte offset from
-    /// the start of the header. Oddities go to `findings`.
+    /// Returns the first broken rule of the chapters wire, tensor, payload, import_tree and blob, with its byte offset from the start of
+    /// the header. Oddities go to `findings`.
     pub fn read(
         bytes: &'a [u8],
         layout: Layout,
@@ -110,7 +110,7 @@ impl<'a> Blob<'a> {
         Ok(blob)
     }
 
-    /// Reads as far as the bytes are good.
+    /// Reads a blob up to the first violation.
     pub fn read_partial(
         bytes: &'a [u8],
         layout: Layout,
@@ -127,7 +127,7 @@ impl<'a> Blob<'a> {
         }
     }
 
-    /// [`Blob::read_partial`] with a record of every field, those inside payloads included.
+    /// Reads like [`Blob::read_partial`] and records every field, also the fields inside payloads.
     pub fn read_traced(
         bytes: &'a [u8],
         layout: Layout,
@@ -136,7 +136,7 @@ impl<'a> Blob<'a> {
     ) -> PartialBlob<'a> {
         let mut blob = Blob::empty(layout);
         let broken = blob
-            // The trace ends where the reading does: what lies behind the break has no fields.
+            // The trace ends where the reading ends: bytes after the violation have no fields.
             .read_into(Cursor::traced(bytes, trace), &mut findings, None)
             .err();
         PartialBlob {
@@ -146,8 +146,9 @@ impl<'a> Blob<'a> {
         }
     }
 
-    /// [`Blob::read_partial`], or with `trace` [`Blob::read_traced`], which goes on behind kinds that no release has where the bytes
-    /// say where their payloads end, or `foreign` states their grammar. Each is a finding of BLOB-06.
+    /// Reads like [`Blob::read_partial`], or with `trace` like [`Blob::read_traced`], and continues after kinds that no release has. It
+    /// continues where the bytes show where the payload ends, or where `foreign` states its grammar. Each such kind is a finding of
+    /// BLOB-06.
     pub fn read_foreign(
         bytes: &'a [u8],
         layout: Layout,
@@ -169,28 +170,28 @@ impl<'a> Blob<'a> {
         }
     }
 
-    /// The bytes, header included, in the layout that [`Blob::layout`] names.
+    /// Returns the bytes of the blob, header included, in the layout [`Blob::layout`].
     ///
     /// # Errors
     ///
-    /// BLOB-17 when the layout has no words for the content; [`Blob::convert`] makes a blob of another layout.
+    /// BLOB-17 when the layout cannot express the content; [`Blob::convert`] creates a blob of another layout.
     pub fn write(&self) -> Result<Vec<u8>, Violation> {
         let mut body = Writer::new();
         match self.layout {
             Layout::V0_22 => framed::write(self, &mut body)?,
             _ => streamed::write(self, &mut body)?,
         }
-        // BLOB-01: the header is known when the body is written, and comes in front of it.
+        // BLOB-01: the header contains the length of the body, so the body is written first.
         let body = body.into_bytes();
         let mut out = Writer::new();
-        // BLOB-01: `nbytes` is in front of everything and counts neither itself nor anything else in front.
+        // BLOB-01: `nbytes` comes first and does not count itself.
         out.bytes(&body);
         Ok(out.into_bytes())
     }
 
-    /// The modules that module `index` imports, in order.
+    /// Returns the indices of the modules that module `index` imports, in order.
     ///
-    /// Without a tree module 0 imports nothing in layouts 0.7 and 0.21; in layout 0.2 no module imports another.
+    /// The list is empty if the blob has no tree.
     pub fn imports(&self, index: usize) -> Vec<usize> {
         let Some(tree) = &self.tree else {
             return Vec::new();
@@ -201,7 +202,7 @@ impl<'a> Blob<'a> {
             .collect()
     }
 
-    /// The blob with nothing borrowed.
+    /// Returns the blob with all borrowed bytes copied.
     pub fn into_owned(self) -> Blob<'static> {
         Blob {
             layout: self.layout,
@@ -214,7 +215,7 @@ impl<'a> Blob<'a> {
         }
     }
 
-    /// A blob to read into.
+    /// Creates a blob without modules, for `read_into` to fill.
     fn empty(layout: Layout) -> Blob<'a> {
         Blob {
             layout,
@@ -223,7 +224,7 @@ impl<'a> Blob<'a> {
         }
     }
 
-    /// Reads the header (BLOB-01), the body by the layout, and what lies behind both (BLOB-02).
+    /// Reads the header (BLOB-01) and the body, and notes bytes after the body (BLOB-02).
     fn read_into(
         &mut self,
         mut file: Cursor<'a>,
@@ -238,14 +239,14 @@ impl<'a> Blob<'a> {
             |nbytes| *nbytes <= here,
             |nbytes| format!("the header counts {nbytes} bytes, {here} follow it"),
         )?;
-        // BLOB-01: only what the header counts. A loader has nothing but an address, trusts the header, and reads into whatever
-        // lies behind the blob.
+        // BLOB-01: the body has only the bytes that the header counts. A loader has only an address and trusts the header, so it would read
+        // past the blob.
         let mut body = file.split(nbytes.min(here), "body")?;
         match self.layout {
             Layout::V0_22 => framed::read(self, &mut body, findings, foreign)?,
             _ => streamed::read(self, &mut body, findings, foreign)?,
         }
-        // BLOB-13: when all kinds are known: the host library may be anywhere.
+        // BLOB-13 is checked after all kinds are known, because the host library may be any module.
         self.check_library(findings)?;
         if !file.is_at_end() {
             let left = file.remaining();
@@ -256,22 +257,22 @@ impl<'a> Blob<'a> {
         Ok(())
     }
 
-    /// BLOB-13: without a `_lib` the code of the host library cannot be reached. Layout 0.2 has none by design, and a
-    /// treeless blob stands for a lone host library.
+    /// BLOB-13: without a `_lib` the code of the host library cannot be reached. Layout 0.2 never has one, and a blob without a tree stands
+    /// for a host library without imports.
     fn check_library(&self, findings: &mut Findings) -> Result<(), Violation> {
         let has_tree = self.tree.is_some();
         let has_library = self.modules.iter().any(|module| module.kind == LIBRARY);
-        // A finding only: a library that has no host code needs none. With host code its functions belong to no module.
+        // This is only a finding: a library without host code needs no `_lib`. With host code, its functions belong to no module.
         findings.expect(BLOB_13, Kind::Missing, has_library || !has_tree, 0, || {
             "no module is `_lib`: no host function of this library can be reached through the tree".into()
         })
     }
 
-    /// Adds a module while reading, at `offset`; a second `_lib` breaks BLOB-12.
+    /// Adds a module that starts at `offset`; a second `_lib` breaks BLOB-12.
     fn push(&mut self, module: StoredModule<'a>, offset: u64) -> Result<(), Violation> {
         let again =
-            // BLOB-12: 0.8 to 0.21 reject it; from 0.22 on the host code finds its imports through whichever came last. 0.7
-            // writes one for each host module (TREE-26); that is rejected here too.
+            // BLOB-12: 0.8 to 0.21 reject it. From 0.22 on, the host code finds its imports through the last one. 0.7 writes one for each
+            // host module (TREE-26); that is rejected here too.
             module.kind == LIBRARY && self.modules.iter().any(|earlier| earlier.kind == LIBRARY);
         BLOB_12.require_as(Kind::Duplicate, !again, offset, || {
             "a second `_lib`: the host library can occur in the tree once".into()
@@ -282,11 +283,11 @@ impl<'a> Blob<'a> {
 }
 
 impl<'a> StoredModule<'a> {
-    /// The payload, decoded; `None` for `_lib`.
+    /// Decodes the payload; returns `None` for `_lib`.
     ///
     /// # Errors
     ///
-    /// The first broken rule, at an offset from the start of the blob.
+    /// Returns the first broken rule, at an offset from the start of the blob.
     pub fn decode(
         &self,
         layout: Layout,
@@ -299,7 +300,7 @@ impl<'a> StoredModule<'a> {
         payload::read(&self.kind, layout, &mut cursor, findings).map(Some)
     }
 
-    /// The module with nothing borrowed.
+    /// Returns the module with all borrowed bytes copied.
     pub fn into_owned(self) -> StoredModule<'static> {
         StoredModule {
             kind: Cow::Owned(self.kind.into_owned()),
@@ -308,7 +309,7 @@ impl<'a> StoredModule<'a> {
         }
     }
 
-    /// What a writer stores behind the kind: the payload, or nothing for `_lib` (BLOB-17).
+    /// Returns the bytes that a writer stores after the kind: the payload, or nothing for `_lib` (BLOB-17).
     fn stored(&self) -> Result<Option<&[u8]>, Violation> {
         match &self.payload {
             Some(payload) if self.kind != LIBRARY => Ok(Some(payload)),
@@ -324,9 +325,9 @@ impl<'a> StoredModule<'a> {
     }
 }
 
-/// BLOB-04: what a kind must be to name a module.
+/// Checks that a kind is not empty and contains no NUL (BLOB-04).
 pub(crate) fn check_kind(kind: &str, offset: u64) -> Result<(), Violation> {
-    // The name of the loader is made of it (PAY-99). 0.8 looks an empty one up like any other; 0.27 takes it for the end of the
+    // The kind is part of the name of its loader (PAY-99). 0.8 looks up an empty kind like any other; 0.27 treats it as the end of the
     // file.
     BLOB_04.require(!kind.is_empty() && !kind.contains('\0'), offset, || {
         let what = if kind.is_empty() {

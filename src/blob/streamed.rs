@@ -1,7 +1,7 @@
 //! Layouts 0.2, 0.7 and 0.21: a count, then keys and payloads without lengths.
 //!
-//! A payload has no length here: it ends where the grammar of its kind does (BLOB-05). So reading one module needs all before it, an
-//! unknown kind ends the reading (BLOB-06), and a payload that is read to a wrong end shows as a key that is none.
+//! A payload ends where the grammar of its kind ends (BLOB-05). Therefore reading one module requires reading all modules before it, and an
+//! unknown kind ends the reading (BLOB-06). A payload that is read to a wrong end shows as an invalid key.
 
 use super::foreign::{ForeignReading, tree_at_end};
 use super::{
@@ -15,7 +15,7 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, ReadValue, Writer};
 use std::borrow::Cow;
 
-/// Reads the body: the count, and that many entries, one of them the tree (BLOB-03, BLOB-07).
+/// Reads the body: the count and that many entries, one of which is the tree (BLOB-03, BLOB-07).
 pub(super) fn read<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -26,7 +26,7 @@ pub(super) fn read<'a>(
     let count = counted.require_as(
         Kind::Truncated,
         BLOB_03,
-        // An entry is at least the length of its key.
+        // An entry takes at least 8 bytes, for the length of its key.
         |count| *count <= body.remaining() as u64 / 8,
         |count| {
             format!(
@@ -65,7 +65,7 @@ pub(super) fn read<'a>(
         }
     }
     check_tree(blob, counted, tree_at)?;
-    // BLOB-16: 0.14 to 0.21 count 0 entries and write one, for a root without imports that is not linked into the library.
+    // BLOB-16: 0.14 to 0.21 count 0 entries but write one, if the root has no imports and is not linked into the library.
     if count == 0 && !body.is_at_end() {
         let message = format!("no entry is counted, yet {} bytes follow", body.remaining());
         findings.note(BLOB_16, Kind::Trailing, body.offset(), message)?;
@@ -74,7 +74,7 @@ pub(super) fn read<'a>(
     body.finish("the last entry", findings)
 }
 
-/// Reads one entry, which has `left` entries behind it. Returns whether it was the import tree.
+/// Reads one entry, after which `left` entries follow. Returns whether it was the import tree.
 pub(super) fn read_entry<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
@@ -82,11 +82,11 @@ pub(super) fn read_entry<'a>(
     findings: &mut Findings,
     foreign: Option<&ForeignReading<'_>>,
 ) -> Result<bool, Violation> {
-    // BLOB-05: nothing marks where an entry begins. A payload that is read to another end than it was written to shows here first.
+    // BLOB-05: nothing marks where an entry starts. A payload that was read to a wrong end shows here first.
     let key = body.str("key", BLOB_04)?;
     let (kind, start) = (*key, key.offset());
     check_kind(kind, start).map_err(|broken| broken.in_field("key"))?;
-    // BLOB-14: 0.2 does not store its root, so that neither key has a meaning: a runtime of 0.6 fails at `_lib`.
+    // BLOB-14: 0.2 does not store its root, so neither key has a meaning. A runtime of 0.6 fails at `_lib`.
     let reserved = kind == LIBRARY || kind == IMPORT_TREE;
     key.require_as(
         Kind::UnknownKind,
@@ -94,7 +94,7 @@ pub(super) fn read_entry<'a>(
         |_| !(reserved && blob.layout == Layout::V0_2),
         |kind| format!("`{kind}` has no meaning before 0.7, and no loader"),
     )?;
-    // BLOB-07: no module, and without a number.
+    // BLOB-07: the tree is no module and has no index.
     if kind == IMPORT_TREE {
         blob.tree = Some(ImportTree::read(body, findings)?);
         return Ok(true);
@@ -111,17 +111,17 @@ pub(super) fn read_entry<'a>(
     }
     let (rest, offset) = (body.rest(), body.offset());
     if is_known(kind, blob.layout) {
-        // BLOB-05: no length is stored; the payload is what its grammar has read.
+        // BLOB-05: no length is stored; the payload ends where its grammar ends.
         payload::read(kind, blob.layout, body, findings)?;
     } else if !skip_foreign(kind, left, blob, body, findings, foreign)? {
-        // BLOB-06: a release fails here as well, at the loader that it has not registered.
+        // BLOB-06: a release fails here as well, because it has no loader for the kind.
         let message = format!(
             "nothing is known of kind `{kind}`: layout {} has no payload lengths, so its end cannot be found",
             blob.layout
         );
         return Err(key.broken(BLOB_06, Kind::UnknownKind, message));
     }
-    // BLOB-05: kept as bytes, so that a blob that is not changed is written back as it was.
+    // BLOB-05: the payload is kept as bytes, so that an unchanged blob is written back byte for byte.
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
     let bytes = rest.get(..length).unwrap_or_default();
     blob.push(
@@ -135,7 +135,7 @@ pub(super) fn read_entry<'a>(
     Ok(false)
 }
 
-/// Skips the payload of a kind that no release has, where `foreign` is to find its end; returns whether it was found.
+/// Skips the payload of a kind that no release has, if `foreign` is given and finds its end. Returns whether it was skipped.
 fn skip_foreign(
     kind: &str,
     left: u64,
@@ -150,7 +150,7 @@ fn skip_foreign(
     }
 }
 
-/// BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree comes last and has a row for every module.
+/// Checks BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree comes last and has a row for every module.
 fn check_tree(
     blob: &Blob<'_>,
     counted: ReadValue<'_, u64>,
@@ -161,7 +161,7 @@ fn check_tree(
         return Ok(());
     }
     let Some((index, offset)) = tree_at else {
-        // BLOB-09: released loaders take this for a blob of 0.2 and put a new root on top of everything, a stray `_lib` included:
+        // BLOB-09: released loaders treat this as a blob of 0.2 and put a new root above all modules, also above a stray `_lib`. Then
         // functions are found in the wrong module, or not at all.
         return counted.require_as(Kind::Missing, BLOB_09, |_| false, |_| {
             let modules = blob.modules.len();
@@ -170,15 +170,15 @@ fn check_tree(
         .map(drop);
     };
     let this = |field: &str| format!("entry[{index}]{field}");
-    // BLOB-08: released readers take the tree anywhere. No writer puts it elsewhere, and one that connects modules as soon as
-    // it has the tree needs them before.
+    // BLOB-08: released readers accept the tree anywhere. No writer puts it elsewhere. A reader that connects modules as soon as it has the
+    // tree needs the modules before it.
     BLOB_08
         .require(index.saturating_add(1) == count, offset, || {
             format!("`_import_tree` is entry {index} of {count}, it must be the last")
         })
         .map_err(|broken| broken.in_field(this("")))?;
     match &blob.tree {
-        // BLOB-07: the tree has no number, so there are as many rows as modules and not as entries (TREE-13).
+        // BLOB-07: the tree has no index, so it has as many rows as there are modules, not entries (TREE-13).
         Some(tree) => tree
             .check_modules(blob.modules.len())
             .map_err(|broken| broken.in_field(this(".indptr"))),
@@ -186,8 +186,8 @@ fn check_tree(
     }
 }
 
-/// Whether `kind` has a grammar in `layout`, so that its end can be found.
-/// A kind may have one in some layouts only: `c` and `static_library` are stored from 0.14 on.
+/// Returns whether `kind` has a grammar in `layout`, so that the end of its payload can be found. A kind may have a grammar in some layouts
+/// only: `c` and `static_library` are stored from 0.14 on.
 pub(super) fn is_known(kind: &str, layout: Layout) -> bool {
     payload::kind_info(kind).is_some_and(|info| info.forms_in(layout).next().is_some())
 }
@@ -199,18 +199,18 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
         .modules
         .len()
         .saturating_add(usize::from(blob.tree.is_some()));
-    // BLOB-03: from 0.7 on the tree is counted with the modules. In 0.2, which has none, only imports are.
+    // BLOB-03: from 0.7 on the count includes the tree. Layout 0.2 has no tree and counts only imports.
     out.count(entries);
     for module in &blob.modules {
         out.str(&module.kind);
-        // BLOB-14: the library that carries the blob is its root.
+        // BLOB-14: in layout 0.2, the library that contains the blob is the root and has no entry.
         if module.kind == LIBRARY && blob.layout == Layout::V0_2 {
             return rejected(format!("layout 0.2 cannot hold module `{LIBRARY}`"));
         }
         let Some(payload) = module.stored()? else {
             continue;
         };
-        // BLOB-06: no reader finds the end of this payload.
+        // BLOB-06: no reader could find the end of this payload.
         if !is_known(&module.kind, blob.layout) {
             return rejected(format!(
                 "layout {} has no payload lengths, and nothing states where the payload ends of kind `{}`",

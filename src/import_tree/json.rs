@@ -1,4 +1,4 @@
-//! The JSON forms of this chapter; `spec/import_tree.md` fixes them, `spec/schema/import_tree.json` is their schema.
+//! The JSON forms of this chapter; `spec/import_tree.md` defines them, and `spec/schema/import_tree.json` is their schema.
 
 use super::order::is_exportable;
 use super::{ImportTree, ModuleGraph, ModuleNode, Order};
@@ -7,7 +7,7 @@ use crate::rule::{Findings, Violation};
 use crate::wire::json::object;
 use serde_json::{Value, json};
 
-/// `{"indptr": [...], "indices": [...]}`.
+/// Returns `{"indptr": [...], "indices": [...]}`.
 pub(crate) fn from_tree(tree: &ImportTree<'_>) -> Value {
     object([
         ("indptr", tree.indptr().to_vec().into()),
@@ -15,12 +15,12 @@ pub(crate) fn from_tree(tree: &ImportTree<'_>) -> Value {
     ])
 }
 
-/// The tree of `{"indptr": [...], "indices": [...]}`, held to every rule. The outer error is that of the
-/// JSON, the inner one that of the tree.
+/// Creates the tree of `{"indptr": [...], "indices": [...]}` and checks every rule. The outer error is about the JSON, the inner one about
+/// the tree.
 ///
 /// # Errors
 ///
-/// A [`ParseError`] where an array is missing, or holds something that is no u64. The inner error is that of [`ImportTree::new`].
+/// A [`ParseError`] if an array is missing or contains a value that is not a u64. The inner error is that of [`ImportTree::new`].
 pub fn to_tree(
     value: &Value,
     findings: &mut Findings,
@@ -30,8 +30,8 @@ pub fn to_tree(
     Ok(ImportTree::new(&indptr, &indices, findings))
 }
 
-/// The graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`; `kind` may be beside `dso`, and in its place where
-/// `release` states what that release makes of the kind.
+/// Creates the graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`. A module may have a `kind`. Without `dso`, the `kind` and
+/// `release` decide.
 pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<ModuleGraph, ParseError> {
     let modules = value
         .get("modules")
@@ -41,7 +41,7 @@ pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<Module
         let imports = words(node, "imports")?.into_iter();
         let kind = node.get("kind").and_then(Value::as_str);
         let dso = node.get("dso").and_then(Value::as_bool);
-        // TREE-20: what a release makes of a kind; `dso` overrides it, as a kind of a user can.
+        // TREE-20: a release decides by the kind; `dso` overrides that, as a user-defined kind can.
         let by_kind = || Some(is_exportable(kind?, release?));
         Ok(ModuleNode {
             kind: kind.unwrap_or_default().to_owned(),
@@ -49,7 +49,7 @@ pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<Module
                 .or_else(by_kind)
                 .ok_or("a module has a bool `dso`, or a `kind` and the request a `release`")?,
             imports: imports
-                // TREE-28: a number that this machine cannot count to is no module either.
+                // TREE-28: a number beyond `usize` is not a module either.
                 .map(|child| usize::try_from(child).unwrap_or(usize::MAX))
                 .collect(),
         })
@@ -61,17 +61,17 @@ pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<Module
     Ok(ModuleGraph { modules })
 }
 
-/// `{"order": [[0], [1, 2], ...], "indptr": [...], "indices": [...]}`.
+/// Returns `{"order": [[0], [1, 2], ...], "indptr": [...], "indices": [...]}`.
 pub(crate) fn from_order(order: &Order) -> Value {
     json!({
-        // Groups of numbers of modules, as the request counts them.
+        // The groups contain module numbers of the request.
         "order": order.groups,
         "indptr": order.indptr,
         "indices": order.indices,
     })
 }
 
-/// The member `name`, an array of u64.
+/// Reads the member `name`, an array of u64.
 fn words(value: &Value, name: &str) -> Result<Vec<u64>, ParseError> {
     let list = value
         .get(name)

@@ -1,11 +1,11 @@
-//! The import tree: which module imports which, in compressed sparse rows (CSR), and the order that modules are in.
+//! The import tree: which module imports which, in compressed sparse rows (CSR), and the order of the modules.
 //!
 //! | field | bytes | rule |
 //! |---|---|---|
 //! | `indptr` | vector of u64, modules + 1 | TREE-01 .. TREE-06, TREE-13 |
 //! | `indices` | vector of u64 | TREE-01, TREE-07 .. TREE-12 |
 //!
-//! [`order`] is the other half: from a graph of modules to groups, order and rows, as each release does it.
+//! [`order`] works in the other direction: from a graph of modules to groups, order and rows, as each release creates them.
 //!
 //! ```
 //! use tvmspec::import_tree::ImportTree;
@@ -33,7 +33,7 @@ pub use order::{Algorithm, ModuleGraph, ModuleNode, Order, order};
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Words, Writer};
 
-/// Row `i` lists the modules that module `i` imports. Borrows the file's bytes; nothing is copied.
+/// The import tree: row `i` lists the modules that module `i` imports. It borrows the bytes of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportTree<'a> {
     indptr: Words<'a>,
@@ -41,14 +41,14 @@ pub struct ImportTree<'a> {
 }
 
 impl<'a> ImportTree<'a> {
-    /// The longest chain of imports that is not remarked upon (TREE-12): released loaders recurse along it.
+    /// The longest chain of imports that is not reported (TREE-12). Released loaders recurse along it.
     pub const DEPTH: usize = 16_384;
 
-    /// A tree that was never in a file, held to every rule. Offsets of violations count as if `indptr` began at byte 0.
+    /// Creates a tree that was never in a file, and checks every rule. Offsets of violations count as if `indptr` began at byte 0.
     ///
     /// # Errors
     ///
-    /// The first of TREE-02 to TREE-12 that it breaks; of those that are no MUST, only under strict findings.
+    /// The first rule of TREE-02 to TREE-12 that the tree breaks. A rule that is not a MUST is an error only with strict findings.
     pub fn new(
         indptr: &[u64],
         indices: &[u64],
@@ -62,12 +62,11 @@ impl<'a> ImportTree<'a> {
         Ok(tree)
     }
 
-    /// Reads both vectors and holds them to every rule of this chapter but TREE-13, for which see
-    /// `ImportTree::check_modules`.
+    /// Reads both vectors and checks every rule of this chapter except TREE-13, which `ImportTree::check_modules` checks.
     ///
     /// # Errors
     ///
-    /// WIRE-01 or WIRE-06 where a vector is cut; then as [`ImportTree::new`], at the byte of the number.
+    /// WIRE-01 or WIRE-06 where a vector is truncated; the errors of [`ImportTree::new`], at the byte of the number.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
@@ -76,7 +75,7 @@ impl<'a> ImportTree<'a> {
         let indices = cursor.words("indices", TREE_01)?;
         let tree = ImportTree { indptr, indices };
         tree.check(findings).map_err(|broken| {
-            // The rules know words and their offsets, and not what the words are called here.
+            // The checks know words and their offsets, but not their field names.
             let field = broken.offset().map(|offset| tree.field_at(offset));
             broken.in_field(field.as_deref().unwrap_or("indptr"))
         })?;
@@ -89,7 +88,7 @@ impl<'a> ImportTree<'a> {
         out.words(&self.indices);
     }
 
-    /// The tree with nothing borrowed.
+    /// Returns the tree with all borrowed bytes copied.
     pub fn into_owned(self) -> ImportTree<'static> {
         ImportTree {
             indptr: self.indptr.into_owned(),
@@ -97,40 +96,40 @@ impl<'a> ImportTree<'a> {
         }
     }
 
-    /// How many modules the tree speaks of.
+    /// Returns the number of modules in the tree.
     pub fn modules(&self) -> usize {
         self.indptr.len().saturating_sub(1)
     }
 
-    /// The modules that module `parent` imports, in order; none for a module that is not there.
+    /// Returns the modules that module `parent` imports, in order; empty for a module that does not exist.
     pub fn children(&self, parent: usize) -> impl Iterator<Item = u64> + '_ {
         self.row(parent)
             .filter_map(|position| self.indices.get(position))
     }
 
-    /// Whether module 0 imports all others, in their order, and no other imports any: the tree of most libraries, which
-    /// keeps every rule about its rows.
+    /// Returns whether module 0 imports all others, in their order, and no other module imports any. Most libraries have such a tree, which
+    /// cannot break a rule about its children.
     pub(crate) fn is_flat(&self) -> bool {
         let others = 1..self.modules() as u64;
-        // TREE-07 to TREE-12: the children 1, 2, 3, ... of module 0 are there, are others, are met once, and import none.
+        // TREE-07 to TREE-12: the children 1, 2, 3, ... of module 0 exist, differ from it, occur once, and import nothing.
         self.row(0).len() == self.indices.len() && self.indices.iter().eq(others)
     }
 
-    /// Where each row starts, and where the last one ends.
+    /// Returns the start of each row, and the end of the last row.
     pub fn indptr(&self) -> &Words<'a> {
         &self.indptr
     }
 
-    /// The rows, one behind the other.
+    /// Returns the rows, one after the other.
     pub fn indices(&self) -> &Words<'a> {
         &self.indices
     }
 
-    /// Holds the tree to the number of modules that are beside it (TREE-13).
+    /// Checks that the tree has a row for each of the library's `modules` (TREE-13).
     ///
-    /// Only the layouts 0.7 and 0.21 can break this: from 0.22 on the number of modules *is* the number of rows.
+    /// Only layouts 0.7 and 0.21 can break this: from 0.22 on, the number of rows defines the number of modules.
     pub(crate) fn check_modules(&self, modules: usize) -> Result<(), Violation> {
-        // TREE-13: the count of `indptr` is what disagrees, and comes in front of its words.
+        // TREE-13: the violation is reported at the count of `indptr`, which comes before its words.
         let at = self.indptr.offset_of(0).saturating_sub(8);
         TREE_13
             .require(self.modules() == modules, at, || {
@@ -139,25 +138,25 @@ impl<'a> ImportTree<'a> {
             .map_err(|broken| broken.in_field("indptr"))
     }
 
-    /// Holds the tree to TREE-02 to TREE-12.
+    /// Checks TREE-02 to TREE-12.
     fn check(&self, findings: &mut Findings) -> Result<(), Violation> {
         self.check_rows(findings)?;
-        // One row that lists all others, as most libraries have: it can have no cycle, and looking takes no memory.
+        // A flat tree, which most libraries have, cannot have a cycle. This check takes no memory.
         if self.is_flat() {
             return Ok(());
         }
         let mut named_by = self.check_children(findings)?;
-        // The same memory for the walk: a tree of a million modules takes 8 MB of it.
+        // The walk reuses this memory, which is 8 MB for a million modules.
         named_by.fill(walk::UNSEEN);
         walk::check_shape(self, named_by, findings)
     }
 
-    /// TREE-02 to TREE-06: what `indptr` says of itself and of the number of children.
+    /// Checks `indptr` alone and against the number of children (TREE-02 to TREE-06).
     fn check_rows(&self, findings: &mut Findings) -> Result<(), Violation> {
         let indices = self.indices.len() as u64;
         let count_at = self.indptr.offset_of(0).saturating_sub(8);
-        // TREE-02: the loader of 0.27 computes 2^64 - 1 modules from an empty `indptr`, and crashes on one word. Those of 0.7 to
-        // 0.21 take an empty one for a missing tree.
+        // TREE-02: the loader of 0.27 computes 2^64 - 1 modules from an empty `indptr`, and crashes on one word. The loaders of 0.7 to 0.21
+        // treat an empty `indptr` as a missing tree.
         TREE_02.require(self.modules() > 0, count_at, || {
             let words = self.indptr.len();
             format!(
@@ -170,19 +169,18 @@ impl<'a> ImportTree<'a> {
         let mut start = first;
         for (row, end) in self.indptr.iter().skip(1).enumerate() {
             let at = self.indptr.offset_of(row.saturating_add(1));
-            // TREE-03: loaders accept this row and drop its imports: a kernel is missing when it is first called.
+            // TREE-03: loaders accept this row and drop its imports, so that a kernel is missing when it is first called.
             TREE_03.require(start <= end, at, || {
                 format!("row {row} ends at {end}, before its start {start}")
             })?;
-            // TREE-04: loaders read on into foreign memory.
+            // TREE-04: loaders read past the end of the vector.
             TREE_04.require(end <= indices, at, || {
                 format!("row {row} ends at {end}, but there are only {indices} indices")
             })?;
             start = end;
         }
         let first_at = self.indptr.offset_of(0);
-        // TREE-05, TREE-06: children outside of every row belong to no module. No loader looks at them, so a file that has some
-        // works.
+        // TREE-05, TREE-06: children outside of every row belong to no module. No loader reads them, so such a file works.
         findings.expect(TREE_05, Kind::Malformed, first == 0, first_at, || {
             format!("the first row starts at {first}, so {first} indices belong to no module")
         })?;
@@ -192,10 +190,10 @@ impl<'a> ImportTree<'a> {
         })
     }
 
-    /// Holds every child to TREE-07, TREE-08 and TREE-10. Returns the memory that it used, for the next walk.
+    /// Checks every child against TREE-07, TREE-08 and TREE-10. Returns its memory, for reuse by the next walk.
     fn check_children(&self, findings: &mut Findings) -> Result<Vec<usize>, Violation> {
         let modules = self.modules();
-        // Which parent named a module last: finds a repetition in a row in one look, however long the row.
+        // The last parent that imported each module. It finds a repetition in a row of any length with one lookup.
         let mut named_by = vec![usize::MAX; modules];
         for parent in 0..modules {
             for (position, child) in self.listed(self.row(parent)) {
@@ -206,21 +204,20 @@ impl<'a> ImportTree<'a> {
                 TREE_07.require(slot.is_some(), at, || {
                     format!("module {parent} imports module {child}, but there are only {modules}")
                 })?;
-                // TREE-08: loaders accept it. The first lookup through imports recurses until the stack is used up, and the
-                // module is never freed.
+                // TREE-08: loaders accept it. The first lookup through imports overflows the stack, and the module is never freed.
                 TREE_08.require_as(Kind::Cycle, child != parent as u64, at, || {
                     format!("module {parent} imports itself")
                 })?;
                 let Some(slot) = slot else { continue };
-                // TREE-10: 0.7 stores an import as often as it was made; later writers store it once. Loaders import it as
-                // often as it is there.
+                // TREE-10: 0.7 stores an import as often as it was made; later writers store it once. Loaders import it as often as it is
+                // stored.
                 findings.expect(TREE_10, Kind::Duplicate, *slot != parent, at, || {
                     format!("module {parent} imports module {child} twice")
                 })?;
                 *slot = parent;
             }
         }
-        // Those of no row: no loader follows them, and they are no modules all the same.
+        // TREE-07 also applies to children outside of every row, although no loader follows them.
         for (position, child) in self.listed(0..self.indices.len()) {
             let kept = child < modules as u64;
             TREE_07.require(kept, self.indices.offset_of(position), || {
@@ -230,12 +227,12 @@ impl<'a> ImportTree<'a> {
         Ok(named_by)
     }
 
-    /// The positions in `indices` of the row of `parent`; never outside `indices`, whatever the rows say.
+    /// Returns the range of the row of `parent` in `indices`. It never exceeds `indices`, even for wrong rows.
     pub(crate) fn row(&self, parent: usize) -> std::ops::Range<usize> {
         self.start_of(parent)..self.start_of(parent.saturating_add(1))
     }
 
-    /// Where the row of `parent` begins, inside `indices` whatever the word is.
+    /// Returns the start of the row of `parent`, limited to the length of `indices`.
     fn start_of(&self, parent: usize) -> usize {
         let word = self.indptr.get(parent).unwrap_or(0);
         usize::try_from(word)
@@ -243,12 +240,12 @@ impl<'a> ImportTree<'a> {
             .min(self.indices.len())
     }
 
-    /// The children at these positions in `indices`.
+    /// Returns the children at these positions in `indices`, with their positions.
     fn listed(&self, positions: impl Iterator<Item = usize>) -> impl Iterator<Item = (usize, u64)> {
         positions.filter_map(|position| Some((position, self.indices.get(position)?)))
     }
 
-    /// The element that is at `offset`: `indptr[2]`.
+    /// Returns the name of the element at `offset`, for example `indptr[2]`.
     fn field_at(&self, offset: u64) -> String {
         for (name, words) in [("indptr", &self.indptr), ("indices", &self.indices)] {
             let start = words.offset_of(0);

@@ -1,12 +1,12 @@
 //! From a graph of modules to the order in which a library stores them.
 //!
-//! [`order`] with [`Algorithm::V0_8`] is the export of every release from 0.8 on, [`Algorithm::V0_7`] that of 0.7.
-//! [`Algorithm::Topological`] is this crate's own: it stores every graph that can be stored at all, in an order that every
-//! loader accepts, and agrees with 0.8 wherever 0.8 does not reject.
+//! [`order`] with [`Algorithm::V0_8`] orders modules as every release from 0.8 on, and [`Algorithm::V0_7`] orders them as 0.7.
+//! [`Algorithm::Topological`] exists only in this crate. It stores every graph that can be stored, in an order that every loader accepts,
+//! and equals 0.8 wherever 0.8 does not reject.
 //!
 //! | algorithm | groups | children of a row | rejects |
 //! |---|---|---|---|
-//! | `0.7` | each module alone, in the order of one walk | as imported, repetitions included (TREE-26) | nothing |
+//! | `0.7` | each module alone, in the order of one walk | as imported, repetitions included (TREE-26) | no graph |
 //! | `0.8` | host modules merged into `_lib` (TREE-20 .. 22) | ascending, each once (TREE-23) | a child before its parent (TREE-24) |
 //! | `topological` | as 0.8 | as 0.8 | a cycle of groups (TREE-24) |
 
@@ -17,10 +17,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::str::FromStr;
 
-/// Modules and their imports; the first one is the root. Only what the root reaches is stored.
+/// Modules and their imports; the first module is the root. Only modules that the root reaches are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleGraph {
-    /// The modules; imports name them by position.
+    /// The modules; imports refer to them by position.
     pub modules: Vec<ModuleNode>,
 }
 
@@ -29,21 +29,21 @@ pub struct ModuleGraph {
 pub struct ModuleNode {
     /// Its kind, for messages; may be empty.
     pub kind: String,
-    /// Whether its code goes into the library itself, so that the module is stored as `_lib`.
+    /// Whether its code becomes part of the library itself, so that the module is stored as `_lib`.
     pub dso: bool,
     /// The modules that it imports, in order.
     pub imports: Vec<usize>,
 }
 
-/// Which release's order.
+/// The order of modules that a release uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// 0.7: one walk, nothing is merged (TREE-26).
+    /// 0.7: one walk, no merging (TREE-26).
     V0_7,
-    /// 0.8 on: host modules are merged into one (TREE-20 to TREE-25).
+    /// 0.8 and later: host modules are merged into one (TREE-20 to TREE-25).
     #[default]
     V0_8,
-    /// Merged as in 0.8, every parent before its children (TREE-27).
+    /// Merged as in 0.8, with every parent before its children (TREE-27).
     Topological,
 }
 
@@ -51,7 +51,7 @@ impl Algorithm {
     /// Every order, oldest first.
     pub const ALL: [Algorithm; 3] = [Algorithm::V0_7, Algorithm::V0_8, Algorithm::Topological];
 
-    /// The word for it: `0.7`, `0.8` or `topological`.
+    /// Returns its name: `0.7`, `0.8` or `topological`.
     pub const fn name(self) -> &'static str {
         match self {
             Algorithm::V0_7 => "0.7",
@@ -60,11 +60,11 @@ impl Algorithm {
         }
     }
 
-    /// What `release` does; `None` before 0.7, which stored no tree.
+    /// Returns the order of `release`; `None` before 0.7, which stored no tree.
     pub const fn of(release: Release) -> Option<Algorithm> {
         match release.minor() {
             ..=6 => None,
-            // TREE-26: one release alone: 0.8 merged the host modules.
+            // TREE-26: only one release, because 0.8 merged the host modules.
             7 => Some(Algorithm::V0_7),
             8.. => Some(Algorithm::V0_8),
         }
@@ -87,15 +87,15 @@ impl FromStr for Algorithm {
     }
 }
 
-/// Whether `release` links the code of a module of this kind into the library, so that it is stored as `_lib` (TREE-20).
+/// Returns whether `release` links the code of a module of this kind into the library, so that it is stored as `_lib` (TREE-20).
 ///
-/// 0.7 and 0.8 compare kinds; later releases ask the module, which a kind of a user's own can answer as well.
+/// 0.7 and 0.8 compare kinds; later releases ask the module, so that a user-defined kind can answer too.
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn is_exportable(kind: &str, release: Release) -> bool {
     match kind {
         "llvm" | "c" => true,
         "static_library" => release >= Release::of(9),
-        // Before 0.12 and from 0.24 on it is stored with a payload of its own (PAY-10).
+        // Before 0.12 and from 0.24 on, it is stored with its own payload (PAY-10).
         "hexagon" => (Release::of(12)..=Release::of(23)).contains(&release),
         _ => false,
     }
@@ -104,22 +104,22 @@ pub(crate) fn is_exportable(kind: &str, release: Release) -> bool {
 /// The stored form of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    /// The modules of each stored entry. One with several is the merged `_lib`.
+    /// The modules of each stored entry. A group of several modules is the merged `_lib`.
     pub groups: Vec<Vec<usize>>,
-    /// Row starts of the import tree: one word more than there are groups.
+    /// Row starts of the import tree: one word more than the number of groups.
     pub indptr: Vec<u64>,
-    /// Rows of the import tree, by group.
+    /// Rows of the import tree, as indices of groups.
     pub indices: Vec<u64>,
 }
 
-/// Orders `graph` and makes its import tree. Costs about modules plus edges; no recursion.
+/// Orders `graph` and creates its import tree, in time about linear in modules and edges, without recursion.
 ///
 /// # Errors
 ///
-/// TREE-02 for a graph without modules; TREE-28 for an import that is no module of it; TREE-24 and TREE-25 for what the
-/// algorithm cannot number.
+/// TREE-02 for a graph without modules; TREE-28 for an import of a module that does not exist; TREE-24 and TREE-25 for a graph that the
+/// algorithm cannot order.
 pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violation> {
-    // TREE-28: an import of nothing would be a module that is never numbered.
+    // TREE-28: an import of a missing module would never get a number.
     graph.check()?;
     match algorithm {
         Algorithm::V0_7 => Ok(plain(graph)),
@@ -134,7 +134,7 @@ pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violati
 }
 
 impl ModuleGraph {
-    /// Holds the graph to what the walks rely on.
+    /// Checks the graph before a walk.
     fn check(&self) -> Result<(), Violation> {
         TREE_02.demand(Kind::Malformed, !self.modules.is_empty(), || {
             "there is no module to store".into()
@@ -150,23 +150,23 @@ impl ModuleGraph {
         Ok(())
     }
 
-    /// The imports of `module`, in order.
+    /// Returns the imports of `module`, in order.
     fn imports(&self, module: usize) -> &[usize] {
         self.modules
             .get(module)
             .map_or(&[], |node| node.imports.as_slice())
     }
 
-    /// Whether `module` is merged into `_lib` (TREE-20).
+    /// Returns whether `module` is merged into `_lib` (TREE-20).
     fn is_dso(&self, module: usize) -> bool {
         self.modules.get(module).is_some_and(|node| node.dso)
     }
 
-    /// What messages call a group: its first module, by kind and number.
+    /// Returns the name of a group for messages: the kind and number of its first module.
     fn name_of(&self, group: &[usize]) -> String {
         let first = group.first().copied().unwrap_or(0);
         match self.modules.get(first) {
-            // TREE-24: the message names both kinds, as that of the releases does; the number tells two of one kind apart.
+            // TREE-24: the message names both kinds, like that of the releases. The number distinguishes modules of one kind.
             Some(node) if !node.kind.is_empty() => format!("{} (module {first})", node.kind),
             _ => format!("module {first}"),
         }
@@ -174,7 +174,7 @@ impl ModuleGraph {
 }
 
 impl Order {
-    /// These groups, with `rows` in compressed form: the children of each, by number of group.
+    /// Creates the order of these groups. `rows` has the children of each, as indices of groups, and is compressed here.
     fn of(groups: Vec<Vec<usize>>, rows: Vec<Vec<usize>>) -> Order {
         let mut indptr = vec![0];
         let mut indices = Vec::new();
@@ -190,15 +190,15 @@ impl Order {
     }
 }
 
-/// The walk of every release: a stack, and a module is seen when it is put there, not when it is taken (TREE-21).
+/// The stack of the walk in every release. A module counts as seen when it is pushed, not when it is popped (TREE-21).
 struct Stack {
-    /// Whether a module was ever put on the stack.
+    /// Whether a module was ever pushed.
     seen: Vec<bool>,
     stack: Vec<usize>,
 }
 
 impl Stack {
-    /// With the root on it alone.
+    /// Creates a stack that contains only the root.
     fn new(graph: &ModuleGraph) -> Stack {
         let mut stack = Stack {
             seen: vec![false; graph.modules.len()],
@@ -208,18 +208,18 @@ impl Stack {
         stack
     }
 
-    /// Puts `module` on the stack, unless it ever was there.
+    /// Pushes `module`, unless it was pushed before.
     fn push(&mut self, module: usize) {
         if let Some(seen) = self.seen.get_mut(module)
             && !*seen
         {
-            // TREE-21: here, and not where it is taken: what hangs below two modules is numbered by where it was put first.
+            // TREE-21: marked here and not when popped, so that a module below two parents is numbered by its first push.
             *seen = true;
             self.stack.push(module);
         }
     }
 
-    /// Puts what `module` imports on the stack in the order of import, so that the last is followed first (TREE-21).
+    /// Pushes the imports of `module` in order, so that the last one is visited first (TREE-21).
     fn push_imports(&mut self, graph: &ModuleGraph, module: usize) {
         for child in graph.imports(module) {
             self.push(*child);
@@ -227,7 +227,7 @@ impl Stack {
     }
 }
 
-/// 0.7 (TREE-26): every module is a group, children stand as imported, nothing is checked.
+/// Orders modules as in 0.7 (TREE-26): every module is a group, children keep the order of imports, and nothing is checked.
 fn plain(graph: &ModuleGraph) -> Order {
     let mut walk = Stack::new(graph);
     let mut groups = Vec::new();
@@ -235,7 +235,7 @@ fn plain(graph: &ModuleGraph) -> Order {
         groups.push(vec![module]);
         walk.push_imports(graph, module);
     }
-    // TREE-26: in the order of import, as often as imported, and without a look for cycles.
+    // TREE-26: in the order of import, as often as imported, and without a check for cycles.
     let index = index_of(graph, &groups);
     let rows = groups.iter().flatten().map(|module| {
         let imports = graph.imports(*module).iter();
@@ -247,13 +247,13 @@ fn plain(graph: &ModuleGraph) -> Order {
     Order::of(groups, rows)
 }
 
-/// 0.8 on (TREE-20, TREE-22): device modules above the first host modules, then all host modules as one group, then
-/// the device modules below them.
+/// Groups modules as in 0.8 and later (TREE-20, TREE-22): first the device modules above the first host modules, then all host modules as
+/// one group, then the device modules below them.
 fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
     let mut walk = Stack::new(graph);
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut boundary = Vec::new();
-    // TREE-22, first phase: exportable modules are set aside, neither numbered nor followed.
+    // TREE-22, first phase: exportable modules are set aside, without a number and without their imports.
     while let Some(module) = walk.stack.pop() {
         if graph.is_dso(module) {
             boundary.push(module);
@@ -262,18 +262,18 @@ fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
         groups.push(vec![module]);
         walk.push_imports(graph, module);
     }
-    // TREE-22: without host modules there is no `_lib`, and BLOB-13 is left as a finding.
+    // TREE-22: without host modules there is no `_lib`; BLOB-13 remains a finding.
     if boundary.is_empty() {
         return groups;
     }
-    // Now `_lib` gets its number; which modules it is made of the second phase finds.
+    // `_lib` gets its number now; the second phase finds the modules that it consists of.
     let place = groups.len();
     groups.push(Vec::new());
     let mut library = Vec::new();
-    // TREE-22, second phase: what is seen stays seen, and the module set aside last is followed first.
+    // TREE-22, second phase: seen modules stay seen, and the module that was set aside last is visited first.
     walk.stack = boundary;
     while let Some(module) = walk.stack.pop() {
-        // TREE-20: a host module gets no number of its own: it is part of `_lib`.
+        // TREE-20: a host module gets no number, because it is part of `_lib`.
         if graph.is_dso(module) {
             library.push(module);
         } else {
@@ -287,7 +287,7 @@ fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
     groups
 }
 
-/// The group of each module; `usize::MAX` for modules that the root does not reach.
+/// Returns the group of each module; `usize::MAX` for modules that the root does not reach.
 fn index_of(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<usize> {
     let mut index = vec![usize::MAX; graph.modules.len()];
     for (place, group) in groups.iter().enumerate() {
@@ -300,15 +300,15 @@ fn index_of(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<usize> {
     index
 }
 
-/// The children of each group: ascending, each once, never the group itself (TREE-23).
+/// Returns the children of each group: ascending, without repetition and without the group itself (TREE-23).
 fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    // TREE-23: `_lib` is one entry, however many modules it is made of.
+    // TREE-23: `_lib` is one entry for all its modules.
     let index = index_of(graph, groups);
     let row = |(parent, group): (usize, &Vec<usize>)| {
         let imports = group.iter().flat_map(|module| graph.imports(*module));
         let children = imports.filter_map(|child| index.get(*child).copied());
         let mut row: Vec<usize> = children.filter(|child| *child != parent).collect();
-        // TREE-23: imports between host modules have become imports of `_lib` by itself, and are gone.
+        // TREE-23: imports between host modules became imports of `_lib` by itself, and were removed above.
         row.sort_unstable();
         row.dedup();
         row
@@ -316,14 +316,14 @@ fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
     groups.iter().enumerate().map(row).collect()
 }
 
-/// Rejects what the releases reject: a group whose first child does not come behind it (TREE-24, TREE-25).
+/// Rejects the graphs that releases reject: a group whose first child does not come after it (TREE-24, TREE-25).
 fn check_descent(
     graph: &ModuleGraph,
     groups: &[Vec<usize>],
     rows: &[Vec<usize>],
 ) -> Result<(), Violation> {
     let backward = rows.iter().enumerate().find_map(|(parent, row)| {
-        // TREE-25: releases compare the smallest child only, which is the first of an ascending row.
+        // TREE-25: releases compare only the smallest child, which is the first of an ascending row.
         let child = row.first().copied().filter(|child| *child <= parent)?;
         Some((parent, child))
     });
@@ -332,8 +332,8 @@ fn check_descent(
     };
     let kind_of = |place: usize| graph.name_of(groups.get(place).map_or(&[], Vec::as_slice));
     let (parent, child) = (kind_of(parent), kind_of(child));
-    // Releases report a cycle in both cases. A graph that has none can be stored after all, by another order of imports
-    // (TREE-27), so the message differs.
+    // Releases report a cycle in both cases. A graph without a cycle can be stored if the imports are reordered (TREE-27), so its message
+    // differs.
     if parents_first(rows).is_none() {
         return TREE_24.demand(Kind::Cycle, false, || {
             format!(
@@ -348,7 +348,7 @@ fn check_descent(
     })
 }
 
-/// The groups of 0.8 in an order where every parent comes before its children (TREE-27).
+/// Orders the groups of 0.8 so that every parent comes before its children (TREE-27).
 fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
     let groups = merged_groups(graph);
     let children = rows(graph, &groups);
@@ -361,12 +361,12 @@ fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
         .into_iter()
         .filter_map(|place| groups.get_mut(place).map(std::mem::take))
         .collect::<Vec<_>>();
-    // TREE-23: rows are by number, and the numbers are new.
+    // TREE-23: rows contain group numbers, which have changed.
     let rows = rows(graph, &ordered);
     Ok(Order::of(ordered, rows))
 }
 
-/// Repeatedly takes, of the groups whose parents are all taken, the one that comes first; `None` if there is a cycle.
+/// Repeatedly takes the first group whose parents are all taken; returns `None` if there is a cycle.
 fn parents_first(rows: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut waiting_for = vec![0_usize; rows.len()];
     for child in rows.iter().flatten() {
@@ -380,14 +380,14 @@ fn parents_first(rows: &[Vec<usize>]) -> Option<Vec<usize>> {
         .map(|(place, _)| Reverse(place))
         .collect();
     let mut order = Vec::with_capacity(rows.len());
-    // TREE-27: the smallest number first, so that the order is that of 0.8 wherever that one is good.
+    // TREE-27: the smallest number comes first, so that the order equals that of 0.8 if that one is valid.
     while let Some(Reverse(place)) = ready.pop() {
         order.push(place);
         for child in rows.get(place).into_iter().flatten() {
             let Some(parents) = waiting_for.get_mut(*child) else {
                 continue;
             };
-            // Rows have each child once (TREE-23), so that every edge is counted down once.
+            // Each row has a child once (TREE-23), so every edge is counted once.
             *parents = parents.saturating_sub(1);
             if *parents == 0 {
                 ready.push(Reverse(*child));

@@ -1,19 +1,19 @@
-//! The rules that need the whole graph: no cycle, everything reached, not too deep. No recursion: a chain is as deep as
-//! the file is long.
+//! The rules that need the whole graph: no cycle, every module reachable, not too deep. The walk does not recurse, because a chain can be
+//! as long as the file.
 //!
-//! Each module is in one of three states, in one vector of a word each: not walked yet, on the path from the start to here, or
-//! finished, and then the word is the length of the longest chain of imports below it.
+//! One word for each module stores its state: not visited, on the current path, or finished. For a finished module, the word is the length
+//! of the longest chain of imports below it.
 
 use super::{ImportTree, TREE_09, TREE_11, TREE_12};
 use crate::rule::{Findings, Kind, Violation};
 use std::ops::Range;
 
-/// In `below`: a module that was not walked yet.
+/// Value in `below`: the module was not visited yet.
 pub(super) const UNSEEN: usize = usize::MAX;
-/// In `below`: a module on the path from the start of the walk to here. Meeting it again is a cycle.
+/// Value in `below`: the module is on the path from the start of the walk to the current module. Meeting it again is a cycle.
 const OPEN: usize = usize::MAX - 1;
 
-/// Holds `tree` to TREE-09, TREE-11 and TREE-12. Costs modules plus edges. `below` holds [`UNSEEN`] for every module.
+/// Checks `tree` against TREE-09, TREE-11 and TREE-12, in time linear in modules and edges. `below` must hold [`UNSEEN`] for every module.
 pub(super) fn check_shape(
     tree: &ImportTree<'_>,
     below: Vec<usize>,
@@ -22,13 +22,13 @@ pub(super) fn check_shape(
     let modules = tree.modules();
     let path = Vec::new();
     let mut walk = TreeWalk { tree, below, path };
-    // TREE-11: from the root first: what it does not reach is lost, whatever reaches it.
+    // TREE-11: the walk from the root comes first, because loaders drop every module that the root does not reach.
     walk.from(0)?;
     let mut lost = None;
     for start in 1..modules {
         if walk.below(start) == UNSEEN {
             lost = lost.or(Some(start));
-            // A cycle is one wherever it is.
+            // A cycle is reported even if the root does not reach it.
             walk.from(start)?;
         }
     }
@@ -37,7 +37,7 @@ pub(super) fn check_shape(
         let message = format!("module {lost} is not reached from module 0; loaders drop it");
         findings.note(TREE_11, Kind::Malformed, at, message)?;
     }
-    // TREE-12: the chain below the root, which is the one that lookups of functions recurse along.
+    // TREE-12: only the chain below the root counts, because lookups of functions recurse along it.
     let depth = walk.below(0);
     let root_at = tree.indptr().offset_of(0);
     findings.expect(
@@ -54,33 +54,33 @@ pub(super) fn check_shape(
     )
 }
 
-/// A walk in depth, whose stack is a list.
+/// A depth-first walk with an explicit stack.
 struct TreeWalk<'t, 'a> {
     tree: &'t ImportTree<'a>,
-    /// The longest chain of imports below each finished module; others are [`UNSEEN`] or [`OPEN`].
+    /// The longest chain of imports below each finished module; other modules are [`UNSEEN`] or [`OPEN`].
     below: Vec<usize>,
-    /// The modules from the start of the walk to here: those that are [`OPEN`].
+    /// The path from the start of the walk to the current module. These modules are [`OPEN`].
     path: Vec<OpenModule>,
 }
 
-/// An open module.
+/// A module on the current path.
 struct OpenModule {
     module: usize,
-    /// The part of its row that is still to be walked.
+    /// The part of its row that is not visited yet.
     row: Range<usize>,
     /// The longest chain below it that was found so far.
     depth: usize,
 }
 
 impl OpenModule {
-    /// Takes note of a finished child, below which a chain of `below` imports hangs.
+    /// Adds a finished child, below which a chain of `below` imports hangs.
     fn deepen(&mut self, below: usize) {
         self.depth = self.depth.max(below.saturating_add(1));
     }
 }
 
 impl TreeWalk<'_, '_> {
-    /// The word of `module`.
+    /// Returns the word of `module`.
     fn below(&self, module: usize) -> usize {
         self.below.get(module).copied().unwrap_or(0)
     }
@@ -92,7 +92,7 @@ impl TreeWalk<'_, '_> {
         }
     }
 
-    /// Walks over everything that `start` reaches and that was not walked before.
+    /// Visits every module that `start` reaches and that was not visited before.
     fn from(&mut self, start: usize) -> Result<(), Violation> {
         self.open(start, self.tree.row(start));
         while let Some(step) = self.path.last_mut() {
@@ -108,21 +108,21 @@ impl TreeWalk<'_, '_> {
             match self.below.get(child).copied().unwrap_or(0) {
                 UNSEEN => self.open(child, self.tree.row(child)),
                 OPEN => {
-                    // TREE-09: loaders accept a longer cycle as well: a lookup through imports exhausts the stack.
+                    // TREE-09: loaders accept a longer cycle too, and a lookup through imports overflows the stack.
                     let at = self.tree.indices().offset_of(position);
-                    // TREE-08 has rejected a module that imports itself; this one is about longer ways around.
+                    // TREE-08 has rejected a module that imports itself; this check is about longer cycles.
                     TREE_09.require_as(Kind::Cycle, child == module, at, || {
                         self.describe_cycle(child)
                     })?;
                 }
-                // TREE-12: a module below two parents is walked once, and its depth is kept.
+                // TREE-12: a module below two parents is visited once, and its depth is kept.
                 below => step.deepen(below),
             }
         }
         Ok(())
     }
 
-    /// Puts `module` at the end of the path.
+    /// Adds `module` to the end of the path.
     fn open(&mut self, module: usize, row: Range<usize>) {
         if let Some(slot) = self.below.get_mut(module) {
             *slot = OPEN;
@@ -134,25 +134,25 @@ impl TreeWalk<'_, '_> {
         }
     }
 
-    /// Finishes the last module of the path, whose row is walked.
+    /// Finishes the last module of the path, after its row was visited.
     fn close(&mut self) {
         if let Some(OpenModule { module, depth, .. }) = self.path.pop() {
             self.set(module, depth);
-            // TREE-12: only now is the whole chain below it known.
+            // TREE-12: the whole chain below the module is known only now.
             if let Some(parent) = self.path.last_mut() {
                 parent.deepen(depth);
             }
         }
     }
 
-    /// The path from `again` on, in numbers, as far as a message goes.
+    /// Returns the cycle that starts at `again` as module numbers, shortened for a message.
     fn describe_cycle(&self, again: usize) -> String {
         const SHOWN: usize = 8;
         let mut names: Vec<String> = self
             .path
             .iter()
             .map(|step| step.module)
-            // What leads to the cycle is no part of it.
+            // The path to the cycle is not part of it.
             .skip_while(|module| *module != again)
             .map(|module| module.to_string())
             .collect();

@@ -1,9 +1,9 @@
-//! What a payload holds, by its meaning: functions, code, kernels, fields by name.
+//! Access to the content of a payload by its meaning: functions, code, kernels, fields by name.
 
 use super::{Binary, DeviceFunction, Field, FunctionInfo, Payload, relax_vm, relay_vm};
 
 impl<'a> Payload<'a> {
-    /// The field in slot `name`, as the form's table names it, to change. Writing rejects a field of another shape.
+    /// Returns the field in slot `name` of the form's table, for changes. Writing rejects a field of another shape.
     pub fn field_mut(&mut self, name: &str) -> Option<&mut Field<'a>> {
         match self {
             Payload::Known(known) => {
@@ -14,7 +14,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The device functions, to change; `None` for kinds that have none.
+    /// Returns the device functions for changes; `None` for kinds without functions.
     pub fn functions_mut(&mut self) -> Option<&mut Vec<DeviceFunction<'a>>> {
         self.fields_mut().iter_mut().find_map(|field| match field {
             Field::Functions(list) => Some(list),
@@ -22,7 +22,7 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// The code, to change: source text or binary, where the payload has exactly one; all bytes of an opaque payload.
+    /// Returns the code for changes: source text or binary if the payload has exactly one, or all bytes of an opaque payload.
     pub fn data_mut(&mut self) -> Option<&mut Binary<'a>> {
         if let Payload::Opaque { bytes, .. } = self {
             return Some(bytes);
@@ -34,12 +34,12 @@ impl<'a> Payload<'a> {
                 Field::Bytes(bytes) => Some(bytes),
                 _ => None,
             });
-        // PAY-30, PAY-32: a kind with one string of bytes has its code there. With none, or with several, nothing is *the* code.
+        // PAY-30, PAY-32: a kind with one string of bytes has its code there. With several strings, none of them is *the* code.
         let first = found.next();
         first.filter(|_| found.next().is_none())
     }
 
-    /// All fields, to change; none of an opaque payload, whose bytes no grammar divides.
+    /// Returns all fields for changes; empty for an opaque payload, whose bytes no grammar divides.
     fn fields_mut(&mut self) -> &mut [Field<'a>] {
         match self {
             Payload::Known(known) => &mut known.fields,
@@ -47,7 +47,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The device functions, in file order, by name. Empty for kinds that have none.
+    /// Returns the device functions with their names, in file order. Empty for kinds without functions.
     pub fn functions(&self) -> impl Iterator<Item = (&str, &FunctionInfo<'a>)> {
         // PAY-02: no form has more than one function map.
         let list = self.fields().iter().find_map(|field| match field {
@@ -59,17 +59,17 @@ impl<'a> Payload<'a> {
             .map(|function| (&*function.key, &function.info))
     }
 
-    /// Whether a TVM after 0.27 wrote it: one of its functions has information of the second form (PAY-54).
+    /// Returns whether a TVM after 0.27 wrote the payload: one of its functions has information of the second form (PAY-54).
     pub fn is_later(&self) -> bool {
         self.functions().any(|(_, info)| info.second.is_some())
     }
 
-    /// Adds a tag 0 for each argument that has none to every device function, as compilers from 0.21 on write (PAY-03).
+    /// Adds a tag 0 for each argument without a tag to every device function, as compilers from 0.21 on write (PAY-03).
     pub(crate) fn fill_extra_tags(&mut self) {
-        // PAY-01: opaque bytes are stored in 0.22 alone, and have no older form to come from.
+        // PAY-01: opaque bytes are only stored in 0.22, so they have no older form to be converted from.
         let Payload::Known(known) = self else { return };
         for field in &mut known.fields {
-            // PAY-08: none, or one for each argument; 0 means nothing.
+            // PAY-08: either no tags, or one for each argument; 0 means nothing.
             let Field::Functions(list) = field else {
                 continue;
             };
@@ -79,24 +79,24 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The format: `ptx`, `cl`, `metallib`, ... `None` for kinds without one.
+    /// Returns the format: `ptx`, `cl`, `metallib`, ... `None` for kinds without a format.
     pub fn format(&self) -> Option<&str> {
-        // PAY-11: every form that has a format has it in a slot of this name; `c` has one, too (PAY-30).
+        // PAY-11: every form with a format has it in a slot of this name; so has `c` (PAY-30).
         match self.field("format") {
             Some(Field::Text(format)) => Some(format),
             _ => None,
         }
     }
 
-    /// The source text, where the payload is one text.
+    /// Returns the source text if the code is one text.
     pub fn source(&self) -> Option<&str> {
         std::str::from_utf8(self.data()?)
             .ok()
-            // As in JSON: NUL makes it a binary.
+            // As in the JSON form, a NUL makes it a binary.
             .filter(|text| !text.contains('\0'))
     }
 
-    /// The code: source text or binary, where the payload has exactly one.
+    /// Returns the code: source text or binary, if the payload has exactly one.
     pub fn data(&self) -> Option<&[u8]> {
         let mut found = self.fields().iter().filter_map(|field| match field {
             Field::Bytes(bytes) => Some(&**bytes),
@@ -105,10 +105,10 @@ impl<'a> Payload<'a> {
         found.next().filter(|_| found.next().is_none())
     }
 
-    /// One text or binary per kernel, where the payload stores them apart.
+    /// Returns one text or binary for each kernel, if the payload stores kernels separately.
     pub fn kernels(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields().iter().flat_map(|field| {
-            // PAY-14, PAY-18, PAY-20: a form has either shaders or other code of its kernels.
+            // PAY-14, PAY-18, PAY-20: a form contains either shaders or other kernel code, never both.
             let (kernels, shaders) = match field {
                 Field::Kernels(list) => (list.as_slice(), [].as_slice()),
                 Field::Shaders(list) => ([].as_slice(), list.as_slice()),
@@ -119,7 +119,7 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// The field in slot `name`, as the form's table names it.
+    /// Returns the field in slot `name` of the form's table.
     pub fn field(&self, name: &str) -> Option<&Field<'a>> {
         match self {
             Payload::Known(known) => {
@@ -130,7 +130,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// All fields in file order; empty for opaque bytes.
+    /// Returns all fields in file order; empty for opaque bytes.
     pub fn fields(&self) -> &[Field<'a>] {
         match self {
             Payload::Known(known) => &known.fields,
@@ -138,16 +138,16 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The Relax VM executable inside, if it is one.
+    /// Returns the Relax VM executable, if the payload is one.
     pub fn relax_vm(&self) -> Option<&relax_vm::RelaxExecutable<'a>> {
         match self.fields().first() {
-            // PAY-81: it is the only slot of its form.
+            // PAY-81: the executable is the only slot of its form.
             Some(Field::Relax(executable)) => Some(executable),
             _ => None,
         }
     }
 
-    /// The Relax VM executable inside, to change.
+    /// Returns the Relax VM executable for changes.
     pub fn relax_vm_mut(&mut self) -> Option<&mut relax_vm::RelaxExecutable<'a>> {
         match self.fields_mut().first_mut() {
             Some(Field::Relax(executable)) => Some(executable),
@@ -155,10 +155,10 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The Relay VM executable inside, if it is one.
+    /// Returns the Relay VM executable, if the payload is one.
     pub fn relay_vm(&self) -> Option<&relay_vm::RelayExecutable<'a>> {
         match self.fields().first() {
-            // PAY-60: it is the only slot of its form.
+            // PAY-60: the executable is the only slot of its form.
             Some(Field::Relay(executable)) => Some(executable),
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! What device code needs of a device and its driver, as far as the code itself states it.
+//! The requirements of device code on a device and its driver, as far as the code states them.
 //!
 //! | code | what is read |
 //! |---|---|
@@ -7,37 +7,37 @@
 //! | hsaco | processor |
 //! | SPIR-V | version, capabilities |
 //! | metallib | version of the Metal language |
-//! | OpenCL, WGSL | extensions that are enabled |
+//! | OpenCL, WGSL | enabled extensions |
 
 use super::Payload;
 use std::collections::BTreeSet;
 
-/// What code needs: a fact about it, and its value.
+/// A requirement of code, with its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum CodeNeed {
-    /// The version of PTX that the driver has to know.
+    /// The version of PTX that the driver must support.
     PtxVersion(String),
-    /// The architecture that PTX is for: `sm_90a`. Later ones run it too, unless a letter follows.
+    /// The target architecture of PTX: `sm_90a`. Later architectures run it too, unless the name ends with a letter.
     PtxTarget(String),
-    /// The architecture that CUDA binary code is for: `sm_90`.
+    /// The target architecture of CUDA binary code: `sm_90`.
     CudaBinary(String),
-    /// The processor that ROCm code is for: `gfx90a`.
+    /// The target processor of ROCm code: `gfx90a`.
     AmdProcessor(String),
     /// The version of SPIR-V.
     SpirvVersion(String),
-    /// A capability of SPIR-V that is not among those of every device.
+    /// A capability of SPIR-V that not every device has.
     SpirvCapability(String),
     /// The version of the Metal language.
     MetalLanguage(String),
-    /// An extension of OpenCL that the source enables where it is there.
+    /// An OpenCL extension that the source enables if the device has it.
     OpenClExtension(String),
     /// A feature of WebGPU.
     WgslFeature(String),
 }
 
 impl CodeNeed {
-    /// What it is called in reports.
+    /// Returns the name of the requirement for reports.
     pub const fn name(&self) -> &'static str {
         match self {
             CodeNeed::PtxVersion(_) => "PTX version",
@@ -52,7 +52,7 @@ impl CodeNeed {
         }
     }
 
-    /// Its value.
+    /// Returns the value.
     pub fn value(&self) -> &str {
         match self {
             CodeNeed::PtxVersion(value)
@@ -69,10 +69,11 @@ impl CodeNeed {
 }
 
 impl Payload<'_> {
-    /// What the device code in this payload needs, each fact once; empty for other payloads, and where the code does not say.
+    /// Returns the requirements of the device code in this payload, without repetition. Empty for other payloads, and for code that states
+    /// none.
     pub fn code_needs(&self) -> BTreeSet<CodeNeed> {
         let mut needs = BTreeSet::new();
-        // Code is told by its first bytes. The format may be wrong, and a format may stand for several things.
+        // The first bytes show the type of the code. The format may be wrong, and one format may stand for several types.
         let codes = self
             .data()
             .into_iter()
@@ -92,10 +93,10 @@ impl Payload<'_> {
     }
 }
 
-/// How much text is searched: directives are at its beginning.
+/// Number of bytes of text that are searched, because directives are at its beginning.
 const HEAD: usize = 1 << 16;
 
-/// The lines at the beginning of source text.
+/// Returns the lines at the beginning of source text.
 fn lines(code: &[u8]) -> impl Iterator<Item = &str> {
     let head = code.get(..HEAD).unwrap_or(code);
     let lines = head.split(|byte| *byte == b'\n');
@@ -123,7 +124,7 @@ fn cuda(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
 }
 
 fn ptx(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
-    // The directives come in this order, before anything else; `.target` may list options behind a comma.
+    // The directives come in this order before anything else; `.target` may have options after a comma.
     for line in lines(code) {
         if let Some(version) = line.strip_prefix(".version") {
             needs.insert(CodeNeed::PtxVersion(version.trim().to_owned()));
@@ -136,16 +137,16 @@ fn ptx(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
     }
 }
 
-/// The architecture in the ELF header of CUDA binary code.
+/// Returns the architecture in the ELF header of CUDA binary code.
 fn cubin(elf: &[u8]) -> Option<String> {
     const EM_CUDA: u16 = 190;
-    /// The byte of the header that says where the flags have the architecture.
+    /// The byte of the header that decides where the flags contain the architecture.
     const ABI_VERSION: usize = 8;
     if half(elf, 18) != Some(EM_CUDA) {
         return None;
     }
     let flags = word(elf, 48)?;
-    // Since CUDA 13 one byte further, and the letter at another bit.
+    // CUDA 13 moved the architecture by one byte, and the letter to another bit.
     let (number, exact) = match elf.get(ABI_VERSION)? {
         8.. => ((flags >> 8) & 0xff, flags & 0x8 != 0),
         _ => (flags & 0xff, flags & 0x800 != 0),
@@ -157,7 +158,7 @@ fn cubin(elf: &[u8]) -> Option<String> {
 /// The first word of a fatbin.
 const FATBIN: u32 = 0xba55_ed50;
 
-/// The images of a fatbin: a header of 16 bytes, then images, each with its kind, its own header and its size in front.
+/// Reads the images of a fatbin: a header of 16 bytes, then images, each with its kind, header length and size at its start.
 fn fatbin(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
     const PTX: u16 = 1;
     const ELF: u16 = 2;
@@ -173,7 +174,7 @@ fn fatbin(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
         let image = code.get(at.saturating_add(header)..);
         match kind {
             PTX => needs.insert(CodeNeed::PtxTarget(format!("sm_{arch}"))),
-            // The header of the image has no letter. One that is compressed has no other.
+            // The header of an image does not contain the letter, so the image itself is read if it is not compressed.
             ELF => {
                 let own = image
                     .filter(|image| image.starts_with(b"\x7fELF"))
@@ -183,7 +184,7 @@ fn fatbin(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
             }
             _ => return,
         };
-        // A header of no bytes would be read for ever.
+        // A header length of 0 would cause an endless loop.
         if header == 0 {
             return;
         }
@@ -208,7 +209,7 @@ fn amd(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
     needs.insert(CodeNeed::AmdProcessor(name));
 }
 
-/// Processors by the lowest byte of the flags of an ELF file.
+/// Names of processors, by the lowest byte of the ELF flags.
 const PROCESSORS: [(u32, &str); 30] = [
     (0x22, "gfx701"),
     (0x28, "gfx801"),
@@ -242,10 +243,10 @@ const PROCESSORS: [(u32, &str); 30] = [
     (0x4f, "gfx950"),
 ];
 
-/// What SPIR-V begins with.
+/// The first word of a SPIR-V module.
 const SPIRV: [u8; 4] = [0x03, 0x02, 0x23, 0x07];
 
-/// Capabilities that not every device has, of those that TVM's code generator asks for.
+/// The capabilities that TVM's code generator uses and that not every device has.
 const CAPABILITIES: [(u32, &str); 14] = [
     (9, "Float16"),
     (10, "Float64"),
@@ -264,12 +265,12 @@ const CAPABILITIES: [(u32, &str); 14] = [
 ];
 
 fn spirv(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
-    /// The instruction that declares a capability.
+    /// The opcode of the instruction that declares a capability.
     const OP_CAPABILITY: u32 = 17;
     if let Some([_, minor, major, _]) = word(code, 4).map(u32::to_le_bytes) {
         needs.insert(CodeNeed::SpirvVersion(format!("{major}.{minor}")));
     }
-    // Capabilities come first, behind a header of five words.
+    // Capabilities come first, after a header of five words.
     let mut at = 20_usize;
     while let Some(instruction) = word(code, at) {
         if instruction & 0xffff != OP_CAPABILITY {
@@ -296,7 +297,7 @@ fn opencl(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
     }
 }
 
-/// The tag of a function in a Metal library that has the versions of its intermediate code and of its language, of 8 bytes.
+/// The tag in a Metal library for the versions of its intermediate code and its language, with the length of 8 bytes.
 const METAL_VERSION: &[u8] = b"VERS\x08\x00";
 
 fn metal(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {

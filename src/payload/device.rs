@@ -2,7 +2,7 @@
 //!
 //! | form | fields, in order | rule |
 //! |---|---|---|
-//! | all but the following | `format`, `functions`, `data` | PAY-10 |
+//! | all others | `format`, `functions`, `data` | PAY-10 |
 //! | opencl 0.13 | `functions`, `shaders` | PAY-13 |
 //! | metal 0.13 | `version`, `kernels`, `functions`, `format` | PAY-16 |
 //! | metal 0.24 | `format`, `functions`, `kernels` | PAY-18 |
@@ -10,8 +10,8 @@
 //! | webgpu | `functions`, `kernels` | PAY-20 |
 //! | opengl | `format`, `functions`, `shaders_json` | PAY-21 |
 //!
-//! A kernel is a name and a string of code. A shader is a name, u32 flags and a vector of u32 words (PAY-14), from 0.24 on with a
-//! u64 length in front of flags and words (PAY-15).
+//! A kernel is a name and a string of code. A shader is a name, u32 flags and a vector of u32 words (PAY-14). From 0.24 on, a u64 length
+//! comes before flags and words (PAY-15).
 
 use super::field::{KernelCode, Shader};
 use super::kinds::PayloadForm;
@@ -27,7 +27,7 @@ use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
-/// The slots of PAY-10: format, functions, data.
+/// Returns the slots of PAY-10: format, functions, data.
 const fn code(formats: &'static [&'static str], functions: FieldShape) -> [FormSlot; 3] {
     [
         FormSlot::new("format", FieldShape::Format(formats), PAY_10),
@@ -36,35 +36,35 @@ const fn code(formats: &'static [&'static str], functions: FieldShape) -> [FormS
     ]
 }
 
-/// What `cuda` stores: PTX, a binary of CUDA, or source.
+/// The slots of `cuda`: PTX, CUDA binary code, or source.
 const CUDA_CODE: &[FormSlot] = &code(
     &["ptx", "cubin", "fatbin", "cuda", "cu"],
     FieldShape::Functions,
 );
-/// What `opencl`, `sdaccel` and `aocl` store: source, or a binary for a device.
+/// The slots of `opencl`, `sdaccel` and `aocl`: source, or a binary for a device.
 const OPENCL_CODE: &[FormSlot] = &code(
     &["cl", "clbin", "xclbin", "awsxclbin", "aocx"],
     FieldShape::Functions,
 );
-// PAY-09: forms that no release after 0.23 writes have functions that do not repeat their names. A payload of 0.24 that is cut
-// off would read as one of them otherwise.
-/// What form 0.2 of `metal` stores.
+// PAY-09: in forms that no release after 0.23 writes, functions do not repeat their names. Otherwise a truncated payload of 0.24 could be
+// read as one of them.
+/// The slots of form 0.2 of `metal`.
 const METAL_CODE: &[FormSlot] = &code(METAL_FORMATS, FieldShape::SilentFunctions);
-/// The formats of `metal`: source, or a library of Metal.
+/// The formats of `metal`: source, or a Metal library.
 const METAL_FORMATS: &[&str] = &["metal", "metallib"];
-/// What `hip` and `hsaco` store: a code object of ROCm, or source.
+/// The slots of `hip` and `hsaco`: a ROCm code object, or source.
 const HIP_CODE: &[FormSlot] = &code(&["hsaco", "hip"], FieldShape::Functions);
-/// What `nki` stores.
+/// The slots of `nki`.
 const NKI_CODE: &[FormSlot] = &code(&["Trainium", "Trainiumlib"], FieldShape::Functions);
-// PAY-12: endings of files: a library, LLVM IR, an object, assembly; and the kind itself.
-/// What `hexagon` and `hex` store.
+// PAY-12: the formats are extensions of a library, LLVM IR, an object and assembly, and the kind itself.
+/// The slots of `hexagon` and `hex`.
 const HEXAGON_CODE: &[FormSlot] = &code(&["so", "ll", "o", "s", "hexagon"], FieldShape::Functions);
 
-// PAY-10: one form since 0.2: what changed are the functions in it (PAY-03), and those follow the layout.
+// PAY-10: this is one form since 0.2, because only the functions in it have changed (PAY-03), and those depend on the layout.
 /// The form of `cuda`.
 pub(super) const CUDA: &[PayloadForm] = &[PayloadForm::new("0.2", Releases::ALL, CUDA_CODE)];
 
-/// PAY-13: the SPIR-V form has no format. 0.13 to 0.23 write it, and no release reads it.
+/// The forms of `opencl`. PAY-13: the SPIR-V form has no format. 0.13 to 0.23 write it, and no release reads it.
 pub(super) const OPENCL: &[PayloadForm] = &[
     PayloadForm::new("0.2", Releases::ALL, OPENCL_CODE).checked(check_opencl),
     PayloadForm::new(
@@ -77,7 +77,7 @@ pub(super) const OPENCL: &[PayloadForm] = &[
     ),
 ];
 
-// PAY-99: written under these kinds, which no release ever registered a loader for.
+// PAY-99: releases write these kinds, but none ever registered a loader for them.
 /// The form of `sdaccel` and `aocl`.
 pub(super) const FPGA: &[PayloadForm] = &[PayloadForm::new(
     "0.4",
@@ -85,8 +85,8 @@ pub(super) const FPGA: &[PayloadForm] = &[PayloadForm::new(
     OPENCL_CODE,
 )];
 
-/// Newest first. Form 0.2 is written up to 0.23: from 0.13 on by compilers without Metal (PAY-10), while those with it write form
-/// 0.13 (PAY-16).
+/// The forms of `metal`, newest first. Form 0.2 is written up to 0.23. From 0.13 on, only compilers without Metal write it (PAY-10), and
+/// those with Metal write form 0.13 (PAY-16).
 pub(super) const METAL: &[PayloadForm] = &[
     PayloadForm::new(
         "0.24",
@@ -113,19 +113,19 @@ pub(super) const METAL: &[PayloadForm] = &[
 /// The form of `hip`.
 pub(super) const HIP: &[PayloadForm] = &[PayloadForm::new("0.2", Releases::ALL, HIP_CODE)];
 
-// PAY-99: written by a compiler without ROCm up to 0.23, and loaded in every release.
-/// The form of `hsaco`, the same as that of `hip`.
+// PAY-99: a compiler without ROCm writes it up to 0.23, and every release loads it.
+/// The form of `hsaco`, which equals that of `hip`.
 pub(super) const HSACO: &[PayloadForm] =
     &[PayloadForm::new("0.3", Releases::between(3, 23), HIP_CODE)];
 
 /// The form of `nki`.
 pub(super) const NKI: &[PayloadForm] = &[PayloadForm::new("0.25", Releases::from(25), NKI_CODE)];
 
-// PAY-12: one word only, and yet every payload has it (PAY-19).
+// PAY-12: there is only one format, and yet every payload stores it (PAY-19).
 /// The format of `vulkan`.
 const VULKAN_FORMATS: &[&str] = &["vulkan"];
 
-/// The forms of `vulkan`, newest first. They differ in the length in front of each shader (PAY-15).
+/// The forms of `vulkan`, newest first. They differ in the length before each shader (PAY-15).
 pub(super) const VULKAN: &[PayloadForm] = &[
     PayloadForm::new(
         "0.24",
@@ -147,7 +147,7 @@ pub(super) const VULKAN: &[PayloadForm] = &[
     ),
 ];
 
-// PAY-20: no format in front: there is WGSL only.
+// PAY-20: there is no format, because the code is always WGSL.
 /// The form of `webgpu`.
 pub(super) const WEBGPU: &[PayloadForm] = &[PayloadForm::new(
     "0.12",
@@ -165,7 +165,7 @@ pub(super) const OPENGL: &[PayloadForm] = &[PayloadForm::new(
     &[
         FormSlot::new("format", FieldShape::Format(&["gl"]), PAY_21),
         FormSlot::new("functions", FieldShape::Functions, PAY_21),
-        // PAY-21: a string that is a JSON object; the shaders are its member `shaders`.
+        // PAY-21: the string is a JSON object, and the shaders are its member `shaders`.
         FormSlot::new("shaders_json", FieldShape::Text, PAY_21),
     ],
 )];
@@ -174,21 +174,21 @@ pub(super) const OPENGL: &[PayloadForm] = &[PayloadForm::new(
 pub(super) const HEXAGON: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::from(7), HEXAGON_CODE)];
 
-// PAY-99: a kind of its own, up to 0.23, for a compiler without Hexagon. No release loads it.
-/// The form of `hex`, the same as that of `hexagon`.
+// PAY-99: a compiler without Hexagon writes this kind up to 0.23. No release loads it.
+/// The form of `hex`, which equals that of `hexagon`.
 pub(super) const HEX: &[PayloadForm] = &[PayloadForm::new(
     "0.7",
     Releases::between(7, 23),
     HEXAGON_CODE,
 )];
 
-/// PAY-17: what distinguishes form 0.13 of metal from the others is that it starts with a version.
+/// Reads the version at the start of form 0.13 of `metal`, and checks that it is one (PAY-17).
 pub(super) fn read_version<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
     rule: Rule,
 ) -> Result<Text<'a>, Violation> {
-    // PAY-17: writers write `0.1.0`, and readers ignore it. It distinguishes this form from 0.2, which begins with a format.
+    // PAY-17: writers write `0.1.0`, and readers ignore it. The check distinguishes this form from 0.2, which begins with a format.
     let version = cursor.str(field, rule)?.require(
         PAY_17,
         |version| !version.is_empty() && version.chars().all(|c| c.is_ascii_digit() || c == '.'),
@@ -202,7 +202,7 @@ pub(super) fn read_version<'a>(
     Ok(version.into())
 }
 
-/// A format: a word (PAY-11), and one of those that its kind has (PAY-12).
+/// Reads a format, which must be a word (PAY-11), and one of those of its kind (PAY-12).
 pub(super) fn read_format<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
@@ -211,7 +211,7 @@ pub(super) fn read_format<'a>(
     findings: &mut Findings,
 ) -> Result<Text<'a>, Violation> {
     let format = cursor.str(field, rule)?;
-    // PAY-11: no released reader checks. Here it tells a format from the count that other forms begin with.
+    // PAY-11: no released reader checks this. Here it distinguishes a format from the count with which other forms begin.
     format.require(
         PAY_11,
         |format| !format.is_empty() && format.chars().all(|c| c.is_ascii_graphic()),
@@ -227,14 +227,14 @@ pub(super) fn read_format<'a>(
     Ok(format.into())
 }
 
-/// A map from name to code: u64 count, and two strings each. Names are not compared: a map may have one twice.
+/// Reads a map from name to code: a u64 count, and two strings for each entry. Repeated names are kept.
 pub(super) fn read_kernels<'a>(
     cursor: &mut Cursor<'a>,
     field: &'static str,
     rule: Rule,
     findings: &mut Findings,
 ) -> Result<Vec<KernelCode<'a>>, Violation> {
-    // WIRE-06: two lengths.
+    // WIRE-06: an entry takes at least 16 bytes, for two lengths.
     cursor.map(16, field, |cursor| {
         Ok(KernelCode {
             name: read_name(cursor, rule, findings)?,
@@ -243,7 +243,7 @@ pub(super) fn read_kernels<'a>(
     })
 }
 
-/// The name of a kernel (PAY-59).
+/// Reads the name of a kernel (PAY-59).
 fn read_name<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,
@@ -255,7 +255,7 @@ fn read_name<'a>(
     Ok(name)
 }
 
-/// PAY-59: files are called after kernels and functions.
+/// Notes a name of a kernel or function that cannot be a file name, because files are named after it (PAY-59).
 pub(super) fn check_file_name(
     what: &str,
     name: &str,
@@ -269,7 +269,7 @@ pub(super) fn check_file_name(
     })
 }
 
-/// The inverse of [`read_kernels`].
+/// Writes kernels: the inverse of [`read_kernels`].
 pub(super) fn write_kernels(list: &[KernelCode<'_>], out: &mut Writer) {
     out.vector(list, |out, kernel| {
         out.str(&kernel.name);
@@ -277,7 +277,7 @@ pub(super) fn write_kernels(list: &[KernelCode<'_>], out: &mut Writer) {
     });
 }
 
-/// A map from name to shader; from 0.24 on each shader has its length in front (PAY-15).
+/// Reads a map from name to shader; from 0.24 on, each shader has a length before it (PAY-15).
 pub(super) fn read_shaders<'a>(
     cursor: &mut Cursor<'a>,
     field: &'static str,
@@ -285,13 +285,13 @@ pub(super) fn read_shaders<'a>(
     framed: bool,
     findings: &mut Findings,
 ) -> Result<Vec<Shader<'a>>, Violation> {
-    // WIRE-06: the length of the name, flags and the count of words; and where framed the length of the shader.
+    // WIRE-06: the smallest entry has the length of the name, flags and the count of words; if framed, also the length of the shader.
     cursor.map(if framed { 28 } else { 20 }, field, |cursor| {
         let name = read_name(cursor, rule, findings)?;
         if !framed {
             return read_shader(name, cursor);
         }
-        // PAY-15: from 0.24 on a shader is saved as a string of its own. The window bounds its words.
+        // PAY-15: from 0.24 on, a shader is stored as a separate string, whose length bounds its words.
         let mut window = cursor.window("shader")?;
         let shader = read_shader(name, &mut window)?;
         PAY_15
@@ -303,16 +303,16 @@ pub(super) fn read_shaders<'a>(
                 )
             })
             .map_err(|broken| broken.in_field("shader"))?;
-        // Only where PAY-15 is switched off: what follows is read over, so that the next shader is found.
+        // Needed only if PAY-15 is switched off: the trailing bytes are skipped, so that the next shader is found.
         window.finish("the shader", findings)?;
         Ok(shader)
     })
 }
 
-/// PAY-14: flags, then a vector of 32-bit words.
+/// Reads a shader: flags, and then a vector of 32-bit words (PAY-14).
 fn read_shader<'a>(name: Text<'a>, cursor: &mut Cursor<'a>) -> Result<Shader<'a>, Violation> {
     let flags = *cursor.u32("flags", PAY_14)?;
-    // PAY-14: words and not bytes are counted.
+    // PAY-14: the count is in words, not in bytes.
     let count = cursor.count(4, "spirv")?;
     let spirv = cursor.take((count as u64).saturating_mul(4), "spirv", PAY_14)?;
     Ok(Shader {
@@ -322,22 +322,22 @@ fn read_shader<'a>(name: Text<'a>, cursor: &mut Cursor<'a>) -> Result<Shader<'a>
     })
 }
 
-/// The inverse of [`read_shaders`].
+/// Writes shaders: the inverse of [`read_shaders`].
 pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer) {
     out.vector(list, |out, shader| {
         out.str(&shader.name);
         if framed {
-            // PAY-15: u32 flags and the u64 count of words are inside of what the length counts.
+            // PAY-15: the length includes the u32 flags and the u64 count of words.
             out.count(shader.spirv.len().saturating_add(12));
         }
         out.u32(shader.flags);
-        // PAY-14: words. A shader of a part of a word cannot be made: decoding has none, and JSON rejects it.
+        // PAY-14: the count is in words. A partial word cannot occur: neither decoding nor the JSON form accepts one.
         out.count(shader.spirv.len() / 4);
         out.raw(&shader.spirv);
     });
 }
 
-/// PAY-22: from 0.8 on OpenCL source is cut into kernels at its delimiter lines.
+/// Checks that OpenCL source has a delimiter line for each function, because from 0.8 on releases split it there (PAY-22).
 fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
     const DELIMITER: &[u8] = b"// Function: ";
     let Some((Field::Text(format), _)) = checked.field("format") else {
@@ -349,15 +349,14 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
     let Some((Field::Bytes(source), start)) = checked.field("data") else {
         return Ok(());
     };
-    // PAY-22: only source is cut, and only from 0.8 on.
+    // PAY-22: only source is split, and only from 0.8 on.
     if format != "cl" || checked.layout == Layout::V0_2 {
         return Ok(());
     }
-    // PAY-22: counted as the releases search: anywhere in the source, inside of comments and strings too.
+    // PAY-22: delimiters are counted as releases search for them: anywhere in the source, also inside comments and strings.
     let starts = source.windows(DELIMITER.len());
     let delimiters = starts.filter(|bytes| *bytes == DELIMITER).count();
-    // Releases before 0.8 share this layout and wrote no delimiters.
-    // PAY-22: 0.7 is in this layout, and did not cut.
+    // PAY-22: 0.7 has this layout too, but writes no delimiters and does not split.
     if delimiters == 0 && checked.layout == Layout::V0_7 {
         return Ok(());
     }
@@ -373,9 +372,9 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
             )
         },
     )?;
-    // PAY-22: the last line is what comes behind the last newline; ended, it is empty.
+    // PAY-22: the last line is the text after the last newline. If the file ends with a newline, it is empty.
     let tail = source.rsplit(|byte| *byte == b'\n').next();
-    // Readers look for the delimiter anywhere, not only where a line starts.
+    // Readers search for the delimiter anywhere, not only at the start of a line.
     let open = tail.is_some_and(|line| line.windows(DELIMITER.len()).any(|part| part == DELIMITER));
     findings.expect(PAY_22, Kind::Malformed, !open, start, || {
         "the last delimiter line is not ended: released readers loop for ever on it".to_owned()

@@ -1,4 +1,4 @@
-//! The element types that a payload speaks of.
+//! The element types that occur in a payload.
 
 use super::relax_vm::RelaxConstant;
 use super::relay_vm::RelayConstant;
@@ -7,7 +7,7 @@ use crate::tensor::Dtype;
 use std::collections::HashSet;
 
 impl Payload<'_> {
-    /// The types of arguments, stored tensors and constants, each once. Those inside of instructions are left out.
+    /// Returns the types of arguments, stored tensors and constants, without repetition. Types inside instructions are left out.
     pub fn dtypes(&self) -> HashSet<Dtype> {
         let mut found = HashSet::new();
         for field in self.fields() {

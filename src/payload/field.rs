@@ -1,4 +1,4 @@
-//! What a slot of a payload holds.
+//! The value in a slot of a payload.
 
 use super::function_info::DeviceFunction;
 use super::{Binary, Payload, StackVm, Text, relax_vm, relay_vm};
@@ -20,7 +20,7 @@ pub struct Shader<'a> {
     pub name: Text<'a>,
     /// Bit 0: scalar arguments are in a uniform buffer.
     pub flags: u32,
-    /// The SPIR-V words, 4 bytes each, as they are in the file.
+    /// The SPIR-V words, 4 bytes each, as the file stores them.
     pub spirv: Binary<'a>,
 }
 
@@ -31,22 +31,22 @@ pub struct Network<'a> {
     pub name: Text<'a>,
     /// The vendor's serialized network.
     pub compiled: Binary<'a>,
-    /// Which buffer each input goes to.
+    /// The buffer of each input.
     pub inputs: Vec<u32>,
-    /// Bytes of each input; as many as inputs in form 0.10, none in form 0.7.
+    /// Size of each input in bytes: one for each input in form 0.10, empty in form 0.7.
     pub input_sizes: Vec<u32>,
-    /// Which buffer each output comes from.
+    /// The buffer of each output.
     pub outputs: Vec<u32>,
-    /// Bytes of each output; as many as outputs in form 0.10, none in form 0.7.
+    /// Size of each output in bytes: one for each output in form 0.10, empty in form 0.7.
     pub output_sizes: Vec<u32>,
 }
 
-/// What stood in a slot.
+/// The value of a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<'a> {
     /// [`FieldShape::Text`](super::FieldShape::Text), [`FieldShape::Version`](super::FieldShape::Version), [`FieldShape::Base64`](super::FieldShape::Base64), [`FieldShape::Format`](super::FieldShape::Format).
     Text(Text<'a>),
-    // Two shapes of one value: whether JSON may show it as text is a matter of the slot.
+    // Both shapes have the same value; the slot decides whether JSON may show it as text.
     /// [`FieldShape::Code`](super::FieldShape::Code), [`FieldShape::Binary`](super::FieldShape::Binary).
     Bytes(Binary<'a>),
     /// [`FieldShape::Int`](super::FieldShape::Int).
@@ -59,14 +59,14 @@ pub enum Field<'a> {
     Kernels(Vec<KernelCode<'a>>),
     /// [`FieldShape::Shaders`](super::FieldShape::Shaders).
     Shaders(Vec<Shader<'a>>),
-    // PAY-34, PAY-40: the counts are at other places, and the value is the same.
+    // PAY-34, PAY-40: the counts are in different places, but the value is the same.
     /// [`FieldShape::Variables`](super::FieldShape::Variables), [`FieldShape::Params`](super::FieldShape::Params).
     Tensors(Vec<(Text<'a>, TensorRecord<'a>)>),
     /// [`FieldShape::Symbols`](super::FieldShape::Symbols).
     Symbols(Vec<(Text<'a>, Vec<Text<'a>>)>),
     /// [`FieldShape::Networks`](super::FieldShape::Networks).
     Networks(Vec<Network<'a>>),
-    // Boxed: an executable is many times as large as any other field, and every field would take as much.
+    // Boxed, because an executable is many times larger than other fields, and would enlarge each of them.
     /// [`FieldShape::Relay`](super::FieldShape::Relay).
     Relay(Box<relay_vm::RelayExecutable<'a>>),
     /// [`FieldShape::Relax`](super::FieldShape::Relax).

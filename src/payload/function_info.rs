@@ -1,4 +1,4 @@
-//! The function map: what a launcher must know of every device function.
+//! The function map: the information that a launcher needs about every device function.
 //!
 //! | field | bytes | rule |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | launch_param_tags | vector of strings (`thread_axis_tags` up to 0.7) | PAY-02, PAY-05, PAY-06 |
 //! | arg_extra_tags | vector of i32 | PAY-03, PAY-08; layouts 0.21 and 0.22 only |
 //!
-//! A TVM after 0.27 writes a second form (PAY-54): the string `__tvm_function_info_v2__` in front of the name, and behind the tags
+//! A TVM after 0.27 writes a second form (PAY-54). The string `__tvm_function_info_v2__` comes before the name. After the tags come
 //! `cuda_launch_fields`, a vector of strings, and `cuda_kernel_attrs`, a map from string to i64.
 
 use super::device::check_file_name;
@@ -25,22 +25,22 @@ use crate::wire::{Cursor, Writer};
 pub struct DeviceFunction<'a> {
     /// The name under which the module finds the function.
     pub key: Text<'a>,
-    /// How it is launched.
+    /// The information for a launch.
     pub info: FunctionInfo<'a>,
 }
 
-/// How a device function is launched.
+/// The information for the launch of a device function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionInfo<'a> {
-    /// The name once more: empty in what 0.2 to 0.23 write, equal to the key from 0.24 on.
+    /// The name again: empty in files of 0.2 to 0.23, equal to the key from 0.24 on.
     pub name: Text<'a>,
     /// Argument types, without the launch parameters. A pointer is `handle`.
     pub arg_types: Vec<Dtype>,
-    /// What each trailing argument means: `blockIdx.x`, `threadIdx.y`, `tir.use_dyn_shared_memory`, ...
+    /// The meaning of each trailing argument: `blockIdx.x`, `threadIdx.y`, `tir.use_dyn_shared_memory`, ...
     pub launch_param_tags: Vec<Text<'a>>,
-    /// Per argument 0, or 1 for a tensor map. Empty before 0.21, and in what webgpu writes.
+    /// For each argument 0, or 1 for a tensor map. Empty before 0.21, and in payloads of webgpu.
     pub arg_extra_tags: Vec<i32>,
-    /// What only the second form has, which a TVM after 0.27 writes; `None` in the first.
+    /// The fields of the second form, which a TVM after 0.27 writes; `None` in the first form.
     pub second: Option<SecondForm<'a>>,
 }
 
@@ -48,22 +48,22 @@ pub struct FunctionInfo<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SecondForm<'a> {
-    /// What further arguments of a launch on CUDA mean.
+    /// The meaning of further arguments of a CUDA launch.
     pub cuda_launch_fields: Vec<Text<'a>>,
     /// Attributes of the kernel on CUDA.
     pub cuda_kernel_attrs: Vec<(Text<'a>, i64)>,
 }
 
-/// What stands in the place of the name in the second form.
+/// The marker before the name in the second form.
 pub(crate) const SECOND_FORM: &str = "__tvm_function_info_v2__";
 
-/// The form that a marker in the place of the name states: 2 for [`SECOND_FORM`]; `None` for a name.
+/// Returns the form number of a marker: 2 for [`SECOND_FORM`]; `None` for a name.
 pub(crate) fn marked_form(name: &str) -> Option<u32> {
     let number = name.strip_prefix("__tvm_function_info_v")?;
     number.strip_suffix("__")?.parse().ok()
 }
 
-/// Counts or lengths of 8 bytes: key, name, arg_types, launch_param_tags, and from 0.21 on arg_extra_tags (WIRE-06).
+/// Returns the smallest size of an entry: 8 bytes for the length or count of each field (WIRE-06).
 const fn smallest(layout: Layout) -> usize {
     match layout {
         Layout::V0_2 | Layout::V0_7 => 32,
@@ -79,7 +79,7 @@ pub(super) fn read<'a>(
 ) -> Result<Vec<DeviceFunction<'a>>, Violation> {
     let mut starts = Vec::new();
     let list = cursor.map(smallest(layout), "functions", |cursor| {
-        // PAY-04: a repetition is named by the place of its key.
+        // PAY-04: a repetition is reported at the offset of its key.
         starts.push(cursor.offset());
         let start = cursor.offset();
         let key = text(cursor, "key", PAY_02)?;
@@ -89,20 +89,20 @@ pub(super) fn read<'a>(
     })?;
     let mut keys = list.iter().map(|function| &*function.key).zip(starts);
     let effect = "readers up to 0.23 keep the first, later ones the last";
-    // PAY-04 is disputed, so both are kept: which one counts depends on the release that loads the file.
+    // PAY-04 is disputed, so both entries are kept: the release that loads the file decides which one counts.
     note_repeats(&mut keys, PAY_04, "function", effect, findings)?;
     Ok(list)
 }
 
-/// The map as forms up to 0.23 have it. What distinguishes them from a later one that is cut short or damaged is that
-/// its functions do not repeat their names (PAY-09).
+/// Reads the map of forms up to 0.23, whose functions do not repeat their names. That distinguishes them from a later form that is
+/// truncated or damaged (PAY-09).
 pub(super) fn read_silent<'a>(
     layout: Layout,
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<Vec<DeviceFunction<'a>>, Violation> {
     let list = cursor.read("functions", |cursor| read(layout, cursor, findings))?;
-    // PAY-09: one is enough: 0.24 repeats all names (PAY-07).
+    // PAY-09: one repeated name is enough, because 0.24 repeats all names (PAY-07).
     let later = list.iter().find(|function| !function.info.name.is_empty());
     let later = later.map(|function| function.key.clone());
     list.require(
@@ -115,7 +115,7 @@ pub(super) fn read_silent<'a>(
     )
 }
 
-/// One value of the map (PAY-02), whose key has been read: PAY-07 compares its name with it.
+/// Reads one value of the map (PAY-02). PAY-07 compares its name with `key`, which has been read.
 fn read_info<'a>(
     key: &str,
     layout: Layout,
@@ -123,7 +123,7 @@ fn read_info<'a>(
     findings: &mut Findings,
 ) -> Result<FunctionInfo<'a>, Violation> {
     let start = cursor.offset();
-    // PAY-54: looked for in layout 0.22 alone: nothing later has another.
+    // PAY-54: the marker is possible only in layout 0.22, the layout of all later versions.
     let form = cursor.look_ahead().str("form", PAY_54).ok();
     let form = form.filter(|_| layout >= Layout::V0_22);
     let form = form.and_then(|form| marked_form(&form));
@@ -140,7 +140,7 @@ fn read_info<'a>(
             "function `{key}` has information of the second form, which a TVM after 0.27 writes and no release up to 0.27 reads"
         ))?;
     }
-    // PAY-07: repeated from 0.24 on. Before, every release leaves it empty, and looks functions up by the key.
+    // PAY-07: the name is repeated from 0.24 on. Earlier releases leave it empty. Every release looks functions up by the key.
     let name = cursor.str("name", PAY_02)?.expect(
         findings,
         PAY_07,
@@ -148,21 +148,21 @@ fn read_info<'a>(
         |name| name.is_empty() || *name == key,
         |name| format!("function `{key}` calls itself `{name}`"),
     )?;
-    // PAY-02: any four bytes are a dtype. Whether a release has it (TEN-33) is for who launches the function.
+    // PAY-02: any four bytes are a dtype. The launcher checks whether a release supports it (TEN-33).
     let types_start = cursor.offset();
     let arg_types = cursor.vector(Dtype::SIZE, "arg_types", Dtype::read)?;
     check_types(key, layout, &arg_types, types_start, findings)?;
     let tags_start = cursor.offset();
     let launch_param_tags = names(cursor, "launch_param_tags", PAY_02)?;
     check_tags(&launch_param_tags, tags_start, findings)?;
-    // PAY-03: nothing in the bytes announces this field, the layout alone does. It is all in which 0.21 differs from 0.7.
+    // PAY-03: the bytes do not show whether this field is present; only the layout does. It is the only difference between 0.21 and 0.7.
     let mut arg_extra_tags = Vec::new();
     if layout >= Layout::V0_21 {
         let start = cursor.offset();
         arg_extra_tags = cursor.vector(4, "arg_extra_tags", |cursor| {
             Ok(*cursor.i32("arg_extra_tags", PAY_03)?)
         })?;
-        // PAY-08: an empty list is as good as one of zeros.
+        // PAY-08: an empty list is as valid as a list of zeros.
         let fits = arg_extra_tags.is_empty() || arg_extra_tags.len() == arg_types.len();
         let known = arg_extra_tags.iter().all(|tag| (0..=1).contains(tag));
         findings.expect(PAY_08, Kind::Malformed, fits && known, start, || {
@@ -182,7 +182,7 @@ fn read_info<'a>(
     })
 }
 
-/// Holds the types of the arguments, a vector at `start`, to PAY-58.
+/// Notes the first argument type that no runtime passes to a kernel (PAY-58). The vector of types is at `start`.
 fn check_types(
     key: &str,
     layout: Layout,
@@ -197,12 +197,12 @@ fn check_types(
     let Some((index, dtype)) = unpassed else {
         return Ok(());
     };
-    // TEN-02: by its name in the last release that has the layout.
+    // TEN-02: the name is that of the last release with this layout.
     let shown = dtype.text(layout.releases().until).ok();
     let shown = shown.filter(|text| !text.is_empty());
     let shown = shown.unwrap_or_else(|| dtype.to_string());
     let at = (index as u64).saturating_mul(Dtype::SIZE as u64);
-    // Behind the count of the vector.
+    // The elements come after the count of the vector.
     let at = start.saturating_add(8).saturating_add(at);
     findings.note(
         PAY_58,
@@ -214,7 +214,7 @@ fn check_types(
     )
 }
 
-/// Whether runtimes pass an argument of this type to a kernel (DEV-53).
+/// Returns whether runtimes pass an argument of this type to a kernel (DEV-53).
 fn is_passed(dtype: Dtype) -> bool {
     let bits = match dtype.code {
         Dtype::HANDLE => return true,
@@ -226,10 +226,10 @@ fn is_passed(dtype: Dtype) -> bool {
     dtype.lanes == 1 && bits.contains(&dtype.bits)
 }
 
-/// The fields of the second form, behind those of the first (PAY-54).
+/// Reads the fields of the second form, which follow those of the first (PAY-54).
 fn read_second<'a>(cursor: &mut Cursor<'a>) -> Result<SecondForm<'a>, Violation> {
     let cuda_launch_fields = names(cursor, "cuda_launch_fields", PAY_54)?;
-    // WIRE-06: a length and a number.
+    // WIRE-06: an attribute takes at least 16 bytes, for a length and a number.
     let cuda_kernel_attrs = cursor.map(16, "cuda_kernel_attrs", |cursor| {
         let name = text(cursor, "name", PAY_54)?;
         Ok((name, *cursor.i64("value", PAY_54)?))
@@ -240,7 +240,7 @@ fn read_second<'a>(cursor: &mut Cursor<'a>) -> Result<SecondForm<'a>, Violation>
     })
 }
 
-/// Tags that name an axis behind the dot.
+/// Tags that name an axis after the dot.
 const AXES: [&str; 4] = [
     "blockIdx.",
     "threadIdx.",
@@ -248,26 +248,27 @@ const AXES: [&str; 4] = [
     "preferredClusterCtaIdx.",
 ];
 
-/// Tags that stand alone.
+/// Tags without further parts.
 const WORDS: [&str; 6] = [
     "tir.use_dyn_shared_memory",
     "tirx.use_dyn_shared_memory",
-    // PAY-06: so spelt in every release that has it; `tirx` from 0.24 on. A reader does not know the release, and takes both.
+    // PAY-06: every release that has this tag misspells it; it begins with `tirx` from 0.24 on. A reader does not know the release, so both
+    // are accepted.
     "tir.use_programtic_dependent_launch",
     "tirx.use_programtic_dependent_launch",
     "tir.use_cooperative_launch",
     "tirx.use_cooperative_launch",
 ];
 
-/// Tags that carry something behind their name.
+/// Tags with more text after their name.
 const PREFIXES: [&str; 3] = ["vthread", "cthread", "paramWriteAccess:"];
 
-/// Holds each tag, a vector of strings at `start`, to PAY-05 and PAY-06.
+/// Checks each tag against PAY-05 and PAY-06. The vector of tags is at `start`.
 fn check_tags(tags: &[Text<'_>], start: u64, findings: &mut Findings) -> Result<(), Violation> {
     for (index, (tag, at)) in places(tags, start).enumerate() {
         if let Some(axis) = AXES.iter().find_map(|axis| tag.strip_prefix(axis)) {
-            // PAY-05: readers take the distance from `x` as an index: `threadIdx.w` writes in front of an array when the
-            // function is fetched.
+            // PAY-05: readers use the distance from `x` as an index: `threadIdx.w` would write before an array when the function is
+            // fetched.
             let kept = matches!(axis, "x" | "y" | "z");
             PAY_05
                 .require(kept, at, || {
@@ -276,8 +277,8 @@ fn check_tags(tags: &[Text<'_>], start: u64, findings: &mut Findings) -> Result<
                 .map_err(|broken| broken.in_field(format!("launch_param_tags[{index}]")))?;
             continue;
         }
-        // PAY-05 comes first: an axis of another letter is no unknown tag, it makes readers write out of bounds.
-        // PAY-06: a finding, because the library loads: only fetching the function fails.
+        // PAY-05 is checked first, because an unknown axis makes readers write out of bounds. PAY-06 is a finding, because the library
+        // loads, and only fetching the function fails.
         let known = WORDS.contains(&tag) || PREFIXES.iter().any(|prefix| tag.starts_with(prefix));
         findings.expect(PAY_06, Kind::UnknownKind, known, at, || {
             format!("launch tag {index} is `{tag}`, which no release knows: the function cannot be launched")
@@ -296,7 +297,7 @@ pub(super) fn write(
     for DeviceFunction { key, info } in list {
         out.str(key);
         if info.second.is_some() {
-            // PAY-54: a reader of an older layout would take the marker for the name.
+            // PAY-54: a reader of an older layout would read the marker as the name.
             if layout < Layout::V0_22 {
                 let message = format!(
                     "function `{key}` has information of the second form, for which layout {layout} has no place"
@@ -310,7 +311,7 @@ pub(super) fn write(
         write_names(&info.launch_param_tags, out);
         if layout >= Layout::V0_21 {
             out.vector(&info.arg_extra_tags, |out, tag| out.i32(*tag));
-        // PAY-03: a tag of 0 means nothing and is left out. One of 1 is a tensor map: without it the kernel gets a wrong argument.
+        // PAY-03: a tag of 0 means nothing and is left out. A tag of 1 is a tensor map: without it the kernel would get a wrong argument.
         } else if info.arg_extra_tags.iter().any(|tag| *tag != 0) {
             let message = format!(
                 "function `{key}` has argument tags {:?}, for which layout {layout} has no place",

@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | c | string `code`, string `format`, names `function_names`, names `const_vars` | PAY-30, PAY-31 |
 //! | static_library | string `object`, names `function_names` | PAY-32, PAY-33 |
-//! | metadata, const_loader | names, their number, a tensor each; names, their number, a list of names each | PAY-34 .. PAY-38 |
-//! | metadata_module | nothing | PAY-99 |
+//! | metadata, const_loader | names, their count, a tensor for each; names, their count, a list of names for each | PAY-34 .. PAY-38 |
+//! | metadata_module | empty | PAY-99 |
 
 use super::kinds::PayloadForm;
 use super::name_set::{NameSet, note_repeats};
@@ -19,7 +19,7 @@ use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
 
-// PAY-30, PAY-32: host code was exported as files alone before 0.14, and linked. From then on it can be stored as well.
+// PAY-30, PAY-32: before 0.14, host code was only exported as files and linked. From then on it can also be stored.
 /// The form of `c`.
 pub(super) const C: &[PayloadForm] = &[PayloadForm::new(
     "0.14",
@@ -28,7 +28,7 @@ pub(super) const C: &[PayloadForm] = &[PayloadForm::new(
         FormSlot::new("code", FieldShape::Code, PAY_30),
         FormSlot::new("format", FieldShape::Text, PAY_30),
         FormSlot::new("function_names", FieldShape::Names, PAY_30),
-        // PAY-30: names of constants that the source refers to, which a `const_loader` beside it has.
+        // PAY-30: names of constants that the source uses, and that a `const_loader` in the same library contains.
         FormSlot::new("const_vars", FieldShape::Names, PAY_30),
     ],
 )
@@ -40,20 +40,20 @@ pub(super) const STATIC_LIBRARY: &[PayloadForm] = &[PayloadForm::new(
     Releases::from(14),
     &[
         FormSlot::new("object", FieldShape::Binary, PAY_32),
-        // PAY-32: the symbols that the object defines; a loader finds functions by them only after linking.
+        // PAY-32: the symbols that the object defines; a loader can find these functions only after linking.
         FormSlot::new("function_names", FieldShape::Names, PAY_32),
     ],
 )
 .checked(check_object)];
 
-/// What both names of the kind with constants store (PAY-34).
+/// The slots of the kind for constants, under both of its names (PAY-34).
 const CONSTANTS: &[FormSlot] = &[
     FormSlot::new("variables", FieldShape::Variables, PAY_34),
     FormSlot::new("symbols", FieldShape::Symbols, PAY_34),
 ];
 
-// PAY-34: renamed to `const_loader` in 0.9, with the same bytes. Runtimes up to 0.19 load both.
-/// The form of `metadata`, without the check of PAY-38: up to 0.8 a function with a missing variable fails when it is called.
+// PAY-34: 0.9 renamed it to `const_loader`, with the same bytes. Runtimes up to 0.19 load both.
+/// The form of `metadata`, without the check of PAY-38: up to 0.8, a function with a missing variable fails when it is called.
 pub(super) const METADATA: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::between(7, 8), CONSTANTS)];
 
@@ -61,23 +61,23 @@ pub(super) const METADATA: &[PayloadForm] =
 pub(super) const CONST_LOADER: &[PayloadForm] =
     &[PayloadForm::new("0.9", Releases::from(9), CONSTANTS).checked(check_listed)];
 
-/// PAY-34: names, how many (PAY-35), and a tensor for each.
+/// Reads names, their count (PAY-35), and a tensor for each (PAY-34).
 pub(super) fn read_variables<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,
     findings: &mut Findings,
 ) -> Result<Vec<(Text<'a>, TensorRecord<'a>)>, Violation> {
     let start = cursor.offset();
-    // PAY-34: all names, and then all tensors: what belongs together is apart.
+    // PAY-34: all names come first, and then all tensors.
     let names = names(cursor, "variables", rule)?;
-    // PAY-35: the count repeats that of the names in front of it.
+    // PAY-35: the count repeats the number of names before it.
     same_count(cursor, "variable_count", names.len())?;
-    // Found before the tensors are read, and reported at its turn: violations come in the order of the bytes.
+    // Repetitions are found before the tensors are read, but reported in the order of the bytes.
     let repeats = NameSet::of(&mut names.iter().map(|name| &**name)).repeats();
     let mut list = Vec::with_capacity(names.len());
     let starts: Vec<u64> = places(&names, start).map(|(_, at)| at).collect();
     for ((index, name), at) in names.into_iter().enumerate().zip(starts) {
-        // PAY-36: every release rejects two of one name.
+        // PAY-36: every release rejects a repeated name.
         let fresh = repeats.binary_search(&index).is_err();
         PAY_36
             .require_as(Kind::Duplicate, fresh, at, || {
@@ -85,7 +85,7 @@ pub(super) fn read_variables<'a>(
             })
             .map_err(|broken| broken.in_field(format!("variables[{index}]")))?;
         let tensor = cursor.within("tensors", index as u64, |cursor| {
-            // PAY-34: the kind came with 0.7, and with it one way to count (TEN-31).
+            // PAY-34: the kind exists since 0.7, so only one way to count bytes is needed (TEN-31).
             TensorRecord::read(cursor, Sizing::V0_7, findings)
         })?;
         list.push((name, tensor));
@@ -93,13 +93,13 @@ pub(super) fn read_variables<'a>(
     Ok(list)
 }
 
-/// The inverse of [`read_variables`].
+/// Writes variables: the inverse of [`read_variables`].
 pub(super) fn write_variables(list: &[(Text<'_>, TensorRecord<'_>)], out: &mut Writer) {
     out.vector(list, |out, (name, _)| out.str(name));
     out.vector(list, |out, (_, tensor)| tensor.write(out));
 }
 
-/// PAY-34: names of functions, how many (PAY-35), and the variables of each.
+/// Reads names of functions, their count (PAY-35), and the variables of each (PAY-34).
 pub(super) fn read_symbols<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,
@@ -107,7 +107,7 @@ pub(super) fn read_symbols<'a>(
 ) -> Result<Vec<(Text<'a>, Vec<Text<'a>>)>, Violation> {
     let start = cursor.offset();
     let symbols = names(cursor, "symbols", rule)?;
-    // PAY-37: upstream fills a map, in the order of the file.
+    // PAY-37: upstream fills a map in the order of the file.
     let effect = "the last one counts";
     note_repeats(
         &mut places(&symbols, start),
@@ -127,13 +127,13 @@ pub(super) fn read_symbols<'a>(
     Ok(list)
 }
 
-/// The inverse of [`read_symbols`].
+/// Writes symbols: the inverse of [`read_symbols`].
 pub(super) fn write_symbols(list: &[(Text<'_>, Vec<Text<'_>>)], out: &mut Writer) {
     out.vector(list, |out, (symbol, _)| out.str(symbol));
     out.vector(list, |out, (_, variables)| write_names(variables, out));
 }
 
-/// PAY-35: the count that is between names and what they name.
+/// Checks the count that follows a list of names (PAY-35).
 fn same_count(cursor: &mut Cursor<'_>, field: &str, names: usize) -> Result<u64, Violation> {
     let count = cursor.u64(field, PAY_34)?;
     count.require(
@@ -143,7 +143,7 @@ fn same_count(cursor: &mut Cursor<'_>, field: &str, names: usize) -> Result<u64,
     )
 }
 
-/// PAY-38: the variables that a function lists are there.
+/// Checks that the variables of every function exist (PAY-38).
 fn check_listed(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Violation> {
     let Some((Field::Tensors(variables), _)) = checked.field("variables") else {
         return Ok(());
@@ -151,10 +151,10 @@ fn check_listed(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Viola
     let Some((Field::Symbols(symbols), start)) = checked.field("symbols") else {
         return Ok(());
     };
-    // PAY-38: sorted once. A function may list thousands, and a hostile file the same one for each function.
+    // PAY-38: the names are sorted once, because a function may list thousands, and a hostile file may repeat them for each function.
     let known = NameSet::of(&mut variables.iter().map(|(name, _)| &**name));
     for (symbol, listed) in symbols {
-        // PAY-38: from 0.10 on loading fails; in 0.9 the function does when it is first called.
+        // PAY-38: from 0.10 on, loading fails; in 0.9 the function fails when it is first called.
         let missing = listed.iter().find(|name| !known.has(name));
         PAY_38
             .require_as(Kind::Missing, missing.is_none(), start, || {
@@ -166,23 +166,23 @@ fn check_listed(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Viola
     Ok(())
 }
 
-/// PAY-31: released readers return the first function name without looking whether there is one.
+/// Notes a C module without function names (PAY-31): released readers return the first name without a check.
 fn check_c(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
     let Some((Field::Names(names), start)) = checked.field("function_names") else {
         return Ok(());
     };
-    // PAY-31: a finding, and no more: a release that is never asked for the symbol of the module loads and runs it.
+    // PAY-31: only a finding, because a release loads and runs the module if nobody asks for its symbol.
     findings.expect(PAY_31, Kind::Missing, !names.is_empty(), start, || {
         "the C module names no function; released readers read past the empty list when asked for its symbol".to_owned()
     })
 }
 
-/// PAY-33: what a linker takes.
+/// Checks that the object is a file that a linker accepts (PAY-33).
 fn check_object(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
     let Some((Field::Bytes(object), start)) = checked.field("object") else {
         return Ok(());
     };
-    // PAY-33: by its first bytes alone: linking is what shows the rest.
+    // PAY-33: only the first bytes are checked; linking shows the rest.
     let known = MAGICS.iter().any(|magic| object.starts_with(magic));
     findings.expect(PAY_33, Kind::Malformed, known, start, || {
         format!(
@@ -192,8 +192,8 @@ fn check_object(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
     })
 }
 
-/// ELF, archive, Mach-O (both widths and byte orders, fat of both widths), COFF for x86-64, arm64, arm64ec, arm and i386 and the
-/// one of many sections, WebAssembly, LLVM bitcode. A thin archive is none: its members are elsewhere (PAY-33).
+/// ELF; archive; Mach-O in both widths and byte orders, and fat in both widths; COFF for x86-64, arm64, arm64ec, arm and i386, and with
+/// many sections; WebAssembly; LLVM bitcode. A thin archive is not accepted, because its members are separate files (PAY-33).
 const MAGICS: [&[u8]; 17] = [
     b"\x7fELF",
     b"!<arch>\n",

@@ -1,11 +1,11 @@
-//! The JSON form of a payload: what `payload.decode` answers and `payload.encode` takes. `spec/payload.md` fixes it.
+//! The JSON form of a payload, the result of `payload.decode` and the input of `payload.encode`. `spec/payload.md` defines it.
 //!
 //! | value | JSON |
 //! |---|---|
 //! | string that is text | string |
 //! | bytes | base64 |
-//! | code | `source` where it is UTF-8 without NUL, else `data` in base64 |
-//! | dtype, device, tensor | as in chapter tensor |
+//! | code | `source` if it is UTF-8 without NUL, otherwise `data` in base64 |
+//! | dtype, device, tensor | see chapter tensor |
 //! | list or map | array, in the order of the file |
 //! | opaque payload | `opaque`: all bytes in base64 |
 
@@ -22,7 +22,7 @@ use crate::tensor::{Sizing, TensorRecord};
 use serde_json::{Map, Value, json};
 
 impl Payload<'_> {
-    /// The JSON form. `form` is named where the kind has several.
+    /// Returns the JSON form. It names the `form` if the kind has several.
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.insert("kind".into(), self.kind().into());
@@ -31,7 +31,7 @@ impl Payload<'_> {
                 object.insert("opaque".into(), base64(bytes));
             }
             Payload::Known(known) => {
-                // PAY-09: named only where the kind alone does not tell.
+                // PAY-09: the form is named only if the kind has more than one.
                 if known.info.forms.len() > 1 {
                     object.insert("form".into(), known.form.name.into());
                 }
@@ -43,16 +43,16 @@ impl Payload<'_> {
         Value::Object(object)
     }
 
-    /// From the JSON form; without `form` the newest.
+    /// Creates a payload from its JSON form. Without `form`, the newest form is used.
     ///
     /// # Errors
     ///
-    /// PAY-01 when the value is not of that form, with the path of what is missing or wrong.
+    /// PAY-01 if the value does not have this form, with the path of the missing or wrong part.
     pub fn from_json(value: &Value) -> Result<Payload<'static>, Violation> {
         let object = JsonPlace::new(value, "payload");
-        // PAY-01: the kind first: it decides which other members there are.
+        // PAY-01: the kind comes first, because it decides which other members exist.
         let kind = object.text("kind")?;
-        // Before the table: a kind whose grammar layout 0.22 does not have is opaque there as well.
+        // Checked before the table, because a kind with a grammar can also be opaque, if layout 0.22 does not have that grammar.
         if let Some(bytes) = value.get("opaque") {
             return Ok(Payload::Opaque {
                 kind,
@@ -64,9 +64,9 @@ impl Payload<'_> {
                 "no grammar for kind `{kind}`: give its bytes as `opaque`"
             ))
         })?;
-        // PAY-09 in reverse: a value without a form is one of the newest, as the newest is what reading prefers.
+        // PAY-09: a value without a form has the newest form, which reading also prefers.
         let form = match value.get("form").and_then(Value::as_str) {
-            // PAY-01: a form of another layout is accepted: which layout it is for is known when it is written.
+            // PAY-01: a form of another layout is accepted, because the layout is known only when the payload is written.
             Some(name) => info.forms.iter().find(|form| form.name == name),
             None => info.forms.first(),
         };
@@ -74,17 +74,17 @@ impl Payload<'_> {
             let message = format!("kind `{kind}` has no form {}", value["form"]);
             PAY_01.rejected(Kind::Unsupported, message)
         })?;
-        // By the slots and not by the members: what the form does not have is not looked at.
+        // The slots decide which members are read, so that other members are ignored.
         let fields = form.slots.iter().map(|slot| take_field(slot, &object));
         let fields = fields.collect::<Result<_, _>>()?;
         Ok(Payload::Known(KnownPayload::new(info, form, fields)))
     }
 }
 
-/// Adds what `slot` holds to the members of `object`, under the name of the slot; code under `source` or `data`.
+/// Adds the value of `slot` to `object`, under the name of the slot; code is added under `source` or `data`.
 fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>) {
     let value = match field {
-        // Not under the name of the slot: the name of the member says whether it is text or base64.
+        // Code is not under the name of the slot, because the name of the member shows whether it is text or base64.
         Field::Bytes(bytes) if slot.shape == FieldShape::Code => {
             put_code(bytes, object);
             return;
@@ -114,7 +114,7 @@ fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>
     object.insert(slot.name.into(), value);
 }
 
-/// The inverse of [`put_field`], by the shape of the slot.
+/// Reads the value of a slot by its shape: the inverse of [`put_field`].
 fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>, Violation> {
     let name = slot.name;
     Ok(match slot.shape {
@@ -125,13 +125,13 @@ fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>,
         FieldShape::Binary => Field::Bytes(object.at(name)?.base64()?),
         FieldShape::Int => Field::Int(object.at(name)?.i32()?),
         FieldShape::Names => Field::Names(object.texts(name)?),
-        // PAY-09: only reading has to tell forms apart, so that a name which repeats is no error here.
+        // PAY-09: only reading bytes must distinguish the forms, so a repeated name is no error here.
         FieldShape::Functions | FieldShape::SilentFunctions => {
             Field::Functions(object.list(name, function_from)?)
         }
         FieldShape::Kernels => Field::Kernels(object.list(name, kernel_from)?),
         FieldShape::Shaders { .. } => Field::Shaders(object.list(name, shader_from)?),
-        // PAY-34, PAY-40: both came with 0.7, and with them one way to count the bytes of a tensor (TEN-31).
+        // PAY-34, PAY-40: both exist since 0.7, so only one way to count the bytes of a tensor is needed (TEN-31).
         FieldShape::Variables | FieldShape::Params => {
             Field::Tensors(object.list(name, |item| {
                 Ok((item.text("name")?, tensor_from(&item, Sizing::V0_7)?))
@@ -140,7 +140,7 @@ fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>,
         FieldShape::Symbols => Field::Symbols(object.list(name, |item| {
             Ok((item.text("name")?, item.texts("variables")?))
         })?),
-        // PAY-48: with sizes where the value has them; whether the form has is for the writer.
+        // PAY-48: sizes are read if the value has them; the writer checks whether the form allows them.
         FieldShape::Networks { .. } => Field::Networks(object.list(name, network_from)?),
         FieldShape::Relay => Field::Relay(Box::new(json_vm::relay_from(&object.at(name)?)?)),
         FieldShape::Relax => Field::Relax(Box::new(json_vm::relax_from(&object.at(name)?)?)),
@@ -151,16 +151,17 @@ fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>,
     })
 }
 
-/// Code is `source` when it is text, `data` when not. Text is UTF-8 without NUL.
+/// Adds code as `source` if it is text, otherwise as `data`. Text is UTF-8 without NUL.
 fn put_code(bytes: &[u8], object: &mut Map<String, Value>) {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => object.insert("source".into(), text.into()),
-        // NUL is valid UTF-8, and no source has one: bytes with one are a binary that happens to be text.
+        // NUL is valid UTF-8, but no source contains it: bytes with a NUL are a binary.
         _ => object.insert("data".into(), base64(bytes)),
     };
 }
 
-/// `{"name", "info_name", "arg_types", "launch_param_tags", "arg_extra_tags"}`; the second and last only where there are any.
+/// Returns `{"name", "info_name", "arg_types", "launch_param_tags", "arg_extra_tags"}`. Empty `info_name` and `arg_extra_tags` are left
+/// out.
 fn function_to(function: &DeviceFunction<'_>) -> Value {
     let DeviceFunction { key, info } = function;
     let types: Value = info
@@ -170,13 +171,13 @@ fn function_to(function: &DeviceFunction<'_>) -> Value {
         .collect();
     let mut object = Map::new();
     object.insert("name".into(), json!(key));
-    // PAY-07: empty up to 0.23, and left out, so that a value of 0.2 has no member that came later.
+    // PAY-07: the name is empty up to 0.23. Then it is left out, so that a value of 0.2 has no later member.
     if !info.name.is_empty() {
         object.insert("info_name".into(), json!(info.name));
     }
     object.insert("arg_types".into(), types);
     object.insert("launch_param_tags".into(), json!(info.launch_param_tags));
-    // PAY-08: none is as good as zeros, and not the same bytes: absent is none.
+    // PAY-08: an empty list is as valid as zeros, but it has other bytes: an absent member is an empty list.
     if !info.arg_extra_tags.is_empty() {
         object.insert("arg_extra_tags".into(), json!(info.arg_extra_tags));
     }
@@ -190,7 +191,7 @@ fn function_to(function: &DeviceFunction<'_>) -> Value {
     Value::Object(object)
 }
 
-/// The inverse of [`function_to`]: what is absent is empty.
+/// Reads a function: the inverse of [`function_to`]. Absent members are empty.
 fn function_from(item: JsonPlace<'_>) -> Result<DeviceFunction<'static>, Violation> {
     let info_name = item
         .maybe("info_name")
@@ -205,7 +206,7 @@ fn function_from(item: JsonPlace<'_>) -> Result<DeviceFunction<'static>, Violati
         info: FunctionInfo {
             name: info_name.unwrap_or_default(),
             arg_types: item.list("arg_types", |item| item.dtype())?,
-            // PAY-05, PAY-06: any text: tags are held to their rules when the written bytes are read.
+            // PAY-05, PAY-06: any text is accepted; tags are checked when the written bytes are read.
             launch_param_tags: item.texts("launch_param_tags")?,
             arg_extra_tags: extra.unwrap_or_default(),
             second: item.maybe("second_form").map(second_from).transpose()?,
@@ -213,7 +214,7 @@ fn function_from(item: JsonPlace<'_>) -> Result<DeviceFunction<'static>, Violati
     })
 }
 
-/// `{"cuda_launch_fields", "cuda_kernel_attrs"}`, the second a list of `[name, value]` (PAY-54).
+/// Reads `{"cuda_launch_fields", "cuda_kernel_attrs"}`, of which the second is a list of `[name, value]` (PAY-54).
 fn second_from(item: JsonPlace<'_>) -> Result<SecondForm<'static>, Violation> {
     let attr = |pair: JsonPlace<'_>| {
         let both = pair.value.as_array().map(Vec::as_slice);
@@ -229,7 +230,7 @@ fn second_from(item: JsonPlace<'_>) -> Result<SecondForm<'static>, Violation> {
     })
 }
 
-/// `{"name", "source" or "data"}`.
+/// Returns `{"name", "source" or "data"}`.
 fn kernel_to(kernel: &KernelCode<'_>) -> Value {
     let mut object = Map::new();
     object.insert("name".into(), json!(kernel.name));
@@ -237,7 +238,7 @@ fn kernel_to(kernel: &KernelCode<'_>) -> Value {
     Value::Object(object)
 }
 
-/// The inverse of [`kernel_to`].
+/// Reads a kernel: the inverse of [`kernel_to`].
 fn kernel_from(item: JsonPlace<'_>) -> Result<KernelCode<'static>, Violation> {
     Ok(KernelCode {
         name: item.text("name")?,
@@ -245,14 +246,14 @@ fn kernel_from(item: JsonPlace<'_>) -> Result<KernelCode<'static>, Violation> {
     })
 }
 
-/// `{"name", "flags", "spirv"}`: the words as bytes, little endian, in base64.
+/// Returns `{"name", "flags", "spirv"}`: the words as little-endian bytes in base64.
 fn shader_to(shader: &Shader<'_>) -> Value {
     json!({"name": shader.name, "flags": shader.flags, "spirv": base64(&shader.spirv)})
 }
 
-/// The inverse of [`shader_to`], which rejects a part of a word (PAY-14).
+/// Reads a shader: the inverse of [`shader_to`]. Rejects a partial word (PAY-14).
 fn shader_from(item: JsonPlace<'_>) -> Result<Shader<'static>, Violation> {
-    // PAY-14: the file counts words, so that a part of one could not be written.
+    // PAY-14: the file counts words, so a partial word could not be written.
     let spirv = item.at("spirv")?;
     let bytes = spirv.base64()?;
     if bytes.len() % 4 != 0 {
@@ -265,13 +266,13 @@ fn shader_from(item: JsonPlace<'_>) -> Result<Shader<'static>, Violation> {
     })
 }
 
-/// `{"name", "compiled", "inputs", "outputs"}`, and from form 0.10 on `input_sizes` and `output_sizes` (PAY-48).
+/// Returns `{"name", "compiled", "inputs", "outputs"}`, and from form 0.10 on also `input_sizes` and `output_sizes` (PAY-48).
 fn network_to(network: &Network<'_>) -> Value {
     let mut value = json!({
         "name": network.name, "compiled": base64(&network.compiled),
         "inputs": network.inputs, "outputs": network.outputs,
     });
-    // PAY-49: inputs are never empty, so that a network without sizes is one of form 0.7.
+    // PAY-49: inputs are never empty, so a network without sizes has form 0.7.
     if let (false, Some(object)) = (network.input_sizes.is_empty(), value.as_object_mut()) {
         object.insert("input_sizes".into(), json!(network.input_sizes));
         object.insert("output_sizes".into(), json!(network.output_sizes));
@@ -279,7 +280,7 @@ fn network_to(network: &Network<'_>) -> Value {
     value
 }
 
-/// The inverse of [`network_to`]: without sizes it is a network of form 0.7.
+/// Reads a network: the inverse of [`network_to`]. Without sizes it has form 0.7.
 fn network_from(item: JsonPlace<'_>) -> Result<Network<'static>, Violation> {
     let sizes = |name| {
         let list = item
@@ -299,7 +300,7 @@ fn network_from(item: JsonPlace<'_>) -> Result<Network<'static>, Violation> {
     })
 }
 
-/// `{"name", "code", "texts", "extern_functions", "heap_names", "heap_size", "stack_size"}` (PAY-56).
+/// Returns `{"name", "code", "texts", "extern_functions", "heap_names", "heap_size", "stack_size"}` (PAY-56).
 fn stackvm_to(name: &str, vm: &StackVm<'_>) -> Value {
     json!({
         "name": name, "code": vm.code, "texts": vm.texts,
@@ -308,25 +309,24 @@ fn stackvm_to(name: &str, vm: &StackVm<'_>) -> Value {
     })
 }
 
-/// The inverse of [`stackvm_to`].
+/// Reads a StackVM function: the inverse of [`stackvm_to`].
 fn stackvm_from(item: JsonPlace<'_>) -> Result<(Text<'static>, StackVm<'static>), Violation> {
     let vm = StackVm {
         code: item.list("code", |item| item.i32())?,
         texts: item.texts("texts")?,
         extern_functions: item.texts("extern_functions")?,
         heap_names: item.texts("heap_names")?,
-        // PAY-56: 8 bytes in the file, whatever a machine of the writer had.
+        // PAY-56: the file uses 8 bytes, regardless of the writer's machine.
         heap_size: item.at("heap_size")?.u64()?,
         stack_size: item.at("stack_size")?.u64()?,
     };
     Ok((item.text("name")?, vm))
 }
 
-/// A tensor in the form of the chapter `tensor`, with its name in front.
+/// Returns a tensor in the form of chapter `tensor`, with its name as the first member.
 fn named_tensor(name: &str, tensor: &TensorRecord<'_>) -> Value {
     let mut object = Map::new();
     object.insert("name".into(), name.into());
-    // The name first, and then the members of the tensor beside it.
     if let Value::Object(tensor) = from_record(tensor) {
         object.extend(tensor);
     }

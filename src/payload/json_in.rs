@@ -1,4 +1,4 @@
-//! Values of JSON that are read by a known form, each with its path.
+//! Typed access to JSON values, with the path of each for messages.
 
 use super::{Binary, PAY_01, Text};
 use crate::rule::{Kind, Violation};
@@ -8,7 +8,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// A tensor in the form of the chapter `tensor`.
+/// Reads a tensor in the form of chapter `tensor`.
 pub(super) fn tensor_from(
     item: &JsonPlace<'_>,
     sizing: Sizing,
@@ -16,7 +16,7 @@ pub(super) fn tensor_from(
     let dtype = item.at("dtype")?.dtype()?;
     let shape = item.list("shape", |item| item.i64())?;
     let data = item.at("data")?.base64()?;
-    // Held to its rules again: shape and data are apart in JSON, and may have been edited apart.
+    // The rules are checked again, because shape and data are separate members and may have been edited separately.
     let tensor = TensorRecord::new(dtype, &shape, data, sizing)?;
     let reserved = item.maybe("reserved").map(|word| word.u64()).transpose()?;
     Ok(tensor
@@ -24,26 +24,26 @@ pub(super) fn tensor_from(
         .with_reserved(reserved.unwrap_or(0)))
 }
 
-/// Bytes in base64 of the standard alphabet, padded.
+/// Encodes bytes in base64, with the standard alphabet and padding.
 pub(super) fn base64(bytes: &[u8]) -> Value {
     Value::String(BASE64_STANDARD.encode(bytes))
 }
 
-/// A value that is not of its form: PAY-01, kind type, without an offset, because it was never bytes.
+/// Creates the violation for a value of a wrong form: PAY-01, kind type. It has no offset, because the value was never in bytes.
 pub(super) fn wrong(message: String) -> Violation {
     PAY_01.rejected(Kind::Type, message)
 }
 
-/// A JSON value that is read by a known form, and where it is.
+/// A JSON value with its path.
 pub(super) struct JsonPlace<'v> {
-    /// What the JSON has there.
+    /// The JSON value.
     pub(super) value: &'v Value,
-    /// Its path from the payload, as messages show it.
+    /// The path from the payload, as messages show it.
     path: String,
 }
 
 impl<'v> JsonPlace<'v> {
-    /// A value that is at `path`, as messages show it: `payload.functions[0].name`.
+    /// Creates the place of a value; messages show `path`, for example `payload.functions[0].name`.
     pub(super) fn new(value: &'v Value, path: impl Into<String>) -> JsonPlace<'v> {
         JsonPlace {
             value,
@@ -51,20 +51,20 @@ impl<'v> JsonPlace<'v> {
         }
     }
 
-    /// The member `name`, if there is one.
+    /// Returns the member `name`, if it exists.
     pub(super) fn maybe(&self, name: &str) -> Option<JsonPlace<'v>> {
-        // Null is as good as absent: other languages write members that have no value.
+        // Null counts as absent, because other languages write null for members without a value.
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         Some(JsonPlace::new(value, format!("{}.{name}", self.path)))
     }
 
-    /// The member `name`.
+    /// Returns the member `name`.
     pub(super) fn at(&self, name: &str) -> Result<JsonPlace<'v>, Violation> {
         self.maybe(name)
             .ok_or_else(|| wrong(format!("{} has no `{name}`", self.path)))
     }
 
-    /// Every element through `read`.
+    /// Reads every element with `read`.
     pub(super) fn all<T>(
         &self,
         mut read: impl FnMut(JsonPlace<'v>) -> Result<T, Violation>,
@@ -76,7 +76,7 @@ impl<'v> JsonPlace<'v> {
             .collect()
     }
 
-    /// Every element of member `name` through `read`.
+    /// Reads every element of member `name` with `read`.
     pub(super) fn list<T>(
         &self,
         name: &str,
@@ -85,35 +85,35 @@ impl<'v> JsonPlace<'v> {
         self.at(name)?.all(read)
     }
 
-    /// The member `name`, a text.
+    /// Returns the member `name` as text.
     pub(super) fn text(&self, name: &str) -> Result<Text<'static>, Violation> {
         self.at(name)?.as_text()
     }
 
-    /// The member `name`, a list of texts.
+    /// Returns the member `name` as a list of texts.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<Text<'static>>, Violation> {
         self.list(name, |item| item.as_text())
     }
 
-    /// This value, a text.
+    /// Returns this value as text.
     pub(super) fn as_text(&self) -> Result<Text<'static>, Violation> {
         let text = self.value.as_str().ok_or_else(|| self.wrong("a text"))?;
         Ok(Cow::Owned(text.to_owned()))
     }
 
-    /// This value, bytes in base64.
+    /// Decodes this value from base64.
     pub(super) fn base64(&self) -> Result<Binary<'static>, Violation> {
         let bytes = self
             .value
             .as_str()
             .and_then(|text| BASE64_STANDARD.decode(text).ok());
-        // One reading of each text: padding and unused bits are those that writing makes.
+        // Only the form that writing produces is accepted, also for padding and unused bits.
         bytes.map(Cow::Owned).ok_or_else(|| self.wrong("base64"))
     }
 
-    /// The bytes of `source`, where it is there, or of `data`.
+    /// Returns the bytes of `source` if it exists, otherwise of `data`.
     pub(super) fn code(&self) -> Result<Binary<'static>, Violation> {
-        // A text is the bytes of its UTF-8, whatever JSON escaped in it.
+        // A text stands for its bytes in UTF-8, after JSON escapes are resolved.
         if let Some(source) = self.maybe("source") {
             let text = source.as_text()?.into_owned();
             return Ok(Cow::Owned(text.into_bytes()));
@@ -121,42 +121,42 @@ impl<'v> JsonPlace<'v> {
         self.at("data")?.base64()
     }
 
-    /// This value, from -2^63 to 2^63 - 1.
+    /// Returns this value as an integer from -2^63 to 2^63 - 1.
     pub(super) fn i64(&self) -> Result<i64, Violation> {
         self.value
             .as_i64()
             .ok_or_else(|| self.wrong("a 64-bit integer"))
     }
 
-    /// This value, from 0 to 2^64 - 1.
+    /// Returns this value as an integer from 0 to 2^64 - 1.
     pub(super) fn u64(&self) -> Result<u64, Violation> {
         self.value
             .as_u64()
             .ok_or_else(|| self.wrong("an unsigned 64-bit integer"))
     }
 
-    /// This value, from -2^31 to 2^31 - 1.
+    /// Returns this value as an integer from -2^31 to 2^31 - 1.
     pub(super) fn i32(&self) -> Result<i32, Violation> {
-        // By way of 64 bits: a number that does not fit is an error, not another number.
+        // Converted from 64 bits, so that a number that does not fit is an error.
         i32::try_from(self.i64()?).map_err(|_| self.wrong("a 32-bit integer"))
     }
 
-    /// This value, from 0 to 2^32 - 1.
+    /// Returns this value as an integer from 0 to 2^32 - 1.
     pub(super) fn u32(&self) -> Result<u32, Violation> {
         u32::try_from(self.u64()?).map_err(|_| self.wrong("an unsigned 32-bit integer"))
     }
 
-    /// This value, a dtype as text or as `[code, bits, lanes]`.
+    /// Returns this value as a dtype, from text or from `[code, bits, lanes]`.
     pub(super) fn dtype(&self) -> Result<Dtype, Violation> {
         to_dtype(self.value).map_err(|_| self.wrong("a dtype"))
     }
 
-    /// `[type, index]`.
+    /// Returns this value as a device, from `[type, index]`.
     pub(super) fn device(&self) -> Result<Device, Violation> {
         to_device(self.value).map_err(|_| self.wrong("[device type, index]"))
     }
 
-    /// The violation of this value, which should have been what `expected` names.
+    /// Creates the violation for this value, which is not of the `expected` form.
     pub(super) fn wrong(&self, expected: &str) -> Violation {
         wrong(format!("{} is not {expected}", self.path))
     }

@@ -5,7 +5,7 @@
 //! | tensor constant | `{"tensor": {...}}` |
 //! | constant that is loaded later (PAY-66) | `{"late": name}` |
 //! | shape, text, int, dtype (PAY-86) | `{"shape": [..]}`, `{"text": ..}`, `{"int": ..}`, `{"dtype": ..}` |
-//! | float | `{"float": ..}`; not finite: `{"float_bits": ..}`, base64 of its 8 bytes, little endian |
+//! | float | `{"float": ..}`; if not finite, `{"float_bits": ..}`: base64 of its 8 bytes, little endian |
 //! | instruction of the Relay VM | `{"opcode": .., "fields": [..]}`, without its hash, which writing computes (PAY-71) |
 //! | code of the Relax VM | `instr_offset` and `instr_data`: words as signed integers (PAY-88) |
 
@@ -17,12 +17,12 @@ use crate::tensor::json::{from_device, from_dtype, from_record};
 use crate::wire::Words;
 use serde_json::{Value, json};
 
-/// The member `executable` of a Relax VM payload (PAY-81): functions, scopes, constants, instructions.
+/// Returns the member `executable` of a Relax VM payload (PAY-81): functions, scopes, constants, instructions.
 pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
     let signed = |words: &Words<'_>| -> Vec<i64> { words.iter().map(u64::cast_signed).collect() };
     let functions: Vec<Value> = executable.functions.iter().map(relax_function_to).collect();
     let constants: Vec<Value> = executable.constants.iter().map(relax_constant_to).collect();
-    // PAY-85: null is the older magic, and an empty list the newer one without scopes.
+    // PAY-85: null means the older magic; an empty list means the newer magic without scopes.
     let scopes = executable.memory_scopes.as_ref().map(|scopes| {
         let rows = scopes.iter();
         rows.map(|(constant, scope)| json!({"constant": constant, "scope": scope}))
@@ -32,17 +32,17 @@ pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
         "functions": functions,
         "memory_scopes": scopes,
         "constants": constants,
-        // PAY-88: stored as i64, so shown with their sign.
+        // PAY-88: the words are stored as i64, so they are shown as signed numbers.
         "instr_offset": signed(&executable.offsets),
         "instr_data": signed(&executable.words),
     })
 }
 
-/// The inverse of [`relax_to`]. `memory_scopes` that is absent or null is the older magic (PAY-82).
+/// Reads an executable: the inverse of [`relax_to`]. An absent or null `memory_scopes` means the older magic (PAY-82).
 pub(super) fn relax_from(
     object: &JsonPlace<'_>,
 ) -> Result<relax_vm::RelaxExecutable<'static>, Violation> {
-    // PAY-88: no instruction is decoded: JSON holds the words that the file does.
+    // PAY-88: instructions are not decoded: JSON contains the words of the file.
     let words = |name: &str| -> Result<Words<'static>, Violation> {
         let words = object.list(name, |item| item.i64().map(i64::cast_unsigned))?;
         Ok(Words::from(words.as_slice()))
@@ -59,7 +59,7 @@ pub(super) fn relax_from(
     })
 }
 
-/// A row of the function table (PAY-84); the kind by its word.
+/// Returns a row of the function table (PAY-84), with the name of its kind.
 fn relax_function_to(function: &relax_vm::RelaxFunction<'_>) -> Value {
     json!({
         "kind": function.kind.name(), "name": function.name,
@@ -69,12 +69,12 @@ fn relax_function_to(function: &relax_vm::RelaxFunction<'_>) -> Value {
     })
 }
 
-/// The inverse of [`relax_function_to`].
+/// Reads a row: the inverse of [`relax_function_to`].
 fn relax_function_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxFunction<'static>, Violation> {
     let kind = item.at("kind")?;
     let mut kinds = relax_vm::FunctionKind::ALL.into_iter();
     Ok(relax_vm::RelaxFunction {
-        // PAY-84: the word and not the number: another is a mistake in the JSON, not a kind that no release has.
+        // PAY-84: only the names of known kinds are accepted, because an unknown name is a mistake in the JSON.
         kind: kinds
             .find(|known| kind.value == known.name())
             .ok_or_else(|| kind.wrong("packed, vm or vmtir"))?,
@@ -87,7 +87,7 @@ fn relax_function_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxFunction<'s
     })
 }
 
-/// A constant (PAY-86), under a member that names its type: the tag of the file depends on the layout.
+/// Returns a constant (PAY-86) under a member that names its type, because the tag in the file depends on the layout.
 fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
     use relax_vm::RelaxConstant::{Dtype, Float, Int, Shape, Tensor, Text};
     match constant {
@@ -95,15 +95,15 @@ fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
         Shape(shape) => json!({"shape": shape}),
         Text(text) => json!({"text": text}),
         Int(value) => json!({"int": value}),
-        // PAY-86: 8 bytes of any content are a float; the JSON of a number has room for the finite ones.
+        // PAY-86: any 8 bytes are a float, but JSON numbers only express finite floats.
         Float(value) if value.is_finite() => json!({"float": value}),
-        // JSON has no word for these: their bits, little endian.
+        // JSON cannot express these floats, so their bits are stored, little endian.
         Float(value) => json!({"float_bits": base64(&value.to_le_bytes())}),
         Dtype(dtype) => json!({"dtype": from_dtype(*dtype)}),
     }
 }
 
-/// The inverse of [`relax_constant_to`].
+/// Reads a constant: the inverse of [`relax_constant_to`].
 fn relax_constant_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxConstant<'static>, Violation> {
     use relax_vm::RelaxConstant;
     if let Some(tensor) = item.maybe("tensor") {
@@ -130,7 +130,7 @@ fn relax_constant_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxConstant<'s
     item.at("dtype")?.dtype().map(RelaxConstant::Dtype)
 }
 
-/// The member `executable` of a Relay VM payload (PAY-60). What the release lacks is empty or 0.
+/// Returns the member `executable` of a Relay VM payload (PAY-60). Fields that the release lacks are empty or 0.
 pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
     let devices: Vec<Value> = executable
         .virtual_devices
@@ -142,14 +142,14 @@ pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
         .iter()
         .map(|constant| match constant {
             relay_vm::RelayConstant::Tensor(tensor) => json!({"tensor": from_record(tensor)}),
-            // PAY-66: the member says which tag it is; before 0.9 there is none in the file.
+            // PAY-66: the member shows the tag; before 0.9 the file has no tag.
             relay_vm::RelayConstant::Late(name) => json!({"late": name}),
         })
         .collect();
     let attrs: Vec<Value> = executable
         .primitive_attrs
         .iter()
-        // Pairs in a list: in a JSON object the order of the file would be lost, and a repeated name.
+        // Pairs in a list, because a JSON object would lose the order of the file and repeated names.
         .map(|(primitive, attrs)| json!({"primitive": primitive, "attrs": attrs}))
         .collect();
     let functions: Vec<Value> = executable.functions.iter().map(relay_function_to).collect();
@@ -166,13 +166,12 @@ pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
     })
 }
 
-/// The inverse of [`relay_to`].
-/// The code is not checked: that is for reading what is written of it.
+/// Reads an executable: the inverse of [`relay_to`]. The code is not checked; reading the written bytes checks it.
 pub(super) fn relay_from(
     object: &JsonPlace<'_>,
 ) -> Result<relay_vm::RelayExecutable<'static>, Violation> {
     let version = object.text("version")?;
-    // PAY-66: code of 0.6 counts the bytes of a constant as TEN-30 states.
+    // PAY-66: code of 0.6 counts the bytes of a constant according to TEN-30.
     let sizing = match relay_vm::era_of(&version) {
         Some(6) => Sizing::V0_4,
         _ => Sizing::V0_7,
@@ -185,7 +184,7 @@ pub(super) fn relay_from(
                 scope: item.text("scope")?,
             })
         })?,
-        // PAY-65: not compared with the devices: reading the written bytes does.
+        // PAY-65: the index is not compared with the devices; reading the written bytes does that.
         host_device: object.at("host_device")?.i32()?,
         globals: object.texts("globals")?,
         constants: object.list("constants", |item| {
@@ -211,12 +210,12 @@ pub(super) fn relay_from(
     })
 }
 
-/// A function (PAY-69, PAY-70) with its code.
+/// Returns a function (PAY-69, PAY-70) with its code.
 fn relay_function_to(function: &relay_vm::RelayFunction<'_>) -> Value {
     let code: Vec<Value> = function
         .code
         .iter()
-        // PAY-71: without the hash, so that an edit of a field is no broken instruction.
+        // PAY-71: the hash is left out, so that an edited field does not break the instruction.
         .map(|instruction| json!({"opcode": instruction.opcode, "fields": instruction.fields}))
         .collect();
     json!({
@@ -225,8 +224,7 @@ fn relay_function_to(function: &relay_vm::RelayFunction<'_>) -> Value {
     })
 }
 
-/// The inverse of [`relay_function_to`].
-/// Registers, jumps and indices are any numbers.
+/// Reads a function: the inverse of [`relay_function_to`]. Registers, jumps and indices may be any numbers.
 fn relay_function_from(item: JsonPlace<'_>) -> Result<relay_vm::RelayFunction<'static>, Violation> {
     Ok(relay_vm::RelayFunction {
         name: item.text("name")?,

@@ -1,10 +1,10 @@
-//! The rows of the table of kinds (PAY-99), in the order of the families.
+//! The rows of the table of kinds (PAY-99), ordered by family.
 
 use super::kinds::{KindInfo, NOTHING, PayloadForm};
 use super::{device, executor, host, relax_vm, relay_vm, stackvm, vendor};
 use crate::release::{Release, Releases};
 
-/// A row: kind, description, forms newest first, releases with a loader, property mask by release.
+/// Creates a row from kind, description, forms (newest first), releases with a loader, and property masks by release.
 const fn row(
     kind: &'static str,
     about: &'static str,
@@ -22,24 +22,24 @@ const fn row(
     }
 }
 
-/// The row of a kind that `to` replaced in release 0.`since`.
+/// Marks the row of a kind that `to` replaced in release 0.`since`.
 const fn renamed(mut info: KindInfo, to: &'static str, since: u8) -> KindInfo {
     info.renamed = Some((to, Release::of(since)));
     info
 }
 
-/// Releases 0.`since` to 0.`until`, both included.
+/// Returns the releases 0.`since` to 0.`until`, both included.
 const fn range(since: u8, until: u8) -> Releases {
     Releases::between(since, until)
 }
 
-/// Runnable and serializable.
+/// Mask of a kind that is runnable and serializable.
 // MOD-15: modules have property masks since 0.12.
 const RUNNABLE: &[(Releases, u8)] = &[(Releases::from(12), 3)];
-/// Serializable only.
+/// Mask of a kind that is only serializable.
 const STORED: &[(Releases, u8)] = &[(Releases::from(12), 1)];
-/// Exported as object code at first, serializable from 0.14 on.
-// MOD-15, PAY-30: until 0.13 code of the host went into the library and nowhere else, so that it was not serializable.
+/// Mask of a kind that is exportable as object code, and serializable from 0.14 on.
+// MOD-15, PAY-30: up to 0.13, host code was only linked into the library, so it was not serializable.
 const OBJECT_CODE: &[(Releases, u8)] = &[(range(12, 13), 4), (Releases::from(14), 5)];
 
 /// Every kind, by family: device code, host code, executors, VMs, StackVM, vendors. [`kind_info`] finds a row by its name.
@@ -52,7 +52,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
-        // PAY-13: form 0.13 was written for ten releases, and no loader of `opencl` ever took it: the loader is that of form 0.2.
+        // PAY-13: ten releases wrote form 0.13, but the loader of `opencl` only ever read form 0.2.
         "opencl",
         "OpenCL kernels",
         device::OPENCL,
@@ -60,7 +60,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
-        // PAY-99: two kinds that are written and have no loader: a library with one does not load again.
+        // PAY-99: these two kinds are written but have no loader, so a library with one cannot be loaded.
         "sdaccel",
         "OpenCL kernels for Xilinx boards",
         device::FPGA,
@@ -75,7 +75,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 19), 3)],
     ),
     row(
-        // PAY-16: form 0.13 needs a compiler with Metal. Others wrote form 0.2 all the while, under the same kind and loader.
+        // PAY-16: only a compiler with Metal writes form 0.13. Others wrote form 0.2 in the same releases, under the same kind and loader.
         "metal",
         "Metal kernels",
         device::METAL,
@@ -86,13 +86,13 @@ pub(super) const KINDS: &[KindInfo] = &[
         "hip",
         "ROCm kernels",
         device::HIP,
-        // PAY-99: 0.2 stores `hip` and registers the loader of `hsaco` alone.
+        // PAY-99: 0.2 stores `hip` but only registers the loader of `hsaco`.
         &[Releases::from(3)],
-        // MOD-15: 0.12 and 0.13 have masks, and this module did not yet set its own.
+        // MOD-15: masks exist in 0.12 and 0.13, but this module did not set its own yet.
         &[(range(12, 13), 0), (Releases::from(14), 3)],
     ),
     row(
-        // PAY-99: loaded in every release, written from 0.3 to 0.23.
+        // PAY-99: every release loads it; 0.3 to 0.23 write it.
         "hsaco",
         "ROCm kernels of a compiler without ROCm",
         device::HSACO,
@@ -100,7 +100,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 23), 1)],
     ),
     row(
-        // PAY-99: of 0.7 to 0.11 the loader was also in the browser, where WebGPU ran SPIR-V. Then `webgpu` took WGSL.
+        // PAY-99: in 0.7 to 0.11 the browser also had this loader, because WebGPU ran SPIR-V there. Later `webgpu` used WGSL.
         "vulkan",
         "SPIR-V shaders",
         device::VULKAN,
@@ -108,7 +108,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
-        // PAY-99: the loader is registered in the browser alone: no runtime elsewhere loads it.
+        // PAY-99: only the browser registers this loader; no other runtime loads the kind.
         "webgpu",
         "WGSL kernels",
         device::WEBGPU,
@@ -116,7 +116,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         STORED,
     ),
     row(
-        // MOD-15: gone with 0.6, before there were masks.
+        // MOD-15: it was removed after 0.6, before masks existed.
         "opengl",
         "OpenGL shaders",
         device::OPENGL,
@@ -124,7 +124,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[],
     ),
     row(
-        // PAY-99: merged into `_lib` from 0.12 to 0.23 and stored beside it, without a loader; from 0.24 on it has one.
+        // PAY-99: from 0.12 to 0.23 it is merged into `_lib` and also stored, without a loader; from 0.24 on it has a loader.
         "hexagon",
         "Hexagon object code",
         device::HEXAGON,
@@ -132,7 +132,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 23), 7), (Releases::from(24), 3)],
     ),
     row(
-        // PAY-99: as for `hsaco`: what a compiler without the runtime writes. Here no release loads it.
+        // PAY-99: like `hsaco`, a compiler without the runtime writes it. No release loads it.
         "hex",
         "Hexagon object code of a compiler without Hexagon",
         device::HEX,
@@ -140,7 +140,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 23), 1)],
     ),
     row(
-        // PAY-99: written since 0.25, and no release registers a loader.
+        // PAY-99: it is written since 0.25, but no release registers a loader.
         "nki",
         "kernels for AWS Trainium",
         device::NKI,
@@ -157,7 +157,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     renamed(
         row(
-            // PAY-34: of two names for one format the older was loaded as long as the runtime had both, up to 0.19.
+            // PAY-34: the older of two names for one format was loaded as long as runtimes had both, up to 0.19.
             "metadata",
             "named constants",
             host::METADATA,
@@ -168,7 +168,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         9,
     ),
     row(
-        // PAY-38: the bytes of `metadata`, and the check of its names is new.
+        // PAY-38: the bytes are those of `metadata`, and only the check of its names is new.
         "const_loader",
         "named constants",
         host::CONST_LOADER,
@@ -176,7 +176,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         STORED,
     ),
     row(
-        // A key with nothing behind it; up to 0.19 a loader makes a module of that.
+        // It is only a key without a payload; up to 0.19 a loader creates a module from it.
         "metadata_module",
         "AOT metadata, of which nothing is stored",
         &[NOTHING],
@@ -185,7 +185,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     renamed(
         row(
-            // PAY-99: as `metadata`: written for one release, and loaded up to 0.19.
+            // PAY-99: like `metadata`, one release wrote it, and runtimes load it up to 0.19.
             "GraphRuntimeFactory",
             "a graph and its parameters",
             executor::GRAPH_RUNTIME,
@@ -196,7 +196,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         8,
     ),
     row(
-        // PAY-40: the bytes of `GraphRuntimeFactory`. Both names are loaded up to 0.19.
+        // PAY-40: the bytes are those of `GraphRuntimeFactory`. Both names are loaded up to 0.19.
         "GraphExecutorFactory",
         "a graph and its parameters",
         executor::GRAPH_EXECUTOR,
@@ -211,7 +211,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 19), 1)],
     ),
     row(
-        // PAY-60: 0.6 and 0.7 have the code (PAY-62) and no module to store it in.
+        // PAY-60: 0.6 and 0.7 have the code (PAY-62), but no module to store it in.
         "VMExecutable",
         "Relay VM code",
         relay_vm::FORMS,
@@ -220,7 +220,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     renamed(
         row(
-            // PAY-81: renamed in 0.20, which has no loader of the old name: libraries of 0.16 to 0.19 load in those.
+            // PAY-81: 0.20 renamed it and has no loader for the old name, so only 0.16 to 0.19 load such libraries.
             "relax.Executable",
             "Relax VM code",
             relax_vm::OLD_FORMS,
@@ -238,7 +238,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(Releases::from(20), 1)],
     ),
     row(
-        // PAY-55: a file of its own, which is opened by its name; no loader of library binaries knows the kind.
+        // PAY-55: it is a separate file, which is opened by its name; no loader of library binaries knows the kind.
         "stackvm",
         "StackVM functions, in a file of their own",
         stackvm::FORMS,
@@ -261,7 +261,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(12, 23), 3)],
     ),
     row(
-        // PAY-99: written like every JSON runtime, and the only one without a loader.
+        // PAY-99: it is written like every JSON runtime, but is the only one without a loader.
         "verilator",
         "a subgraph for a simulated circuit",
         vendor::JSON_8_19,
@@ -270,7 +270,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
     json_runtime("clml", vendor::JSON_9, &[Releases::from(9)], RUNNABLE),
     json_runtime(
-        // MOD-15: younger than masks, as the kinds of 0.16 and later are: the mask begins with the kind.
+        // MOD-15: like other kinds of 0.16 and later, it is newer than masks, so the mask begins with the kind.
         "cublas_json",
         vendor::JSON_16,
         &[Releases::from(16)],
@@ -307,7 +307,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(Releases::from(24), 3)],
     ),
     row(
-        // PAY-46: the graph alone; the form of all other JSON runtimes came a release later (PAY-45).
+        // PAY-46: it stores only the graph; the form of all other JSON runtimes came one release later (PAY-45).
         "examplejson",
         "the example of a JSON runtime",
         vendor::EXAMPLE_JSON,
@@ -322,7 +322,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
-        // PAY-48: the form changed in 0.10 under the same kind, and the loader of each release reads its own only.
+        // PAY-48: the form changed in 0.10 under the same kind, and the loader of each release reads only its own form.
         "ethos-n",
         "networks for Ethos-N",
         vendor::ETHOS_N,
@@ -352,7 +352,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(16, 23), 3)],
     ),
     row(
-        // PAY-53: a kind beside the simulator, with the binary as bytes and not as base64.
+        // PAY-53: a separate kind from the simulator, with the binary as bytes instead of base64.
         "mrvl_hw",
         "a model for Marvell hardware",
         vendor::MRVL_HW,
@@ -361,7 +361,7 @@ pub(super) const KINDS: &[KindInfo] = &[
     ),
 ];
 
-/// A row of the JSON runtimes, which differ by name and releases only.
+/// Creates the row of a JSON runtime. These rows differ only in name and releases.
 const fn json_runtime(
     kind: &'static str,
     forms: &'static [PayloadForm],
@@ -377,13 +377,13 @@ const fn json_runtime(
     )
 }
 
-/// Every kind that a release ever stored, in the order of the families.
+/// Returns every kind that a release ever stored, ordered by family.
 pub fn kinds() -> &'static [KindInfo] {
     KINDS
 }
 
-/// The row of `kind`.
-/// `None` for a kind that no release stored. A search from the front: there are some forty rows, and a library has few modules.
+/// Returns the row of `kind`; `None` for a kind that no release stored. The search is linear, because there are about forty rows and a
+/// library has few modules.
 pub fn kind_info(kind: &str) -> Option<&'static KindInfo> {
     KINDS.iter().find(|info| info.kind == kind)
 }

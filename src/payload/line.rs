@@ -1,24 +1,24 @@
-//! What a line of code is made of, in the readable forms of both VMs: names that fit into a line, and a text that ends.
+//! Parts of a line of code in the readable forms of both VMs: names that fit into a line, and text of limited length.
 
 use std::fmt::{self, Write};
 
-/// The name of a function inside a line of code. It may be in every line of a file, and once for each operand of eight
+/// Largest number of bytes of a function name in a line of code. The name may occur in every line, and once for each operand of eight
 /// bytes.
 const LONGEST_NAME: usize = 200;
 
-/// A name where it is used: the characters that lie in its first [`LONGEST_NAME`] bytes, escaped, so that none ends the line.
+/// Returns the characters in the first [`LONGEST_NAME`] bytes of a name, escaped so that none of them ends the line.
 pub(crate) fn short(name: &str) -> std::str::EscapeDebug<'_> {
     head(name, LONGEST_NAME).escape_debug()
 }
 
-/// The characters that lie in the first `most` bytes.
+/// Returns the characters that lie completely in the first `most` bytes.
 fn head(text: &str, most: usize) -> &str {
-    // A character has at most four bytes, so that this goes back by three at most.
+    // A character has at most four bytes, so the search goes back by at most three.
     let mut ends = (0..=most.min(text.len())).rev();
     ends.find_map(|end| text.get(..end)).unwrap_or_default()
 }
 
-/// `items` with commas between them.
+/// Writes `items` with commas between them.
 pub(crate) fn joined<T: fmt::Display>(
     out: &mut impl Write,
     items: impl IntoIterator<Item = T>,
@@ -32,24 +32,24 @@ pub(crate) fn joined<T: fmt::Display>(
     Ok(())
 }
 
-/// What `line` is as text, up to `most` bytes, and whether that is all of it. What is behind them is not made.
+/// Returns the text of `line`, up to `most` bytes, and whether the text is complete. The rest is not formatted.
 #[cfg(any(feature = "inspect", feature = "vm"))]
 pub(crate) fn bounded(line: &impl fmt::Display, most: usize) -> (String, bool) {
     let mut text = Bounded {
         text: String::new(),
         most,
     };
-    // The only error is that of `Bounded`, and it ends the writing: a line may be as long as the file.
+    // The error of `Bounded` stops the formatting, because a line may be as long as the file.
     let whole = write!(text, "{line}").is_ok();
     (text.text, whole)
 }
 
-/// A text that takes what fits and rejects what follows.
+/// A text that accepts parts up to its limit, and then rejects all others.
 #[cfg(any(feature = "inspect", feature = "vm"))]
 struct Bounded {
-    /// What fits, so far.
+    /// The text so far.
     text: String,
-    /// The most bytes that it may have.
+    /// The largest number of bytes.
     most: usize,
 }
 
@@ -57,13 +57,13 @@ struct Bounded {
 impl Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let room = self.most.saturating_sub(self.text.len());
-        // Between characters: half of one would be no text.
+        // Only whole characters are added.
         let fits = head(part, room);
         self.text.push_str(fits);
         if fits.len() == part.len() {
             Ok(())
         } else {
-            // Nothing shorter comes behind what found no room.
+            // A shorter part must not follow a part that was cut.
             self.most = 0;
             Err(fmt::Error)
         }

@@ -1,9 +1,9 @@
-//! What a module stores of itself in a library: its payload.
+//! The payload of a module: the data that the module stores in a library.
 //!
 //! | family | kinds | file | rules |
 //! |---|---|---|---|
 //! | device code | cuda, opencl, metal, hip, vulkan, webgpu, hexagon, ... | `device.rs` | PAY-10 .. PAY-22 |
-//! | the same as files | the same | `file/` | PAY-23 .. PAY-29 |
+//! | device code in separate files | as above | `file/` | PAY-23 .. PAY-29 |
 //! | host code and constants | c, static_library, metadata, const_loader, metadata_module | `host.rs` | PAY-30 .. PAY-38 |
 //! | executors | GraphRuntimeFactory, GraphExecutorFactory, AotExecutorFactory | `executor.rs` | PAY-40 .. PAY-43 |
 //! | vendors | JSON runtimes, coreml, ethos-n, VitisAIRuntime, torch, mrvl | `vendor.rs` | PAY-45 .. PAY-53, PAY-98 |
@@ -11,11 +11,11 @@
 //! | Relay VM | VMExecutable | `relay_vm.rs`, `relay_function.rs`, `relay_code.rs` | PAY-60 .. PAY-77 |
 //! | Relax VM | relax.Executable, relax.VMExecutable | `relax_vm.rs`, `relax_function.rs`, `relax_instruction.rs`, `relax_code.rs` | PAY-81 .. PAY-96 |
 //!
-//! A kind has one or more *forms*, each named by the release that introduced it; a form is a list of slots, each with a
-//! name, a shape and a rule. [`kinds`] is that table, with its rows in `kind_table.rs`. `slot.rs` states what a slot is, `field.rs` what
-//! one holds, and `slot_codec.rs` how that is read and written; nothing else knows a field order. The JSON form is in `json.rs`.
+//! A kind has one or more *forms*, each named after the release that introduced it. A form is a list of slots, each with a name, a shape
+//! and a rule. [`kinds`] returns this table, whose rows are in `kind_table.rs`. `slot.rs` defines slots, `field.rs` their values, and
+//! `slot_codec.rs` reads and writes them; no other code depends on the order of fields. The JSON form is in `json.rs`.
 //!
-//! Before layout 0.22 a payload has no length: its grammar finds its end, and an unknown kind ends the reading.
+//! Before layout 0.22, a payload has no length: its grammar finds its end, and an unknown kind ends the reading.
 //!
 //! ```
 //! use tvmspec::blob;
@@ -89,51 +89,51 @@ pub type Binary<'a> = Cow<'a, [u8]>;
 /// The payload of one module.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload<'a> {
-    /// A kind with a grammar.
+    /// The payload of a kind with a grammar.
     Known(KnownPayload<'a>),
-    /// A kind without one, which only layout 0.22 can carry.
+    /// The payload of a kind without a grammar, which only layout 0.22 can store.
     Opaque {
         /// The module's kind.
         kind: Text<'a>,
-        /// All its bytes.
+        /// All bytes of the payload.
         bytes: Binary<'a>,
     },
 }
 
-/// A payload that was read by its grammar: one field for every slot of its form.
+/// A payload that was read by its grammar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownPayload<'a> {
-    /// The kind's row in the table.
+    /// The row of the kind in the table.
     info: &'static KindInfo,
-    /// The form's row, one of those of the kind.
+    /// The row of the form, which is a form of the kind.
     form: &'static PayloadForm,
     /// One field for every slot of the form, in the order of the file.
     fields: Vec<Field<'a>>,
 }
 
-/// Reads the payload of a module of `kind` as `layout` stores it.
+/// Reads the payload of a module of `kind` in the form of `layout`.
 ///
-/// Before layout 0.22 the cursor is left behind the payload. In layout 0.22 the cursor's window is the payload, and what
-/// the grammar leaves over is a WIRE-08 finding. A kind that has no grammar in this layout is [`Payload::Opaque`] in 0.22
-/// and breaks PAY-01 before.
+/// Before layout 0.22, the cursor stops after the payload. In layout 0.22, the window of the cursor is the payload, and bytes after the
+/// grammar's end are a WIRE-08 finding. A kind without a grammar in this layout is [`Payload::Opaque`] in 0.22, and breaks PAY-01 in older
+/// layouts.
 ///
 /// # Errors
 ///
-/// Any rule of this chapter, of `wire` or of `tensor` that the bytes break. Where a kind has several forms and none
-/// reads, the error is that of the form which came furthest.
+/// Any rule of this chapter, of `wire` or of `tensor` that the bytes break. If a kind has several forms and none can be read, the error is
+/// that of the form whose reading got furthest.
 pub fn read<'a>(
     kind: &str,
     layout: Layout,
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<Payload<'a>, Violation> {
-    // PAY-01: a kind that this layout never had is as unknown as one that no release has.
+    // PAY-01: a kind that this layout never had is as unknown as a kind that no release has.
     let info = kind_info(kind).filter(|info| info.forms_in(layout).next().is_some());
     let Some(info) = info else {
         if layout >= Layout::V0_22 {
             let bytes = cursor.skip_rest("payload", PAY_01);
             return Ok(Payload::Opaque {
-                // The kind is in another part of the library than the bytes, and need not live as long.
+                // The kind is copied, because it comes from another part of the library, whose lifetime may be shorter.
                 kind: Cow::Owned(kind.to_owned()),
                 bytes: Cow::Borrowed(bytes),
             });
@@ -145,14 +145,14 @@ pub fn read<'a>(
             .broken(Kind::UnknownKind, cursor.offset(), message)
             .in_field("payload"));
     };
-    // PAY-09: chosen by trial, and read again: findings and fields of the trials must not remain.
+    // PAY-09: the form is chosen by trial and then read again, so that findings and fields of the trials do not remain.
     let form = choose(info, layout, cursor)?;
     let fields = read_form(form, layout, cursor, findings)?;
     let payload = Payload::Known(KnownPayload { info, form, fields });
     if layout >= Layout::V0_22 {
-        // WIRE-08: only here is the window known to be the payload; before, what follows is the next module (BLOB-05).
+        // WIRE-08: only in layout 0.22 the window is the payload; in older layouts, the next module follows (BLOB-05).
         let whose = if payload.is_later() {
-            // PAY-54: what such a TVM writes behind the fields of 0.27 is unknown.
+            // PAY-54: the fields that such a TVM writes after those of 0.27 are unknown.
             ", which a TVM after 0.27 wrote"
         } else {
             ""
@@ -162,20 +162,20 @@ pub fn read<'a>(
     Ok(payload)
 }
 
-/// Whether [`read`] finds no grammar for `kind` and takes its bytes as they are.
+/// Returns whether [`read`] finds no grammar for `kind` and keeps its bytes unread.
 pub(crate) fn is_opaque(kind: &str, layout: Layout) -> bool {
     layout >= Layout::V0_22
         && kind_info(kind).is_none_or(|info| info.forms_in(layout).next().is_none())
 }
 
-/// PAY-09: the newest form that reads without a violation and, where the window is known, to its end.
+/// Returns the newest form that can be read without a violation and, if the window is known, to its end (PAY-09).
 fn choose(
     info: &'static KindInfo,
     layout: Layout,
     cursor: &Cursor<'_>,
 ) -> Result<&'static PayloadForm, Violation> {
     let forms: Vec<&'static PayloadForm> = info.forms_in(layout).collect();
-    // `read` has seen that there is one.
+    // `read` has checked that a form exists.
     let newest = forms.first().copied().unwrap_or(&kinds::NOTHING);
     if forms.len() < 2 {
         return Ok(newest);
@@ -183,19 +183,19 @@ fn choose(
     let mut reads = None;
     let mut furthest: Option<Violation> = None;
     for form in forms {
-        // PAY-09: the bytes do not name their form. Trials leave neither findings nor a trace behind.
+        // PAY-09: the bytes do not name their form. Trials leave neither findings nor a trace.
         let mut trial = cursor.look_ahead();
         let mut scratch = Findings::new(Strictness::Lenient);
         match read_form(form, layout, &mut trial, &mut scratch) {
-            // PAY-09: before 0.22 the window goes on with the next module, so that an end proves nothing.
+            // PAY-09: before 0.22, the next module follows in the window, so the end of the form proves nothing.
             Ok(_) if layout < Layout::V0_22 || trial.is_at_end() => return Ok(form),
-            // PAY-09: it reads and does not end the window. If no older form does, this one is taken, and the rest is trailing
+            // PAY-09: the form can be read but does not fill the window. It is chosen if no older form fits, and the rest is trailing
             // (WIRE-08).
             Ok(_) => reads = reads.or(Some(form)),
             Err(broken) => {
                 if furthest
                     .as_ref()
-                    // PAY-09: the form that came furthest names what is wrong best; of equal ones the newest.
+                    // PAY-09: the error of the form that got furthest is the most useful; among equals, that of the newest form.
                     .is_none_or(|before| before.offset() < broken.offset())
                 {
                     furthest = Some(broken);
@@ -210,7 +210,7 @@ fn choose(
     }
 }
 
-/// Reads every slot of `form` in turn, then holds the form to the rules that span its fields.
+/// Reads every slot of `form` in order, and then checks the rules that involve several fields.
 fn read_form<'a>(
     form: &'static PayloadForm,
     layout: Layout,
@@ -220,11 +220,11 @@ fn read_form<'a>(
     let mut fields = Vec::with_capacity(form.slots.len());
     let mut starts = Vec::with_capacity(form.slots.len());
     for slot in form.slots {
-        // A rule that spans fields names the byte of the one at fault.
+        // The offsets are kept, so that such a rule can name the field that breaks it.
         starts.push(cursor.offset());
         fields.push(slot.read(layout, cursor, findings)?);
     }
-    // Rules about two fields, when all are there: fields lie in another order than their rules speak of them.
+    // These rules are checked after all fields are read, because a rule may refer to a later field.
     if let Some(check) = form.check {
         check(
             &Checked {
@@ -235,7 +235,7 @@ fn read_form<'a>(
             },
             findings,
         )
-        // A strict finding names no field: then it is about the payload itself.
+        // A strict finding without a field is about the payload itself.
         .map_err(|broken| match broken.field() {
             "" => broken.in_field(""),
             _ => broken,
@@ -244,20 +244,20 @@ fn read_form<'a>(
     Ok(fields)
 }
 
-/// What the check of a form sees: its fields and where each starts.
+/// The input of a form's check: the fields and their offsets.
 pub(crate) struct Checked<'c, 'a> {
     /// The form, whose slots name the fields.
     pub(crate) form: &'static PayloadForm,
-    /// The layout of the library: some rules hold in one and not in another.
+    /// The layout of the library, because some rules depend on it.
     pub(crate) layout: Layout,
     /// One field for every slot.
     fields: &'c [Field<'a>],
-    /// The offset at which each field starts.
+    /// The offset of each field.
     starts: &'c [u64],
 }
 
 impl<'c, 'a> Checked<'c, 'a> {
-    /// The field in slot `name`, and its offset.
+    /// Returns the field in slot `name`, and its offset.
     pub(crate) fn field(&self, name: &str) -> Option<(&'c Field<'a>, u64)> {
         let index = self.form.slots.iter().position(|slot| slot.name == name)?;
         Some((self.fields.get(index)?, *self.starts.get(index)?))
@@ -265,7 +265,7 @@ impl<'c, 'a> Checked<'c, 'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// The module's kind.
+    /// Returns the module's kind.
     pub fn kind(&self) -> &str {
         match self {
             Payload::Known(known) => known.info.kind,
@@ -273,7 +273,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The name of the form that it has: the release that introduced it. `None` for opaque bytes.
+    /// Returns the name of the form, which is the release that introduced it. `None` for opaque bytes.
     pub fn form(&self) -> Option<&'static str> {
         match self {
             Payload::Known(known) => Some(known.form.name),
@@ -281,20 +281,19 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Writes the payload as `layout` stores it: the inverse of [`read`], byte for byte.
+    /// Writes the payload in the form of `layout`, byte for byte as [`read`] accepts it.
     ///
-    /// A form that `layout` does not have is written in the layout's own form when both have the same fields.
+    /// If `layout` does not have the payload's form, it is written in a form of that layout with the same fields.
     ///
     /// # Errors
     ///
-    /// Of kind unsupported: PAY-01 where the layout does not have the kind or form, PAY-03 for argument tags before 0.21, PAY-62 and
-    /// PAY-66 for Relay VM code of an unknown release and for constants that it cannot load later, PAY-85 for memory scopes before
-    /// 0.22. Of kind malformed: PAY-48 for sizes that are not those of their buffers. Of kind type: the rule of a slot that holds
-    /// a field of another shape.
+    /// Of kind unsupported: PAY-01 if the layout does not have the kind or form; PAY-03 for argument tags before 0.21; PAY-62 and PAY-66
+    /// for Relay VM code of an unknown release, and for constants that it cannot load later; PAY-85 for memory scopes before 0.22. Of kind
+    /// malformed: PAY-48 for sizes that do not match their buffers. Of kind type: the rule of a slot whose field has another shape.
     pub fn write(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         let known = match self {
             Payload::Known(known) => known,
-            // PAY-01: their length is all that is known of them, and 0.22 stores it.
+            // PAY-01: only the length of opaque bytes is known, and 0.22 stores it.
             Payload::Opaque { bytes, .. } if layout >= Layout::V0_22 => {
                 out.raw(bytes);
                 return Ok(());
@@ -306,20 +305,20 @@ impl<'a> Payload<'a> {
                 return Err(PAY_01.rejected(Kind::Unsupported, message));
             }
         };
-        // PAY-01: the form is that of the layout, and the payload keeps its own: it can be written in both.
+        // PAY-01: the form depends on the layout, and the payload itself is unchanged, so it can be written in both layouts.
         let form = known.form_in(layout)?;
-        // PAY-01: forms that are alike have the same fields in the same order, so those of one fill the slots of the other.
+        // PAY-01: forms that are alike have the same fields in the same order, so the fields of one fit into the slots of the other.
         let pairs = form.slots.iter().zip(&known.fields);
         pairs
             .into_iter()
             .try_for_each(|(slot, field)| slot.write(field, layout, out))
     }
 
-    /// [`Payload::write`] to bytes of its own.
+    /// Writes the payload to a new vector.
     ///
     /// # Errors
     ///
-    /// As [`Payload::write`].
+    /// The errors of [`Payload::write`].
     pub fn to_bytes(&self, layout: Layout) -> Result<Vec<u8>, Violation> {
         let mut out = Writer::new();
         self.write(layout, &mut out)?;
@@ -328,7 +327,7 @@ impl<'a> Payload<'a> {
 }
 
 impl<'a> KnownPayload<'a> {
-    /// A payload of `info` in `form`; there must be one field of the right shape for every slot.
+    /// Creates a payload of `info` in `form`. `fields` must have one field of the right shape for every slot.
     pub(crate) fn new(
         info: &'static KindInfo,
         form: &'static PayloadForm,
@@ -337,21 +336,21 @@ impl<'a> KnownPayload<'a> {
         KnownPayload { info, form, fields }
     }
 
-    /// The kind's row in the table.
+    /// Returns the row of the kind in the table.
     pub fn info(&self) -> &'static KindInfo {
         self.info
     }
 
-    /// The form's row in the table.
+    /// Returns the row of the form in the table.
     pub fn form(&self) -> &'static PayloadForm {
         self.form
     }
 
-    /// The form in which `layout` can store this payload.
+    /// Returns the form in which `layout` can store this payload.
     fn form_in(&self, layout: Layout) -> Result<&'static PayloadForm, Violation> {
         let mut forms = self.info.forms_in(layout);
         let same = |form: &&PayloadForm| form.name == self.form.name;
-        // PAY-01: a form of the same fields: vulkan with its length in front of a shader or without (PAY-15).
+        // PAY-01: a form with the same fields fits too, for example vulkan with or without a length before each shader (PAY-15).
         let alike = |form: &&PayloadForm| form.is_like(self.form);
         let found = forms.clone().find(same).or_else(|| forms.find(alike));
         found.ok_or_else(|| {

@@ -1,33 +1,33 @@
-//! Which names are there, and which are there twice: sorted once, without a hash that hostile names could defeat.
+//! A set of names that finds names and repetitions.
 //!
-//! Ten thousand equal names must not cost ten thousand comparisons of each with all others: a set is sorted in n log n, and finding a
-//! name takes log n, whatever the names are.
+//! It sorts the names instead of hashing them, because hostile names could defeat a hash. Sorting takes n log n and finding a name log n,
+//! even for ten thousand equal names.
 
 use crate::rule::{Findings, Kind, Rule, Violation};
 
-/// Names with their places, by name.
+/// Names with their positions, sorted by name.
 pub(super) struct NameSet<'n>(Vec<(&'n str, usize)>);
 
 impl<'n> NameSet<'n> {
-    /// The set of `names`, whose places are 0, 1, 2, ... in the order in which they come.
+    /// Creates the set of `names`, whose positions are 0, 1, 2, ... in this order.
     pub(super) fn of(names: &mut dyn Iterator<Item = &'n str>) -> NameSet<'n> {
         let mut sorted: Vec<_> = names.zip(0..).collect();
-        // By name, then by place: of equal names the first comes first, and all others are the repetitions.
+        // Sorted by name and then by position, so that the first of equal names comes first and all others are repetitions.
         sorted.sort_unstable();
         NameSet(sorted)
     }
 
-    /// Whether `name` is one of them, in the time of a binary search.
+    /// Returns whether the set contains `name`, with a binary search.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0
             .binary_search_by(|(known, _)| (*known).cmp(name))
             .is_ok()
     }
 
-    /// Places whose name is at an earlier one already, ascending.
+    /// Returns the positions whose name also occurs at an earlier position, ascending.
     pub(super) fn repeats(&self) -> Vec<usize> {
         let mut places = Vec::new();
-        // Sorted, equal names are neighbours.
+        // Equal names are neighbors in the sorted list.
         for pair in self.0.windows(2) {
             if let [(before, _), (name, place)] = pair
                 && before == name
@@ -35,13 +35,13 @@ impl<'n> NameSet<'n> {
                 places.push(*place);
             }
         }
-        // They come by name here; findings are in the order of the bytes.
+        // The positions are sorted by name here, but findings are in the order of the bytes.
         places.sort_unstable();
         places
     }
 }
 
-/// Notes `rule` for every text that is in `names` a second time.
+/// Notes a violation of `rule` for every name that occurs again.
 pub(super) fn note_repeats(
     names: &mut dyn Iterator<Item = (&str, u64)>,
     rule: Rule,

@@ -1,4 +1,4 @@
-//! The code of the Relax VM: what a reader must check before it follows its instructions.
+//! The code of the Relax VM, and the checks that are needed before its instructions can be followed.
 
 use super::relax_function::{FunctionKind, RelaxFunction};
 use super::relax_instruction::{RelaxInstruction, RelaxOperand, VM_REGISTER, VOID_REGISTER};
@@ -6,26 +6,26 @@ use super::{PAY_88, PAY_89, PAY_90, PAY_91, PAY_92, PAY_93, PAY_94, PAY_96, PAY_
 use crate::rule::{Kind, Violation};
 use crate::wire::Words;
 
-/// Registers that a function may have whatever its code is (PAY-97).
+/// Number of registers that a function may always have, regardless of its code (PAY-97).
 const FREE_REGISTERS: i64 = 1 << 16;
 
-/// The code of an executable, with what its operands name.
+/// The code of an executable, and the tables that its operands refer to.
 pub(super) struct RelaxCode<'c, 'a> {
     /// The function table.
     pub(super) functions: &'c [RelaxFunction<'a>],
-    /// How many constants there are.
+    /// The number of constants.
     pub(super) constants: usize,
-    /// For each instruction the index of its first word.
+    /// The index of the first word of each instruction.
     pub(super) offsets: &'c Words<'a>,
     /// The words of all instructions.
     pub(super) words: &'c Words<'a>,
 }
 
 impl RelaxCode<'_, '_> {
-    /// Instruction `index` of the table.
+    /// Decodes instruction `index` of the table.
     pub(super) fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         let (at, start) = self.start_of(index)?;
-        // PAY-88: each word is looked for: an instruction may be cut anywhere.
+        // PAY-88: each word is looked up separately, because an instruction may be truncated anywhere.
         let word = |position: usize| {
             let word = at.checked_add(position).and_then(|at| self.words.get(at));
             word.map(u64::cast_signed).ok_or_else(|| {
@@ -55,7 +55,7 @@ impl RelaxCode<'_, '_> {
         })
     }
 
-    /// What a rule about the code is broken by at `offset`: a word of either vector, or a function, which `starts` places.
+    /// Returns the field for a violation at `offset`: a word of either vector, or a function, whose offset is in `starts`.
     pub(super) fn field_at(&self, offset: u64, starts: &[u64]) -> String {
         if let Some(function) = starts.iter().position(|start| *start == offset) {
             return format!("functions[{function}]");
@@ -73,7 +73,7 @@ impl RelaxCode<'_, '_> {
         }
     }
 
-    /// Index of the first word of instruction `index`, and that word's offset in the file.
+    /// Returns the index of the first word of instruction `index`, and the offset of that word in the file.
     fn start_of(&self, index: usize) -> Result<(usize, u64), Violation> {
         let listed = self.offsets.offset_of(index);
         let at = self
@@ -81,7 +81,7 @@ impl RelaxCode<'_, '_> {
             .get(index)
             .and_then(|at| usize::try_from(at).ok());
         match at {
-            // PAY-88: before PAY-96, which would call the same offset a gap.
+            // PAY-88 is checked before PAY-96, which would report the same offset as a gap.
             Some(at) if at < self.words.len() => Ok((at, self.words.offset_of(at))),
             _ => {
                 let message = format!(
@@ -93,7 +93,7 @@ impl RelaxCode<'_, '_> {
         }
     }
 
-    /// The `count` operands behind the four first words of the call at word `at` (PAY-88, PAY-89).
+    /// Decodes the `count` operands after the first four words of the call at word `at` (PAY-88, PAY-89).
     fn operands(
         &self,
         index: usize,
@@ -101,7 +101,7 @@ impl RelaxCode<'_, '_> {
         count: i64,
     ) -> Result<Vec<RelaxOperand>, Violation> {
         let first = at.saturating_add(4);
-        // PAY-88: no released reader looks; an offset of 10^7 crashes 0.27. The count is held against the words before room is made.
+        // PAY-88: no released reader checks this; an offset of 10^7 crashes 0.27. The count is checked before memory is reserved.
         let room = self.words.len().saturating_sub(first);
         let count = usize::try_from(count).ok().filter(|count| *count <= room);
         let Some(count) = count else {
@@ -121,13 +121,13 @@ impl RelaxCode<'_, '_> {
         Ok(operands)
     }
 
-    /// PAY-88 to PAY-97: everything that the VM follows without looking.
-    /// `function_starts` has the offset of each row of the function table, which rules about functions are blamed on.
+    /// Checks PAY-88 to PAY-97, which the VM relies on. `function_starts` has the offset of each row of the function table, for violations
+    /// about functions.
     pub(super) fn check(&self, function_starts: &[u64]) -> Result<(), Violation> {
         self.check_tiling()?;
         self.check_bounds(function_starts)?;
         for (function, start) in self.functions.iter().zip(function_starts) {
-            // PAY-91 to PAY-94: about frames, which only functions of the VM have.
+            // PAY-91 to PAY-94 are about frames, which only functions of the VM have.
             if function.kind == FunctionKind::Vm {
                 self.check_function(function, *start)?;
             }
@@ -135,14 +135,14 @@ impl RelaxCode<'_, '_> {
         Ok(())
     }
 
-    /// PAY-96: the instructions follow each other without gap or overlap. Also decodes each of them once.
+    /// Checks that instructions follow each other without gap or overlap (PAY-96). This also decodes each instruction once.
     fn check_tiling(&self) -> Result<(), Violation> {
         // PAY-96: the first instruction starts at word 0.
         let mut expected = 0_usize;
         for index in 0..self.offsets.len() {
             let instruction = self.instruction(index)?;
-            // PAY-96: overlapping instructions would let a small file take for ever to check, and every release writes them one
-            // behind the other.
+            // PAY-96: overlapping instructions would let a small file take very long to check. Every release writes them one after the
+            // other.
             let listed = self.offsets.get(index).unwrap_or_default();
             PAY_96.require(listed == expected as u64, self.offsets.offset_of(index), || {
                 format!("instruction {index} starts at word {listed}, the one before ends at {expected}")
@@ -150,7 +150,7 @@ impl RelaxCode<'_, '_> {
             let at = usize::try_from(listed).unwrap_or(usize::MAX);
             expected = at.saturating_add(instruction.length());
         }
-        // PAY-96: words behind the last instruction belong to none.
+        // PAY-96: words after the last instruction belong to no instruction.
         let end = self.words.offset_of(self.words.len().min(expected));
         PAY_96.require(expected == self.words.len(), end, || {
             format!(
@@ -160,12 +160,12 @@ impl RelaxCode<'_, '_> {
         })
     }
 
-    /// PAY-90: functions lie inside the table, and those of the VM do not overlap.
+    /// Checks that functions lie inside the table, and that functions of the VM do not overlap (PAY-90).
     fn check_bounds(&self, starts: &[u64]) -> Result<(), Violation> {
         let end_of_code = i64::try_from(self.offsets.len()).unwrap_or(i64::MAX);
         let mut ranges = Vec::new();
         for (function, at) in self.functions.iter().zip(starts) {
-            // PAY-90: an empty range is allowed anywhere, its end included.
+            // PAY-90: an empty range is allowed anywhere, also at the end.
             let inside = 0 <= function.start
                 && function.start <= function.end
                 && function.end <= end_of_code;
@@ -175,14 +175,14 @@ impl RelaxCode<'_, '_> {
                     function.name, function.start, function.end
                 )
             })?;
-            // PAY-90: packed functions have no instructions, and VMTIR runs compiled code: what they share is never executed.
+            // PAY-90: packed functions have no instructions, and VMTIR runs compiled code, so their ranges are never executed.
             if function.kind == FunctionKind::Vm && function.start < function.end {
                 ranges.push((function.start, function.end, &function.name, *at));
             }
         }
-        // PAY-90: the table has any order; only neighbours by place can overlap.
+        // PAY-90: the table may be in any order; after sorting, only neighbors can overlap.
         ranges.sort_by_key(|range| range.0);
-        // PAY-90: a range that is inside a third one overlaps its neighbour as well.
+        // PAY-90: if any two ranges overlap, two neighbors overlap as well.
         for pair in ranges.windows(2) {
             if let [(_, end, before, _), (start, _, name, at)] = pair {
                 PAY_90.require(end <= start, *at, || {
@@ -193,7 +193,7 @@ impl RelaxCode<'_, '_> {
         Ok(())
     }
 
-    /// Holds a function of the VM, whose row is at `at`, to PAY-91 and PAY-97, and each of its instructions to PAY-92 to PAY-94.
+    /// Checks a function of the VM, whose row is at `at`: PAY-91 and PAY-97, and for each of its instructions PAY-92 to PAY-94.
     fn check_function(&self, function: &RelaxFunction<'_>, at: u64) -> Result<(), Violation> {
         let fits = 0 <= function.num_args && function.num_args <= function.registers;
         PAY_91.require(fits, at, || {
@@ -202,8 +202,8 @@ impl RelaxCode<'_, '_> {
                 function.name, function.num_args, function.registers
             )
         })?;
-        // Every register beyond the arguments is the destination of a call, which has four words at least. PAY-97: a frame is
-        // as large as this number, whatever the file has: 2^31 registers are 32 GiB before the first instruction.
+        // Every register after the arguments is the destination of a call, which takes at least four words. PAY-97: the frame has as many
+        // registers as this number says: 2^31 registers take 32 GiB before the first instruction.
         let words = i64::try_from(self.words.len()).unwrap_or(i64::MAX);
         let most = words.max(FREE_REGISTERS);
         PAY_97.require_as(Kind::Limit, function.registers <= most, at, || {
@@ -222,7 +222,7 @@ impl RelaxCode<'_, '_> {
         Ok(())
     }
 
-    /// Holds instruction `index`, whose first word is at `at`, to PAY-92 (registers), PAY-93 (tables) and PAY-94 (jumps).
+    /// Checks instruction `index`, whose first word is at `at`: PAY-92 (registers), PAY-93 (tables) and PAY-94 (jumps).
     fn check_instruction(
         &self,
         function: &RelaxFunction<'_>,
@@ -239,8 +239,8 @@ impl RelaxCode<'_, '_> {
                 )
             })
         };
-        // PAY-92: as an operand nothing and the VM itself are numbers beyond every frame. Neither is a place to write to but
-        // nothing.
+        // PAY-92: the void register and the VM itself have numbers beyond every frame. An operand may use both, and a destination only the
+        // void register.
         let source = |from| register(from, &[VOID_REGISTER, VM_REGISTER]);
         let jump = |offset: i64| {
             let target = i64::try_from(index)
@@ -272,7 +272,7 @@ impl RelaxCode<'_, '_> {
                 false_offset,
             } => {
                 source(condition)?;
-                // PAY-94: where the condition holds, control goes to the next instruction.
+                // PAY-94: if the condition holds, control goes to the next instruction.
                 jump(1)?;
                 jump(false_offset)
             }
@@ -282,7 +282,7 @@ impl RelaxCode<'_, '_> {
                 operands,
             } => {
                 register(destination, &[VOID_REGISTER])?;
-                // PAY-93: a call names its function by index, of whatever kind that is.
+                // PAY-93: a call refers to a function of any kind by its index.
                 listed(callee, self.functions.len(), "function")?;
                 operands.into_iter().try_for_each(|operand| match operand {
                     RelaxOperand::Register(from) => source(from),
@@ -290,7 +290,7 @@ impl RelaxCode<'_, '_> {
                     RelaxOperand::Function(index) => {
                         listed(index, self.functions.len(), "function")
                     }
-                    // PAY-89: any number of 56 bits is itself.
+                    // PAY-89: an immediate is any number of 56 bits.
                     RelaxOperand::Immediate(_) => Ok(()),
                 })
             }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | kind | i32: 0 packed, 1 VM, 2 VMTIR |
 //! | name | string |
-//! | start, end | i64 each: the first instruction, and the one behind the last |
+//! | start, end | i64 each: the first instruction, and the one after the last |
 //! | num_args, registers | i64 each |
 //! | params | vector of strings |
 
@@ -13,27 +13,27 @@ use super::{PAY_84, Text};
 use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, Writer};
 
-/// One function of the table.
+/// One row of the function table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelaxFunction<'a> {
-    /// Who runs it.
+    /// The way in which it is run.
     pub kind: FunctionKind,
     /// Its global name.
     pub name: Text<'a>,
     /// Index of its first instruction.
     pub start: i64,
-    /// Index behind its last instruction.
+    /// Index after its last instruction.
     pub end: i64,
-    // i64 as in the file: numbers that break a rule are held, so that a violation can name them.
-    /// How many arguments it takes; -2 for a packed function, which takes any.
+    // i64 as in the file: numbers that break a rule are kept, so that a violation can show them.
+    /// Number of arguments; -2 for a packed function, which takes any number.
     pub num_args: i64,
-    /// How many registers its frame has. Arguments are in the first ones.
+    /// Number of registers in its frame. The arguments are in the first registers.
     pub registers: i64,
     /// Names of the arguments.
     pub params: Vec<Text<'a>>,
 }
 
-/// Who runs a function.
+/// The way in which a function is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FunctionKind {
@@ -46,11 +46,11 @@ pub enum FunctionKind {
 }
 
 impl FunctionKind {
-    /// Every kind; its position is its number in the file.
+    /// Every kind; the position of a kind is its number in the file.
     pub const ALL: [FunctionKind; 3] =
         [FunctionKind::Packed, FunctionKind::Vm, FunctionKind::VmTir];
 
-    /// The number in the file.
+    /// Returns the number in the file.
     pub const fn code(self) -> i32 {
         match self {
             FunctionKind::Packed => 0,
@@ -59,7 +59,7 @@ impl FunctionKind {
         }
     }
 
-    /// The word in JSON: `packed`, `vm`, `vmtir`.
+    /// Returns the name in JSON: `packed`, `vm`, `vmtir`.
     pub const fn name(self) -> &'static str {
         match self {
             FunctionKind::Packed => "packed",
@@ -70,7 +70,7 @@ impl FunctionKind {
 }
 
 impl<'a> RelaxFunction<'a> {
-    /// Reads a row (PAY-84), and rejects a kind of another number than 0, 1 and 2.
+    /// Reads a row (PAY-84), and rejects a kind with another number than 0, 1 or 2.
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<RelaxFunction<'a>, Violation> {
         // PAY-84: readers of all releases accept any kind.
         let code = cursor.i32("kind", PAY_84)?;
@@ -81,8 +81,8 @@ impl<'a> RelaxFunction<'a> {
             let message = format!("function kind {}, there are 0, 1 and 2", *code);
             return Err(code.broken(PAY_84, Kind::UnknownKind, message));
         };
-        // PAY-90: the table of instructions that start and end point into comes later in the file, and so does their check.
-        // PAY-91, PAY-97: only functions of the VM have a frame; a packed one may take -2 arguments, for any number.
+        // PAY-90: start and end refer to the table of instructions, which comes later in the file, and are checked there. PAY-91, PAY-97:
+        // only functions of the VM have a frame; a packed function may take -2 arguments, which means any number.
         Ok(RelaxFunction {
             kind,
             name: text(cursor, "name", PAY_84)?,
@@ -94,7 +94,7 @@ impl<'a> RelaxFunction<'a> {
         })
     }
 
-    /// The inverse of [`RelaxFunction::read`].
+    /// Writes a row: the inverse of [`RelaxFunction::read`].
     pub(super) fn write(&self, out: &mut Writer) {
         out.i32(self.kind.code());
         out.str(&self.name);

@@ -7,13 +7,13 @@
 //! | goto | 3, offset |
 //! | if | 4, condition, offset when false |
 //!
-//! An operand has its kind in the top byte (0 register, 1 immediate, 2 constant, 3 function) and a signed 56-bit value
-//! below. Jumps count in instructions, from the jump itself.
+//! The top byte of an operand is its kind: 0 register, 1 immediate, 2 constant, 3 function. The other 56 bits are a signed value. Jumps
+//! count instructions, starting at the jump itself.
 
 use super::PAY_89;
 use crate::rule::{Kind, Violation};
 
-/// Nothing: the destination of a call whose result is not used, and the operand that is no value.
+/// The void register: the destination of a call whose result is not used, and an operand without a value.
 pub const VOID_REGISTER: i64 = 1 << 54;
 /// The operand that stands for the VM itself.
 pub const VM_REGISTER: i64 = VOID_REGISTER + 1;
@@ -24,7 +24,7 @@ pub const VM_REGISTER: i64 = VOID_REGISTER + 1;
 pub enum RelaxInstruction {
     /// Calls a function of the table.
     Call {
-        /// Where the result goes; [`VOID_REGISTER`] for nowhere.
+        /// The register for the result; [`VOID_REGISTER`] if the result is not used.
         destination: i64,
         /// Index into the function table.
         function: i64,
@@ -36,22 +36,22 @@ pub enum RelaxInstruction {
         /// The register that is returned.
         register: i64,
     },
-    /// Goes `offset` instructions on.
+    /// Jumps by `offset` instructions.
     Goto {
-        /// May be negative.
+        /// The distance of the jump, which may be negative.
         offset: i64,
     },
-    /// Goes on when the register is true, and `false_offset` instructions on when not.
+    /// Continues with the next instruction if the register is true, and otherwise jumps by `false_offset` instructions.
     If {
-        /// The register that decides: 0 goes on at `false_offset`.
+        /// The register that is tested; 0 means false.
         condition: i64,
-        /// May be negative.
+        /// The distance of the jump, which may be negative.
         false_offset: i64,
     },
 }
 
 impl RelaxInstruction {
-    /// How many words it takes.
+    /// Returns the number of words that the instruction takes.
     pub fn length(&self) -> usize {
         match self {
             RelaxInstruction::Call { operands, .. } => operands.len().saturating_add(4),
@@ -60,12 +60,12 @@ impl RelaxInstruction {
         }
     }
 
-    /// Its words, in the order of the code: the inverse of
+    /// Returns the words of the instruction: the inverse of
     /// [`RelaxExecutable::instruction`](super::relax_vm::RelaxExecutable::instruction).
     ///
     /// # Errors
     ///
-    /// As [`RelaxOperand::encode`].
+    /// The errors of [`RelaxOperand::encode`].
     pub fn encode(&self) -> Result<Vec<u64>, Violation> {
         let (opcode, fields) = match self {
             RelaxInstruction::Call {
@@ -73,7 +73,7 @@ impl RelaxInstruction {
                 function,
                 operands,
             } => {
-                // PAY-89: the operands follow their number.
+                // PAY-89: the operands follow their count.
                 let mut words = vec![
                     1,
                     destination.cast_unsigned(),
@@ -101,22 +101,21 @@ impl RelaxInstruction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RelaxOperand {
-    /// The value of a register, or [`VM_REGISTER`], or [`VOID_REGISTER`].
+    /// A register, [`VM_REGISTER`], or [`VOID_REGISTER`].
     Register(i64),
-    /// The number itself.
+    /// A number.
     Immediate(i64),
-    /// A constant, by index.
+    /// The index of a constant.
     Constant(i64),
-    /// A function, by index.
+    /// The index of a function.
     Function(i64),
 }
 
 impl RelaxOperand {
-    /// From a word of the code; `None` when the top byte is no kind.
-    /// Any value of 56 bits is kept, whatever it names (PAY-89).
+    /// Decodes a word of the code; returns `None` if the top byte is not a kind. Any 56-bit value is accepted, also an index of nothing
+    /// (PAY-89).
     pub fn decode(word: u64) -> Option<RelaxOperand> {
-        // PAY-89: the kind is the top byte.
-        // The value is the low 56 bits with their sign.
+        // PAY-89: the kind is the top byte, and the value is the low 56 bits, sign-extended.
         let value = (word << 8).cast_signed() >> 8;
         Some(match word >> 56 {
             0 => RelaxOperand::Register(value),
@@ -127,7 +126,7 @@ impl RelaxOperand {
         })
     }
 
-    /// The word of the code: the inverse of [`RelaxOperand::decode`].
+    /// Returns the word of the code: the inverse of [`RelaxOperand::decode`].
     ///
     /// # Errors
     ///

@@ -11,8 +11,8 @@
 //! | instruction offsets | vector of i64 | PAY-88, PAY-96 |
 //! | instruction words | vector of i64 | PAY-88 .. PAY-94 |
 //!
-//! Neither magic nor version distinguishes the releases before 0.22; the constant tags of three eras differ all the same.
-//! Only the layout of the library distinguishes them (PAY-86).
+//! Neither magic nor version distinguishes the releases before 0.22, although the constant tags differ between three eras. Only the layout
+//! of the library distinguishes them (PAY-86).
 
 use super::kinds::PayloadForm;
 use super::name_set::note_repeats;
@@ -27,34 +27,34 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Dtype, Sizing, TensorRecord};
 use crate::wire::{Cursor, Words, Writer};
 
-/// The one slot of both names of the kind (PAY-81).
+/// The only slot of the kind, under both of its names (PAY-81).
 const SLOTS: &[FormSlot] = &[FormSlot::new("executable", FieldShape::Relax, PAY_81)];
 
 /// The form of `relax.Executable`.
 pub(super) const OLD_FORMS: &[PayloadForm] =
     &[PayloadForm::new("0.16", Releases::between(16, 19), SLOTS)];
-/// The form of `relax.VMExecutable`, of the same bytes.
+/// The form of `relax.VMExecutable`, with the same bytes.
 pub(super) const FORMS: &[PayloadForm] = &[PayloadForm::new("0.20", Releases::from(20), SLOTS)];
 
-/// The magic of 0.16 to 0.22, which has no memory scopes.
+/// The magic of 0.16 to 0.22, without memory scopes.
 pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
-/// The magic of 0.23 on.
+/// The magic from 0.23 on.
 pub const MAGIC_WITH_SCOPES: u64 = 0xD225_DE2F_4214_151E;
 
-// PAY-83: never changed, although the format did four times.
+// PAY-83: the version never changed, although the format changed four times.
 /// The version that every release writes and expects.
 const VERSION: &str = "0.14";
 
-/// A Relax VM executable. Offsets and words are the file's own bytes.
+/// A Relax VM executable. Offsets and words borrow the bytes of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelaxExecutable<'a> {
-    /// The function table, which calls and operands index.
+    /// The function table, to which calls and operands refer by index.
     pub functions: Vec<RelaxFunction<'a>>,
-    /// The memory scopes of constants, by index of the constant (PAY-85); `None` under the magic that has no section for them.
+    /// The memory scopes of constants, with the index of the constant (PAY-85); `None` for the magic without such a section.
     pub memory_scopes: Option<Vec<(i64, Text<'a>)>>,
     /// The constant pool.
     pub constants: Vec<RelaxConstant<'a>>,
-    /// For each instruction the index of its first word.
+    /// The index of the first word of each instruction.
     pub offsets: Words<'a>,
     /// The words of all instructions.
     pub words: Words<'a>,
@@ -78,10 +78,10 @@ pub enum RelaxConstant<'a> {
     Dtype(Dtype),
 }
 
-/// PAY-86: the tags of `layout`, in the order tensor, dtype, shape, text, int, float.
+/// Returns the tags of `layout`, in the order tensor, dtype, shape, text, int, float (PAY-86).
 const fn tags(layout: Layout) -> [i32; 6] {
     match layout {
-        // An enumeration of the VM up to 0.20; from 0.21 on the type indices of tvm-ffi, which renumbered those of objects in 0.22.
+        // Up to 0.20, tags are an enumeration of the VM. From 0.21 on, they are type indices of tvm-ffi, which renumbered objects in 0.22.
         Layout::V0_2 | Layout::V0_7 => [0, 1, 2, 3, 4, 5],
         Layout::V0_21 => [72, 5, 71, 65, 1, 3],
         Layout::V0_22 => [70, 5, 69, 65, 1, 3],
@@ -89,20 +89,20 @@ const fn tags(layout: Layout) -> [i32; 6] {
 }
 
 impl<'a> RelaxExecutable<'a> {
-    /// Reads an executable as `layout` stores it: with its length in front before 0.22 (PAY-81), without from then on.
-    /// `.vmexec` files have the same bytes.
+    /// Reads an executable in the form of `layout`: before 0.22 with a length at its start, later without (PAY-81). `.vmexec` files have
+    /// the same bytes.
     ///
     /// # Errors
     ///
-    /// At the byte of the field: PAY-82 to PAY-84 and PAY-86 to PAY-97 except PAY-95, the rules of [`wire`](crate::wire), and in
-    /// tensors those of [`TensorRecord::read`]. Under strict findings, PAY-95 for two functions of one name and WIRE-08 for bytes
-    /// behind the code.
+    /// At the byte of the field: PAY-82 to PAY-84 and PAY-86 to PAY-97 except PAY-95; the rules of [`wire`](crate::wire); for tensors the
+    /// errors of [`TensorRecord::read`]. Under strict findings, also PAY-95 for two functions with one name, and WIRE-08 for bytes after
+    /// the code.
     pub fn read(
         layout: Layout,
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<RelaxExecutable<'a>, Violation> {
-        // PAY-81: from 0.22 on the library has the length, and it is not written again.
+        // PAY-81: from 0.22 on, the library stores the length of the payload, so the executable does not repeat it.
         if layout >= Layout::V0_22 {
             return RelaxExecutable::read_code(layout, cursor, findings);
         }
@@ -112,7 +112,7 @@ impl<'a> RelaxExecutable<'a> {
         Ok(executable)
     }
 
-    /// Reads the code, whose length, if it has one, is behind the cursor already.
+    /// Reads the code after its length, if it has one.
     fn read_code(
         layout: Layout,
         cursor: &mut Cursor<'a>,
@@ -120,12 +120,12 @@ impl<'a> RelaxExecutable<'a> {
     ) -> Result<RelaxExecutable<'a>, Violation> {
         let with_scopes = read_header(layout, cursor)?;
         let mut starts = Vec::new();
-        // WIRE-06: i32 kind, the length of a name, four i64 and the count of parameters.
+        // WIRE-06: the smallest function has an i32 kind, the length of a name, four i64 and the count of parameters.
         let functions = cursor.vector(52, "functions", |cursor| {
             starts.push(cursor.offset());
             RelaxFunction::read(cursor)
         })?;
-        // PAY-95: releases read two functions of one name, and the last one counts; the file stays readable.
+        // PAY-95: releases accept two functions with one name, and the last one counts, so the file can still be read.
         let once = functions.iter().map(|function| &*function.name);
         let effect = "the last one counts";
         note_repeats(
@@ -136,9 +136,9 @@ impl<'a> RelaxExecutable<'a> {
             findings,
         )?;
         let mut scope_starts = Vec::new();
-        // PAY-85: absent under the old magic, which is not the same as an empty list: the file is written back as it was.
+        // PAY-85: an absent section and an empty list are kept apart, so that the file is written back unchanged.
         let memory_scopes = if with_scopes {
-            // WIRE-06: an index and the length of a string.
+            // WIRE-06: the smallest scope has an index and the length of a string.
             Some(cursor.vector(16, "memory_scopes", |cursor| {
                 scope_starts.push(cursor.offset());
                 let constant = *cursor.i64("constant", PAY_85)?;
@@ -147,13 +147,13 @@ impl<'a> RelaxExecutable<'a> {
         } else {
             None
         };
-        // WIRE-06: a tag and the shortest value, a dtype.
+        // WIRE-06: the smallest constant has a tag and a dtype.
         let constants = cursor.vector(8, "constants", |cursor| {
             RelaxConstant::read(layout, cursor, findings)
         })?;
         let scopes = memory_scopes.as_deref().unwrap_or_default();
         check_scopes(scopes, &scope_starts, constants.len())?;
-        // Checked as a whole: jumps and calls go anywhere in the tables.
+        // The code is checked as a whole, because jumps and calls can refer to any part of the tables.
         let executable = RelaxExecutable {
             functions,
             memory_scopes,
@@ -170,47 +170,47 @@ impl<'a> RelaxExecutable<'a> {
         Ok(executable)
     }
 
-    /// Writes it as `layout` stores it: the inverse of [`RelaxExecutable::read`].
+    /// Writes the executable in the form of `layout`: the inverse of [`RelaxExecutable::read`].
     ///
     /// # Errors
     ///
-    /// PAY-85 when there are memory scopes, which no layout before 0.22 has.
+    /// PAY-85 for memory scopes in a layout before 0.22, which cannot store them.
     pub fn write(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         if layout >= Layout::V0_22 {
             return self.write_code(layout, out);
         }
-        // PAY-81: the length is known when all is written.
+        // PAY-81: the length is known after the code is written.
         let mut code = Writer::new();
         self.write_code(layout, &mut code)?;
         out.bytes(&code.into_bytes());
         Ok(())
     }
 
-    /// Instruction `index` of the table.
+    /// Decodes instruction `index` of the table.
     ///
     /// # Errors
     ///
-    /// PAY-88 when it does not lie inside the words, PAY-89 when its opcode or an operand kind is unknown.
+    /// PAY-88 if it does not lie inside the words; PAY-89 if its opcode or an operand kind is unknown.
     pub fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         self.code().instruction(index)
     }
 
-    /// Puts `instruction` in the place of number `index`.
+    /// Replaces instruction number `index`.
     ///
-    /// All words are written anew, and those behind it move where it has more or fewer: jumps and functions count instructions and keep
-    /// their numbers. What it names is held to the tables where the code is read (PAY-92 to PAY-94), as
-    /// [`StoredModule::edit`](crate::blob::StoredModule::edit) does.
+    /// All words are written again, and the words after it move if its length changes. Jumps and functions count instructions, so their
+    /// numbers stay valid. The operands are checked when the code is read again (PAY-92 to PAY-94), for example by
+    /// [`StoredModule::edit`](crate::blob::StoredModule::edit).
     ///
     /// # Errors
     ///
-    /// PAY-88 and PAY-89 where there is no such instruction, PAY-89 for an operand of more than 56 bits; nothing changes then.
+    /// PAY-88 and PAY-89 if there is no such instruction; PAY-89 for an operand of more than 56 bits. After an error nothing has changed.
     pub fn replace_instruction(
         &mut self,
         index: usize,
         instruction: &RelaxInstruction,
     ) -> Result<(), Violation> {
         let new = instruction.encode()?;
-        // PAY-88: all words of the old one are there, from its offset on.
+        // PAY-88: all words of the old instruction exist, from its offset on.
         let old = self.instruction(index)?.length();
         let start = self.offsets.get(index).unwrap_or_default();
         let behind = start.saturating_add(old as u64);
@@ -218,7 +218,7 @@ impl<'a> RelaxExecutable<'a> {
             if offset < behind {
                 offset
             } else {
-                // PAY-96: the next one begins where this one ends.
+                // PAY-96: the next instruction starts where this one ends.
                 offset
                     .saturating_sub(old as u64)
                     .saturating_add(new.len() as u64)
@@ -234,7 +234,7 @@ impl<'a> RelaxExecutable<'a> {
         Ok(())
     }
 
-    /// The code with its tables, as the checks and the disassembly see it.
+    /// Returns the code with its tables, for the checks and the disassembly.
     fn code(&self) -> RelaxCode<'_, 'a> {
         RelaxCode {
             functions: &self.functions,
@@ -244,23 +244,23 @@ impl<'a> RelaxExecutable<'a> {
         }
     }
 
-    /// Writes the code alone; under the older magic where there are no scopes to write.
+    /// Writes the code without a length, with the older magic if it stores no scopes.
     fn write_code(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         let scopes = self.memory_scopes.as_deref();
-        // PAY-85: no section for them under the old magic. An empty list has no meaning, and is left out.
+        // PAY-85: the old magic has no section for scopes. An empty list has no meaning there and is left out.
         if layout < Layout::V0_22 && scopes.is_some_and(|scopes| !scopes.is_empty()) {
             let message =
                 format!("layout {layout} has no place for the memory scopes of constants");
             return Err(PAY_85.rejected(Kind::Unsupported, message));
         }
-        // PAY-82: the magic tells whether the section is there, so that one without scopes keeps the older.
+        // PAY-82: the magic says whether the section exists, so an executable without scopes keeps the older magic.
         let scopes = scopes.filter(|_| layout >= Layout::V0_22);
         out.u64(if scopes.is_some() {
             MAGIC_WITH_SCOPES
         } else {
             MAGIC
         });
-        // PAY-83: not the release that writes it, and not that of the format, which changed four times under it.
+        // PAY-83: the version is neither the writing release nor a version of the format, which changed four times under it.
         out.str(VERSION);
         out.vector(&self.functions, |out, function| function.write(out));
         if let Some(scopes) = scopes {
@@ -278,19 +278,19 @@ impl<'a> RelaxExecutable<'a> {
     }
 }
 
-/// What a header says that no release writes, and that looks like one.
+/// The end of a message about a header that no release writes, but that looks valid otherwise.
 pub(crate) const LATER: &str = "; it looks as if a TVM after 0.27 wrote it";
 
-/// Magic and version; whether memory scopes follow the functions.
+/// Reads magic and version; returns whether memory scopes follow the functions.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
     let magic = cursor.u64("magic", PAY_82)?;
-    // PAY-82: 0.23 changed the magic and 0.22 did not, so layout 0.22 has both; older layouts have the old one.
+    // PAY-82: 0.23 changed the magic, but 0.22 did not, so layout 0.22 has both magics; older layouts have the old one.
     let with_scopes = *magic == MAGIC_WITH_SCOPES && layout >= Layout::V0_22;
     magic.require(
         PAY_82,
         |magic| with_scopes || *magic == MAGIC,
         |magic| {
-            // PAY-82: 0.23 counted the lowest byte up.
+            // PAY-82: 0.23 increased the lowest byte.
             let later = *magic > MAGIC_WITH_SCOPES && *magic >> 8 == MAGIC >> 8;
             let later = if later { LATER } else { "" };
             format!("{magic:#018x} does not start a Relax VM executable of layout {layout}{later}")
@@ -308,13 +308,13 @@ fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violatio
     Ok(with_scopes)
 }
 
-/// PAY-87: a scope is about a constant that is there, and there is one scope for it.
+/// Checks that every scope refers to an existing constant, and that a constant has at most one scope (PAY-87).
 fn check_scopes(
     scopes: &[(i64, Text<'_>)],
     starts: &[u64],
     constants: usize,
 ) -> Result<(), Violation> {
-    // PAY-87: a mark for each constant, so that a list of scopes is read once, however long.
+    // PAY-87: a mark for each constant, so that a list of scopes of any length is read once.
     let mut scoped = vec![false; if scopes.is_empty() { 0 } else { constants }];
     for (index, ((constant, scope), start)) in scopes.iter().zip(starts).enumerate() {
         let at = usize::try_from(*constant).ok();
@@ -322,7 +322,7 @@ fn check_scopes(
         let listed = PAY_87.require(place.is_some(), *start, || {
             format!("memory scope `{scope}` is for constant {constant} of {constants}")
         });
-        // PAY-87: released readers take any index, and of two scopes for one constant the last.
+        // PAY-87: released readers accept any index, and of two scopes for one constant they use the last.
         let second = place.is_some_and(|place| std::mem::replace(place, true));
         let once = PAY_87.require_as(Kind::Duplicate, !second, *start, || {
             format!("constant {constant} has a second memory scope `{scope}`")
@@ -335,7 +335,7 @@ fn check_scopes(
 }
 
 impl<'a> RelaxConstant<'a> {
-    /// A tag of `layout` (PAY-86), and a value of its type.
+    /// Reads a tag of `layout` and a value of its type (PAY-86).
     fn read(
         layout: Layout,
         cursor: &mut Cursor<'a>,
@@ -344,7 +344,7 @@ impl<'a> RelaxConstant<'a> {
         let tag = cursor.i32("tag", PAY_86)?;
         let position = tags(layout).iter().position(|known| *known == *tag);
         Ok(match position {
-            // PAY-86: the kind came with 0.16, and with it one way to count the bytes (TEN-31).
+            // PAY-86: the kind exists since 0.16, so only one way to count bytes is needed (TEN-31).
             Some(0) => RelaxConstant::Tensor(TensorRecord::read(cursor, Sizing::V0_7, findings)?),
             Some(1) => RelaxConstant::Dtype(Dtype::read(cursor)?),
             Some(2) => RelaxConstant::Shape(
@@ -363,10 +363,10 @@ impl<'a> RelaxConstant<'a> {
         })
     }
 
-    /// The inverse of [`RelaxConstant::read`], under the tags of `layout`.
+    /// Writes a constant with the tag of `layout`: the inverse of [`RelaxConstant::read`].
     fn write(&self, layout: Layout, out: &mut Writer) {
         let [tensor, dtype, shape, text, int, float] = tags(layout);
-        // By its type and not by the tag it was read with: tags differ between layouts (PAY-86).
+        // PAY-86: the type decides the tag, because tags differ between layouts.
         match self {
             RelaxConstant::Tensor(value) => {
                 out.i32(tensor);
@@ -396,12 +396,12 @@ impl<'a> RelaxConstant<'a> {
     }
 }
 
-/// An executable that was built, not read.
+/// An empty executable, which was not read from a file.
 impl Default for RelaxExecutable<'_> {
     fn default() -> Self {
         RelaxExecutable {
             functions: Vec::new(),
-            // PAY-82: the newer magic, as the latest release writes it, whether there are scopes or not.
+            // PAY-82: the latest release writes the newer magic even without scopes.
             memory_scopes: Some(Vec::new()),
             constants: Vec::new(),
             offsets: Words::default(),

@@ -5,7 +5,7 @@
 //! | info | vector of three strings: name, registers and instructions in decimal | | PAY-69, PAY-74 |
 //! | params | vector of strings | | PAY-70 |
 //! | param devices | vector of i64, one for each parameter | 0.7 .. | PAY-70 |
-//! | code | the instructions, without a count of their own | | PAY-71 .. PAY-77 |
+//! | code | the instructions, without a separate count | | PAY-71 .. PAY-77 |
 
 use super::name_set::NameSet;
 use super::relay_code::{RelayFrame, RelayInstruction};
@@ -19,45 +19,46 @@ use crate::wire::{Cursor, Writer};
 pub struct RelayFunction<'a> {
     /// Its name, one of the globals.
     pub name: Text<'a>,
-    /// How many registers its frame has.
+    /// Number of registers in its frame.
     pub registers: u64,
     /// Names of the parameters.
     pub params: Vec<Text<'a>>,
-    /// Device of each parameter, as for constants. Empty in 0.6.
+    /// Device of each parameter, in the form of constants' devices. Empty in 0.6.
     pub param_devices: Vec<i64>,
     /// Its instructions.
     pub code: Vec<RelayInstruction>,
 }
 
 impl<'a> RelayFunction<'a> {
-    /// Reads a function and its code (PAY-69 to PAY-74), and holds the code to the tables of `frame`.
+    /// Reads a function and its code (PAY-69 to PAY-74), and checks the code against the tables of `frame`.
     pub(super) fn read(
         cursor: &mut Cursor<'a>,
         globals: &NameSet<'_>,
         frame: &mut RelayFrame,
     ) -> Result<RelayFunction<'a>, Violation> {
-        // PAY-69: the header is one vector of strings upstream, numbers included; no other count is taken.
+        // PAY-69: upstream the header is one vector of strings, numbers included, so the count must be 3.
         let info = cursor.read("info", |cursor| cursor.count(8, "info"))?;
         info.require(
             PAY_69,
             |count| *count == 3,
             |count| format!("a function starts with 3 strings, here are {count}"),
         )?;
-        // PAY-74: the index of a function is where its name is among the globals, and not where the function does.
+        // PAY-74: the index of a function is the position of its name among the globals, not the position of the function.
         let name = cursor.str("name", PAY_69)?.require_as(
             Kind::Missing,
             PAY_74,
             |name| globals.has(name),
             |name| format!("function `{name}` is not one of the globals"),
         )?;
-        // PAY-69: no limit: a frame is made when the function is called, and every register is held to it (PAY-75).
+        // PAY-69: there is no limit here: a frame is created when the function is called, and every register is checked against it
+        // (PAY-75).
         let registers = read_decimal(cursor, "registers")?;
         let instructions = read_decimal(cursor, "instructions")?;
         let params = names(cursor, "params", PAY_70)?;
         let param_devices = read_param_devices(cursor, frame.era, params.len())?;
         frame.registers = registers;
         frame.instructions = instructions;
-        // Not reserved: the number is a text, and every instruction is met by its own bytes or found truncated.
+        // No memory is reserved, because the number is text. Every instruction is read from its own bytes or found truncated.
         let mut code = Vec::new();
         for index in 0..instructions {
             code.push(cursor.within("code", index, |cursor| {
@@ -73,11 +74,11 @@ impl<'a> RelayFunction<'a> {
         })
     }
 
-    /// The inverse of [`RelayFunction::read`], as release 0.`era` writes it; each hash is computed (PAY-71).
+    /// Writes a function as release 0.`era` does: the inverse of [`RelayFunction::read`]. Each hash is computed (PAY-71).
     pub(super) fn write(&self, era: u8, out: &mut Writer) {
         out.count(3);
         out.str(&self.name);
-        // PAY-69: three strings, because the header of a function is one vector of them.
+        // PAY-69: numbers are strings too, because the header of a function is one vector of strings.
         out.str(&self.registers.to_string());
         out.str(&self.code.len().to_string());
         write_names(&self.params, out);
@@ -86,7 +87,7 @@ impl<'a> RelayFunction<'a> {
         }
         for instruction in &self.code {
             out.count(instruction.fields.len().saturating_add(2));
-            // PAY-71: computed anew, so that an edit of the fields is no broken instruction.
+            // PAY-71: the hash is computed, so that an edited field does not break the instruction.
             out.u64(instruction.hash());
             out.i64(instruction.opcode);
             instruction.fields.iter().for_each(|field| out.i64(*field));
@@ -94,12 +95,12 @@ impl<'a> RelayFunction<'a> {
     }
 }
 
-/// PAY-69: a number as decimal text, in the only way that writes back the same.
+/// Reads a number as decimal text, only in the form that would be written back (PAY-69).
 fn read_decimal(cursor: &mut Cursor<'_>, field: &str) -> Result<u64, Violation> {
     let digits = cursor.str(field, PAY_69)?;
     // PAY-69: `parse` accepts `+3` and `03`; the comparison below does not.
     let number = digits.parse::<u64>().ok();
-    // PAY-69: released readers use `stoll`, which takes blanks, signs and whatever follows the digits.
+    // PAY-69: released readers use `stoll`, which accepts blanks, signs and any text after the digits.
     let number = number.filter(|number| number.to_string() == *digits);
     number.ok_or_else(|| {
         let message = format!("`{}` is not a decimal number", digits.escape_debug());
@@ -107,8 +108,7 @@ fn read_decimal(cursor: &mut Cursor<'_>, field: &str) -> Result<u64, Violation> 
     })
 }
 
-/// PAY-70: one device per parameter.
-/// None in code of 0.6, which has no such vector.
+/// Reads one device for each parameter (PAY-70); empty in code of 0.6, which has no such vector.
 fn read_param_devices(
     cursor: &mut Cursor<'_>,
     era: u8,

@@ -1,4 +1,4 @@
-//! Code of the Relay VM in the readable form: one line for each instruction.
+//! Code of the Relay VM in readable form: one line for each instruction.
 //!
 //! ```text
 //! function main(x), 7 registers
@@ -12,10 +12,10 @@
 //! packed add
 //! ```
 //!
-//! The registers that are written come first: of a primitive they are its outputs, the last of its registers. `%n` is a register, `cN` a
-//! constant, `@name` a function; jumps name their target. A field without a name in front is what the opcode is about. How many fields
-//! follow is not repeated, nor the size of storage for a shape, which no release looks at (PAY-75). Names are escaped, and those inside of
-//! instructions are cut: a line is text only where it is written.
+//! Destination registers come first; those of a primitive are its outputs, which are its last registers. `%n` is a register, `cN` a
+//! constant, `@name` a function, and a jump shows its target. A field without a name before it is the main operand of the opcode. The
+//! number of fields at the end is left out. So is the storage size when a shape follows, because no release reads it then (PAY-75). Names
+//! are escaped, and inside instructions they are shortened.
 
 use super::line::{joined, short};
 use super::relay_code::{RelayInstruction, RelayOperand};
@@ -26,9 +26,8 @@ use std::fmt::{self, Write as _};
 use std::iter;
 
 impl RelayExecutable<'_> {
-    /// The code of all functions as text.
-    /// The head of each function, its instructions with their index, and last the names of all primitives. A text for people:
-    /// nothing reads it.
+    /// Returns the code of all functions as text for people. It has the head of each function, its instructions with their indices, and
+    /// finally the names of all primitives. No code parses it.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
         for line in self.lines() {
@@ -38,14 +37,14 @@ impl RelayExecutable<'_> {
         text
     }
 
-    /// The lines of the code of all functions.
+    /// Returns the lines of the code of all functions.
     pub(crate) fn lines(&self) -> impl Iterator<Item = RelayLine<'_>> {
         let functions = self.functions.iter().flat_map(|function| {
             let code = function.code.iter().enumerate();
             let code = code.map(|(index, instruction)| RelayPart::Instruction(index, instruction));
             iter::once(RelayPart::Function(function)).chain(code)
         });
-        // Inside of instructions names are cut, so each is whole in a line of its own.
+        // Names inside instructions are shortened, so each primitive also has a line with its full name.
         let packed = self.primitives.iter().map(|name| RelayPart::Packed(name));
         functions.chain(packed).map(|part| RelayLine {
             executable: self,
@@ -54,21 +53,21 @@ impl RelayExecutable<'_> {
     }
 }
 
-/// A line, which is text only where it is written.
+/// A line, which is formatted only when it is written.
 pub(crate) struct RelayLine<'c> {
-    /// The executable, for the names that fields refer to and the release of the code.
+    /// The executable, which has the names that fields refer to, and the release of the code.
     executable: &'c RelayExecutable<'c>,
-    /// What the line is about.
+    /// The content of the line.
     part: RelayPart<'c>,
 }
 
-/// What a line shows.
+/// The content of a line.
 enum RelayPart<'c> {
     /// The head of a function.
     Function(&'c RelayFunction<'c>),
-    /// An instruction, by its index in its function.
+    /// An instruction, with its index in its function.
     Instruction(usize, &'c RelayInstruction),
-    /// The whole name of a primitive, once, behind all functions.
+    /// The full name of a primitive, after all functions.
     Packed(&'c str),
 }
 
@@ -76,7 +75,7 @@ impl fmt::Display for RelayLine<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.part {
             RelayPart::Function(function) => {
-                // Whole, as a line has one head; where it is used inside a line it is cut.
+                // The name is not shortened here, because a function has only one head.
                 write!(out, "function {}(", function.name.escape_debug())?;
                 joined(out, function.params.iter().map(|name| name.escape_debug()))?;
                 write!(out, "), {} registers", function.registers)
@@ -91,14 +90,14 @@ impl fmt::Display for RelayLine<'_> {
 }
 
 impl RelayLine<'_> {
-    /// Opcode and fields, each as its meaning shows it; an opcode that the release lacks by its number.
+    /// Writes the opcode and its fields by their meanings. An opcode that the release lacks is shown as its number.
     fn instruction(
         &self,
         index: usize,
         instruction: &RelayInstruction,
         out: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
-        // An executable that was read is of a known release.
+        // The default is only needed for an executable that was not read from a file.
         let era = era_of(&self.executable.version).unwrap_or(Release::LAST.minor());
         let fields = instruction.fields.as_slice();
         let Some(opcode) = instruction.opcode_in(era) else {
@@ -108,7 +107,7 @@ impl RelayLine<'_> {
             }
             return joined(out, fields);
         };
-        // PAY-73: behind the fixed fields come as many as the count states, all of one meaning.
+        // PAY-73: after the fixed fields come as many as the count says, all of one meaning.
         let fixed = opcode.fields.len();
         let (fixed, tail) = fields.split_at_checked(fixed).unwrap_or((fields, &[]));
         let named = |wanted: &str| {
@@ -117,7 +116,7 @@ impl RelayLine<'_> {
         };
         let count = named("n");
         let shaped = count.is_some_and(|count| count > 0);
-        // PAY-73: the outputs are the last of them. A number that is no part of them is shown as it is.
+        // PAY-73: the outputs are the last fields. If their number does not fit, it is shown as a number.
         let inputs = named("outputs").and_then(|outputs| usize::try_from(outputs).ok());
         let inputs = inputs.and_then(|outputs| tail.len().checked_sub(outputs));
         let (tail, outputs) = inputs
@@ -136,10 +135,10 @@ impl RelayLine<'_> {
         let kinds = opcode.fields.iter().zip(opcode.names);
         for (value, (kind, name)) in fixed.iter().zip(kinds) {
             let hidden = match *name {
-                // The type is shown at its code, and what is counted is there.
+                // The type is shown at its code, and the counted fields are shown themselves.
                 "n" | "to" | "bits" | "lanes" => true,
                 "outputs" => inputs.is_some(),
-                // PAY-75: it counts only where there are no dimensions.
+                // PAY-75: the size is used only without dimensions.
                 "size" => shaped,
                 _ => false,
             };
@@ -159,7 +158,7 @@ impl RelayLine<'_> {
             }
         }
         match opcode.tail {
-            // PAY-75: storage without dimensions has a size; a tensor without any is a scalar.
+            // PAY-75: storage without dimensions has a size; a tensor without dimensions is a scalar.
             RelayOperand::Number if count.is_some() && (shaped || named("size").is_none()) => {
                 write!(out, "{gap}shape {tail:?}")
             }
@@ -171,7 +170,7 @@ impl RelayLine<'_> {
         }
     }
 
-    /// One field: `%3`, `c0`, `@main`, `-> 5`, a name, a number.
+    /// Writes one field: `%3`, `c0`, `@main`, `-> 5`, a name, a number.
     fn field(
         &self,
         value: i64,
@@ -179,18 +178,18 @@ impl RelayLine<'_> {
         index: usize,
         out: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
-        // A negative index names nothing, and is shown as the number that it is.
+        // A negative index refers to nothing and is shown as a number.
         let at = usize::try_from(value).ok();
         let function = || self.executable.functions.get(at?);
         let primitive = || self.executable.primitives.get(at?);
-        // PAY-76: from the jump itself.
+        // PAY-76: the distance starts at the jump itself.
         let target = || i64::try_from(index).ok()?.checked_add(value);
         match kind {
             RelayOperand::Register | RelayOperand::RegisterUnlessShaped => write!(out, "%{value}"),
             RelayOperand::Constant => write!(out, "c{value}"),
             RelayOperand::Function => match function() {
                 Some(function) => write!(out, "@{}", short(&function.name)),
-                // PAY-77: code that was built and not read may name what is not there.
+                // PAY-77: code that was not read from a file may refer to a function that does not exist.
                 None => write!(out, "{value}"),
             },
             RelayOperand::Primitive => match primitive() {
@@ -206,8 +205,8 @@ impl RelayLine<'_> {
     }
 }
 
-/// A type by its three numbers, which are any of 64 bits: `float32`, as the release of the code calls it, or the numbers where they are none
-/// of a type.
+/// Writes a type, given as three 64-bit numbers, with its name in the release of the code: `float32`. Numbers that are not a type are shown
+/// as numbers.
 fn dtype(
     code: i64,
     others: [Option<i64>; 2],
@@ -215,7 +214,7 @@ fn dtype(
     out: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
     let [Some(bits), Some(lanes)] = others else {
-        // An instruction that was built and not read may end before them.
+        // An instruction that was not read from a file may end before these fields.
         return write!(out, "code {code}");
     };
     match (u8::try_from(code), u8::try_from(bits), u16::try_from(lanes)) {

@@ -28,7 +28,7 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Device, Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
 
-/// Modules exist from 0.8 on; the code format is two releases older.
+/// The form of `VMExecutable`. Modules exist from 0.8 on; the code format is two releases older.
 pub(super) const FORMS: &[PayloadForm] = &[PayloadForm::new(
     "0.8",
     Releases::between(8, 19),
@@ -41,21 +41,21 @@ pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
 /// A Relay VM executable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayExecutable<'a> {
-    /// The release that wrote it; a runtime loads only its own.
+    /// The release that wrote it; a runtime only loads code of its own release.
     pub version: Text<'a>,
-    /// The devices that code speaks of by index; none before 0.9.
+    /// The devices that code refers to by index; empty before 0.9.
     pub virtual_devices: Vec<VirtualDevice<'a>>,
-    /// Which of them is the host; 0 before 0.9.
+    /// The index of the host device; 0 before 0.9.
     pub host_device: i32,
     /// Names of the functions, by index.
     pub globals: Vec<Text<'a>>,
     /// The constant pool.
     pub constants: Vec<RelayConstant<'a>>,
-    /// Device of each constant: a device type up to 0.8, an index of `virtual_devices` from 0.9. Empty in 0.6.
+    /// Device of each constant: a device type up to 0.8, an index into `virtual_devices` from 0.9 on. Empty in 0.6.
     pub constant_devices: Vec<i64>,
     /// Names of the compiled functions, by index.
     pub primitives: Vec<Text<'a>>,
-    /// Text attributes of primitives, by index; empty before 0.8.
+    /// Text attributes of primitives, with the index of the primitive; empty before 0.8.
     pub primitive_attrs: Vec<(u64, RelayAttributes<'a>)>,
     /// The functions, in file order.
     pub functions: Vec<RelayFunction<'a>>,
@@ -64,7 +64,7 @@ pub struct RelayExecutable<'a> {
 /// Text attributes, in file order.
 pub type RelayAttributes<'a> = Vec<(Text<'a>, Text<'a>)>;
 
-/// A device that code speaks of.
+/// A device that code refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualDevice<'a> {
     /// Its type and number.
@@ -78,59 +78,59 @@ pub struct VirtualDevice<'a> {
 pub enum RelayConstant<'a> {
     /// A tensor.
     Tensor(TensorRecord<'a>),
-    /// The name of a tensor that is loaded later, from a file of parameters; from 0.9 on.
+    /// The name of a tensor that is loaded later from a parameter file; from 0.9 on.
     Late(Text<'a>),
 }
 
 impl<'a> RelayExecutable<'a> {
-    /// Reads the payload: the code with its length in front (PAY-60).
+    /// Reads the payload: a length and the code (PAY-60).
     ///
     /// # Errors
     ///
-    /// As [`RelayExecutable::read_code`]; WIRE-01 for a length beyond the payload; under strict findings, WIRE-08 for bytes behind
-    /// the code.
+    /// The errors of [`RelayExecutable::read_code`]; WIRE-01 for a length beyond the payload; under strict findings, WIRE-08 for bytes
+    /// after the code.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<RelayExecutable<'a>, Violation> {
-        // PAY-60: the code is a string of the payload. A file of code alone has no length (BLOB-69).
+        // PAY-60: the code is a string in the payload. A file that contains only code has no length (BLOB-69).
         let mut window = cursor.window("code")?;
         let executable = RelayExecutable::read_code(&mut window, findings)?;
         window.finish("the VM code", findings)?;
         Ok(executable)
     }
 
-    /// Reads the code alone, as `save` of a release returns it.
+    /// Reads the code without a length, in the form that a release's `save` returns.
     ///
     /// # Errors
     ///
-    /// At the byte of the field: PAY-61, PAY-62, PAY-65 to PAY-67 and PAY-69 to PAY-77, the rules of [`wire`](crate::wire), and in
-    /// tensors those of [`TensorRecord::read`].
+    /// At the byte of the field: PAY-61, PAY-62, PAY-65 to PAY-67 and PAY-69 to PAY-77; the rules of [`wire`](crate::wire); for tensors the
+    /// errors of [`TensorRecord::read`].
     pub fn read_code(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<RelayExecutable<'a>, Violation> {
         let (version, era) = read_header(cursor)?;
-        // PAY-63, PAY-64: in front of the globals, which stood first before.
+        // PAY-63, PAY-64: from 0.9 on, the devices come before the globals.
         let (virtual_devices, host_device) = if era >= 9 {
             read_devices(cursor, era)?
         } else {
             (Vec::new(), 0)
         };
         let globals = names(cursor, "globals", PAY_63)?;
-        // WIRE-06: from 0.9 on a tag and the length of a name; before a tensor record, 40 bytes without data.
+        // WIRE-06: from 0.9 on, the smallest constant has a tag and the length of a name; before, a tensor record of 40 bytes without data.
         let constants = cursor.vector(if era >= 9 { 12 } else { 40 }, "constants", |cursor| {
             RelayConstant::read(cursor, era, findings)
         })?;
         let constant_devices = read_constant_devices(cursor, era, constants.len())?;
-        // PAY-68: by index: an instruction calls the compiled function whose name is there (PAY-77).
+        // PAY-68: an instruction calls a compiled function by the index of its name (PAY-77).
         let primitives = names(cursor, "primitives", PAY_68)?;
         let primitive_attrs = if era >= 8 {
             read_attrs(cursor)?
         } else {
             Vec::new()
         };
-        // PAY-75 to PAY-77: what a field may be depends on tables that come in front of the functions.
+        // PAY-75 to PAY-77: the valid range of a field depends on tables that come before the functions.
         let mut frame = RelayFrame {
             era,
             registers: 0,
@@ -139,9 +139,9 @@ impl<'a> RelayExecutable<'a> {
             functions: globals.len(),
             primitives: primitives.len(),
         };
-        // PAY-74: sorted once for all functions.
+        // PAY-74: the names are sorted once for all functions.
         let known = NameSet::of(&mut globals.iter().map(|name| &**name));
-        // Its number of strings, three of them, its parameters, and from 0.7 on their devices.
+        // The smallest function has a count and three strings, the count of its parameters, and from 0.7 on the count of their devices.
         let functions = cursor.vector(if era >= 7 { 48 } else { 40 }, "functions", |cursor| {
             RelayFunction::read(cursor, &known, &mut frame)
         })?;
@@ -162,23 +162,23 @@ impl<'a> RelayExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-62 when the version is none that has this code, PAY-66 for a late constant before 0.9.
+    /// PAY-62 if no release of this version has this code; PAY-66 for a late constant before 0.9.
     pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
-        // PAY-60: the length is known when all is written.
+        // PAY-60: the length is known after the code is written.
         let mut code = Writer::new();
         self.write_code(&mut code)?;
         out.bytes(&code.into_bytes());
         Ok(())
     }
 
-    /// Writes the code alone.
+    /// Writes the code without a length.
     pub(crate) fn write_code(&self, out: &mut Writer) -> Result<(), Violation> {
-        // PAY-62: the version is the grammar. Without one there is nothing to write by.
+        // PAY-62: the version selects the grammar, so an unknown version cannot be written.
         let Some(era) = era_of(&self.version) else {
             let message = format!("no release `{}` has Relay VM code", self.version);
             return Err(PAY_62.rejected(Kind::Unsupported, message));
         };
-        // PAY-61: one magic for all releases; what differs is behind the version (PAY-62).
+        // PAY-61: all releases share one magic; they differ after the version (PAY-62).
         out.u64(MAGIC);
         out.str(&self.version);
         if era >= 9 {
@@ -193,7 +193,7 @@ impl<'a> RelayExecutable<'a> {
         write_names(&self.globals, out);
         out.count(self.constants.len());
         for constant in &self.constants {
-            // PAY-66: counted as a vector is, and yet each element may be rejected.
+            // PAY-66: this is not `Writer::vector`, because writing an element may fail.
             constant.write(era, out)?;
         }
         if era >= 7 {
@@ -214,7 +214,7 @@ impl<'a> RelayExecutable<'a> {
     }
 }
 
-/// PAY-61 and PAY-62: magic and version; the version's minor number is the era of the code.
+/// Reads magic and version (PAY-61, PAY-62). The minor number of the version is the era of the code.
 fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation> {
     cursor.u64("magic", PAY_61)?.require(
         PAY_61,
@@ -238,19 +238,19 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation>
     Ok((Text::Borrowed(*version), era))
 }
 
-/// The minor number of a version from 0.6 to 0.19: `0.8.0`, `0.9.dev0`, `0.19.0`.
+/// Returns the minor number of a version from 0.6 to 0.19: `0.8.0`, `0.9.dev0`, `0.19.0`.
 pub(super) fn era_of(version: &str) -> Option<u8> {
-    // PAY-62: a runtime takes exactly its own version. Here each is read by the grammar of its release.
+    // PAY-62: a runtime accepts exactly its own version. Here each version is read with the grammar of its release.
     let rest = version.strip_prefix("0.")?;
     let digits = rest.split('.').next()?;
-    // Rust reads a plus sign as well, which no version has.
+    // `parse` also accepts a plus sign, which no version has.
     let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
     let minor: u8 = digits.parse().ok().filter(|_| is_number)?;
-    // PAY-62: 0.6 wrote the first code that is read here, and 0.20 dropped the Relay VM.
+    // PAY-62: 0.6 wrote the first code that can be read here, and 0.20 removed the Relay VM.
     (6..=19).contains(&minor).then_some(minor)
 }
 
-/// PAY-64 and PAY-65: the virtual devices, from 0.14 on with a memory scope each, and the index of the host.
+/// Reads the virtual devices, from 0.14 on each with a memory scope, and the index of the host (PAY-64, PAY-65).
 fn read_devices<'a>(
     cursor: &mut Cursor<'a>,
     era: u8,
@@ -269,7 +269,7 @@ fn read_devices<'a>(
             })
         },
     )?;
-    // PAY-65: every release rejects a host outside of the list.
+    // PAY-65: every release rejects an index outside of the list.
     let host = cursor.i32("host_device", PAY_64)?.require(
         PAY_65,
         |host| usize::try_from(*host).is_ok_and(|host| host < devices.len()),
@@ -278,8 +278,7 @@ fn read_devices<'a>(
     Ok((devices, host))
 }
 
-/// PAY-67: one device per constant.
-/// None in code of 0.6, which has no such vector.
+/// Reads one device for each constant (PAY-67); empty in code of 0.6, which has no such vector.
 fn read_constant_devices(
     cursor: &mut Cursor<'_>,
     era: u8,
@@ -299,12 +298,12 @@ fn read_constant_devices(
     )
 }
 
-/// PAY-68: for each primitive that has any, its index and its attributes.
+/// Reads the attributes of the primitives that have some, with the index of each primitive (PAY-68).
 fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, RelayAttributes<'a>)>, Violation> {
-    // WIRE-06: an index and the count of a map.
+    // WIRE-06: the smallest entry has an index and the count of a map.
     cursor.map(16, "primitive_attrs", |cursor| {
         let primitive = *cursor.u64("primitive", PAY_68)?;
-        // WIRE-06: the lengths of two strings.
+        // WIRE-06: the smallest attribute has the lengths of two strings.
         let attrs = cursor.map(16, "attrs", |cursor| {
             let key = text(cursor, "key", PAY_68)?;
             Ok((key, text(cursor, "value", PAY_68)?))
@@ -314,13 +313,13 @@ fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, RelayAttributes<'
 }
 
 impl<'a> RelayConstant<'a> {
-    /// PAY-66.
+    /// Reads a constant, with a tag from 0.9 on (PAY-66).
     fn read(
         cursor: &mut Cursor<'a>,
         era: u8,
         findings: &mut Findings,
     ) -> Result<RelayConstant<'a>, Violation> {
-        // PAY-66: code of 0.6 has records of 0.4 to 0.6 (TEN-30).
+        // PAY-66: code of 0.6 contains records of 0.4 to 0.6 (TEN-30).
         let sizing = if era < 7 { Sizing::V0_4 } else { Sizing::V0_7 };
         if era >= 9 {
             let tag = cursor.u32("tag", PAY_66)?;
@@ -337,10 +336,10 @@ impl<'a> RelayConstant<'a> {
         TensorRecord::read(cursor, sizing, findings).map(RelayConstant::Tensor)
     }
 
-    /// The inverse of [`RelayConstant::read`].
+    /// Writes a constant: the inverse of [`RelayConstant::read`].
     fn write(&self, era: u8, out: &mut Writer) -> Result<(), Violation> {
         match self {
-            // PAY-66: without a tag there is only one kind of constant.
+            // PAY-66: before 0.9 there is no tag, so every constant is a tensor.
             RelayConstant::Late(name) if era < 9 => {
                 let message = format!("release 0.{era} cannot load constant `{name}` later");
                 return Err(PAY_66.rejected(Kind::Unsupported, message));

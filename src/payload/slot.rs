@@ -1,64 +1,64 @@
-//! The slots of a form: what is where, by which rule.
+//! The slots of a form: name, shape and rule of each field.
 //!
-//! A form is constant data, so that reading, writing, JSON and the grammar in the specification walk one table. What a slot held in
-//! a file is a [`Field`](super::Field).
+//! A form is constant data, so that reading, writing, JSON and the grammar in the specification use one table. The value of a slot in a
+//! file is a [`Field`](super::Field).
 
 use crate::rule::Rule;
 
-/// A named place in a form.
+/// A named field of a form.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FormSlot {
     /// The field's name in dumps and, for most shapes, in JSON.
     pub name: &'static str,
-    /// What is there.
+    /// The shape of the value.
     pub shape: FieldShape,
-    /// The rule that puts it there.
+    /// The rule that requires the field.
     pub rule: Rule,
 }
 
-/// What can be in a slot.
+/// The shape of a slot's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldShape {
     /// A string of UTF-8.
     Text,
     /// A version string (PAY-17).
     Version,
-    // Apart from `Text` as it is what tells two forms of a kind apart.
+    // Separate from `Text`, because it distinguishes two forms of a kind.
     /// A string of base64 (PAY-98).
     Base64,
-    /// A format word (PAY-11), with the words that are known (PAY-12).
+    /// A format word (PAY-11), with the known words (PAY-12).
     Format(&'static [&'static str]),
-    /// A string of any bytes: source text or binary; JSON has it under `source` or `data`.
+    /// A string of any bytes: source text or binary. In JSON it is under `source` or `data`.
     Code,
-    // Apart from `Code` for JSON alone: source is shown there as it is, an object file or a model never.
+    // Separate from `Code` only for JSON, which shows source as text, but never an object file or a model.
     /// A string of any bytes that is never text.
     Binary,
-    /// i32.
+    /// An i32.
     Int,
     /// A vector of strings.
     Names,
     /// A function map (PAY-02).
     Functions,
-    /// A function map whose functions do not repeat their names: what a form has that no release after 0.23 writes (PAY-09).
+    /// A function map whose functions do not repeat their names, in a form that no release after 0.23 writes (PAY-09).
     SilentFunctions,
     /// A map from kernel name to code.
     Kernels,
-    /// A map from kernel name to shader (PAY-14), with a length in front of each when framed (PAY-15).
+    /// A map from kernel name to shader (PAY-14), with a length before each shader if framed (PAY-15).
     Shaders {
-        /// Whether each shader has its length in front.
+        /// Whether a length comes before each shader.
         framed: bool,
     },
-    /// Names, their number again, then that many tensors.
+    /// Names, their count again, and as many tensors.
     Variables,
-    /// Names of functions, their number again, then the variables of each.
+    /// Names of functions, their count again, and the variables of each.
     Symbols,
-    // Apart from `Variables` in the bytes alone: the count comes in front of the names, not behind them (PAY-34, PAY-40).
-    /// A number, that many names, that many tensors.
+    // Differs from `Variables` only in the bytes: the count comes before the names, not after them (PAY-34, PAY-40).
+    /// A count, as many names, and as many tensors.
     Params,
     /// The compiled networks of ethos-n, with or without buffer sizes.
     Networks {
-        /// Whether sizes follow the orders.
+        /// Whether buffer sizes follow each list of buffers.
         sizes: bool,
     },
     /// A Relay VM executable.
@@ -67,12 +67,12 @@ pub enum FieldShape {
     Relax,
     /// A map from name to StackVM function.
     StackVms,
-    /// A number, then that many kinds with their payloads.
+    /// A count, and as many kinds with their payloads.
     Imports,
 }
 
 impl FormSlot {
-    /// A slot called `name`, which `rule` puts into its form.
+    /// Creates a slot called `name`, which `rule` requires.
     pub(crate) const fn new(name: &'static str, shape: FieldShape, rule: Rule) -> FormSlot {
         FormSlot { name, shape, rule }
     }

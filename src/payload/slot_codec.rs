@@ -1,4 +1,4 @@
-//! How what a slot holds is read and written.
+//! Reading and writing of the value of a slot.
 
 use super::field::Field;
 use super::slot::{FieldShape, FormSlot};
@@ -10,7 +10,7 @@ use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
 impl FormSlot {
-    /// Reads what the slot holds, as `layout` stores it. What is wrong with it is blamed on the field of the slot.
+    /// Reads the value of the slot in the form of `layout`. A violation names the field of the slot.
     pub(super) fn read<'a>(
         &self,
         layout: Layout,
@@ -19,17 +19,17 @@ impl FormSlot {
     ) -> Result<Field<'a>, Violation> {
         let (name, rule) = (self.name, self.rule);
         Ok(match self.shape {
-            // PAY-98: held to base64 when all fields are there: it may then still be the kind of the next module.
+            // PAY-98: base64 is checked after all fields are read, because the text may still be the kind of the next module.
             FieldShape::Text | FieldShape::Base64 => Field::Text(text(cursor, name, rule)?),
             FieldShape::Version => Field::Text(device::read_version(cursor, name, rule)?),
             FieldShape::Format(known) => {
                 Field::Text(device::read_format(cursor, name, rule, known, findings)?)
             }
-            // A string for its length (WIRE-04), but not text: code may be binary.
+            // It has a length like a string (WIRE-04), but is not text, because code may be binary.
             FieldShape::Code | FieldShape::Binary => {
                 Field::Bytes(Cow::Borrowed(cursor.bytes(name, rule)?))
             }
-            // PAY-53: the only plain number that a payload has, an `int` of the writer.
+            // PAY-53: this is the only plain number in a payload, an `int` of the writer.
             FieldShape::Int => Field::Int(*cursor.i32(name, rule)?),
             FieldShape::Names => Field::Names(names(cursor, name, rule)?),
             FieldShape::Functions => {
@@ -61,7 +61,7 @@ impl FormSlot {
         })
     }
 
-    /// Writes `field` as `layout` stores it: the inverse of [`FormSlot::read`].
+    /// Writes `field` in the form of `layout`: the inverse of [`FormSlot::read`].
     pub(super) fn write(
         &self,
         field: &Field<'_>,
@@ -76,7 +76,7 @@ impl FormSlot {
             (FieldShape::Code | FieldShape::Binary, Field::Bytes(bytes)) => out.bytes(bytes),
             (FieldShape::Int, Field::Int(value)) => out.i32(*value),
             (FieldShape::Names, Field::Names(names)) => write_names(names, out),
-            // PAY-09: whether names may repeat is for readers, who have to tell forms apart: both are written alike.
+            // PAY-09: only readers must distinguish the two shapes; both are written in the same way.
             (FieldShape::Functions | FieldShape::SilentFunctions, Field::Functions(list)) => {
                 return function_info::write(list, layout, out);
             }

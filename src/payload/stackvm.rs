@@ -1,4 +1,4 @@
-//! The StackVM file (`.stackvm`): functions as stack code, and imports with their payloads.
+//! The StackVM file (`.stackvm`): functions in stack code, and imports with their payloads.
 //!
 //! | field | bytes | rule |
 //! |---|---|---|
@@ -17,7 +17,7 @@ use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 
-// PAY-55: no magic in front. What the file is follows from its name, or from how its first fields look (BLOB-69).
+// PAY-55: there is no magic. The file is recognized by its name, or by its first fields (BLOB-69).
 /// The form of `stackvm`.
 pub(super) const FORMS: &[PayloadForm] = &[PayloadForm::new(
     "0.4",
@@ -36,30 +36,30 @@ pub struct StackVm<'a> {
     pub code: Vec<i32>,
     /// String literals, by index.
     pub texts: Vec<Text<'a>>,
-    /// Names of the functions that it calls, by index.
+    /// Names of the functions that the code calls, by index.
     pub extern_functions: Vec<Text<'a>>,
     /// Names of its heap cells, by index.
     pub heap_names: Vec<Text<'a>>,
-    /// How many heap cells it needs.
+    /// Number of heap cells that it needs.
     pub heap_size: u64,
-    /// How many stack cells it needs.
+    /// Number of stack cells that it needs.
     pub stack_size: u64,
 }
 
-/// The map of functions.
+/// Reads the map of functions.
 pub(super) fn read_functions<'a>(
     cursor: &mut Cursor<'a>,
 ) -> Result<Vec<(Text<'a>, StackVm<'a>)>, Violation> {
-    // WIRE-06: the length of the name, four counts and two sizes.
+    // WIRE-06: the smallest function has the length of its name, four counts and two sizes.
     cursor.map(56, "functions", |cursor| {
         let name = text(cursor, "name", PAY_55)?;
         let function = StackVm {
-            // PAY-56: opcodes and operands in one row. where an operand is is known to the interpreter alone.
+            // PAY-56: opcodes and operands are in one vector, and only the interpreter can tell them apart.
             code: cursor.vector(4, "code", |cursor| Ok(*cursor.i32("code", PAY_56)?))?,
             texts: names(cursor, "texts", PAY_56)?,
             extern_functions: names(cursor, "extern_functions", PAY_56)?,
             heap_names: names(cursor, "heap_names", PAY_56)?,
-            // PAY-56: `size_t` of the writer. A 32-bit one wrote 4 bytes, and nothing in the file tells.
+            // PAY-56: this is the writer's `size_t`. A 32-bit writer wrote 4 bytes, and nothing in the file shows that.
             heap_size: *cursor.u64("heap_size", PAY_56)?,
             stack_size: *cursor.u64("stack_size", PAY_56)?,
         };
@@ -67,7 +67,7 @@ pub(super) fn read_functions<'a>(
     })
 }
 
-/// The inverse of [`read_functions`].
+/// Writes functions: the inverse of [`read_functions`].
 pub(super) fn write_functions(list: &[(Text<'_>, StackVm<'_>)], out: &mut Writer) {
     out.vector(list, |out, (name, function)| {
         out.str(name);
@@ -80,26 +80,26 @@ pub(super) fn write_functions(list: &[(Text<'_>, StackVm<'_>)], out: &mut Writer
     });
 }
 
-/// PAY-57: kinds and payloads as the layout of the time stores them, one level deep.
+/// Reads kinds and payloads in the form of `layout`, one level deep (PAY-57).
 pub(super) fn read_imports<'a>(
     layout: Layout,
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<Vec<Payload<'a>>, Violation> {
     cursor.vector(8, "imports", |cursor| {
-        // PAY-57: no `_lib` and no tree: a StackVM file has no host library.
+        // PAY-57: there is neither `_lib` nor a tree, because a StackVM file has no host library.
         let kind = cursor.str("kind", PAY_57)?;
-        // PAY-57: writers reject an import that has imports; read without a bound it would recurse as deep as the file wants.
+        // PAY-57: writers reject an import that has imports. Without this check, a file could cause unlimited recursion.
         if *kind == "stackvm" {
             let message = "a StackVM module imports another: a StackVM file has one level";
             return Err(kind.broken(PAY_57, Kind::Unsupported, message));
         }
-        // PAY-57: no length either, so that an import of an unknown kind ends the reading (PAY-01).
+        // PAY-57: there is no length, so an import of an unknown kind ends the reading (PAY-01).
         super::read(&kind, layout, cursor, findings)
     })
 }
 
-/// The inverse of [`read_imports`].
+/// Writes imports: the inverse of [`read_imports`].
 pub(super) fn write_imports(
     list: &[Payload<'_>],
     layout: Layout,

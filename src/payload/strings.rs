@@ -1,11 +1,11 @@
-//! Strings and lists of strings, which most payloads are made of.
+//! Strings and lists of strings, which most payloads consist of.
 
 use super::Text;
 use crate::rule::{Rule, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
-/// A string of UTF-8, borrowed from the file.
+/// Reads a string of UTF-8, borrowed from the file.
 pub(super) fn text<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
@@ -14,22 +14,22 @@ pub(super) fn text<'a>(
     Ok(Cow::Borrowed(*cursor.str(field, rule)?))
 }
 
-/// A vector of strings: u64 count, and each string with its own length.
+/// Reads a vector of strings: a u64 count, and each string with its length.
 pub(super) fn names<'a>(
     cursor: &mut Cursor<'a>,
     field: &'static str,
     rule: Rule,
 ) -> Result<Vec<Text<'a>>, Violation> {
-    // WIRE-06: each has a length of 8 bytes, even when it is empty.
+    // WIRE-06: each string has a length of 8 bytes, even if it is empty.
     cursor.vector(8, field, |cursor| text(cursor, field, rule))
 }
 
-/// Where each of `names` begins, which were read one behind the other from a vector at `start`.
+/// Returns the offset of each of `names`, which were read one after the other from a vector at `start`.
 pub(super) fn places<'n>(
     names: &'n [Text<'_>],
     start: u64,
 ) -> impl Iterator<Item = (&'n str, u64)> {
-    // WIRE-04, WIRE-06: the count, and before each name its length. So no offset is kept for names that break nothing.
+    // WIRE-04, WIRE-06: a count comes first, and a length before each name. The offsets are computed, so that reading stores none.
     let mut at = start.saturating_add(8);
     names.iter().map(move |name| {
         let here = at;
@@ -38,7 +38,7 @@ pub(super) fn places<'n>(
     })
 }
 
-/// The inverse of [`names`].
+/// Writes a vector of strings: the inverse of [`names`].
 pub(super) fn write_names(names: &[Text<'_>], out: &mut Writer) {
     out.vector(names, |out, name| out.str(name));
 }

@@ -5,7 +5,7 @@
 //! | JSON runtimes | string `symbol`, string `graph_json`, names `const_names` | PAY-45 |
 //! | examplejson | string `graph_json` | PAY-46 |
 //! | coreml | string `symbol`, string `model` | PAY-47 |
-//! | ethos-n | vector of networks: name, code, u32 indices of inputs and outputs, from 0.10 on with sizes | PAY-48, PAY-49 |
+//! | ethos-n | vector of networks: name, code, u32 indices of inputs and outputs, with sizes from 0.10 on | PAY-48, PAY-49 |
 //! | VitisAIRuntime | string `runtime_module`, string `export_path`, string `symbol`, names `const_names` | PAY-50 |
 //! | torch | string `symbol`, string `archive` | PAY-51 |
 //! | mrvl_sim | string `symbol`, string `nodes_json`, from 0.17 on base64 `binary` | PAY-52, PAY-98 |
@@ -27,59 +27,59 @@ use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use std::borrow::Cow;
 
-/// PAY-45. The symbol is the function that runs the subgraph; the names are the constants that it takes once, through
-/// `__init_<symbol>`.
+/// The slots of a JSON runtime (PAY-45). The symbol is the function that runs the subgraph. The names are the constants that
+/// `__init_<symbol>` receives once.
 const JSON_RUNTIME: &[FormSlot] = &[
     FormSlot::new("symbol", FieldShape::Text, PAY_45),
     FormSlot::new("graph_json", FieldShape::Text, PAY_45),
     FormSlot::new("const_names", FieldShape::Names, PAY_45),
 ];
 
-// One constant for each range of releases: the fields are the same in all, but a form has the releases of its kinds (PAY-99).
-/// PAY-45: JSON runtimes from 0.7 on.
+// One constant for each range of releases, because a form has the releases of its kinds (PAY-99). The fields are always the same.
+/// The form of JSON runtimes from 0.7 on (PAY-45).
 pub(super) const JSON_7: &[PayloadForm] =
     &[PayloadForm::new("0.7", Releases::from(7), JSON_RUNTIME)];
-/// PAY-45: JSON runtimes of 0.7 to 0.23.
+/// The form of JSON runtimes in 0.7 to 0.23 (PAY-45).
 pub(super) const JSON_7_23: &[PayloadForm] = &[PayloadForm::new(
     "0.7",
     Releases::between(7, 23),
     JSON_RUNTIME,
 )];
-/// PAY-45: JSON runtimes from 0.8 on.
+/// The form of JSON runtimes from 0.8 on (PAY-45).
 pub(super) const JSON_8: &[PayloadForm] =
     &[PayloadForm::new("0.8", Releases::from(8), JSON_RUNTIME)];
-/// PAY-45: JSON runtimes of 0.8 to 0.23.
+/// The form of JSON runtimes in 0.8 to 0.23 (PAY-45).
 pub(super) const JSON_8_23: &[PayloadForm] = &[PayloadForm::new(
     "0.8",
     Releases::between(8, 23),
     JSON_RUNTIME,
 )];
-/// PAY-45: JSON runtimes of 0.8 to 0.19.
+/// The form of JSON runtimes in 0.8 to 0.19 (PAY-45).
 pub(super) const JSON_8_19: &[PayloadForm] = &[PayloadForm::new(
     "0.8",
     Releases::between(8, 19),
     JSON_RUNTIME,
 )];
-/// PAY-45: JSON runtimes from 0.9 on.
+/// The form of JSON runtimes from 0.9 on (PAY-45).
 pub(super) const JSON_9: &[PayloadForm] =
     &[PayloadForm::new("0.9", Releases::from(9), JSON_RUNTIME)];
-/// PAY-45: JSON runtimes from 0.16 on.
+/// The form of JSON runtimes from 0.16 on (PAY-45).
 pub(super) const JSON_16: &[PayloadForm] =
     &[PayloadForm::new("0.16", Releases::from(16), JSON_RUNTIME)];
-/// PAY-45: JSON runtimes of 0.16 to 0.23.
+/// The form of JSON runtimes in 0.16 to 0.23 (PAY-45).
 pub(super) const JSON_16_23: &[PayloadForm] = &[PayloadForm::new(
     "0.16",
     Releases::between(16, 23),
     JSON_RUNTIME,
 )];
-/// PAY-45: JSON runtimes from 0.18 on.
+/// The form of JSON runtimes from 0.18 on (PAY-45).
 pub(super) const JSON_18: &[PayloadForm] =
     &[PayloadForm::new("0.18", Releases::from(18), JSON_RUNTIME)];
-/// PAY-45: JSON runtimes from 0.24 on.
+/// The form of JSON runtimes from 0.24 on (PAY-45).
 pub(super) const JSON_24: &[PayloadForm] =
     &[PayloadForm::new("0.24", Releases::from(24), JSON_RUNTIME)];
 
-// PAY-46: without symbol and constants, which came with 0.7.
+// PAY-46: symbol and constants are missing, because they were added in 0.7.
 /// The form of `examplejson`.
 pub(super) const EXAMPLE_JSON: &[PayloadForm] = &[PayloadForm::new(
     "0.6",
@@ -87,7 +87,7 @@ pub(super) const EXAMPLE_JSON: &[PayloadForm] = &[PayloadForm::new(
     &[FormSlot::new("graph_json", FieldShape::Text, PAY_46)],
 )];
 
-// PAY-47: the model is carried: only Core ML reads it.
+// PAY-47: the model is not parsed, because only Core ML reads it.
 /// The form of `coreml`.
 pub(super) const COREML: &[PayloadForm] = &[PayloadForm::new(
     "0.7",
@@ -101,7 +101,7 @@ pub(super) const COREML: &[PayloadForm] = &[PayloadForm::new(
 /// The forms of `ethos-n`, newest first.
 pub(super) const ETHOS_N: &[PayloadForm] = &[
     PayloadForm::new(
-        // PAY-48: sizes have no count of their own: there are as many as buffers.
+        // PAY-48: sizes have no separate count, because there is one for each buffer.
         "0.10",
         Releases::between(10, 18),
         &[FormSlot::new(
@@ -126,7 +126,7 @@ pub(super) const VITIS_AI: &[PayloadForm] = &[PayloadForm::new(
     "0.8",
     Releases::between(8, 19),
     &[
-        // PAY-50: bytes of the vendor's own, of which no text is expected.
+        // PAY-50: the bytes have the vendor's own format, so they are not treated as text.
         FormSlot::new("runtime_module", FieldShape::Binary, PAY_50),
         FormSlot::new("export_path", FieldShape::Text, PAY_50),
         FormSlot::new("symbol", FieldShape::Text, PAY_50),
@@ -134,7 +134,7 @@ pub(super) const VITIS_AI: &[PayloadForm] = &[PayloadForm::new(
     ],
 )];
 
-// PAY-51: the archive is a zip that TorchScript wrote.
+// PAY-51: the archive is a zip file from TorchScript.
 /// The form of `torch`.
 pub(super) const TORCH: &[PayloadForm] = &[PayloadForm::new(
     "0.9",
@@ -168,21 +168,21 @@ pub(super) const MRVL_SIM: &[PayloadForm] = &[
     ),
 ];
 
-// PAY-98: what follows in layout 0.7, without a length, is the kind of the next module, a string as well.
-/// No rule is about the bits of the last digit that stand for nothing.
+// PAY-98: in layout 0.7 the next module follows without a length, and its kind is a string as well.
+/// The base64 decoder. It ignores the unused bits of the last digit, because no rule mentions them.
 const DIGITS: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// PAY-98: what is where 0.17 has the binary is, in 0.16, the kind of the next module.
+/// Checks that the binary of form 0.17 is not the kind of the next module, which follows in form 0.16 (PAY-98).
 fn check_simulator(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Violation> {
     let Some((Field::Text(binary), start)) = checked.field("binary") else {
         return Ok(());
     };
-    // PAY-98: base64 alone is not enough: the kind of the next module may be made of its digits.
+    // PAY-98: base64 alone is not enough, because the kind of the next module may consist of its digits.
     let base64 = DIGITS.decode(binary.as_bytes()).is_ok();
-    // PAY-98: in layout 0.22 there is nothing behind, and yet the rule holds: one form, one reading.
+    // PAY-98: the check also applies in layout 0.22, where nothing follows, so that a form has one reading.
     let kept = base64 && kind_info(binary).is_none();
     PAY_98
         .require(kept, start, || {
@@ -198,7 +198,7 @@ pub(super) const MRVL_HW: &[PayloadForm] = &[PayloadForm::new(
     &[
         FormSlot::new("symbol", FieldShape::Text, PAY_53),
         FormSlot::new("nodes_json", FieldShape::Text, PAY_53),
-        // PAY-53: as bytes, where the simulator has base64 (PAY-98).
+        // PAY-53: the binary is stored as bytes, while the simulator uses base64 (PAY-98).
         FormSlot::new("binary", FieldShape::Binary, PAY_53),
         FormSlot::new("inputs", FieldShape::Int, PAY_53),
         FormSlot::new("outputs", FieldShape::Int, PAY_53),
@@ -206,13 +206,13 @@ pub(super) const MRVL_HW: &[PayloadForm] = &[PayloadForm::new(
     ],
 )];
 
-/// PAY-48: a count, and the networks. Sizes have no count of their own.
+/// Reads a count and the networks (PAY-48). Sizes have no separate count.
 pub(super) fn read_networks<'a>(
     cursor: &mut Cursor<'a>,
     rule: Rule,
     sizes: bool,
 ) -> Result<Vec<Network<'a>>, Violation> {
-    // WIRE-06: the lengths of name and code, and the counts of both vectors; neither has to have an element here.
+    // WIRE-06: the smallest network has the lengths of name and code, and the counts of both vectors, which may be empty here.
     cursor.vector(32, "networks", |cursor| {
         let name = text(cursor, "name", rule)?;
         let compiled = Cow::Borrowed(cursor.bytes("compiled", rule)?);
@@ -229,7 +229,7 @@ pub(super) fn read_networks<'a>(
     })
 }
 
-/// One of the two vectors of a network, held to PAY-49, and behind it as many sizes where `sizes` (PAY-48).
+/// Reads one of the two vectors of a network, which must not be empty (PAY-49), and with `sizes` as many sizes after it (PAY-48).
 fn read_buffers(
     cursor: &mut Cursor<'_>,
     field: &'static str,
@@ -237,7 +237,7 @@ fn read_buffers(
     rule: Rule,
     sizes: bool,
 ) -> Result<(Vec<u32>, Vec<u32>), Violation> {
-    // PAY-49: released readers take an empty vector. A form that is not the payload's own reads one.
+    // PAY-49: released readers accept an empty vector. A payload that is read in the wrong form may contain one.
     let order = cursor.read(field, |cursor| {
         cursor.vector(4, field, |cursor| Ok(*cursor.u32(field, rule)?))
     })?;
@@ -249,7 +249,7 @@ fn read_buffers(
     )?;
     let mut list = Vec::new();
     if sizes {
-        // PAY-48: as many as `order`, which has been held against the bytes (WIRE-06).
+        // PAY-48: their number is that of `order`, which was compared with the bytes (WIRE-06).
         for index in 0..order.len() {
             list.push(cursor.within(sizes_field, index as u64, |cursor| {
                 Ok(*cursor.u32(sizes_field, rule)?)
@@ -259,13 +259,13 @@ fn read_buffers(
     Ok((order, list))
 }
 
-/// The inverse of [`read_networks`].
+/// Writes networks: the inverse of [`read_networks`].
 pub(super) fn write_networks(
     list: &[Network<'_>],
     sizes: bool,
     out: &mut Writer,
 ) -> Result<(), Violation> {
-    // PAY-48: counted as a vector is, and yet each network may be rejected.
+    // PAY-48: this is not `Writer::vector`, because writing a network may fail.
     out.count(list.len());
     for network in list {
         out.str(&network.name);
@@ -276,14 +276,14 @@ pub(super) fn write_networks(
     Ok(())
 }
 
-/// The inverse of [`read_buffers`].
+/// Writes buffers: the inverse of [`read_buffers`].
 fn write_buffers(
     order: &[u32],
     list: &[u32],
     sizes: bool,
     out: &mut Writer,
 ) -> Result<(), Violation> {
-    // PAY-48: a reader of the other form would take sizes for the next field.
+    // PAY-48: a reader of the other form would read the sizes as the next field.
     if list.len() != if sizes { order.len() } else { 0 } {
         let message = format!("{} buffers with {} sizes", order.len(), list.len());
         return Err(PAY_48.rejected(Kind::Malformed, message));

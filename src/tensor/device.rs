@@ -1,4 +1,4 @@
-//! Devices as they are stored: a type number and an index. What the numbers are called is for the chapter `device`.
+//! Devices as files store them: a type number and an index. Chapter `device` has the names of the numbers.
 
 use super::TEN_10;
 use crate::rule::Violation;
@@ -7,9 +7,9 @@ use crate::wire::{Cursor, Writer};
 /// A device as DLPack and TVM store it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// The device type: 1 is the CPU, 2 CUDA, 4 OpenCL, ...
+    /// The device type: 1 for the CPU, 2 for CUDA, 4 for OpenCL, ...
     pub kind: i32,
-    /// Which device of that type.
+    /// The index of the device among those of its type.
     pub id: i32,
 }
 
@@ -17,7 +17,7 @@ impl Device {
     /// The type number of the CPU, in every release.
     pub const CPU_KIND: i32 = 1;
 
-    /// The CPU, where every stored tensor lives.
+    /// The CPU, on which every stored tensor is.
     pub const CPU: Device = Device {
         kind: Device::CPU_KIND,
         id: 0,
@@ -27,9 +27,9 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there are fewer bytes.
+    /// WIRE-01 if the input is too short.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Device, Violation> {
-        // TEN-10: signed, as DLPack has it: no number is invalid here (TEN-23 is about records).
+        // TEN-10: the numbers are signed, as in DLPack. No number is invalid here (TEN-23 applies to records).
         cursor.within("device", None, |cursor| {
             Ok(Device {
                 kind: *cursor.i32("type", TEN_10)?,

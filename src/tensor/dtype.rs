@@ -1,4 +1,4 @@
-//! Element types: the four bytes that say what an element of a tensor is.
+//! Element types: four bytes that describe an element of a tensor.
 //!
 //! | field | bytes | rule |
 //! |---|---|---|
@@ -10,43 +10,43 @@ use super::{TEN_01, TEN_07, TEN_28, TEN_33};
 use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, Writer};
 
-/// An element type as DLPack and TVM store it: what it is, how wide one lane is, and how many lanes an element has.
+/// An element type as DLPack and TVM store it: its kind, the width of one lane, and the number of lanes.
 ///
-/// Any four bytes are a `Dtype`; whether a release has a meaning for them is for the rules of its user.
+/// Any four bytes are a `Dtype`; rules elsewhere decide whether a release has a meaning for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dtype {
-    /// The kind of number: [`Dtype::INT`], [`Dtype::FLOAT`], ... What codes from 5 to 17 mean depends on the release.
+    /// The kind of number: [`Dtype::INT`], [`Dtype::FLOAT`], ... The meaning of codes 5 to 17 depends on the release.
     pub code: u8,
-    /// Bits of one lane.
+    /// Number of bits in one lane.
     pub bits: u8,
-    /// Lanes of one element. From 0.16 on, 65536 - n is n times the vector length of the machine (TEN-07).
+    /// Number of lanes in one element. From 0.16 on, 65536 - n means n times the vector length of the machine (TEN-07).
     pub lanes: u16,
 }
 
 impl Dtype {
     /// Signed integer.
     pub const INT: u8 = 0;
-    /// Unsigned integer; with one bit it is the bool of every release up to 0.21.
+    /// Unsigned integer; with one bit, it is bool in every release up to 0.21.
     pub const UINT: u8 = 1;
     /// IEEE 754 float.
     pub const FLOAT: u8 = 2;
-    /// Opaque pointer; with no bits and no lanes it is `void`.
+    /// Opaque pointer; with no bits and no lanes, it is `void`.
     pub const HANDLE: u8 = 3;
     /// bfloat16.
     pub const BFLOAT: u8 = 4;
-    /// Complex number; no release has a text for it.
+    /// Complex number; no release has text for it.
     pub const COMPLEX: u8 = 5;
     /// Bool of one byte, in the newest releases.
     pub const BOOL: u8 = 6;
-    /// The highest code that has a name in a release, custom types aside.
+    /// The highest code that has a name in a release, not counting custom types.
     pub const LAST: u8 = 17;
-    /// The first code of custom types, whose names live in a registry.
+    /// The first code of custom types, whose names are in a registry.
     pub const CUSTOM: u8 = 129;
 
-    /// Bytes of a dtype in every binary format.
+    /// Size of a dtype in bytes, in every binary format.
     pub(crate) const SIZE: usize = 4;
 
-    /// One lane of `code` with `bits`.
+    /// Creates a dtype of `code` with one lane of `bits`.
     pub const fn scalar(code: u8, bits: u8) -> Dtype {
         Dtype {
             code,
@@ -55,18 +55,18 @@ impl Dtype {
         }
     }
 
-    /// The dtype of no value.
+    /// The dtype without a value.
     pub const VOID: Dtype = Dtype {
         code: Dtype::HANDLE,
         bits: 0,
         lanes: 0,
     };
 
-    /// Reads the four bytes (TEN-01): any are a dtype, with a meaning or without.
+    /// Reads the four bytes (TEN-01). Any bytes are accepted, with or without a meaning.
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there are fewer bytes.
+    /// WIRE-01 if the input is too short.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Dtype, Violation> {
         cursor.within("dtype", None, |cursor| {
             Ok(Dtype {
@@ -77,19 +77,19 @@ impl Dtype {
         })
     }
 
-    /// Rejects what no element of a tensor in memory is: one without bits or lanes (TEN-28), one whose lanes are a multiple
-    /// of what a machine has (TEN-07), and one of no meaning (TEN-33).
+    /// Rejects a type that no element of a tensor in memory can have. That is a type without bits or lanes (TEN-28), one whose lanes are a
+    /// multiple of the machine's (TEN-07), and one without a meaning (TEN-33).
     ///
     /// # Errors
     ///
     /// TEN-28 of kind type, TEN-07 of kind unsupported, TEN-33 of kind unknown-kind.
     pub fn check_element(self) -> Result<(), Violation> {
         let Dtype { bits, lanes, .. } = self;
-        // TEN-28 before TEN-33: `void` has a code that every release knows.
+        // TEN-28 is checked before TEN-33, because `void` has a code that every release knows.
         let wrong = if bits == 0 || lanes == 0 {
             let message = format!("{bits} bits in {lanes} lanes hold nothing");
             Some((TEN_28, Kind::Type, message))
-        // TEN-07: scalable lanes are stored as their negative; what they take depends on the machine.
+        // TEN-07: scalable lanes are stored as negative numbers, and their size depends on the machine.
         } else if lanes > 1 << 15 {
             let message = "lanes that are a multiple of the machine's have no size".to_owned();
             Some((TEN_07, Kind::Unsupported, message))
@@ -103,26 +103,26 @@ impl Dtype {
         }
     }
 
-    /// Why no release has this element type, if none has (TEN-33). Codes 6 to 8 have
-    /// two meanings each (TEN-02), and a stored dtype does not say of which release it is: both widths are accepted.
+    /// Returns why no release has this element type; `None` if one has it (TEN-33). Codes 6 to 8 have two meanings each (TEN-02). A stored
+    /// dtype does not show its release, so the widths of both meanings are accepted.
     pub(super) fn meaningless(self) -> Option<String> {
         let (name, widths): (_, &[u8]) = match self.code {
-            // TEN-33: integers of any width have been written, and custom types are named by who registers them.
+            // TEN-33: integers of any width have been written, and custom types are defined by users.
             Dtype::INT | Dtype::UINT | Dtype::CUSTOM.. => return None,
             Dtype::FLOAT => ("float", &[16, 32, 64]),
             Dtype::HANDLE => ("handle", &[32, 64]),
             Dtype::BFLOAT => ("bfloat", &[16]),
             Dtype::COMPLEX => ("complex number", &[32, 64, 128]),
-            // TEN-02: code 6 is an 8-bit float in 0.13 to 0.20 and bool from 0.22 on, which TEN-04 can write with one bit too.
+            // TEN-02: code 6 is an 8-bit float in 0.13 to 0.20, and bool from 0.22 on, which TEN-04 can also write with one bit.
             Dtype::BOOL => ("bool", &[1, 8]),
             7 | 9..=14 => ("8-bit float", &[8]),
-            // TEN-02: float4_e2m1fn in 0.20, float8_e4m3 from 0.21 on.
+            // TEN-02: code 8 is float4_e2m1fn in 0.20, and float8_e4m3 from 0.21 on.
             8 => ("small float", &[4, 8]),
             15 | 16 => ("6-bit float", &[6]),
             Dtype::LAST => ("4-bit float", &[4]),
             code => return Some(format!("no release has an element type of code {code}")),
         };
-        // TEN-33: a finding where it is stored, and an error where memory is made of it (`check_element`).
+        // TEN-33: this is a finding in a stored record, and an error where a tensor in memory is created (`check_element`).
         (!widths.contains(&self.bits)).then(|| {
             let widths: Vec<String> = widths.iter().map(u8::to_string).collect();
             format!(

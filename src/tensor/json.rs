@@ -1,4 +1,4 @@
-//! The JSON forms of this chapter; `spec/tensor.md` and `spec/schema/values.json` fix them.
+//! The JSON forms of this chapter; `spec/tensor.md` and `spec/schema/values.json` define them.
 
 use super::{Device, Dtype, Params, Sizing, TensorRecord};
 use crate::release::{ParseError, Release, Releases};
@@ -7,7 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// `{"tensors": [{"name", "dtype", "shape", "device", "data"}, ...]}`.
+/// Returns `{"tensors": [{"name", "dtype", "shape", "device", "data"}, ...]}`.
 pub(crate) fn from_params(params: &Params<'_>) -> Value {
     let tensors = params.iter().map(|(name, record)| {
         let mut tensor = Map::new();
@@ -17,19 +17,19 @@ pub(crate) fn from_params(params: &Params<'_>) -> Value {
     });
     let mut form = Map::new();
     form.insert("tensors".into(), tensors.collect());
-    // TEN-42: a word that no release writes is shown, so that the file can be written back to the same bytes.
+    // TEN-42: a nonzero word, which no release writes, is shown, so that the file can be written back to the same bytes.
     if params.reserved() != 0 {
         form.insert("reserved".into(), params.reserved().into());
     }
     Value::Object(form)
 }
 
-/// `{"dtype", "shape", "device", "data"}`, and `reserved` where it is not 0.
+/// Returns `{"dtype", "shape", "device", "data"}`, and `reserved` if it is not 0.
 pub fn from_record(record: &TensorRecord<'_>) -> Value {
     Value::Object(fields(record))
 }
 
-/// The text of the newest release where it reads back the same, otherwise `[code, bits, lanes]`.
+/// Returns the text of the newest release if it reads back as the same dtype, otherwise `[code, bits, lanes]`.
 pub(crate) fn from_dtype(dtype: Dtype) -> Value {
     match dtype.exact_text() {
         Some(text) => text.into(),
@@ -37,7 +37,7 @@ pub(crate) fn from_dtype(dtype: Dtype) -> Value {
     }
 }
 
-/// The form of a dtype for people: the name that the releases of `era` have for it, or both names where its code was assigned twice.
+/// Returns a dtype for people: the name in the releases of `era`, or both names if its code was assigned twice.
 pub fn from_dtype_in(dtype: Dtype, era: Releases) -> Value {
     match dtype.name_in(era) {
         Some(name) => name.into(),
@@ -45,7 +45,7 @@ pub fn from_dtype_in(dtype: Dtype, era: Releases) -> Value {
     }
 }
 
-/// `[type, id]`.
+/// Returns `[type, id]`.
 pub fn from_device(device: Device) -> Value {
     json!([device.kind, device.id])
 }
@@ -53,27 +53,27 @@ pub fn from_device(device: Device) -> Value {
 /// A tensor that owns its data, as read from JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedTensor {
-    /// Empty for a tensor that is not of a parameter file.
+    /// The name; empty for a tensor that is not in a parameter file.
     name: String,
     /// Element type (TEN-01).
     dtype: Dtype,
     /// Dimensions, outermost first.
     shape: Vec<i64>,
-    /// The device that is stored; the CPU unless the form has another.
+    /// The stored device; the CPU if the form has no device.
     device: Device,
     /// The reserved word (TEN-22).
     reserved: u64,
-    /// The elements, out of base64.
+    /// The elements, decoded from base64.
     data: Vec<u8>,
 }
 
 impl OwnedTensor {
-    /// The record of this tensor, its size as `sizing` counts, or, without one, as the newest family whose count agrees.
+    /// Creates the record of this tensor. `sizing` counts its bytes; without it, the newest family whose count agrees.
     pub(crate) fn record(&self, sizing: Option<Sizing>) -> Result<TensorRecord<'_>, Violation> {
         let make = |sizing| TensorRecord::new(self.dtype, &self.shape, &self.data, sizing);
         let record = match sizing {
             Some(sizing) => make(sizing),
-            // TEN-45: newest first, and the rejection is that of the newest.
+            // TEN-45: the newest family comes first, and its error is the one that is returned.
             None => make(Sizing::V0_7).or_else(|newest| {
                 make(Sizing::V0_4)
                     .or_else(|_| make(Sizing::V0_2))
@@ -86,7 +86,7 @@ impl OwnedTensor {
     }
 }
 
-/// Tensors of `{"tensors": [...]}`, and the reserved word of the file.
+/// Reads the tensors of `{"tensors": [...]}`, and the reserved word of the file.
 pub(crate) fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), ParseError> {
     let tensors = value
         .get("tensors")
@@ -96,7 +96,7 @@ pub(crate) fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), Parse
     Ok((tensors, reserved(value)?))
 }
 
-/// The parameter file of `tensors`.
+/// Creates the parameter file of `tensors`.
 pub(crate) fn params_of(
     (tensors, reserved): &(Vec<OwnedTensor>, u64),
     sizing: Option<Sizing>,
@@ -108,7 +108,7 @@ pub(crate) fn params_of(
     Ok(params.with_reserved(*reserved))
 }
 
-/// A tensor of `{"name"?, "dtype", "shape", "device"?, "data"}`.
+/// Reads a tensor from `{"name"?, "dtype", "shape", "device"?, "data"}`.
 pub(crate) fn to_tensor(value: &Value) -> Result<OwnedTensor, ParseError> {
     let dims = value
         .get("shape")
@@ -137,7 +137,7 @@ pub(crate) fn to_tensor(value: &Value) -> Result<OwnedTensor, ParseError> {
     })
 }
 
-/// The dtype of a text of the newest release, or of `[code, bits, lanes]`.
+/// Reads a dtype from text of the newest release, or from `[code, bits, lanes]`.
 pub(crate) fn to_dtype(value: &Value) -> Result<Dtype, ParseError> {
     if let Some(text) = value.as_str() {
         return Dtype::parse(text, Release::LAST).map_err(|broken| broken.message().into());
@@ -159,11 +159,11 @@ pub(crate) fn to_dtype(value: &Value) -> Result<Dtype, ParseError> {
     })
 }
 
-/// The device of `[type, id]`.
+/// Reads a device from `[type, id]`.
 ///
 /// # Errors
 ///
-/// A [`ParseError`] for anything but two numbers that fit into an i32.
+/// A [`ParseError`] for any value other than two numbers that fit into an i32.
 pub fn to_device(value: &Value) -> Result<Device, ParseError> {
     let number = |index| {
         let number = value.get(index).and_then(Value::as_i64)?;
@@ -177,7 +177,7 @@ pub fn to_device(value: &Value) -> Result<Device, ParseError> {
     }
 }
 
-/// The members that a record has alone and in a parameter file.
+/// Returns the members that a record has alone and in a parameter file.
 fn fields(record: &TensorRecord<'_>) -> Map<String, Value> {
     let mut tensor = Map::new();
     tensor.insert("dtype".into(), from_dtype(record.dtype()));
@@ -190,7 +190,7 @@ fn fields(record: &TensorRecord<'_>) -> Map<String, Value> {
     tensor
 }
 
-/// The word under `reserved`, 0 where there is none.
+/// Reads the word under `reserved`; 0 if there is none.
 fn reserved(value: &Value) -> Result<u64, ParseError> {
     let Some(word) = value.get("reserved") else {
         return Ok(0);

@@ -1,17 +1,17 @@
-//! What a stored type means: a code that was assigned twice has two readings, and its bytes do not say which is meant.
+//! The meaning of a stored type. A code that was assigned twice has two meanings, and the bytes do not show which one applies.
 
 use super::Dtype;
 use super::text::{OLD_BOOL, names};
 use crate::release::{Release, Releases};
 
 impl Dtype {
-    /// What the code and the bits mean in `release` (TEN-02, TEN-04), by the newest name of that type; `None` where the release has no
-    /// name for them, and for custom types.
+    /// Returns the meaning of the code and the bits in `release` (TEN-02, TEN-04), as the newest name of that type. Returns `None` if the
+    /// release has no name for them, and for custom types.
     ///
-    /// `float8_e4m3fn` is called `e4m3_float8` up to 0.19, and `float8_e5m2` is called `e5m2_float8`. Other names are those of
+    /// `float8_e4m3fn` was called `e4m3_float8` up to 0.19, and `float8_e5m2` was called `e5m2_float8`. Other names are those of
     /// [`Dtype::text`], without bits and lanes.
     pub fn meaning(self, release: Release) -> Option<&'static str> {
-        // TEN-04: bool is this type up to 0.22, and from 0.23 on it is an integer like others.
+        // TEN-04: up to 0.22 this type is bool; from 0.23 on it is an integer like others.
         if self == Dtype::scalar(Dtype::UINT, 1) {
             let is_bool = release.minor() <= *OLD_BOOL.end();
             return Some(if is_bool { "bool" } else { "uint1" });
@@ -22,7 +22,7 @@ impl Dtype {
             "e5m2_float" => "float8_e5m2",
             name => name,
         };
-        // TEN-06: the name of a small float states its width.
+        // TEN-06: the name of a small float contains its width.
         let fits = match name.get(..7) {
             Some("float8_") => self.bits == 8,
             Some("float6_") => self.bits == 6,
@@ -33,7 +33,7 @@ impl Dtype {
         fits.then_some(name)
     }
 
-    /// Every meaning of the code and the bits, oldest first, with the releases that have it.
+    /// Returns every meaning of the code and the bits, oldest first, with its releases.
     pub fn meanings(self) -> Vec<(Releases, &'static str)> {
         let mut all: Vec<(Releases, &'static str)> = Vec::new();
         for release in Release::all() {
@@ -41,7 +41,7 @@ impl Dtype {
                 continue;
             };
             match all.last_mut() {
-                // A release between two of one meaning may have no name for the code: the meaning is still one.
+                // A release between two others with this meaning may have no name for the code; the range still covers it.
                 Some((releases, last)) if *last == meaning => releases.until = release,
                 _ => all.push((
                     Releases {
@@ -55,10 +55,11 @@ impl Dtype {
         all
     }
 
-    /// The name that the releases of `era` have for a type whose code was assigned twice (TEN-02); both names with their releases where the
-    /// era does not decide: `float8_e4m3fn (to 0.20) or bool (from 0.22)`. `None` for all other types, which have one name.
+    /// Returns the name in the releases of `era` for a type whose code was assigned twice (TEN-02). If the era includes both meanings,
+    /// returns both names with their releases: `float8_e4m3fn (to 0.20) or bool (from 0.22)`. Returns `None` for all other types, which
+    /// have one name.
     pub fn name_in(self, era: Releases) -> Option<String> {
-        // Of one bit there is a bool only, and lanes that are a multiple of the machine's have no number to write.
+        // With one bit, the type can only be bool. Scalable lanes have no number that could be written.
         let is_named = matches!(self.code, Dtype::BOOL..=Dtype::LAST) && self.bits != 1;
         if !is_named || !(1..=1 << 15).contains(&self.lanes) {
             return None;

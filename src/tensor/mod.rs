@@ -1,4 +1,4 @@
-//! Tensors at rest: data types, devices, the tensor record, the parameter file and the tensor cache.
+//! Stored tensors: data types, devices, the tensor record, the parameter file and the tensor cache.
 //!
 //! | value | bytes | rule |
 //! |---|---|---|
@@ -9,8 +9,7 @@
 //! | [`Params`] | magic, reserved, names, count, records | TEN-40 .. TEN-45 |
 //! | [`TensorCache`] | an index in JSON, and shards of data | TEN-50 .. TEN-61 |
 //!
-//! Everything that reads takes the release family's way of counting bytes ([`Sizing`]) as an argument, because the bytes
-//! themselves do not say it.
+//! Functions that read take a [`Sizing`], the way in which a family of releases counts bytes, because the bytes do not show it.
 //!
 //! ```
 //! use tvmspec::rule::Findings;

@@ -1,22 +1,22 @@
-//! How many bytes a tensor takes in memory (TEN-35).
+//! The number of bytes that a tensor takes in memory (TEN-35).
 
 use super::Dtype;
 
-/// How a tensor in memory counts elements that are no whole bytes.
+/// The way in which a tensor in memory stores elements that are not a whole number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Each element takes whole bytes: runtimes up to 0.20, and graphs.
+    /// Each element takes whole bytes, in runtimes up to 0.20 and in graphs.
     Each,
-    /// The elements follow each other bit by bit, and all of them take whole bytes: from 0.21 on.
+    /// The elements follow each other bit by bit, and only their total is rounded up to bytes; from 0.21 on.
     Packed,
 }
 
 impl Packing {
-    /// Bytes that a tensor takes in memory, all lanes included; `None` for a negative extent and for more than 64 bits count.
+    /// Returns the number of bytes of a tensor in memory, with all lanes; `None` for a negative extent, and for a number beyond 64 bits.
     pub fn bytes(self, dtype: Dtype, shape: &[i64]) -> Option<u64> {
-        // 128 bits hold any product that 64 can count in bytes, so that only a size that is too large is `None`.
+        // 128 bits hold every product that is valid in bytes, so only a size that is too large gives `None`.
         let bits = u128::from(dtype.bits).saturating_mul(u128::from(dtype.lanes));
-        // TEN-35: bits, because an element of 4 has no whole byte of its own.
+        // TEN-35: the unit is bits, because an element of 4 bits does not fill a byte.
         let unit = match self {
             Packing::Each => bits.div_ceil(8),
             Packing::Packed => bits,
@@ -30,9 +30,9 @@ impl Packing {
     }
 }
 
-/// `unit` times all extents of `shape`; `None` for a negative extent, and for a product beyond 128 bits.
+/// Multiplies `unit` with all extents of `shape`; returns `None` for a negative extent, and for a product beyond 128 bits.
 pub(crate) fn extents_times(unit: u128, shape: &[i64]) -> Option<u128> {
-    // TEN-27: with an extent of 0 the size is 0, whatever the others multiply to on the way there.
+    // TEN-27: with an extent of 0 the size is 0, even if the product of other extents overflows.
     let is_empty = shape.contains(&0);
     shape.iter().try_fold(unit, |total, extent| {
         let extent = u128::try_from(*extent).ok()?;
@@ -44,7 +44,7 @@ pub(crate) fn extents_times(unit: u128, shape: &[i64]) -> Option<u128> {
     })
 }
 
-/// The message of TEN-35 for a record that stores `stored` bytes.
+/// Returns the message of TEN-35 for a record that stores `stored` bytes.
 pub(super) fn missing(dtype: Dtype, shape: &[i64], stored: usize, needed: Option<u64>) -> String {
     let needed = needed.map_or("more than 64 bits count".to_owned(), |bytes| {
         bytes.to_string()

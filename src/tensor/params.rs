@@ -14,12 +14,12 @@ use crate::wire::{Cursor, WIRE_06, Writer};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Named tensors, in the order of the file. Names and data are the file's own bytes: nothing is copied.
+/// Named tensors in file order. Names and data borrow the bytes of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params<'a> {
-    /// 0 in every file that a release wrote (TEN-42).
+    /// The reserved word; 0 in every file that a release wrote (TEN-42).
     reserved: u64,
-    /// Names and records in the order of the file; a name may be there twice (TEN-44).
+    /// Names and records in file order; a name may be repeated (TEN-44).
     tensors: Vec<(Cow<'a, str>, TensorRecord<'a>)>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Params<'a> {
     /// The first eight bytes of every parameter file, as a little-endian integer.
     pub const MAGIC: u64 = 0xF7E5_8D4F_0504_9CB7;
 
-    /// Parameters to be written.
+    /// Creates parameters for writing.
     pub fn new(tensors: Vec<(Cow<'a, str>, TensorRecord<'a>)>) -> Params<'a> {
         Params {
             reserved: 0,
@@ -35,27 +35,24 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Reads a parameter file whose family of releases is not known: the newest whose sizes agree (TEN-45).
-    ///
-    /// Returns the family too.
+    /// Reads a parameter file of an unknown family of releases, and returns it with the newest family whose sizes agree (TEN-45).
     ///
     /// # Errors
     ///
-    /// As [`Params::read`] for the newest family.
+    /// The errors of [`Params::read`] for the newest family.
     pub fn detect(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<(Params<'a>, Sizing), Violation> {
         let mut newest = None;
-        // TEN-45: for elements of whole bytes and one lane the three counts agree, and then the order does not matter; elsewhere
-        // only the sizes in the file tell them apart.
+        // TEN-45: for elements of whole bytes and one lane, the three counts agree, and the order does not matter. For others, the sizes in
+        // the file show the family.
         for sizing in [Sizing::V0_7, Sizing::V0_4, Sizing::V0_2] {
-            // Costs the headers only.
-            // TEN-45: what a probe finds means nothing for the family that is taken in the end.
+            // TEN-45: the findings of a probe are dropped, because another family may fit. A probe reads only headers.
             let mut probe = cursor.look_ahead();
             match Params::read(&mut probe, sizing, &mut findings.clone()) {
                 Ok(_) => return Ok((Params::read(cursor, sizing, findings)?, sizing)),
-                // TEN-45: the first one tried is the newest, and most files are of it.
+                // TEN-45: the error of the first probe is kept, because most files are of the newest family.
                 Err(broken) => newest = newest.or(Some(broken)),
             }
         }
@@ -63,12 +60,12 @@ impl<'a> Params<'a> {
         Err(newest.unwrap_or_else(unread))
     }
 
-    /// Reads a parameter file, sizes counted by `sizing`. Leaves the cursor behind the last tensor.
+    /// Reads a parameter file, with sizes counted by `sizing`. Leaves the cursor after the last tensor.
     ///
     /// # Errors
     ///
-    /// TEN-40, TEN-43, under strict findings TEN-42 and TEN-44, the rules of names and vectors (WIRE-01 to WIRE-06), and those
-    /// of [`TensorRecord::read`].
+    /// TEN-40, TEN-43; under strict findings TEN-42 and TEN-44; the rules of names and vectors (WIRE-01 to WIRE-06); the errors of
+    /// [`TensorRecord::read`].
     pub fn read(
         cursor: &mut Cursor<'a>,
         sizing: Sizing,
@@ -89,7 +86,7 @@ impl<'a> Params<'a> {
                 )
             },
         )?;
-        // TEN-42: no released reader looks at it.
+        // TEN-42: no released reader checks it.
         let reserved = cursor.u64("reserved", TEN_41)?.expect(
             findings,
             TEN_42,
@@ -99,16 +96,16 @@ impl<'a> Params<'a> {
                 format!("the reserved word of the file is {reserved:#x}, not 0 as every release up to 0.27 writes it")
             },
         )?;
-        // TEN-41: names and tensors are two vectors, and only the names bound the second count.
+        // TEN-41: names and tensors are two vectors, and only the names limit the second count.
         let names = read_names(cursor, findings)?;
-        // Compared with the names before anything else: it is they that bound it.
+        // The count is compared with the names first, because they limit it.
         let count = cursor.u64("count", TEN_41)?;
         count.require(
             TEN_43,
             |count| *count == names.len() as u64,
             |count| format!("{count} tensors for {} names", names.len()),
         )?;
-        // WIRE-06: as any count, although it is apart from its vector here.
+        // WIRE-06: this count is checked like any other, although it is not directly before its vector.
         let room = cursor.remaining() / TensorRecord::SMALLEST;
         count.require_as(
             Kind::Truncated,
@@ -132,61 +129,61 @@ impl<'a> Params<'a> {
         Ok(Params { reserved, tensors })
     }
 
-    /// Writes the file: the bytes that were read, or that a release writes for these tensors in this order.
+    /// Writes the file: the bytes that were read, or those that a release writes for these tensors in this order.
     pub fn write(&self, out: &mut Writer) {
         out.u64(Params::MAGIC);
         out.u64(self.reserved);
-        // TEN-41: all names, then all tensors, each list with its count (TEN-43).
+        // TEN-41: all names come first, then all tensors, each list with its count (TEN-43).
         out.vector(&self.tensors, |out, (name, _)| out.str(name));
         out.vector(&self.tensors, |out, (_, record)| record.write(out));
     }
 
-    /// The same parameters with another word where releases write 0. Only for writing back what was read.
+    /// Sets the word that is 0 in files of releases. Use it only to write back a file that was read.
     #[must_use]
     pub fn with_reserved(mut self, reserved: u64) -> Params<'a> {
         self.reserved = reserved;
         self
     }
 
-    /// The reserved word of the file, 0 in all that releases write (TEN-42).
+    /// Returns the reserved word of the file, which is 0 in files of releases (TEN-42).
     pub fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// How many tensors there are.
+    /// Returns the number of tensors.
     pub fn len(&self) -> usize {
         self.tensors.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no tensors.
     pub fn is_empty(&self) -> bool {
         self.tensors.is_empty()
     }
 
-    /// Name and tensor, in the order of the file.
+    /// Returns the names and tensors in file order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &TensorRecord<'a>)> {
         self.tensors
             .iter()
             .map(|(name, record)| (name.as_ref(), record))
     }
 
-    /// The tensor called `name`; of several the last, as every release since 0.4 has it (TEN-44).
+    /// Returns the tensor called `name`. Of several, the last one counts, as in every release since 0.4 (TEN-44).
     pub fn get(&self, name: &str) -> Option<&TensorRecord<'a>> {
-        // TEN-44: as a map does that is filled in the order of the file.
+        // TEN-44: this matches a map that is filled in file order.
         let same = self.tensors.iter().rfind(|(other, _)| other == name);
         same.map(|(_, record)| record)
     }
 }
 
-/// The names, each at the offset of its own length where it is a duplicate (TEN-44).
+/// Reads the names. A duplicate is reported at the offset of its length (TEN-44).
 fn read_names<'a>(
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
 ) -> Result<Vec<&'a str>, Violation> {
     let mut seen = HashSet::new();
-    // WIRE-06: a string has eight bytes at least, those of its length.
+    // WIRE-06: a string takes at least eight bytes, for its length.
     cursor.vector(8, "names", |cursor| {
-        // TEN-44: writers hold a map, so only a file that no release wrote has a name twice.
+        // TEN-44: writers use a map, so only a file that no release wrote has a repeated name.
         cursor.str("names", TEN_41)?.expect(
             findings,
             TEN_44,

@@ -1,4 +1,4 @@
-//! The tensor record: how every release stores one tensor, in files and inside payloads.
+//! The tensor record: the form of one tensor in files and in payloads, in every release.
 //!
 //! | field | bytes | rule |
 //! |---|---|---|
@@ -21,20 +21,20 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, ReadValue, Writer};
 use std::borrow::Cow;
 
-/// One stored tensor. Its data are row-major and little endian; those of a read record are the file's own bytes.
+/// One stored tensor. Its data are row-major and little endian, and borrow the bytes of the file if the record was read.
 ///
-/// The fields agree with each other; that is why none can be changed alone, but for the data ([`TensorRecord::with_data`]).
+/// The fields depend on each other, so only the data can be replaced alone ([`TensorRecord::with_data`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorRecord<'a> {
-    /// 0 in every record that a release wrote (TEN-22).
+    /// The reserved word; 0 in every record that a release wrote (TEN-22).
     reserved: u64,
-    /// As stored: the CPU from 0.4 on (TEN-23).
+    /// The stored device: the CPU from 0.4 on (TEN-23).
     device: Device,
     /// Element type (TEN-01).
     dtype: Dtype,
     /// Dimensions, outermost first (TEN-21).
     shape: Vec<i64>,
-    /// As many bytes as the sizing counts, which need not be all of a tensor (TEN-35).
+    /// As many bytes as the sizing counts, which may be less than the whole tensor (TEN-35).
     data: Cow<'a, [u8]>,
 }
 
@@ -42,14 +42,14 @@ impl<'a> TensorRecord<'a> {
     /// The first eight bytes of every record, as a little-endian integer.
     pub const MAGIC: u64 = 0xDD5E_40F0_96B4_A13F;
 
-    /// Bytes of the smallest record: a scalar without data (TEN-21): magic 8, reserved 8, device 8, ndim 4, dtype 4, size 8.
+    /// Size in bytes of the smallest record, a scalar without data (TEN-21): magic 8, reserved 8, device 8, ndim 4, dtype 4, size 8.
     pub(crate) const SMALLEST: usize = 40;
 
-    /// A record on the CPU for `data`, which is as many bytes as `sizing` counts for the shape.
+    /// Creates a record on the CPU for `data`, whose length must be the one that `sizing` counts for the shape.
     ///
     /// # Errors
     ///
-    /// TEN-25 to TEN-28 for a shape or type of no size; TEN-29 to TEN-31, which `sizing` names, for another number of bytes.
+    /// TEN-25 to TEN-28 for a shape or type without a size; the rule of `sizing` (TEN-29 to TEN-31) for another number of bytes.
     pub fn new(
         dtype: Dtype,
         shape: &[i64],
@@ -57,12 +57,12 @@ impl<'a> TensorRecord<'a> {
         sizing: Sizing,
     ) -> Result<TensorRecord<'a>, Violation> {
         let data = data.into();
-        // TEN-26 before TEN-27: of a negative dimension no product means anything.
+        // TEN-26 is checked before TEN-27, because a product with a negative dimension has no meaning.
         let negative = shape.iter().find(|dim| **dim < 0);
         if let Some(dim) = negative {
             return Err(TEN_26.rejected(Kind::Malformed, format!("dimension {dim} is negative")));
         }
-        // TEN-25: the count is an i32 in the file.
+        // TEN-25: the file stores the number of dimensions as an i32.
         if i32::try_from(shape.len()).is_err() {
             return Err(TEN_25.rejected(Kind::Limit, "more dimensions than an i32 counts"));
         }
@@ -92,18 +92,18 @@ impl<'a> TensorRecord<'a> {
         })
     }
 
-    /// Reads one record and holds it to every rule, sizes counted by `sizing`.
+    /// Reads one record and checks every rule, with sizes counted by `sizing`.
     ///
     /// # Errors
     ///
-    /// At the byte of the field: TEN-20, TEN-23 where sizes are of 0.4 on, TEN-25 to TEN-28, the rule of `sizing` (TEN-29 to
-    /// TEN-31), and WIRE-01 where the input ends. Under strict findings also TEN-22, TEN-24 and TEN-33 to TEN-35.
+    /// At the byte of the field: TEN-20; TEN-23 for sizings of 0.4 and later; TEN-25 to TEN-28; the rule of `sizing` (TEN-29 to TEN-31);
+    /// WIRE-01 where the input ends. Under strict findings also TEN-22, TEN-24 and TEN-33 to TEN-35.
     pub fn read(
         cursor: &mut Cursor<'a>,
         sizing: Sizing,
         findings: &mut Findings,
     ) -> Result<TensorRecord<'a>, Violation> {
-        // TEN-20: a parameter file has another (TEN-40), and is rejected here.
+        // TEN-20: a parameter file has another magic (TEN-40), and is rejected here.
         cursor.u64("magic", TEN_20)?.require(
             TEN_20,
             |magic| *magic == TensorRecord::MAGIC,
@@ -112,7 +112,7 @@ impl<'a> TensorRecord<'a> {
                 format!("{magic:#018x} does not start a tensor, {expected:#018x} does")
             },
         )?;
-        // TEN-22: no released reader looks at it.
+        // TEN-22: no released reader checks it.
         let reserved = cursor.u64("reserved", TEN_21)?.expect(
             findings,
             TEN_22,
@@ -126,8 +126,8 @@ impl<'a> TensorRecord<'a> {
         let shape = cursor.read("shape", |cursor| read_shape(cursor, ndim))?;
         let size_at = cursor.offset();
         let (shape, data) = read_data(cursor, sizing, dtype, shape)?;
-        // TEN-35: the smaller of the two counts. A record that is whole only where memory packs is one that a runtime from 0.21 on
-        // can use; one up to 0.20 counts again (`elements`).
+        // TEN-35: the smaller count is used. A record that contains the whole tensor only if memory packs it can be used by a runtime from
+        // 0.21 on; for a runtime up to 0.20, `elements` counts again.
         let needed = Packing::Packed.bytes(dtype, &shape);
         let whole = needed.is_some_and(|needed| needed <= data.len() as u64);
         findings.expect_usable(TEN_35, Kind::Truncated, whole, size_at, || {
@@ -142,29 +142,27 @@ impl<'a> TensorRecord<'a> {
         })
     }
 
-    /// Writes the record: the bytes that were read, or that a release of its sizing writes.
+    /// Writes the record: the bytes that were read, or those that a release of its sizing writes.
     pub fn write(&self, out: &mut Writer) {
         out.u64(TensorRecord::MAGIC);
         out.u64(self.reserved);
         self.device.write(out);
-        // TEN-25: `new` and `read` accept no more dimensions than an i32 counts.
+        // TEN-25: `new` and `read` accept only numbers of dimensions that fit into an i32.
         out.i32(i32::try_from(self.shape.len()).unwrap_or(i32::MAX));
         self.dtype.write(out);
         for &dim in &self.shape {
             out.i64(dim);
         }
-        // TEN-29 to TEN-31: what `new` and `read` have checked by the sizing; a record of 0.4 is written as it was read.
+        // TEN-29 to TEN-31: `new` and `read` have checked the size by the sizing, so a record of 0.4 is written as it was read.
         out.u64(self.data.len() as u64);
         out.raw(&self.data);
     }
 
-    /// The same record with other data, as many bytes as it has.
-    ///
-    /// Type, shape, device and reserved word stay.
+    /// Replaces the data with other data of the same length. Type, shape, device and reserved word stay.
     ///
     /// # Errors
     ///
-    /// TEN-31 for another number of bytes; TEN-30 or TEN-29 of a record whose data only an older release counts so.
+    /// The rule of the newest sizing that counts the old data (TEN-31, TEN-30 or TEN-29), for another number of bytes.
     pub fn with_data(
         mut self,
         data: impl Into<Cow<'a, [u8]>>,
@@ -172,7 +170,7 @@ impl<'a> TensorRecord<'a> {
         let data = data.into();
         let bytes = self.data.len();
         if data.len() != bytes {
-            // The record does not keep its sizing, and the newest that counts these bytes has the rule.
+            // The record does not store its sizing, so the newest sizing that fits the old bytes gives the rule.
             let counts =
                 |sizing: &Sizing| sizing.data_bytes(self.dtype, &self.shape) == Some(bytes as u64);
             let sizing = Sizing::ALL.into_iter().rev().find(counts);
@@ -188,47 +186,47 @@ impl<'a> TensorRecord<'a> {
         Ok(self)
     }
 
-    /// The same record with another word where releases write 0. Only for writing back what was read.
+    /// Sets the word that is 0 in records of releases. Use it only to write back a record that was read.
     #[must_use]
     pub fn with_reserved(mut self, reserved: u64) -> TensorRecord<'a> {
         self.reserved = reserved;
         self
     }
 
-    /// The same record with another device. Only for writing back what was read: releases write the CPU, index 0.
+    /// Sets the device. Use it only to write back a record that was read: releases write the CPU, index 0.
     #[must_use]
     pub fn with_device(mut self, device: Device) -> TensorRecord<'a> {
         self.device = device;
         self
     }
 
-    /// The reserved word, 0 in all that releases write (TEN-22).
+    /// Returns the reserved word, which is 0 in records of releases (TEN-22).
     pub fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// The device that is stored: the CPU in all that releases from 0.4 on write (TEN-23).
+    /// Returns the stored device, which is the CPU in records of releases from 0.4 on (TEN-23).
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
 
-    /// The dimensions, outermost first; none for a scalar.
+    /// Returns the dimensions, outermost first; empty for a scalar.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
-    /// The elements: row-major, little endian.
+    /// Returns the elements: row-major, little endian.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 }
 
-/// The device of a record: type 1 from 0.4 on (TEN-23); another id than 0 is a finding (TEN-24).
+/// Reads the device of a record: its type must be 1 from 0.4 on (TEN-23); an id other than 0 is a finding (TEN-24).
 fn read_device(
     cursor: &mut Cursor<'_>,
     sizing: Sizing,
@@ -237,7 +235,7 @@ fn read_device(
     let device = cursor.read("device.type", Device::read)?;
     device.require(
         TEN_23,
-        // 0.2 and 0.3 neither wrote nor checked anything but what the tensor happened to have.
+        // 0.2 and 0.3 wrote the device of the tensor, and did not check it.
         |device| device.kind == Device::CPU_KIND || sizing == Sizing::V0_2,
         |device| {
             let kind = device.kind;
@@ -248,15 +246,14 @@ fn read_device(
         TEN_24,
         Kind::Malformed,
         device.id == 0,
-        // TEN-24: a finding, since no reader of a release looks at the id.
-        // The id is the second of two i32 (TEN-10).
+        // TEN-24 is a finding, because no released reader checks the id, which is the second of two i32 (TEN-10).
         device.offset().saturating_add(4),
         || format!("a stored tensor is on device 0, this one has {}", device.id),
     )?;
     Ok(*device)
 }
 
-/// The number of dimensions, as many as can follow (TEN-25).
+/// Reads the number of dimensions, which must fit into the rest of the input (TEN-25).
 fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
     let stored = cursor.i32("ndim", TEN_21)?;
     stored.require(
@@ -265,8 +262,7 @@ fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
         |ndim| format!("{ndim} dimensions"),
     )?;
     let ndim = u64::try_from(*stored).unwrap_or(0);
-    // The dtype is between the count and the dimensions.
-    // TEN-25: released readers resize to the number first: 2^31 - 1 dimensions allocate 16 GiB.
+    // The dtype is between the count and the dimensions. TEN-25: released readers allocate first: 2^31 - 1 dimensions take 16 GiB.
     let remaining = cursor.remaining() as u64;
     let room = remaining.saturating_sub(Dtype::SIZE as u64) / 8;
     stored.require_as(
@@ -282,7 +278,7 @@ fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
     Ok(ndim)
 }
 
-/// The element type: one of some width (TEN-28); one of no meaning (TEN-33) or of several lanes (TEN-34) is a finding.
+/// Reads the element type, which must have a width (TEN-28). A type without a meaning (TEN-33) or with several lanes (TEN-34) is a finding.
 fn read_dtype(
     cursor: &mut Cursor<'_>,
     sizing: Sizing,
@@ -302,9 +298,9 @@ fn read_dtype(
     findings.expect(
         TEN_34,
         Kind::Malformed,
-        // TEN-34: from 0.4 on the size leaves lanes out, so that most of a tensor of several lanes is not in the file.
+        // TEN-34: from 0.4 on the size ignores lanes, so the file lacks most of a tensor with several lanes.
         dtype.lanes <= 1 || sizing == Sizing::V0_2,
-        // Lanes are behind code and bits (TEN-01).
+        // The lanes come after code and bits (TEN-01).
         at.saturating_add(2),
         || {
             format!(
@@ -316,13 +312,13 @@ fn read_dtype(
     Ok(dtype)
 }
 
-/// The dimensions.
+/// Reads the dimensions.
 fn read_shape(cursor: &mut Cursor<'_>, ndim: u64) -> Result<Vec<i64>, Violation> {
-    // Not reserved: each dimension is met by its own bytes or found truncated.
+    // No memory is reserved: each dimension is read from its own bytes or found truncated.
     let mut shape = Vec::new();
     for index in 0..ndim {
         shape.push(cursor.within("shape", index, |cursor| {
-            // TEN-26: released readers compare the product only: 0.27 takes [-1, -1] for one element.
+            // TEN-26: released readers compare only the product: 0.27 reads [-1, -1] as one element.
             cursor.i64("shape", TEN_21)?.require(
                 TEN_26,
                 |dim| *dim >= 0,
@@ -333,7 +329,7 @@ fn read_shape(cursor: &mut Cursor<'_>, ndim: u64) -> Result<Vec<i64>, Violation>
     Ok(shape)
 }
 
-/// The size, which is the one that `sizing` counts for `shape`, and that many bytes (TEN-27 to TEN-32). Returns the shape too.
+/// Reads the size, which must be the one that `sizing` counts for `shape`, and that many bytes (TEN-27 to TEN-32). Returns the shape too.
 fn read_data<'a>(
     cursor: &mut Cursor<'a>,
     sizing: Sizing,
@@ -341,9 +337,9 @@ fn read_data<'a>(
     shape: ReadValue<'_, Vec<i64>>,
 ) -> Result<(Vec<i64>, &'a [u8]), Violation> {
     let size = cursor.i64("data_byte_size", TEN_21)?;
-    // TEN-27: computed without wrapping. 0.27 takes float32 of [7, 0x6DB6DB6DB6DB6DB7] for 4 bytes.
+    // TEN-27: the count is computed without wrapping. 0.27 reads float32 of [7, 0x6DB6DB6DB6DB6DB7] as 4 bytes.
     let counted = sizing.data_bytes(dtype, &shape);
-    // TEN-27: about all dimensions together, and named by the first.
+    // TEN-27 concerns all dimensions together; the violation names the first.
     let shape = shape.require_as(
         Kind::Limit,
         TEN_27,
@@ -353,7 +349,7 @@ fn read_data<'a>(
     let stored = u64::try_from(*size).ok();
     size.require(
         sizing.rule(),
-        // Without a count there is nothing to compare with: TEN-27 has rejected it.
+        // Without a count there is nothing to compare, because TEN-27 has rejected the shape.
         |_| counted.is_none() || counted == stored,
         |size| {
             let counted = counted.unwrap_or(0);
@@ -362,8 +358,8 @@ fn read_data<'a>(
             )
         },
     )?;
-    // TEN-32: all of them. Released readers ask whether any byte was read, so that a file that is cut off loads with zeros as
-    // its last weights; and they reject the tensor without elements that they wrote, unless its first dimension is 0.
+    // TEN-32: all bytes must be there. Released readers only check that one byte was read, so a truncated file loads with zeros as its last
+    // weights. They also reject a tensor without elements that they wrote themselves, unless its first dimension is 0.
     let data = cursor.take(stored.unwrap_or(0), "data", TEN_32)?;
     Ok((shape, data))
 }

@@ -1,18 +1,18 @@
-//! How many bytes the elements of a record take.
+//! The number of bytes that the elements of a record take.
 
 use super::{Dtype, TEN_29, TEN_30, TEN_31};
 use crate::release::{ParseError, Release};
 use crate::rule::Rule;
 use std::fmt;
 use std::str::FromStr;
-/// How a family of releases counts the bytes of a tensor. The bytes do not say which family wrote them.
+/// The way in which a family of releases counts the bytes of a tensor. The bytes do not show which family wrote them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sizing {
-    /// 0.2 and 0.3: elements times `bits * lanes`, rounded up to bytes (TEN-29).
+    /// 0.2 and 0.3: number of elements times `bits * lanes`, rounded up to bytes (TEN-29).
     V0_2,
-    /// 0.4 to 0.6: elements times `bits`, rounded *down* to bytes; lanes do not count (TEN-30).
+    /// 0.4 to 0.6: number of elements times `bits`, rounded *down* to bytes; lanes do not count (TEN-30).
     V0_4,
-    /// 0.7 on: elements times `bits`, rounded up to bytes; lanes do not count (TEN-31).
+    /// 0.7 and later: number of elements times `bits`, rounded up to bytes; lanes do not count (TEN-31).
     V0_7,
 }
 
@@ -20,7 +20,7 @@ impl Sizing {
     /// Every family, oldest first.
     pub const ALL: [Sizing; 3] = [Sizing::V0_2, Sizing::V0_4, Sizing::V0_7];
 
-    /// The first release of the family: `0.2`, `0.4` or `0.7`.
+    /// Returns the first release of the family: `0.2`, `0.4` or `0.7`.
     pub const fn name(self) -> &'static str {
         match self {
             Sizing::V0_2 => "0.2",
@@ -29,7 +29,7 @@ impl Sizing {
         }
     }
 
-    /// How `release` counts.
+    /// Returns the family of `release`.
     pub const fn of(release: Release) -> Sizing {
         match release.minor() {
             ..=3 => Sizing::V0_2,
@@ -38,7 +38,7 @@ impl Sizing {
         }
     }
 
-    /// The rule that states the count.
+    /// Returns the rule that defines the count.
     pub const fn rule(self) -> Rule {
         match self {
             Sizing::V0_2 => TEN_29,
@@ -47,27 +47,27 @@ impl Sizing {
         }
     }
 
-    /// Bytes of one element in a record.
+    /// Returns the number of bytes of one element in a record.
     pub(crate) fn element_bytes(self, dtype: Dtype) -> u64 {
         let (bits, lanes) = (u64::from(dtype.bits), u64::from(dtype.lanes));
         match self {
             Sizing::V0_2 => bits.saturating_mul(lanes).div_ceil(8),
-            // TEN-30: rounded down, so that a bool of one bit is stored in no byte. The readers of the same releases count as
-            // TEN-31 does, and reject what they wrote.
+            // TEN-30: rounded down, so that a bool of one bit takes no byte. The readers of the same releases count as in TEN-31, and
+            // reject what they wrote.
             Sizing::V0_4 => bits / 8,
-            // TEN-31: a byte for each int4, although memory packs two into one from 0.21 on.
+            // TEN-31: an int4 takes one byte, although memory packs two into one from 0.21 on.
             Sizing::V0_7 => bits.div_ceil(8),
         }
     }
 
-    /// Bytes of a whole tensor; `None` when the count does not fit into an i64 (TEN-27), or a dimension is negative.
+    /// Returns the number of bytes of a tensor; `None` if it does not fit into an i64 (TEN-27), or a dimension is negative.
     pub fn data_bytes(self, dtype: Dtype, shape: &[i64]) -> Option<u64> {
         let mut total = self.element_bytes(dtype);
-        // TEN-27: a tensor without elements has no bytes, however large its other dimensions are.
+        // TEN-27: a tensor without elements has no bytes, even if its other dimensions are large.
         let empty = shape.contains(&0);
         for &dim in shape {
             let dim = u64::try_from(dim).ok()?;
-            // Released readers multiply from the left and can wrap on the way to a zero.
+            // Released readers multiply from the left, and may overflow before they reach a zero.
             total = if empty { 0 } else { total.checked_mul(dim)? };
         }
         (i64::try_from(total).is_ok()).then_some(total)
@@ -80,7 +80,7 @@ impl fmt::Display for Sizing {
     }
 }
 
-/// Reads a release (`0.8`) and answers with the family that it belongs to.
+/// Parses a release (`0.8`) and returns its family.
 impl FromStr for Sizing {
     type Err = ParseError;
 

@@ -7,23 +7,23 @@ use crate::wire::show;
 use std::fmt;
 use std::str::FromStr;
 
-/// One line of the table in TEN-02.
+/// One row of the table in TEN-02.
 pub(super) struct DtypeName {
-    /// What the text of a dtype begins with.
+    /// The start of the text.
     pub(super) text: &'static str,
-    /// The code that it names.
+    /// The code that the text stands for.
     pub(super) code: u8,
-    /// The width where the text has no digits (TEN-03).
+    /// The width if no digits follow the text (TEN-03).
     pub(super) bits: u8,
-    /// The first minor release that has it.
+    /// The first minor release that has the name.
     since: u8,
-    /// The last.
+    /// The last minor release that has the name.
     until: u8,
     /// Whether the width is part of the name and never follows it (TEN-06).
     fixed: bool,
 }
 
-/// A name that digits may follow.
+/// Creates the row of a name that digits may follow.
 const fn name(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> DtypeName {
     DtypeName {
         text,
@@ -35,7 +35,7 @@ const fn name(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> D
     }
 }
 
-/// A name that states its width (TEN-06).
+/// Creates the row of a name that contains its width (TEN-06).
 const fn small(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> DtypeName {
     DtypeName {
         fixed: true,
@@ -43,19 +43,19 @@ const fn small(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> 
     }
 }
 
-/// The table of TEN-02. A code that several releases name differently has a row for each.
+/// The table of TEN-02. A code with different names in several releases has a row for each name.
 const NAMES: &[DtypeName] = &[
     name("int", Dtype::INT, 32, 2, 27),
     name("uint", Dtype::UINT, 32, 2, 27),
     name("float", Dtype::FLOAT, 32, 2, 27),
-    // TEN-03: its text has no bits, so that 64 come back whatever they were.
+    // TEN-03: its text has no bits, so parsing always gives 64.
     name("handle", Dtype::HANDLE, 64, 2, 27),
-    // TEN-02: up to 0.15 every name but `handle` is 32 bits wide where no digits follow.
+    // TEN-02: up to 0.15, every name except `handle` has 32 bits if no digits follow.
     name("bfloat", Dtype::BFLOAT, 32, 7, 15),
     name("bfloat", Dtype::BFLOAT, 16, 16, 27),
-    // TEN-04: in 0.22 a name that is written (`bool8`) and not read: the text `bool` is still the unsigned bit there.
+    // TEN-04: 0.22 writes this name (`bool8`) but does not read it: there the text `bool` is still the unsigned bit.
     name("bool", Dtype::BOOL, 8, 22, 27),
-    // TEN-02: codes 6 to 8 change their meaning in 0.20, 0.21 and 0.22: an 8-bit float of 0.19 is read as a bool by 0.22.
+    // TEN-02: codes 6 to 8 change their meaning in 0.20, 0.21 and 0.22: 0.22 reads an 8-bit float of 0.19 as a bool.
     name("e4m3_float", 6, 32, 13, 15),
     name("e4m3_float", 6, 8, 16, 19),
     name("e5m2_float", 7, 32, 13, 15),
@@ -76,7 +76,7 @@ const NAMES: &[DtypeName] = &[
     small("float4_e2m1fn", 17, 4, 21, 27),
 ];
 
-/// Short names and what they stand for (TEN-08). A digit must follow the first four.
+/// Short names and their long forms (TEN-08). A digit must follow the first four.
 const SHORT: &[(&str, &str)] = &[
     ("bf", "bfloat"),
     ("i", "int"),
@@ -91,20 +91,20 @@ const SHORT: &[(&str, &str)] = &[
 ];
 
 impl Dtype {
-    /// The text that `release` writes.
+    /// Returns the text that `release` writes.
     ///
-    /// Rejected where the release has no name for the code (TEN-02). The text of some dtypes has less than they have: a
-    /// handle loses its lanes, a small float that is not as wide as its name its width.
+    /// Fails if the release has no name for the code (TEN-02). Some texts lose information: a handle loses its lanes, and a small float its
+    /// width if that differs from its name.
     ///
     /// # Errors
     ///
-    /// TEN-02: of kind unsupported for a custom type, else of kind unknown-kind.
+    /// TEN-02: kind unsupported for a custom type, otherwise kind unknown-kind.
     pub fn text(self, release: Release) -> Result<String, Violation> {
         // TEN-05: void has an empty text; before 0.5 it is a handle like others.
         if self == Dtype::VOID && release >= VOID_SINCE {
             return Ok(String::new());
         }
-        // TEN-04: (1, 1, 1) alone; four of them are `uint1x4`.
+        // TEN-04: only one lane of one bit is `bool`; four lanes are `uint1x4`.
         if self == old_bool() && OLD_BOOL.contains(&release.minor()) {
             return Ok("bool".into());
         }
@@ -113,7 +113,7 @@ impl Dtype {
             return Err(self.unnamed(release));
         };
         let mut text = name.text.to_owned();
-        // TEN-03: a handle is its name alone, and loses its bits and lanes.
+        // TEN-03: the text of a handle is only its name, without bits and lanes.
         if self.code == Dtype::HANDLE {
             return Ok(text);
         }
@@ -122,7 +122,7 @@ impl Dtype {
             text.push_str(&self.bits.to_string());
         }
         let scales = release >= SCALABLE_SINCE;
-        // TEN-07: lanes are signed from 0.16 on. -1 and 0 are not written, so that they read back as one lane.
+        // TEN-07: lanes are signed from 0.16 on. -1 and 0 are not written, so they read back as one lane.
         let signed = i16::from_le_bytes(self.lanes.to_le_bytes());
         if scales && signed < -1 {
             text.push_str(&format!("xvscalex{}", signed.unsigned_abs()));
@@ -132,29 +132,29 @@ impl Dtype {
         Ok(text)
     }
 
-    /// What `release` reads from `text`.
+    /// Parses `text` as `release` does.
     ///
     /// # Errors
     ///
-    /// TEN-02 for an unknown name (kind unknown-kind); TEN-09 for bits or lanes that the release does not read.
+    /// TEN-02 for an unknown name (kind unknown-kind); TEN-09 for bits or lanes that the release does not accept.
     pub fn parse(text: &str, release: Release) -> Result<Dtype, Violation> {
-        // TEN-05: the empty text since 0.5, the word since 0.12.
+        // TEN-05: void is the empty text since 0.5, and also the word since 0.12.
         let is_void = text.is_empty() && release >= VOID_SINCE
             || text == "void" && release >= VOID_NAME_SINCE;
         if is_void {
             return Ok(Dtype::VOID);
         }
-        // TEN-04: the unsigned bit, in 0.22 still, which has another bool beside it.
+        // TEN-04: `bool` is the unsigned bit, also in 0.22, which has another bool too.
         if text == "bool" && OLD_BOOL.contains(&release.minor()) {
             return Ok(old_bool());
         }
         let long = written_out(text, release);
         let text = long.as_deref().unwrap_or(text);
-        // TEN-02: of `float`, `float8_e4m3` and `float8_e4m3fn` the longest that fits.
+        // TEN-02: the longest name that fits wins, for example among `float`, `float8_e4m3` and `float8_e4m3fn`.
         let best = names(release)
             .filter(|name| text.starts_with(name.text))
             .filter(|name| {
-                // TEN-04: 0.22 writes `bool8` and reads none of its texts but `bool`, which is taken above.
+                // TEN-04: 0.22 writes `bool8`, but the only text of bool that it reads is `bool`, which is handled above.
                 name.code != Dtype::BOOL || name.text != "bool" || release >= BOOL_READ_SINCE
             })
             .max_by_key(|name| name.text.len());
@@ -176,15 +176,15 @@ impl Dtype {
         })
     }
 
-    /// The text that reads back as exactly this dtype in the newest release; `None` where there is none.
+    /// Returns the text that the newest release parses to exactly this dtype; `None` if there is none.
     pub fn exact_text(self) -> Option<String> {
         let text = self.text(Release::LAST).ok()?;
         let back = Dtype::parse(&text, Release::LAST).ok()?;
-        // Void reads back from the empty text; its numbers say more.
+        // Void is the empty text; its three numbers are clearer.
         (back == self && !text.is_empty()).then_some(text)
     }
 
-    /// TEN-02 for a code that `release` has no name for: custom types are unsupported, all others unknown.
+    /// Creates the violation of TEN-02 for a code without a name in `release`: custom types are unsupported, all others unknown.
     fn unnamed(self, release: Release) -> Violation {
         if self.code >= Dtype::CUSTOM {
             let message = format!(
@@ -198,7 +198,7 @@ impl Dtype {
     }
 }
 
-/// The text of the newest release, or all three numbers where that would say less.
+/// Writes the text of the newest release, or the three numbers if the text would lose information.
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.exact_text() {
@@ -213,7 +213,7 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// The text of the newest release, as [`Display`](fmt::Display) writes it.
+/// Parses the text of the newest release, as [`Display`](fmt::Display) writes it.
 ///
 /// ```
 /// use tvmspec::tensor::Dtype;
@@ -228,23 +228,23 @@ impl fmt::Display for Dtype {
 impl FromStr for Dtype {
     type Err = Violation;
 
-    /// [`Dtype::parse`] in the newest release.
+    /// Calls [`Dtype::parse`] for the newest release.
     fn from_str(text: &str) -> Result<Dtype, Violation> {
         Dtype::parse(text, Release::LAST)
     }
 }
 
-/// TEN-05: the empty text.
+/// The first release in which the empty text is void (TEN-05).
 const VOID_SINCE: Release = Release::of(5);
-/// TEN-05: the word `void`, which is read and never written.
+/// The first release that reads the word `void`, which no release writes (TEN-05).
 const VOID_NAME_SINCE: Release = Release::of(12);
-/// TEN-07.
+/// The first release with scalable lanes (TEN-07).
 const SCALABLE_SINCE: Release = Release::of(16);
-/// 0.22 writes code 6 under this name, and reads only the old bool.
+/// The first release that reads `bool` as code 6. 0.22 writes code 6 under this name, but reads only the old bool.
 const BOOL_READ_SINCE: Release = Release::of(23);
-/// TEN-08.
+/// The first release with short names (TEN-08).
 const SHORT_SINCE: Release = Release::of(26);
-/// The releases in which an unsigned integer of one bit is the bool.
+/// The releases in which an unsigned integer of one bit is bool.
 pub(super) const OLD_BOOL: std::ops::RangeInclusive<u8> = 5..=22;
 
 /// The bool of 0.5 to 0.22 (TEN-04).
@@ -252,49 +252,49 @@ const fn old_bool() -> Dtype {
     Dtype::scalar(Dtype::UINT, 1)
 }
 
-/// The rows of [`NAMES`] that `release` has.
+/// Returns the rows of [`NAMES`] that `release` has.
 pub(super) fn names(release: Release) -> impl Iterator<Item = &'static DtypeName> {
     let holds = move |name: &&DtypeName| (name.since..=name.until).contains(&release.minor());
     NAMES.iter().filter(holds)
 }
 
-/// A short name written out; `None` if there is none.
+/// Replaces a short name by its long form; returns `None` if the text has no short name.
 fn written_out(text: &str, release: Release) -> Option<String> {
     if release < SHORT_SINCE {
         return None;
     }
     SHORT.iter().find_map(|(short, long)| {
         let rest = text.strip_prefix(short)?;
-        // TEN-08: `int8` begins with `i` as well; a digit shows that the name is the short one.
+        // TEN-08: `int8` begins with `i` too; a digit after the `i` shows that it is the short name.
         let fits = short.ends_with('_') || rest.starts_with(|next: char| next.is_ascii_digit());
         fits.then(|| format!("{long}{rest}"))
     })
 }
 
-/// The bits at the start of `rest`, or `default`, and what follows them. `text` is the whole, for messages.
+/// Returns the bits at the start of `rest`, or `default`, and the text after them. `text` is the whole text, for messages.
 fn read_bits<'t>(rest: &'t str, default: u8, text: &str) -> Result<(u8, &'t str), Violation> {
-    // TEN-09: digits only. Readers up to 0.22 use `strtoul`, which takes signs and blanks, and keep the low 8 bits: `int264` is
-    // an `int8` for them.
+    // TEN-09: only digits are accepted. Readers up to 0.22 use `strtoul`, which accepts signs and blanks, and keep the low 8 bits: they
+    // read `int264` as `int8`.
     let (digits, rest) = split_digits(rest);
     if digits.is_empty() {
         return Ok((default, rest));
     }
     match digits.parse::<u8>() {
-        // TEN-03: every release takes 0 for no bits at all.
+        // TEN-03: every release treats 0 as a missing width.
         Ok(0) => Ok((default, rest)),
         Ok(bits) => Ok((bits, rest)),
         Err(_) => Err(odd(text, "an element has at most 255 bits")),
     }
 }
 
-/// The lanes that `rest` is, one where it is empty; TEN-09 for anything else.
+/// Parses `rest` as lanes, which are one if it is empty; returns TEN-09 for other text.
 fn read_lanes(
     rest: &str,
     name: &DtypeName,
     release: Release,
     text: &str,
 ) -> Result<u16, Violation> {
-    // TEN-08: one name may have an underscore in front of its lanes.
+    // TEN-08: this name may have an underscore before its lanes.
     let underscore = name.text == "float4_e2m1fn" && release >= SHORT_SINCE;
     let rest = match rest.strip_prefix('_') {
         Some(behind) if underscore => behind,
@@ -308,7 +308,7 @@ fn read_lanes(
         Some(digits) if scales => (true, digits),
         _ => (false, rest.strip_prefix('x').unwrap_or("not lanes")),
     };
-    // TEN-09: digits alone: Rust parses a plus sign as well, which no release writes.
+    // TEN-09: only digits are accepted; `parse` would also accept a plus sign, which no release writes.
     let lanes = digits
         .bytes()
         .all(|digit| digit.is_ascii_digit())
@@ -316,7 +316,7 @@ fn read_lanes(
         .flatten()
         .filter(|lanes| *lanes != 0);
     match lanes {
-        // TEN-07: stored as their negative.
+        // TEN-07: scalable lanes are stored as negative numbers.
         Some(lanes) if scaled && lanes <= 1 << 15 => Ok(lanes.wrapping_neg()),
         Some(lanes) if !scaled => Ok(lanes),
         _ => Err(odd(
@@ -326,7 +326,7 @@ fn read_lanes(
     }
 }
 
-/// The decimal digits at the start, and the rest.
+/// Splits off the decimal digits at the start.
 fn split_digits(text: &str) -> (&str, &str) {
     let end = text
         .find(|next: char| !next.is_ascii_digit())
@@ -334,7 +334,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// TEN-09, with the reason.
+/// Creates the violation of TEN-09 with a reason.
 fn odd(text: &str, why: &str) -> Violation {
     let message = format!("`{}` is not an element type: {why}", show(text.as_bytes()));
     TEN_09.rejected(Kind::Malformed, message)

@@ -1,4 +1,4 @@
-//! The reader that all format code is made of: integers and windows. Strings are in `cursor/runs.rs`, vectors and maps in `vectors.rs`.
+//! The reader that all format code uses: integers and windows. Strings are in `cursor/runs.rs`, vectors and maps in `vectors.rs`.
 
 mod runs;
 
@@ -7,22 +7,21 @@ use super::trace::{Record, TraceValue, unit};
 use super::{ReadValue, Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_08};
 use crate::rule::{Findings, Kind, Rule, Violation};
 
-/// A position in a window of bytes. Every read names its field and the rule that puts the field there.
+/// A position in a window of bytes. Every read names its field and the rule that requires the field.
 ///
-/// Numbers are little endian on every host (WIRE-02), and nothing is aligned or padded. Reading borrows: a string or a byte run is
-/// a slice of the input. A field that is cut off leaves the cursor where it was; behind any other violation its position means
-/// nothing.
+/// Numbers are little endian on every host (WIRE-02), and nothing is aligned or padded. Reading borrows: a string or a byte run is a slice
+/// of the input. A truncated field leaves the cursor at its start. After any other violation, the position has no meaning.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
-    /// All that may be read (WIRE-01).
+    /// The bytes that may be read (WIRE-01).
     window: &'a [u8],
-    /// The next byte, counted from the start of the window.
+    /// Index of the next byte in the window.
     pub(super) position: usize,
-    /// Where the window begins in the input.
+    /// Absolute offset of the window in the input.
     base: u64,
-    /// Number of names that precede the name of a field.
+    /// Number of names before the name of a field.
     depth: usize,
-    /// Gets every field that is read, for a dump.
+    /// Receiver of every field that is read, for a dump.
     pub(super) trace: Option<&'a dyn Record>,
 }
 
@@ -80,44 +79,44 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The same cursor, whose window begins at byte `base` of the input: for a payload that is read on its own.
+    /// Sets the absolute offset of the window to `base`, for a payload that is read separately.
     #[must_use]
     pub fn at(mut self, base: u64) -> Cursor<'a> {
         self.base = base;
         self
     }
 
-    /// Absolute offset of the next byte.
+    /// Returns the absolute offset of the next byte.
     pub fn offset(&self) -> u64 {
-        // Saturates: `at` takes any base, and an offset that is too large is still only a number in a message.
+        // Saturates, because `at` accepts any base, and the offset is only used in messages.
         self.base.saturating_add(self.position as u64)
     }
 
-    /// How many bytes are left in the window.
+    /// Returns the number of bytes left in the window.
     pub fn remaining(&self) -> usize {
         self.window.len().saturating_sub(self.position)
     }
 
-    /// Whether nothing is left in the window.
+    /// Returns whether the window has no bytes left.
     pub fn is_at_end(&self) -> bool {
         self.remaining() == 0
     }
 
-    /// The bytes left in the window, without reading them.
+    /// Returns the bytes left in the window, without reading them.
     pub fn rest(&self) -> &'a [u8] {
         self.window.get(self.position..).unwrap_or_default()
     }
 
-    /// The same cursor for a look ahead, which leaves no trace.
+    /// Returns a copy for look-ahead, without the trace.
     pub(crate) fn look_ahead(&self) -> Cursor<'a> {
         Cursor {
-            // What is looked at is read again, and must not be recorded twice.
+            // The bytes are read again later, and must not be recorded twice.
             trace: None,
             ..self.clone()
         }
     }
 
-    /// Runs `read` with `name` (and `[index]`) in front of the names of its fields.
+    /// Runs `read` with `name` (and `[index]`) before the names of its fields.
     pub(crate) fn within<T>(
         &mut self,
         name: &'static str,
@@ -138,14 +137,14 @@ impl<'a> Cursor<'a> {
         if let Some(trace) = self.trace {
             trace.leave();
         }
-        // On the way out, so that reading carries no names: a violation names its field, and each level puts its own in front.
+        // Names are added on the way out, so that reading keeps no names: each level adds its own name before that of the field.
         match result {
             Err(broken) if depth < DEPTH => Err(broken.map_field(|field| segment.join(field))),
             result => result,
         }
     }
 
-    /// Runs `read`, and returns its value as that of `field`, which begins here.
+    /// Runs `read` and returns its value as the value of `field`, with the current offset.
     pub(crate) fn read<'f, T>(
         &mut self,
         field: &'f str,
@@ -155,7 +154,7 @@ impl<'a> Cursor<'a> {
         Ok(ReadValue::new(read(self)?, start, field))
     }
 
-    /// `length` bytes as they are.
+    /// Reads `length` bytes without interpreting them.
     ///
     /// # Errors
     ///
@@ -177,7 +176,7 @@ impl<'a> Cursor<'a> {
         "A 64-bit IEEE 754 float, little endian (WIRE-02)." f64 Float;
     }
 
-    /// A bool: one byte, 0 or 1 (WIRE-03).
+    /// Reads a bool: one byte, 0 or 1 (WIRE-03).
     ///
     /// # Errors
     ///
@@ -188,7 +187,7 @@ impl<'a> Cursor<'a> {
         rule: Rule,
     ) -> Result<ReadValue<'f, bool>, Violation> {
         let start = self.offset();
-        // WIRE-03: released readers copy the byte into a C++ `bool`, where comparing any other value is undefined.
+        // WIRE-03: released readers copy the byte into a C++ `bool`, where any other value is undefined behavior.
         let byte = self.u8(field, rule)?.require(
             WIRE_03,
             |byte| *byte <= 1,
@@ -197,30 +196,30 @@ impl<'a> Cursor<'a> {
         Ok(ReadValue::new(byte != 0, start, field))
     }
 
-    /// A u64 length and a cursor over that many bytes, which keeps offsets, path and trace.
+    /// Reads a u64 length and returns a cursor over that many bytes, with the same offsets, path and trace.
     ///
-    /// The content is recorded by its reader; nothing is recorded here but the length.
+    /// Only the length is recorded here; the reader of the content records the rest.
     ///
     /// # Errors
     ///
-    /// As [`Cursor::bytes`].
+    /// The errors of [`Cursor::bytes`].
     pub fn window(&mut self, field: &str) -> Result<Cursor<'a>, Violation> {
         let length = self.length(field, WIRE_04)?;
         let mut behind = self.clone();
         behind.position = behind.position.saturating_add(8);
-        // A copy goes on, and takes the place of the cursor at the end: a window that is cut leaves it where it was.
+        // The copy replaces this cursor only at the end, so that a truncated window leaves the cursor at its start.
         let window = behind.split(length, field)?;
         *self = behind;
         Ok(window)
     }
 
-    /// A cursor over the next `length` bytes, which keeps offsets, path and trace; this one goes on behind them.
+    /// Returns a cursor over the next `length` bytes, with the same offsets, path and trace, and moves this cursor after them.
     ///
     /// # Errors
     ///
     /// WIRE-01 when there are fewer bytes.
     pub fn split(&mut self, length: u64, field: &str) -> Result<Cursor<'a>, Violation> {
-        // Taken before this cursor goes on: the window begins here.
+        // Copied before this cursor moves, because the window begins here.
         let inner = self.clone();
         let window = self.advance(length, field)?;
         // Offsets count from the start of the input at any depth, so that a violation names a byte of the file.
@@ -233,7 +232,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Notes whatever is left in the window behind `what` (WIRE-08) and reads over it.
+    /// Notes the bytes that are left in the window after `what` (WIRE-08), and skips them.
     ///
     /// # Errors
     ///
@@ -242,18 +241,18 @@ impl<'a> Cursor<'a> {
         if self.is_at_end() {
             return Ok(());
         }
-        // WIRE-08: a finding, because released readers ignore what follows in a window with a length. In the layouts without
-        // lengths they take it for the next module.
+        // WIRE-08 is a finding, because released readers ignore the rest of a window with a length. In the layouts without lengths they
+        // read it as the next module.
         let message = format!("{} bytes follow the end of {what}", self.remaining());
         findings
             .note(WIRE_08, Kind::Trailing, self.offset(), message)
             .map_err(|broken| broken.in_field(""))?;
-        // Read over, so that a dump shows them and no reader meets them again.
+        // The bytes are skipped and recorded, so that a dump shows them and no reader reads them again.
         self.skip_rest("trailing", WIRE_08);
         Ok(())
     }
 
-    /// Reads over whatever is left and records it as `field`.
+    /// Skips the rest of the window and records it as `field`.
     pub(crate) fn skip_rest(&mut self, field: &str, rule: Rule) -> &'a [u8] {
         let (start, rest) = (self.offset(), self.rest());
         self.position = self.window.len();
@@ -261,7 +260,7 @@ impl<'a> Cursor<'a> {
         rest
     }
 
-    /// `N` bytes, little endian.
+    /// Reads a number of `N` bytes, little endian.
     fn number<'f, const N: usize, T: Copy>(
         &mut self,
         field: &'f str,
@@ -271,20 +270,20 @@ impl<'a> Cursor<'a> {
     ) -> Result<ReadValue<'f, T>, Violation> {
         let start = self.offset();
         let rest = self.rest();
-        // WIRE-01: nothing is filled up. The stream of tvm-ffi (0.22 on) returns what there is: a kind that is cut off reads as
-        // `_lib` and zeros there, and the source of a kernel loses its end without an error.
+        // WIRE-01: a short number is not padded. The stream of tvm-ffi (0.22 on) returns the bytes that exist. There a truncated kind reads
+        // as `_lib` and zeros, and kernel source loses its end without an error.
         let Some(whole) = rest.first_chunk() else {
             return Err(self.short(N as u64, field));
         };
         self.position = self.position.saturating_add(N);
-        // WIRE-02: little endian on every host. 0.2 and 0.3 wrote the order of the host; no big-endian one is known to have
-        // written a file.
+        // WIRE-02: little endian on every host. 0.2 and 0.3 wrote the byte order of the host; no big-endian host is known to have written a
+        // file.
         let number = decode(*whole);
         self.record(start, field, rule, value(number));
         Ok(ReadValue::new(number, start, field))
     }
 
-    /// The u64 that is here, recorded as a length or count. Nothing is read.
+    /// Returns the u64 at the cursor and records it as a length or count. The cursor does not move.
     pub(super) fn length(&self, field: &str, rule: Rule) -> Result<u64, Violation> {
         let Some(length) = self.rest().first_chunk() else {
             return Err(self.short(8, field));
@@ -296,10 +295,10 @@ impl<'a> Cursor<'a> {
         Ok(length)
     }
 
-    /// `length` bytes, read over.
+    /// Skips `length` bytes and returns them.
     fn advance(&mut self, length: u64, field: &str) -> Result<&'a [u8], Violation> {
         let rest = self.rest();
-        // WIRE-01: a length of 2^32 fits nowhere on a machine of 32 bits, and is truncated there as elsewhere.
+        // WIRE-01: on a 32-bit machine a length of 2^32 does not fit into `usize`, and is reported as truncated as elsewhere.
         let fits = usize::try_from(length)
             .ok()
             .and_then(|length| rest.get(..length));
@@ -310,22 +309,22 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
-    /// WIRE-01: `length` bytes of `field` are wanted, and fewer remain.
+    /// Creates the violation of WIRE-01 for a `field` of `length` bytes, when fewer remain.
     #[cold]
     pub(super) fn short(&self, length: u64, field: &str) -> Violation {
         let message = format!("{field} needs {length} bytes, {} remain", self.remaining());
-        // WIRE-01: at the first byte of the field, not at the end of the window.
+        // WIRE-01: the offset is that of the first byte of the field, not of the end of the window.
         WIRE_01
             .broken(Kind::Truncated, self.offset(), message)
             .in_field(field)
     }
 
-    /// Records what has been read since `start`.
+    /// Records a field from `start` to the current offset.
     fn record(&self, start: u64, field: &str, rule: Rule, value: TraceValue<'_>) {
         self.record_span(start, self.offset(), field, rule, value);
     }
 
-    /// Records `start` to `end`, where the trace wants them.
+    /// Records a field from `start` to `end`, if the trace wants it.
     #[inline]
     pub(super) fn record_span(
         &self,
@@ -336,7 +335,7 @@ impl<'a> Cursor<'a> {
         value: TraceValue<'_>,
     ) {
         if let Some(trace) = self.trace
-            // A field of no bytes has no place to show.
+            // A field without bytes cannot be shown in a dump.
             && start < end
             && trace.wants(end)
         {

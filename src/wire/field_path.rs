@@ -1,15 +1,15 @@
-//! The names of fields, as violations and dumps show them: `module[1].kind`.
+//! The names of fields in violations and dumps: `module[1].kind`.
 
-/// Largest number of names before that of a field. Deeper names are left out, so that paths stay short.
-// The specification promises (chapter wire, Operations) that the six outermost vectors are named.
+/// Largest number of names before the name of a field. Deeper names are left out, to keep paths short.
+// The specification guarantees the six outermost names (chapter wire, Operations).
 pub(super) const DEPTH: usize = 6;
 
-/// A name, and which element of it.
+/// A name in a path, with the index of an element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathSegment {
-    /// As the grammar has it.
+    /// The name from the grammar.
     pub(super) name: &'static str,
-    /// Which element; none where the field is no vector.
+    /// The index of the element; `None` for a field that is not an element.
     pub(super) index: Option<u64>,
 }
 
@@ -20,7 +20,7 @@ impl PathSegment {
             Some(index) => format!("{}[{index}]", self.name),
             None => self.name.to_owned(),
         };
-        // An element whose own read repeats the name of its vector is that element: `tags[0]`, not `tags[0].tags`.
+        // If the read of an element repeats the name of its vector, the name is shown once: `tags[0]`, not `tags[0].tags`.
         if field.is_empty() || field == self.name {
             name
         } else {

@@ -1,15 +1,15 @@
-//! The JSON form of wire values, under a type that the caller names: the bytes alone do not say what they are.
+//! The JSON form of wire values. The caller names the type, because the bytes do not show it.
 //!
 //! | type | JSON |
 //! |---|---|
 //! | `u8` `u16` `u32` `u64` `i32` `i64` | number |
-//! | `f64` | number; not finite: its bits as `"0x7ff0000000000000"` |
+//! | `f64` | number; if not finite, its bits as `"0x7ff0000000000000"` |
 //! | `bool` | `true`, `false` |
 //! | `string` | string |
 //! | `bytes` | base64 |
 //! | `vector<T>` | array |
 //! | `map<K,V>` | array of `[key, value]`, in the order of the bytes |
-//! | `tuple<A,B,..>` | array: one value after the other, with nothing between |
+//! | `tuple<A,B,..>` | array: the values follow each other without a count |
 
 use super::{Cursor, WIRE_02, WIRE_03, WIRE_04, WIRE_05, Writer};
 use crate::release::ParseError;
@@ -21,10 +21,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
 
-/// An object of these members, in their order. Smaller than what `json!` makes of the same.
+/// Creates an object with these members, in their order. It compiles to less code than `json!`.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
-    // One function for all lengths: only the array outside of it differs.
-    // One function for all lengths: only the array around it differs.
+    // One inner function serves all lengths, so that only the array around it is compiled for each length.
     fn of(members: &mut [(&str, Value)]) -> Value {
         let mut object = Map::new();
         for (name, value) in members {
@@ -36,7 +35,7 @@ pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     of(&mut members)
 }
 
-/// A float where a value has a form: JSON has no number for those that are not finite, and none for -0.
+/// Returns a float as JSON. Floats that are not finite, and -0, become text, because JSON numbers cannot express them.
 #[cfg(any(feature = "inspect", feature = "rpc"))]
 pub(crate) fn float_form(value: f64) -> Value {
     if value.is_nan() {
@@ -45,18 +44,18 @@ pub(crate) fn float_form(value: f64) -> Value {
     if value.is_infinite() {
         return json!(if value > 0.0 { "inf" } else { "-inf" });
     }
-    // Its bits differ from those of 0, and reading `-0` as a number loses them in some languages.
+    // Its bits differ from those of 0, and some languages lose the sign when they read `-0` as a number.
     if value == 0.0 && value.is_sign_negative() {
         return json!("-0");
     }
     json!(value)
 }
 
-/// Reads JSON text, and returns with the value the names of members that their object has already: the last one counts.
+/// Reads JSON text. Returns the value and the repeated member names; of a repeated member, the last value is kept.
 ///
 /// # Errors
 ///
-/// The first byte that is not JSON, and nesting deeper than 128.
+/// Input that is not JSON, and nesting deeper than 128.
 pub fn with_repeated_names(text: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     let repeated = RefCell::default();
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -65,7 +64,7 @@ pub fn with_repeated_names(text: &[u8]) -> serde_json::Result<(Value, Vec<String
     Ok((value, repeated.into_inner()))
 }
 
-/// Makes a [`Value`], as `serde_json` does, which drops all but the last of several members without a word.
+/// Builds a [`Value`] like `serde_json`, and records repeated members, of which `serde_json` silently keeps the last.
 struct ValueReader<'r>(&'r RefCell<Vec<String>>);
 
 impl<'de> DeserializeSeed<'de> for ValueReader<'_> {
@@ -128,11 +127,11 @@ impl<'de> Visitor<'de> for ValueReader<'_> {
     }
 }
 
-/// How deep types may be nested.
-// The type is a text of a request, and its parser recurses.
+/// Largest nesting depth of types.
+// The type comes from a request, and its parser recurses.
 const DEEPEST: usize = 16;
 
-/// What a run of bytes is to be read as.
+/// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireType {
     /// An unsigned byte.
@@ -151,7 +150,7 @@ pub enum WireType {
     F64,
     /// One byte, 0 or 1.
     Bool,
-    /// A length and UTF-8.
+    /// A length and UTF-8 text.
     String,
     /// A length and bytes.
     Bytes,
@@ -177,12 +176,12 @@ impl WireType {
             WireType::U64 => (*cursor.u64(field, WIRE_02)?).into(),
             WireType::I32 => (*cursor.i32(field, WIRE_02)?).into(),
             WireType::I64 => (*cursor.i64(field, WIRE_02)?).into(),
-            // JSON has no number for a float that is not finite: its bits take its place.
+            // JSON has no number for a float that is not finite; its bits replace it.
             WireType::F64 => float(*cursor.f64(field, WIRE_02)?),
             WireType::Bool => (*cursor.bool(field, WIRE_03)?).into(),
             WireType::String => (*cursor.str(field, WIRE_05)?).into(),
             WireType::Bytes => BASE64_STANDARD.encode(cursor.bytes(field, WIRE_04)?).into(),
-            // WIRE-06: the way that the readers of trees and of code take, held to the same cases.
+            // WIRE-06: this is the path that the readers of trees and code use, so that the same cases check it.
             WireType::Vector(element) if **element == WireType::U64 => {
                 json!(cursor.words(field, WIRE_02)?.to_vec())
             }
@@ -191,11 +190,11 @@ impl WireType {
                 Value::Array(cursor.vector(element.smallest(), field, read)?)
             }
             WireType::Map(key, value) => {
-                // WIRE-07: bounded as a vector is, of pairs.
+                // WIRE-07: the count is limited as for a vector of pairs.
                 let smallest = key.smallest().saturating_add(value.smallest());
                 Value::Array(cursor.map(smallest, field, |cursor| {
                     Ok(json!([
-                        // The names that chapter wire has for parts without names of their own.
+                        // Chapter wire gives these names to parts without names.
                         key.read(cursor, "key")?,
                         value.read(cursor, "item")?
                     ]))
@@ -205,7 +204,7 @@ impl WireType {
                 let mut values = Vec::with_capacity(members.len());
                 for (index, member) in members.iter().enumerate() {
                     let read = |cursor: &mut Cursor<'_>| member.read(cursor, field);
-                    // Members are side by side: no count is stored, and JSON has them in an array all the same.
+                    // A tuple has no count in the bytes, but it is an array in JSON.
                     values.push(cursor.within(field, index as u64, read)?);
                 }
                 Value::Array(values)
@@ -217,7 +216,7 @@ impl WireType {
     ///
     /// # Errors
     ///
-    /// A [`ParseError`] with the part of the value that is not of the type.
+    /// A [`ParseError`] with the part of the value that does not match the type.
     pub fn write(&self, value: &Value, out: &mut Writer) -> Result<(), ParseError> {
         let wrong = || ParseError::new(format!("{value} is not of type {self:?}"));
         match self {
@@ -258,7 +257,7 @@ impl WireType {
                 let values = value
                     .as_array()
                     .filter(|values| values.len() == members.len());
-                // As many values as members: no count in the bytes could say otherwise.
+                // The number of values must match, because the bytes contain no count.
                 for (member, value) in members.iter().zip(values.ok_or_else(wrong)?) {
                     member.write(value, out)?;
                 }
@@ -267,7 +266,7 @@ impl WireType {
         Ok(())
     }
 
-    /// The least number of bytes that a value of this type takes.
+    /// Returns the smallest number of bytes that a value of this type takes.
     fn smallest(&self) -> usize {
         match self {
             WireType::U8 | WireType::Bool => 1,
@@ -277,7 +276,7 @@ impl WireType {
                 let sizes = members.iter().map(WireType::smallest);
                 sizes.fold(0, usize::saturating_add)
             }
-            // WIRE-04, WIRE-06: the length or count alone; 64-bit numbers are as large.
+            // WIRE-04, WIRE-06: a length or count alone takes 8 bytes, like a 64-bit number.
             _ => 8,
         }
     }
@@ -296,7 +295,7 @@ impl FromStr for WireType {
     }
 }
 
-/// One type at the start of `text`, and what follows it.
+/// Parses one type at the start of `text`, and returns it with the rest.
 fn parse(text: &str, depth: usize) -> Option<(WireType, &str)> {
     let end = text.find(['<', '>', ',']).unwrap_or(text.len());
     let (name, rest) = text.split_at_checked(end)?;
@@ -312,7 +311,7 @@ fn parse(text: &str, depth: usize) -> Option<(WireType, &str)> {
         "string" => WireType::String,
         "bytes" => WireType::Bytes,
         _ => {
-            // Each bracket is a frame of this recursion.
+            // Each bracket takes a stack frame.
             let deeper = depth.checked_add(1).filter(|depth| *depth <= DEEPEST)?;
             let (mut members, rest) = parse_list(rest.strip_prefix('<')?, deeper)?;
             let composed = match (name, members.len()) {
@@ -330,7 +329,7 @@ fn parse(text: &str, depth: usize) -> Option<(WireType, &str)> {
     Some((plain, rest))
 }
 
-/// Types with commas between, up to the closing bracket.
+/// Parses types with commas between them, up to the closing bracket.
 fn parse_list(mut text: &str, depth: usize) -> Option<(Vec<WireType>, &str)> {
     let mut members = Vec::new();
     loop {
@@ -343,7 +342,7 @@ fn parse_list(mut text: &str, depth: usize) -> Option<(Vec<WireType>, &str)> {
     }
 }
 
-/// A float as a number; one that is not finite as its bits in hex.
+/// Returns a float as a number; one that is not finite as its bits in hex.
 fn float(value: f64) -> Value {
     if value.is_finite() {
         return json!(value);
@@ -351,13 +350,13 @@ fn float(value: f64) -> Value {
     format!("{:#018x}", value.to_bits()).into()
 }
 
-/// The inverse of [`float`].
+/// Reads a float: the inverse of [`float`].
 fn float_of(value: &Value) -> Option<f64> {
     let bits = value.as_str().and_then(|text| text.strip_prefix("0x"));
     match bits {
-        // The bits, because a NaN has many, and a value that is read must be written back to the same bytes.
+        // NaN has many bit patterns, and a value must be written back to the same bytes.
         Some(bits) => {
-            // Rust reads a sign as well, and fewer digits.
+            // `from_str_radix` also accepts a sign and fewer digits.
             let is_whole = bits.len() == 16 && bits.bytes().all(|digit| digit.is_ascii_hexdigit());
             let bits = u64::from_str_radix(bits, 16).ok().filter(|_| is_whole);
             bits.map(f64::from_bits)
@@ -366,9 +365,9 @@ fn float_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// A number that fits `T`.
+/// Converts a number to `T`, if it fits.
 fn integer<T: TryFrom<i128>>(value: &Value) -> Option<T> {
-    // i128: numbers beyond 2^63 and negative ones are together in no smaller type.
+    // Only i128 holds both numbers above 2^63 and negative numbers.
     let unsigned = value.as_u64().map(i128::from);
     let number = unsigned.or_else(|| value.as_i64().map(i128::from))?;
     T::try_from(number).ok()

@@ -1,4 +1,4 @@
-//! Integers, strings, vectors: what every format of TVM is made of.
+//! Integers, strings and vectors, which all formats of TVM consist of.
 //!
 //! | value | bytes | rule |
 //! |---|---|---|
@@ -8,10 +8,10 @@
 //! | vector | u64 count, then the elements | WIRE-06 |
 //! | map | u64 count, then key and value alternately | WIRE-07 |
 //!
-//! Reading is done by a [`Cursor`], which never leaves its window, knows the absolute offset and the name of the field
-//! it reads, and can keep a [`Trace`] of every field for `dump`. Writing is done by a [`Writer`].
+//! A [`Cursor`] reads. It never leaves its window, knows the absolute offset and the name of each field, and can record a [`Trace`] of
+//! every field for `dump`. A [`Writer`] writes.
 //!
-//! Any input is safe: no panic, and no allocation beyond a small factor of the bytes that are left.
+//! Any input is safe: it causes no panic, and no allocation beyond a small multiple of the bytes that are left.
 //!
 //! ```
 //! use tvmspec::rule::{Kind, Violation};
@@ -48,11 +48,11 @@ pub use trace::{Span, Trace};
 pub use words::Words;
 pub use writer::Writer;
 
-/// Text of bytes that need not be UTF-8, for messages: printable ASCII as it is, the rest escaped, long text shortened.
+/// Returns bytes, which need not be UTF-8, as text for messages: printable ASCII is unchanged, the rest is escaped, long text is cut.
 pub fn show(bytes: &[u8]) -> String {
-    // A name in a file may have any length, and a message is one line.
+    // A name in a file may have any length, but a message is one line.
     const LONGEST: usize = 48;
-    // Escaped, so that control characters of a file reach no terminal.
+    // The bytes are escaped, so that control characters of a file do not reach a terminal.
     let shown = bytes.get(..LONGEST).unwrap_or(bytes).escape_ascii();
     if bytes.len() > LONGEST {
         format!("{shown}...")

@@ -1,9 +1,9 @@
-//! A value together with the place where it was read, so that a check needs neither an offset nor a field name.
+//! A value with the place where it was read, so that a check needs neither an offset nor a field name.
 
 use crate::rule::{Findings, Kind, Rule, Violation};
 use std::ops::Deref;
 
-/// A value that was read, the offset of its first byte, and the name of its field. `*` takes the value of a number or a string.
+/// A value that was read, the offset of its first byte, and the name of its field. `*` returns the value of a number or a string.
 ///
 /// ```
 /// use tvmspec::tensor::TEN_21;
@@ -22,7 +22,7 @@ pub struct ReadValue<'f, T> {
 }
 
 impl<'f, T> ReadValue<'f, T> {
-    /// The value of `field`, whose first byte is at `offset`.
+    /// Creates the value of `field`, whose first byte is at `offset`.
     #[inline]
     pub(crate) fn new(value: T, offset: u64, field: &'f str) -> ReadValue<'f, T> {
         ReadValue {
@@ -32,7 +32,7 @@ impl<'f, T> ReadValue<'f, T> {
         }
     }
 
-    /// Absolute offset of the first byte.
+    /// Returns the absolute offset of the first byte.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -42,7 +42,7 @@ impl<'f, T> ReadValue<'f, T> {
         self.value
     }
 
-    /// Holds the value to `rule`: returns it where `kept` accepts it. The message is made only otherwise.
+    /// Checks the value against `rule` and returns it if `kept` accepts it. The message is created only otherwise.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl<'f, T> ReadValue<'f, T> {
         self.require_as(Kind::Malformed, rule, kept, message)
     }
 
-    /// [`ReadValue::require`] with another kind.
+    /// Checks like [`ReadValue::require`], but with another kind of violation.
     ///
     /// # Errors
     ///
@@ -77,11 +77,11 @@ impl<'f, T> ReadValue<'f, T> {
         }
     }
 
-    /// Returns the value, and notes in `findings` that `rule` is not kept unless `kept` accepts it.
+    /// Returns the value, and notes a violation of `rule` in `findings` unless `kept` accepts it.
     ///
     /// # Errors
     ///
-    /// As [`Findings::note`], where `kept` does not accept it.
+    /// The error of [`Findings::note`], if `kept` does not accept the value.
     pub fn expect(
         self,
         findings: &mut Findings,
@@ -95,7 +95,7 @@ impl<'f, T> ReadValue<'f, T> {
         Ok(self.value)
     }
 
-    /// Returns the violation of `rule` at this field, where no value could stand for the one that is there.
+    /// Creates the violation of `rule` at this field, for a caller that has no valid value to continue with.
     #[cold]
     pub fn broken(&self, rule: Rule, kind: Kind, message: impl Into<String>) -> Violation {
         rule.broken(kind, self.offset, message).in_field(self.field)

@@ -1,4 +1,4 @@
-//! What was read where: the raw material of `dump`.
+//! A record of every field that was read, for `dump`.
 
 use super::field_path::{DEPTH, PathSegment};
 use super::{WIRE_06, WIRE_07, show};
@@ -11,46 +11,45 @@ use std::fmt;
 pub struct Span {
     /// Absolute offset of the first byte.
     pub start: u64,
-    /// Absolute offset behind the last byte.
+    /// Absolute offset after the last byte.
     pub end: u64,
     /// Path of the field: `module[1].kind`.
     pub field: String,
-    /// The rule that puts the field there.
+    /// The rule that requires the field.
     pub rule: Rule,
-    /// Its value, for people.
+    /// Its value as text for people.
     pub value: String,
 }
 
-/// A listener for every field. Behind a `dyn`, so that what writes values out for people is only linked where
-/// there is one.
+/// A receiver of every field. It is used through `dyn`, so that the formatting of values is linked only if there is a receiver.
 pub(super) trait Record: fmt::Debug {
-    /// Whether a field that ends at `end` would be kept: its name and value are made up only then.
+    /// Returns whether a field that ends at `end` will be kept. Names and values are created only then.
     fn wants(&self, end: u64) -> bool;
 
-    /// Keeps the field of bytes `start` to `end`, absolute offsets.
+    /// Keeps the field from `start` to `end`, both absolute offsets.
     fn record(&self, start: u64, end: u64, field: &str, rule: Rule, value: TraceValue<'_>);
 
-    /// Prefixes the names of fields with `segment`, until [`Record::leave`].
+    /// Adds `segment` before the names of fields, until [`Record::leave`].
     fn enter(&self, segment: PathSegment);
 
-    /// Drops the segment that was entered last.
+    /// Removes the last segment.
     fn leave(&self);
 }
 
-/// What was read.
+/// The value of a field.
 #[derive(Clone, Copy)]
 pub(super) enum TraceValue<'a> {
     /// An integer or a bool.
     Unsigned(u64),
-    /// An integer with a sign.
+    /// A signed integer.
     Signed(i64),
     /// A 64-bit float.
     Float(f64),
-    /// The content of a string or a byte run, shown shortened.
+    /// The content of a string or a byte run, which is shown shortened.
     Bytes(&'a [u8]),
-    /// That many bytes of which nothing is known.
+    /// A number of bytes of unknown content.
     Run(usize),
-    /// The count in front of that many bytes, elements or entries.
+    /// The count before bytes, elements or entries, and their unit.
     Count(u64, &'static str),
 }
 
@@ -67,30 +66,30 @@ impl fmt::Display for TraceValue<'_> {
     }
 }
 
-/// Collects the [`Span`] of every field that traced cursors read, in the order of the bytes.
+/// The [`Span`] of every field that traced cursors read, in the order of the bytes.
 #[derive(Debug)]
 pub struct Trace {
-    /// What was kept. A cell: cursors that are cloned share one trace.
+    /// The fields that were kept. It is a cell, because cloned cursors share one trace.
     spans: RefCell<Vec<Span>>,
-    /// The names that precede that of a field, the outermost first.
+    /// The names before the name of a field, the outermost first.
     path: RefCell<Vec<PathSegment>>,
-    /// Fields that end here or before are not kept.
+    /// Fields that end at or before this offset are not kept.
     from: u64,
-    /// How many fields are kept.
+    /// Largest number of fields that are kept.
     most: usize,
-    /// Where the first field starts that was one too many. None is kept from there on.
+    /// Offset of the first field that exceeded the limit. No field after it is kept.
     full: Cell<Option<u64>>,
 }
 
 impl Record for Trace {
     fn wants(&self, end: u64) -> bool {
-        // A field that begins before `from` and ends behind it is shown whole.
+        // A field that begins before `from` and ends after it is shown in full.
         end > self.from && self.full.get().is_none()
     }
 
     fn record(&self, start: u64, end: u64, field: &str, rule: Rule, value: TraceValue<'_>) {
         let mut spans = self.spans.borrow_mut();
-        // Only where the first one too many begins: a dump of a large file is read on from there.
+        // Only its offset is kept, so that the dump of a large file can continue there.
         if spans.len() >= self.most {
             self.full.set(Some(start));
             return;
@@ -120,12 +119,12 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// A trace of all fields.
+    /// Creates a trace of all fields.
     pub fn new() -> Trace {
         Trace::default()
     }
 
-    /// A trace of `most` fields, the first behind offset `from`.
+    /// Creates a trace of at most `most` fields that end after offset `from`.
     pub fn bounded(from: u64, most: usize) -> Trace {
         Trace {
             spans: RefCell::default(),
@@ -136,33 +135,33 @@ impl Trace {
         }
     }
 
-    /// Where the first field starts that was one too many.
+    /// Returns the offset of the first field that exceeded the limit.
     pub fn left_out(&self) -> Option<u64> {
         self.full.get()
     }
 
-    /// All fields that were kept, in the order of the bytes.
+    /// Returns all fields that were kept, in the order of the bytes.
     pub fn into_spans(self) -> Vec<Span> {
         self.spans.into_inner()
     }
 }
 
-/// Calls a closure with the [`Span`] of every field that cursors of [`Cursor::visited`] read, in the order of the bytes.
+/// A receiver that calls a closure with the [`Span`] of every field that cursors of [`Cursor::visited`] read, in the order of the bytes.
 ///
-/// Where [`Trace`] collects fields, this holds none: a run of bytes has many times its size of them.
+/// Unlike a [`Trace`], it stores no fields, because the fields of a run of bytes take many times its size.
 ///
 /// [`Cursor::visited`]: super::Cursor::visited
 #[cfg(feature = "rpc")]
 pub(crate) struct FieldVisitor<F> {
-    /// A cell, because cursors that are cloned share one visitor.
+    /// The closure in a cell, because cloned cursors share one visitor.
     visit: RefCell<F>,
-    /// The names in front of that of a field, the outermost first.
+    /// The names before the name of a field, the outermost first.
     path: RefCell<Vec<PathSegment>>,
 }
 
 #[cfg(feature = "rpc")]
 impl<F: FnMut(Span)> FieldVisitor<F> {
-    /// A visitor that calls `visit`, which may read with no cursor of this visitor.
+    /// Creates a visitor that calls `visit`. The closure must not read with a cursor of this visitor.
     pub(crate) fn new(visit: F) -> FieldVisitor<F> {
         FieldVisitor {
             visit: RefCell::new(visit),
@@ -204,16 +203,16 @@ impl<F: FnMut(Span)> Record for FieldVisitor<F> {
     }
 }
 
-/// The name of `field` behind the segments of `path`, of which the outermost [`DEPTH`] are shown.
+/// Returns the name of `field` after the segments of `path`, of which the outermost [`DEPTH`] are shown.
 fn joined(path: &[PathSegment], field: &str) -> String {
     let shown = path.iter().take(DEPTH).rev();
     shown.fold(field.to_owned(), |field, segment| segment.join(&field))
 }
 
-/// What a count under `rule` counts.
+/// Returns the unit of a count under `rule`.
 pub(super) fn unit(rule: Rule) -> &'static str {
     match rule {
-        // Counts of vectors and maps are recorded under their own rule; a length of bytes under that of the string.
+        // Counts of vectors and maps are recorded under these rules; a length in bytes under the rule of a string.
         WIRE_06 => "elements",
         WIRE_07 => "entries",
         _ => "bytes",

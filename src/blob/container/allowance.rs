@@ -1,9 +1,9 @@
-//! What a file may cost its reader: memory, time, and the report of what was found (BLOB-57, BLOB-68).
+//! Limits on what a file may cost its reader: memory, time, and the report of what was found (BLOB-57, BLOB-68).
 //!
-//! A few bytes can name much: a symbol by an offset into another's name, a member by a path that all of its neighbours share, a
-//! library binary by its address. The reader of a file spends from one [`Allowance`], at whatever depth of archives.
+//! A few bytes can refer to much data. The name of a symbol can be an offset into another name, and all members can share one path. A
+//! library binary can be given by its address. The reader of a file spends from one [`Allowance`], also inside nested archives.
 //!
-//! | what | for each byte of the file | besides | rule |
+//! | what | for each byte of the file | plus | rule |
 //! |---|---|---|---|
 //! | inflated | 200 | 1 MiB | BLOB-57 |
 //! | kept in memory | 24 | 1 MiB | BLOB-57 |
@@ -15,33 +15,33 @@ use super::{MAX_INFLATION, MAX_KEPT};
 use crate::blob::{BLOB_57, BLOB_68};
 use crate::rule::{Kind, Rule, Violation};
 
-/// How many bytes of names, and as many of library binaries, are read for each byte of the file. String tables share tails, and two
-/// symbols may name one library binary; more than this no linker gains by it.
+/// Number of bytes of names, and also of library binaries, that are read for each byte of the file. String tables share tails, and two
+/// symbols may name one library binary; linkers need no more than this.
 const MAX_SHARED: u64 = 4;
 
-/// How many bytes the list of what was found may take for each byte of the file.
+/// Number of bytes in the report for each byte of the file.
 const MAX_LISTED: u64 = 16;
 
-/// What a file may have of each in any case. Tar pads to 10 KiB however little is in it.
+/// Amount that a file may use of each limit regardless of its size. Tar pads even small content to 10 KiB.
 const FREE: u64 = 1 << 20;
 
-/// What the list of a small file may take.
+/// Number of bytes in the report that a file may use regardless of its size.
 const FREE_LIST: u64 = 16 << 20;
 
-/// What one part, one library binary and one symbol take in a report, besides their names. Measured, and rounded up.
+/// Bytes of one part, one library binary and one symbol in a report, without their names. Measured, and rounded up.
 const PART: u64 = 2 << 10;
 const BLOB: u64 = 16 << 10;
 const SYMBOL: u64 = 256;
 
-/// How often a name is in a report: as it is, in what is made of it, and in the text of both.
+/// How often a name occurs in a report: unchanged, in what is derived from it, and in the text of both.
 const TIMES: u64 = 4;
 
-/// What is left of the limits of one file, with all that lies in it.
+/// The remaining limits of one file and all containers inside it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
-    /// Bytes that may still come out of gzip.
+    /// Bytes that may still be inflated from gzip.
     inflated: u64,
-    /// Bytes out of gzip that may still be kept at a time.
+    /// Inflated bytes that may still be kept at one time.
     kept: u64,
     /// Bytes of names that may still be read.
     names: u64,
@@ -52,9 +52,9 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// That of a file of `length` bytes.
+    /// Creates the limits for a file of `length` bytes.
     pub(super) fn of(length: usize) -> Allowance {
-        // BLOB-57, BLOB-68: for each byte of the outermost file, because archives inside of it bring no bytes of their own.
+        // BLOB-57, BLOB-68: the limits depend on the outermost file, because archives inside it add no bytes.
         let times = |factor: u64, free| (length as u64).saturating_mul(factor).saturating_add(free);
         Allowance {
             inflated: times(MAX_INFLATION, FREE),
@@ -65,12 +65,12 @@ impl Allowance {
         }
     }
 
-    /// How many bytes may still come out of gzip.
+    /// Returns the number of bytes that may still be inflated from gzip.
     pub(super) fn inflatable(&self) -> u64 {
         self.inflated
     }
 
-    /// `count` bytes came out of gzip.
+    /// Counts `count` bytes that were inflated from gzip.
     pub(super) fn inflate(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
         spend(&mut self.inflated, count, BLOB_57, offset, || {
             format!(
@@ -79,7 +79,7 @@ impl Allowance {
         })
     }
 
-    /// `count` bytes that came out of gzip stay in memory.
+    /// Counts `count` inflated bytes that stay in memory.
     pub(super) fn keep(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
         spend(&mut self.kept, count, BLOB_57, offset, || {
             format!(
@@ -88,13 +88,13 @@ impl Allowance {
         })
     }
 
-    /// `count` bytes that were kept are dropped.
+    /// Gives back `count` bytes that were kept and are now dropped.
     pub(super) fn release(&mut self, count: u64) {
-        // BLOB-57: only what is kept at a time is bounded; members are inflated one behind the other.
+        // BLOB-57: only the bytes that are kept at one time are limited; members are inflated one after the other.
         self.kept = self.kept.saturating_add(count);
     }
 
-    /// A name of `length` bytes was read, of a symbol or a member.
+    /// Counts a name of `length` bytes, of a symbol or a member.
     pub(super) fn name(&mut self, length: usize, offset: u64) -> Result<(), Violation> {
         spend(&mut self.names, length as u64, BLOB_68, offset, || {
             format!(
@@ -103,9 +103,9 @@ impl Allowance {
         })
     }
 
-    /// A library binary of `length` bytes was found.
+    /// Counts a library binary of `length` bytes.
     pub(super) fn blob(&mut self, length: usize, offset: u64) -> Result<(), Violation> {
-        // BLOB-68: a report lists the fields of each, which take more than their bytes.
+        // BLOB-68: a report lists the fields of each library binary, which take more space than its bytes.
         self.list(BLOB, offset)?;
         spend(&mut self.blobs, length as u64, BLOB_68, offset, || {
             format!(
@@ -114,20 +114,19 @@ impl Allowance {
         })
     }
 
-    /// A member with a path of `path` bytes is visited.
+    /// Counts a member that has a path of `path` bytes.
     pub(super) fn member(&mut self, path: usize, offset: u64) -> Result<(), Violation> {
-        // BLOB-68: of its whole path: members below one long path each show all of it.
+        // BLOB-68: the whole path counts, because every member below a long path shows all of it.
         self.list(named(PART, path), offset)
     }
 
-    /// A symbol with a name of `length` bytes is listed.
+    /// Counts a listed symbol that has a name of `length` bytes.
     pub(super) fn symbol(&mut self, length: usize) -> Result<(), Violation> {
-        // BLOB-68: symbols whose names are tails of one string cost the file a few bytes each.
+        // BLOB-68: a symbol whose name is the tail of another string costs the file only a few bytes.
         self.list(named(SYMBOL, length), 0)
     }
 
-    /// `count` bytes of the list of what was found.
-    /// A few bytes may name what takes kilobytes to report (BLOB-68).
+    /// Counts `count` bytes of the report. A few bytes of a file may refer to data that takes kilobytes to report (BLOB-68).
     fn list(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
         spend(&mut self.listed, count, BLOB_68, offset, || {
             format!(
@@ -137,12 +136,12 @@ impl Allowance {
     }
 }
 
-/// Bytes of an item of `size` bytes in a report that has `name` bytes of names.
+/// Returns the size of an item in a report: `size` bytes, and a name of `name` bytes that occurs several times.
 fn named(size: u64, name: usize) -> u64 {
     (name as u64).saturating_mul(TIMES).saturating_add(size)
 }
 
-/// Takes `count` from `left`, or breaks `rule` at `offset`, kind limit.
+/// Subtracts `count` from `left`, or reports a violation of `rule` at `offset`, kind limit.
 fn spend(
     left: &mut u64,
     count: u64,

@@ -1,4 +1,4 @@
-//! Files that hold object files as they are: static archives and Mach-O for several machines.
+//! Containers that hold object files uncompressed: static archives and fat Mach-O files for several machines.
 
 use super::{FileWalk, MemberPlace};
 use crate::blob::BLOB_56;
@@ -7,7 +7,7 @@ use object::read::archive::ArchiveFile;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 
 impl<'a> FileWalk<'a> {
-    /// Every member of a static archive.
+    /// Visits every member of a static archive.
     pub(super) fn archive(
         &mut self,
         bytes: &'a [u8],
@@ -21,21 +21,21 @@ impl<'a> FileWalk<'a> {
             ))
         };
         let archive = ArchiveFile::parse(bytes).map_err(damaged)?;
-        // BLOB-56: its members are other files.
+        // BLOB-56: the members of a thin archive are separate files.
         if archive.is_thin() {
             let message = "a thin archive names its members and does not hold them; give the members themselves";
             return Err(place.blame(BLOB_56.broken(Kind::Unsupported, 0, message)));
         }
         for member in archive.members() {
             let member = member.map_err(damaged)?;
-            // A name is bytes of any encoding. It is shown and compared with nothing.
+            // A name may have any encoding. It is only shown, never compared.
             let name = String::from_utf8_lossy(member.name()).into_owned();
             self.member(bytes, &name, member.file_range(), place)?;
         }
         Ok(())
     }
 
-    /// Every machine of a fat Mach-O file.
+    /// Visits the image of every machine in a fat Mach-O file.
     pub(super) fn fat(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
         let damaged = |error: object::read::Error| {
             place.blame(BLOB_56.broken(
@@ -54,15 +54,15 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    /// Every machine of the list (BLOB-56): together no larger than the file, and none inside another.
+    /// Visits the image of every machine in the list (BLOB-56). Together they are no larger than the file, and none overlaps another.
     fn machines<F: FatArch>(
         &mut self,
         bytes: &'a [u8],
         arches: &[F],
         place: &MemberPlace,
     ) -> Result<(), Violation> {
-        // Machines that share bytes would let a small file be read many times over.
-        // BLOB-56: first the sum, which needs no order, and then the pairs.
+        // BLOB-56: images that share bytes would let a small file be read many times. The sum is checked first, because it needs no order;
+        // then the pairs.
         let total = arches
             .iter()
             .map(|arch| arch.file_range().1)
@@ -77,7 +77,7 @@ impl<'a> FileWalk<'a> {
         ranges.sort_unstable();
         let mut taken = 0;
         for (start, size) in ranges {
-            // A machine of no bytes shares none, wherever it is.
+            // An image without bytes overlaps no other, wherever it is.
             BLOB_56
                 .require_as(Kind::Truncated, start >= taken || size == 0, start, || {
                     format!("the machine at byte {start} begins inside another, which ends at byte {taken}")
@@ -86,14 +86,14 @@ impl<'a> FileWalk<'a> {
             taken = taken.max(start.saturating_add(size));
         }
         for arch in arches {
-            // BLOB-56: machines have no names, so that the processor is the member's.
+            // BLOB-56: machines have no names, so the processor is the name of the member.
             let name = format!("{:?}", arch.architecture()).to_ascii_lowercase();
             self.member(bytes, &name, arch.file_range(), place)?;
         }
         Ok(())
     }
 
-    /// The place of a member, if the file may have one more (BLOB-68).
+    /// Creates the place of a member, if the limits allow one more (BLOB-68).
     pub(super) fn enter(
         &mut self,
         place: &MemberPlace,
@@ -110,7 +110,7 @@ impl<'a> FileWalk<'a> {
         Ok(place.inner(name, base))
     }
 
-    /// Visits the `size` bytes at `start` (BLOB-56).
+    /// Visits the member of `size` bytes at `start` (BLOB-56).
     pub(super) fn member(
         &mut self,
         bytes: &'a [u8],
@@ -127,11 +127,11 @@ impl<'a> FileWalk<'a> {
                 format!("member `{name}` claims {size} bytes, {rest} follow")
             })
             .map_err(|broken| place.blame(broken))?;
-        // Only where the check is switched off: then the member is what there is.
+        // Needed only where the check above is switched off: then the member is the rest of the file.
         let content = content
             .or_else(|| bytes.get(usize::try_from(start).ok()?..))
             .unwrap_or_default();
-        // BLOB-68: paid for before it is looked at, because many members may share their bytes.
+        // BLOB-68: the cost is counted before the visit, because many members may share their bytes.
         let inner = self.enter(place, name, place.file_offset(start), start)?;
         self.visit(content, inner)?;
         Ok(())

@@ -1,4 +1,4 @@
-//! The definitions in the C code of a host, and the calling convention that their parameters state.
+//! The definitions in the C code of a host, and the calling convention that their parameters show.
 //!
 //! | parameters | releases |
 //! |---|---|
@@ -19,10 +19,10 @@ pub(super) struct TextDefinition<'t> {
     pub(super) parameters: Option<&'t [u8]>,
 }
 
-/// How long a list of parameters may be.
+/// Longest list of parameters in bytes.
 const LONGEST: usize = 4096;
 
-/// The context and the functions that the C code of a host defines, as its code generator writes them (BLOB-64). Other C is not parsed.
+/// Finds the context and the functions in the C code of a host, as its code generator writes them (BLOB-64). Other C is not parsed.
 pub(super) fn definitions(text: &[u8]) -> impl Iterator<Item = TextDefinition<'_>> + Clone {
     let marks: [(&[u8], bool); 3] = [
         (b"TVM_DLL int32_t ", true),
@@ -49,7 +49,7 @@ pub(super) fn definitions(text: &[u8]) -> impl Iterator<Item = TextDefinition<'_
     })
 }
 
-/// The definition that begins with a name, behind its type; `None` for a declaration.
+/// Parses a definition whose type has been read and whose name comes next; returns `None` for a declaration.
 fn definition(text: &[u8], is_function: bool) -> Option<TextDefinition<'_>> {
     let (name, rest) = identifier(text)?;
     let rest = rest.trim_ascii_start();
@@ -60,7 +60,7 @@ fn definition(text: &[u8], is_function: bool) -> Option<TextDefinition<'_>> {
             .then_some(TextDefinition { name, parameters });
     }
     let rest = rest.strip_prefix(b"(")?;
-    // A packed function has no parameter with parentheses.
+    // No parameter of a packed function contains parentheses.
     let near = rest.get(..LONGEST).unwrap_or(rest);
     let end = near.iter().position(|byte| *byte == b')')?;
     let (parameters, body) = rest.split_at_checked(end)?;
@@ -71,7 +71,7 @@ fn definition(text: &[u8], is_function: bool) -> Option<TextDefinition<'_>> {
     })
 }
 
-/// The releases that call a function with these parameters; `None` where it is no packed function.
+/// Returns the releases that call a function with these parameters; `None` if it is not a packed function.
 pub(super) fn convention(parameters: &[u8]) -> Option<Releases> {
     let mut shape = String::new();
     for parameter in parameters.split(|byte| *byte == b',') {
@@ -84,7 +84,7 @@ pub(super) fn convention(parameters: &[u8]) -> Option<Releases> {
             _ => return None,
         });
     }
-    // Which member is a count is the same in all code generators; names are made unique and differ.
+    // The order of pointers and counts is the same in all code generators; names are made unique and differ.
     match shape.as_str() {
         "ppn" => Some(Releases::between(2, 6)),
         "ppnpp" | "ppnppp" => Some(Releases::between(7, 20)),
@@ -93,7 +93,7 @@ pub(super) fn convention(parameters: &[u8]) -> Option<Releases> {
     }
 }
 
-/// Whether the type of a pointer is one that packed functions have: `void`, or the integers of type codes.
+/// Returns whether the type of a pointer is one that packed functions use: `void`, `TVMValue`, `TVMFFIAny`, or an integer.
 fn is_packed_pointer(parameter: &[u8]) -> bool {
     let parameter = parameter.strip_prefix(b"const ").unwrap_or(parameter);
     let end = parameter.iter().position(|byte| *byte == b'*');
@@ -114,7 +114,7 @@ const HEADERS: [(&str, Releases); 6] = [
     ("tvm/runtime/metadata_types.h", Releases::between(9, 19)),
 ];
 
-/// The headers of [`HEADERS`] that a C text includes, as a code generator does: at the beginning of a line.
+/// Returns the headers of [`HEADERS`] that a C text includes at the beginning of a line, as a code generator does.
 pub(super) fn headers(text: &[u8]) -> Vec<(&'static str, Releases)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -133,7 +133,7 @@ pub(super) fn headers(text: &[u8]) -> Vec<(&'static str, Releases)> {
     found
 }
 
-/// The functions of a runtime that a C text calls, each as often as it does: names that are followed by a parenthesis.
+/// Finds the functions of a runtime that a C text calls: names before a parenthesis. A function occurs once for each call.
 pub(super) fn calls(text: &[u8]) -> impl Iterator<Item = &str> + Clone {
     const FIRST: &[u8] = b"TVM";
     let mut at = 0_usize;

@@ -1,7 +1,8 @@
 //! C text: the blob as an array of numbers (BLOB-58).
 //!
-//! Not a parser of C: `char NAME[LENGTH] = { NUMBERS };` is looked for as every release writes it (BLOB-59), with any blanks between,
-//! and lines that begin as the code generator of a C host begins its definitions (BLOB-64). Comments and strings are not known.
+//! This is not a parser of C. It searches for `char NAME[LENGTH] = { NUMBERS };` as every release writes it (BLOB-59), with any blanks
+//! between. It also finds lines that begin as the code generator of a C host begins its definitions (BLOB-64). It does not recognize
+//! comments and strings.
 
 use super::allowance::Allowance;
 use super::c_signature::{calls, convention, definitions, headers};
@@ -16,7 +17,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Reads every byte array whose name is that of a blob, and what the text defines besides.
+/// Reads every byte array that has the name of a blob, and the other definitions of the text.
 pub(super) fn read<'a>(
     text: &'a [u8],
     part: &mut Part<'a>,
@@ -30,7 +31,7 @@ pub(super) fn read<'a>(
         ..
     }) = next_array(text, &mut at)
     {
-        // BLOB-51: whatever comes before the name that TVM knows is the prefix of a system library.
+        // BLOB-51: the text before the name that TVM knows is the prefix of a system library.
         let Some((prefix, layout)) = symbols::blob(name) else {
             continue;
         };
@@ -64,7 +65,7 @@ pub(super) fn read<'a>(
         defined: true,
         text: found.parameters.is_some(),
     });
-    // BLOB-65: what it calls has to be there, as in an object file. A name is paid for once.
+    // BLOB-65: the functions that the text calls must be found elsewhere, as for an object file. Each name counts once.
     let own: BTreeSet<&str> = definitions(text).map(|found| found.name).collect();
     let called: BTreeSet<&str> = calls(text).filter(|name| !own.contains(name)).collect();
     let called = called.iter().map(|name| Raw {
@@ -75,7 +76,7 @@ pub(super) fn read<'a>(
         text: true,
     });
     let defined = defined.chain(called);
-    // MOD-02, MOD-03: the parameters state the calling convention, which symbols of a library do not.
+    // MOD-02, MOD-03: the parameters show the calling convention, which the symbols of a library do not.
     part.convention = definitions(text)
         .filter_map(|found| convention(found.parameters?))
         .reduce(Releases::common);
@@ -88,29 +89,29 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// `char NAME[LENGTH] = {`.
+/// The head of an array, `char NAME[LENGTH] = {`.
 pub(crate) struct TextArray<'t> {
     name: &'t str,
-    /// What the brackets say; `None` where they leave it to the compiler.
+    /// The number in the brackets; `None` where they are empty and the compiler counts.
     length: Option<u64>,
-    /// The place of what is in the brackets.
+    /// The range of the text inside the brackets.
     pub(crate) brackets: Range<usize>,
-    /// Where the numbers start.
+    /// The offset where the numbers start.
     pub(crate) numbers: usize,
 }
 
-/// The arrays of library binaries, in the order of [`read`].
+/// Finds the arrays of library binaries, in the order of [`read`].
 pub(crate) fn arrays(text: &[u8]) -> impl Iterator<Item = TextArray<'_>> {
     let mut at = 0;
     let all = std::iter::from_fn(move || next_array(text, &mut at));
     all.filter(|array| symbols::blob(array.name).is_some())
 }
 
-/// The next array from `at` on. Moves `at` behind its brace.
+/// Finds the next array from `at` on, and moves `at` after its type name.
 fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<TextArray<'t>> {
     const TYPE: &[u8] = b"char ";
     loop {
-        // BLOB-58: the end of `unsigned char` and of `char` alike: releases differ in the type.
+        // BLOB-58: this matches the end of `unsigned char` and also `char`, because releases differ in the type.
         let found = find(text.get(*at..)?, TYPE)?;
         let start = at.saturating_add(found).saturating_add(TYPE.len());
         *at = start;
@@ -120,21 +121,21 @@ fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<TextArray<'t>> {
     }
 }
 
-/// The array whose name begins at `start`, if it is one.
-/// `None` for any other use of `char`: a cast, a parameter, a declaration without numbers.
+/// Parses the array whose name begins at `start`. Returns `None` for any other use of `char`: a cast, a parameter, a declaration without
+/// numbers.
 fn array(text: &[u8], start: usize) -> Option<TextArray<'_>> {
     let rest = text.get(start..)?;
     let (name, rest) = identifier(rest.trim_ascii_start())?;
     let rest = rest.trim_ascii_start().strip_prefix(b"[")?;
     let close = rest
-        // A count has no more digits; a text without a closing bracket is not searched to its end for every `char`.
+        // A count has no more digits. Without this limit, a text without a closing bracket would be searched to its end for every `char`.
         .get(..64)
         .unwrap_or(rest)
         .iter()
         .position(|byte| *byte == b']')?;
     let opened = text.len().saturating_sub(rest.len());
     let length = std::str::from_utf8(rest.get(..close)?).ok()?.trim();
-    // BLOB-58: `[]` leaves the count to the compiler, and then there is nothing to compare.
+    // BLOB-58: with `[]` the compiler counts, so there is nothing to compare.
     let length = match length {
         "" => None,
         digits => Some(digits.parse().ok()?),
@@ -152,7 +153,7 @@ fn array(text: &[u8], start: usize) -> Option<TextArray<'_>> {
     })
 }
 
-/// The letters, digits and `_` at the start, and what follows them.
+/// Splits off the letters, digits and `_` at the start, and returns them and the rest.
 pub(crate) fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text
         .iter()
@@ -166,7 +167,7 @@ pub(crate) fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
     ))
 }
 
-/// The numbers from `start` to the closing brace. Both forms are read: `0x3b,0x3` and `0x3b,0x03,`.
+/// Reads the numbers from `start` to the closing brace. Both forms are accepted: `0x3b,0x3` and `0x3b,0x03,`.
 fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violation> {
     let body = text.get(start..).unwrap_or_default();
     let end = body.iter().position(|byte| *byte == b'}').ok_or_else(|| {
@@ -178,14 +179,13 @@ fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violati
     })?;
     let body = body.get(..end).unwrap_or_default();
     *at = start.saturating_add(end);
-    // Each number takes two characters at least.
-    // Releases write four or more, as `0x3,`; a text of shorter ones makes the list grow.
+    // A number takes at least two characters. Releases write four or more, as `0x3,`; for shorter ones the list grows.
     let mut bytes = Vec::with_capacity(body.len() / 4);
     let mut position = start;
     for item in body.split(|byte| *byte == b',') {
-        // BLOB-58: decimal or hexadecimal, with or without a comma behind the last: releases differ in digits and comma (BLOB-59).
+        // BLOB-58: numbers are decimal or hexadecimal, with or without a comma after the last. Releases differ in both (BLOB-59).
         let number = item.trim_ascii();
-        // Only behind the last comma may nothing follow.
+        // Only the text after the last comma may be empty.
         let last = position.saturating_add(item.len()) >= *at;
         if !(number.is_empty() && last) {
             let byte = byte(number);
@@ -199,13 +199,13 @@ fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violati
     Ok(bytes)
 }
 
-/// A number from 0 to 255, decimal or hexadecimal (BLOB-58).
+/// Parses a number from 0 to 255, decimal or hexadecimal (BLOB-58).
 fn byte(number: &[u8]) -> Option<u8> {
     let text = std::str::from_utf8(number).ok()?;
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u8::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
     }
-    // BLOB-58: `parse` accepts a sign, and elements are digits alone.
+    // BLOB-58: `parse` accepts a sign, but an element has only digits.
     .filter(|_| !text.starts_with('+') && !text.contains("x+"))
 }

@@ -1,9 +1,9 @@
-//! Which form a file has, from its first bytes.
+//! Detection of the form of a file, by its first bytes.
 
 use crate::blob::detect::word;
 use std::fmt;
 
-/// The form of a file. [`FileForm::of`] is total: what is nothing else is [`FileForm::Unknown`].
+/// The form of a file. [`FileForm::of`] gives every file a form, [`FileForm::Unknown`] if no other fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileForm {
@@ -19,7 +19,7 @@ pub enum FileForm {
     MachOExecutable,
     /// Mach-O object file.
     MachOObject,
-    /// Several Mach-O files for several machines.
+    /// Mach-O files for several machines in one file.
     MachOFat,
     /// PE dynamic library.
     PeShared,
@@ -35,11 +35,11 @@ pub enum FileForm {
     Archive,
     /// Tar archive.
     Tar,
-    /// Tar archive under gzip: what `export_library` calls `.tar`.
+    /// Tar archive inside gzip, which `export_library` names `.tar`.
     GzipTar,
     /// C or C++ source: `devc.c`, or the code of a C host.
     CText,
-    /// A library binary on its own.
+    /// A library binary without a container.
     RawBlob,
     /// Parameter file: a list of named tensors.
     Params,
@@ -64,14 +64,14 @@ pub enum FileForm {
 }
 
 impl FileForm {
-    /// The form of a file with this content (BLOB-69). Looks at the first kilobytes, and at the last ones of text; at all of a JSON
-    /// whose ends do not name its form.
+    /// Detects the form of a file with this content (BLOB-69). Reads the first 64 KiB, and for text the last 64 KiB. JSON whose ends do not
+    /// name its form is read completely.
     ///
-    /// Forms with a magic come first; a raw blob has none and is known by its header, which counts the bytes that
-    /// follow, or by the shape of its first fields.
+    /// Forms with a magic are tried first. A raw blob has no magic: it is recognized by its header, which counts the bytes that follow, or
+    /// by the shape of its first fields.
     pub fn of(bytes: &[u8]) -> FileForm {
         magic(bytes)
-            // BLOB-69: forms with a magic first; a raw blob has none, and its header can look like anything.
+            // BLOB-69: forms with a magic come first, because the header of a raw blob can look like anything.
             .or_else(|| raw_blob(bytes).then_some(FileForm::RawBlob))
             .or_else(|| coff(bytes).then_some(FileForm::CoffObject))
             .or_else(|| stack_vm(bytes).then_some(FileForm::StackVm))
@@ -79,13 +79,13 @@ impl FileForm {
             .unwrap_or(FileForm::Unknown)
     }
 
-    /// How many bytes at the start, and of text at the end, the form is known by.
+    /// Number of bytes at the start, and of text also at the end, that decide the form.
     pub(super) const WINDOW: usize = 1 << 16;
 
-    /// Whether a file of `size` bytes that starts with `head` may be of a known form; `head` holds [`FileForm::WINDOW`] bytes, or
+    /// Returns whether a file of `size` bytes that starts with `head` may be of a known form. `head` holds [`FileForm::WINDOW`] bytes, or
     /// the whole file.
     pub(super) fn may_be(head: &[u8], size: u64) -> bool {
-        // Text may say at its end what it is, a PE header stand anywhere, and a raw blob count what follows.
+        // Text may name its form at its end, a PE header can be anywhere, and a raw blob may be recognized by its length.
         let text = !head.contains(&0);
         let counted = word(head, 0) == size.checked_sub(8);
         text || counted || head.starts_with(b"MZ") || FileForm::of(head) != FileForm::Unknown
@@ -122,7 +122,7 @@ impl FileForm {
         FileForm::Unknown,
     ];
 
-    /// The name: `elf-shared`, `c-text`, ...
+    /// Returns the name: `elf-shared`, `c-text`, ...
     pub const fn name(self) -> &'static str {
         match self {
             FileForm::ElfShared => "elf-shared",
@@ -155,7 +155,7 @@ impl FileForm {
         }
     }
 
-    /// What it is called in sentences.
+    /// Returns the name of the form for use in sentences.
     pub const fn title(self) -> &'static str {
         match self {
             FileForm::ElfShared => "ELF shared object",
@@ -188,7 +188,7 @@ impl FileForm {
         }
     }
 
-    /// Whether it holds other files.
+    /// Returns whether the file contains other files.
     pub const fn is_archive(self) -> bool {
         matches!(
             self,
@@ -196,7 +196,7 @@ impl FileForm {
         )
     }
 
-    /// Whether it has sections and symbols.
+    /// Returns whether the file has sections and symbols.
     pub const fn is_object(self) -> bool {
         matches!(
             self,
@@ -228,18 +228,18 @@ const TENSOR: u64 = 0xDD5E_40F0_96B4_A13F;
 /// The magic of Relay VM code, and of Relax VM code up to 0.22 (PAY-61, PAY-82).
 const VM: u64 = 0xD225_DE2F_4214_151D;
 
-/// The forms that begin with a magic, in the order of BLOB-69.
+/// Detects the forms that begin with a magic, in the order of BLOB-69.
 ///
-/// `None` where none fits, and for gzip that holds no tar.
+/// Returns `None` where no magic fits, and for gzip without a tar inside.
 fn magic(bytes: &[u8]) -> Option<FileForm> {
     if bytes.starts_with(b"\x7fELF") {
         return Some(elf_type(bytes));
     }
-    // BLOB-56: a thin archive is an archive all the same, and is rejected as one.
+    // BLOB-56: a thin archive counts as an archive here, and is rejected when it is read.
     if bytes.starts_with(b"!<arch>\n") || bytes.starts_with(b"!<thin>\n") {
         return Some(FileForm::Archive);
     }
-    // BLOB-56: `export_library` compresses a `.tar`, whatever it is called. Any other gzip is no form of TVM.
+    // BLOB-56: `export_library` compresses a `.tar` regardless of its name. Any other gzip is not a form of TVM.
     if bytes.starts_with(&[0x1f, 0x8b, 8]) {
         return super::inflate::is_gzip_tar(bytes).then_some(FileForm::GzipTar);
     }
@@ -252,21 +252,21 @@ fn magic(bytes: &[u8]) -> Option<FileForm> {
     if form.is_some() {
         return form;
     }
-    // PAY-82: 0.23 counted the lowest byte up, and so may a later release.
+    // PAY-82: 0.23 increased the lowest byte of the magic, and later releases may do so again.
     let is_vm = |first: u64| first >> 8 == VM >> 8 && first >= VM;
     match word(bytes, 0)? {
         PARAMS => Some(FileForm::Params),
         TENSOR => Some(FileForm::Tensor),
         first if is_vm(first) => Some(vm(bytes, 8)),
-        // PAY-81: files of releases before 0.22 have the length of the code in front, as the payload has.
+        // PAY-81: files of releases before 0.22 start with the length of the code, like the payload.
         _ if is_vm(word(bytes, 8)?) => Some(vm(bytes, 16)),
         _ => None,
     }
 }
 
-/// The word at `e_type`; refined by the reader, which knows the byte order for sure.
+/// Returns the form of an ELF file, by its `e_type`. A position-independent executable counts as a shared object.
 fn elf_type(bytes: &[u8]) -> FileForm {
-    // Byte 5 of ELF is its byte order, 2 for big endian; `e_type` is in that order.
+    // Byte 5 of ELF is its byte order, where 2 means big endian; `e_type` is in that order.
     let little = bytes.get(5) != Some(&2);
     let kind = bytes
         .get(16..18)
@@ -280,21 +280,21 @@ fn elf_type(bytes: &[u8]) -> FileForm {
     });
     match kind {
         Some(1) => FileForm::ElfObject,
-        // BLOB-69: any other is opened as a shared object is. A program that may lie anywhere has the same number.
+        // BLOB-69: every other type is treated as a shared object. A position-independent executable has the same number.
         Some(2) => FileForm::ElfExecutable,
         _ => FileForm::ElfShared,
     }
 }
 
-/// BLOB-69: Mach-O for one machine, in either byte order and width, or for several.
+/// Detects Mach-O for one machine, in either byte order and width, or for several (BLOB-69).
 fn mach_o(bytes: &[u8]) -> Option<FileForm> {
     let first: [u8; 4] = *bytes.first_chunk()?;
-    // BLOB-69: magic, processor, its variant, file type. Less is no Mach-O.
+    // BLOB-69: the header has magic, processor, its variant, and file type. A shorter file is not Mach-O.
     let kind: [u8; 4] = bytes.get(12..16)?.try_into().ok()?;
     let kind = match first {
         [0xfe, 0xed, 0xfa, 0xce | 0xcf] => u32::from_be_bytes(kind),
         [0xce | 0xcf, 0xfa, 0xed, 0xfe] => u32::from_le_bytes(kind),
-        // A Java class starts the same; its next word is a version of 45 and more, here it counts the machines.
+        // A Java class has the same magic. Its next word is a version of 45 or more; in Mach-O it is the number of machines.
         [0xca, 0xfe, 0xba, 0xbe | 0xbf] => {
             let count: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
             return (u32::from_be_bytes(count) < 40).then_some(FileForm::MachOFat);
@@ -308,19 +308,19 @@ fn mach_o(bytes: &[u8]) -> Option<FileForm> {
     })
 }
 
-/// BLOB-69: a PE image.
+/// Detects a PE image (BLOB-69).
 fn pe(bytes: &[u8]) -> Option<FileForm> {
     if !bytes.starts_with(b"MZ") {
         return None;
     }
-    // BLOB-69: a program of DOS begins with `MZ` too; what is behind this offset makes it PE.
+    // BLOB-69: a DOS program begins with `MZ` too; the signature at this offset makes it PE.
     let at: [u8; 4] = bytes.get(0x3c..0x40)?.try_into().ok()?;
     let at = usize::try_from(u32::from_le_bytes(at)).ok()?;
     let header = bytes.get(at..at.checked_add(24)?)?;
     if !header.starts_with(b"PE\0\0") {
         return None;
     }
-    // The flag 0x2000 of the characteristics, whose upper half is byte 23 of signature and header.
+    // The flag 0x2000 of the characteristics. Its upper byte is byte 23 of signature and header.
     const IMAGE_FILE_DLL: u8 = 0x20;
     let dll = header
         .get(23)
@@ -332,28 +332,29 @@ fn pe(bytes: &[u8]) -> Option<FileForm> {
     })
 }
 
-/// COFF has only a machine number of two bytes; the rest of the header must be plausible as well.
+/// Detects COFF. Its magic is only a machine number of two bytes, so the rest of the header must be plausible as well.
 fn coff(bytes: &[u8]) -> bool {
     // BLOB-69: x86-64, i386, AArch64, ARM64EC, ARM.
     const MACHINES: [u16; 5] = [0x8664, 0x014c, 0xaa64, 0xa641, 0x01c4];
-    // COFF is little endian on each of these machines.
+    // COFF is little endian on all of these machines.
     let half = |at: usize| {
         let two: [u8; 2] = bytes.get(at..at.saturating_add(2))?.try_into().ok()?;
         Some(u16::from_le_bytes(two))
     };
-    // BLOB-69: an object file with more sections than 16 bits count has no machine in front.
+    // BLOB-69: an object file with more sections than 16 bits can count does not start with the machine.
     let bigobj = bytes.starts_with(&[0, 0, 0xff, 0xff, 2, 0]);
-    // BLOB-69: sections from 0xff00 on have meanings of their own; an object file has no optional header (16).
+    // BLOB-69: section counts from 0xff00 on have special meanings; an object file has no optional header (16).
     let plain = half(0).is_some_and(|machine| MACHINES.contains(&machine))
         && half(2).is_some_and(|sections| (1..=0xfeff).contains(&sections))
         && half(16) == Some(0);
     bigobj || plain
 }
 
-/// BLOB-69: which VM the code is of, whose version begins at byte `version`.
+/// Decides which VM the code belongs to (BLOB-69); its version begins at byte `version`.
 fn vm(bytes: &[u8], version: usize) -> FileForm {
     let text = version.saturating_add(8);
-    // PAY-61 is the older magic of PAY-82: the version tells them apart, `0.14` in all Relax VM code (PAY-83), the release in Relay's.
+    // PAY-61: Relay VM code has the older magic of PAY-82. The version decides: it is `0.14` in all Relax VM code (PAY-83), and the release
+    // in Relay VM code.
     let later = word(bytes, version.saturating_sub(8)) != Some(VM);
     let relax = later
         || word(bytes, version) == Some(4)
@@ -367,9 +368,9 @@ fn vm(bytes: &[u8], version: usize) -> FileForm {
     }
 }
 
-/// BLOB-69: a library binary, by its header or by the shape of its first fields.
+/// Detects a library binary by its header or by the shape of its first fields (BLOB-69).
 ///
-/// The header alone is enough where it counts what follows; a wrong one needs fields that look like those of a blob.
+/// The header alone is enough if it counts the bytes that follow. With a wrong header, the fields must look like those of a blob.
 fn raw_blob(bytes: &[u8]) -> bool {
     let (Some(nbytes), Some(second)) = (word(bytes, 0), word(bytes, 8)) else {
         return false;
@@ -377,8 +378,8 @@ fn raw_blob(bytes: &[u8]) -> bool {
     if nbytes == (bytes.len() as u64).saturating_sub(8) {
         return true;
     }
-    // The header may be wrong and the file still be a blob: then it is for the blob's reader to say what is wrong.
-    // Layout 0.22 goes on with a vector that starts with 0, the others with a count and the name of a module kind.
+    // The file may be a blob with a wrong header; the reader of the blob then reports the error. Layout 0.22 continues with a vector that
+    // starts with 0, the others with a count and the name of a module kind.
     match word(bytes, 16) {
         Some(0) => (1..=nbytes).contains(&second) && nbytes < 1 << 48,
         Some(length) => second > 0 && second < 1 << 32 && named(bytes, 24, length, 64),
@@ -386,18 +387,18 @@ fn raw_blob(bytes: &[u8]) -> bool {
     }
 }
 
-/// BLOB-69: a StackVM file, by the count and the first name of its functions.
+/// Detects a StackVM file by its count of functions and the first name (BLOB-69).
 fn stack_vm(bytes: &[u8]) -> bool {
     let (Some(functions), Some(length)) = (word(bytes, 0), word(bytes, 8)) else {
         return false;
     };
-    // PAY-55: no magic. The count of a map and the name of its first function are all there is to see.
+    // PAY-55: there is no magic, only the count of a map and the name of its first function.
     (1..1 << 16).contains(&functions) && named(bytes, 16, length, 1024)
 }
 
-/// Whether a name of `length` printable bytes, `longest` at most, is at `start`.
+/// Returns whether `start` is followed by `length` printable bytes, at most `longest`.
 fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
-    // The length is any u64 of a file that may be something else.
+    // The length may be any u64, because the file may be of another form.
     let end = usize::try_from(length.min(longest))
         .unwrap_or(0)
         .saturating_add(start);
@@ -407,7 +408,7 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
             .is_some_and(|name| name.iter().all(u8::is_ascii_graphic))
 }
 
-/// Where `needle` starts in `haystack`.
+/// Returns the offset of `needle` in `haystack`.
 pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack
         .windows(needle.len())

@@ -1,4 +1,4 @@
-//! Tar under gzip: a stream, of which only members that may hold a blob are kept, within limits (BLOB-57).
+//! Tar inside gzip, read as a stream. Only members that may contain a blob are kept, within limits (BLOB-57).
 
 use super::allowance::Allowance;
 use super::inflate::inflate;
@@ -9,21 +9,21 @@ use crate::rule::{Kind, Violation};
 use flate2::read::MultiGzDecoder;
 use std::io::ErrorKind;
 
-/// How many bytes a gzip file may inflate to, for each of its own. Deflate itself stops at 1032.
+/// Number of bytes that a gzip file may inflate to, for each of its own bytes. Deflate itself allows 1032.
 pub(super) const MAX_INFLATION: u64 = 200;
 
-/// How many of these are kept in memory at a time, for each byte of the file: members that may hold a blob, and the
-/// blobs that were found.
+/// Number of inflated bytes that are kept in memory at one time, for each byte of the file. They are members that may contain a blob, and
+/// the blobs that were found.
 pub(super) const MAX_KEPT: u64 = 24;
 
 impl<'a> FileWalk<'a> {
-    /// Every regular file of a tar under gzip.
+    /// Visits every regular file of a tar inside gzip.
     pub(super) fn gzip_tar(
         &mut self,
         bytes: &'a [u8],
         place: &MemberPlace,
     ) -> Result<(), Violation> {
-        // Behind the decompressor offsets mean nothing in the file.
+        // Offsets in the decompressed stream have no meaning in the file.
         let inside = MemberPlace {
             base: None,
             ..place.clone()
@@ -34,7 +34,7 @@ impl<'a> FileWalk<'a> {
         Ok(())
     }
 
-    /// The next member; false at the end.
+    /// Reads the next member; returns `false` at the end.
     fn gzip_member(
         &mut self,
         stream: &mut GzipStream<'_>,
@@ -49,8 +49,7 @@ impl<'a> FileWalk<'a> {
             return Ok(false);
         }
         let Some(header) = TarHeader::read(&block, at).map_err(blame)? else {
-            // The rest is padding; reading it proves the checksum of the stream.
-            // BLOB-56: a wrong checksum is known only at the end.
+            // BLOB-56: the rest is padding. It is read because only the end of the stream shows a wrong checksum.
             let rest = stream.skip(u64::MAX, &mut self.allowance);
             return rest.map(|_| false).map_err(blame);
         };
@@ -60,12 +59,12 @@ impl<'a> FileWalk<'a> {
         });
         let mut content = stream.read(head, &mut self.allowance).map_err(blame)?;
         let (before, rest) = (content.len() as u64, header.size.saturating_sub(head));
-        // BLOB-57: of the members only those are kept that may hold a blob, which the beginning shows; the rest is read past.
+        // BLOB-57: only members that may contain a blob are kept. Their beginning shows that; all others are skipped.
         let whole = header.kind == TarEntry::File && FileForm::may_be(&content, header.size);
         let held = if whole { header.size } else { 0 };
         self.allowance.keep(held, at).map_err(blame)?;
         let came = if whole {
-            // All of it is allowed for; growing by doubling would take twice as much.
+            // The allowance covers the whole member; growth by doubling would take twice as much.
             content.reserve_exact(usize::try_from(rest).unwrap_or(0));
             stream.advance(rest, Some(&mut content), &mut self.allowance)
         } else {
@@ -78,7 +77,7 @@ impl<'a> FileWalk<'a> {
                 format!("member `{name}` claims {size} bytes, {came} follow")
             })
             .map_err(blame)?;
-        // A tar that ends in its last padding is whole; the stream may end there.
+        // A tar that ends inside its last padding is complete, so the stream may end there.
         let padding = header.padded().saturating_sub(header.size);
         stream.skip(padding, &mut self.allowance).map_err(blame)?;
         match header.kind {
@@ -89,7 +88,7 @@ impl<'a> FileWalk<'a> {
             TarEntry::LongName => names.next = Some(text_of(&content)),
             TarEntry::Other => {}
         }
-        // The member is dropped. What was found in it is a copy, which `detached` has counted.
+        // The member is dropped. The parts found in it are copies that `detached` has counted.
         self.allowance.release(held);
         Ok(true)
     }
@@ -98,7 +97,7 @@ impl<'a> FileWalk<'a> {
     fn detached(&mut self, bytes: &[u8], place: MemberPlace, at: u64) -> Result<(), Violation> {
         let mut walk = FileWalk {
             parts: Vec::new(),
-            // The bytes are gone after this member, so another walk visits them and its parts are copied.
+            // The bytes are dropped after this member, so a separate walk visits them and its parts are copied.
             findings: std::mem::take(&mut self.findings),
             allowance: self.allowance,
         };
@@ -114,8 +113,8 @@ impl<'a> FileWalk<'a> {
     }
 }
 
-/// What a part takes in memory, roughly.
-/// Names and bytes are counted, which a file decides on; what else there is has a fixed size.
+/// Returns roughly how much memory a part takes. The sum covers names and bytes, whose sizes the file decides; everything else has a fixed
+/// size.
 fn weight(part: &Part<'_>) -> u64 {
     let blobs = part.blobs.iter().map(|blob| blob.bytes.len());
     let names = part.symbols.iter().map(|symbol| symbol.name.len());
@@ -125,18 +124,18 @@ fn weight(part: &Part<'_>) -> u64 {
     })
 }
 
-/// A gzip stream that stops when what it may inflate to is used up.
+/// A gzip stream that stops when the inflation limit is used up.
 struct GzipStream<'a> {
-    /// Several streams, one behind the other, are one file to gzip.
+    /// Gzip treats several streams that follow each other as one file.
     decoder: MultiGzDecoder<&'a [u8]>,
-    /// What comes out goes through here, so that what is skipped takes no memory.
+    /// Buffer for inflated bytes, so that skipped bytes take no memory.
     room: [u8; 8192],
-    /// How many bytes came out so far: offsets of members count from there.
+    /// Number of bytes that were inflated so far; offsets of members count from the start of the inflated stream.
     taken: u64,
 }
 
 impl<'a> GzipStream<'a> {
-    /// The stream in `bytes`, of which nothing has been inflated.
+    /// Creates a stream of `bytes`; nothing is inflated yet.
     fn new(bytes: &'a [u8]) -> GzipStream<'a> {
         GzipStream {
             decoder: MultiGzDecoder::new(bytes),
@@ -145,26 +144,26 @@ impl<'a> GzipStream<'a> {
         }
     }
 
-    /// The next `size` bytes, fewer at the end.
+    /// Reads the next `size` bytes; fewer at the end.
     fn read(&mut self, size: u64, left: &mut Allowance) -> Result<Vec<u8>, Violation> {
         let mut bytes = Vec::new();
         self.advance(size, Some(&mut bytes), left)?;
         Ok(bytes)
     }
 
-    /// Reads past the next `size` bytes, and returns how many there were.
+    /// Skips the next `size` bytes, and returns how many there were.
     fn skip(&mut self, size: u64, left: &mut Allowance) -> Result<u64, Violation> {
         self.advance(size, None, left)
     }
 
-    /// Puts the next `size` bytes behind `kept`, and returns how many there were.
+    /// Appends the next `size` bytes to `kept`, and returns how many there were.
     fn advance(
         &mut self,
         size: u64,
         kept: Option<&mut Vec<u8>>,
         left: &mut Allowance,
     ) -> Result<u64, Violation> {
-        // BLOB-57: one byte more than is allowed, so that the limit is seen and not the end of the file.
+        // BLOB-57: one byte more than allowed is inflated, so that crossing the limit differs from the end of the file.
         let most = left.inflatable().saturating_add(1);
         let came = inflate(&mut self.decoder, &mut self.room, size.min(most), kept);
         let count = came.map_err(|error| {

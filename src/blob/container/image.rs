@@ -1,16 +1,16 @@
-//! Object files of every format as the same tables: areas that have bytes, and symbols that lie in them.
+//! Object files of every format as common tables: areas that have bytes, and symbols in these areas.
 //!
-//! The `object` crate is called here alone, and for each thing in one place: its code is compiled for every format and width.
+//! Only this file calls the `object` crate, and for each purpose in one place, because its code is compiled for every format and width.
 //!
-//! | form | tables that must lie inside (BLOB-55) | where they are found |
+//! | form | tables that must lie inside the file (BLOB-55) | source of their place |
 //! |---|---|---|
 //! | ELF | segments, sections, symbol tables | header; section headers of kinds SYMTAB and DYNSYM |
 //! | Mach-O | load commands, symbols, names | header; LC_SYMTAB |
 //! | COFF | section headers, symbols | header |
-//! | PE | exports | by the `object` crate, whose errors are BLOB-55 |
+//! | PE | exports | the `object` crate, whose errors are reported as BLOB-55 |
 //!
-//! A parser of ELF or Mach-O may take a table that is cut off for an empty one: then a broken download looks like a library without
-//! symbols. So sizes are checked here first.
+//! A parser of ELF or Mach-O may treat a truncated table as empty. Then an incomplete download looks like a library without symbols, so
+//! sizes are checked here first.
 
 use super::allowance::Allowance;
 use super::{FileForm, Machine};
@@ -21,14 +21,14 @@ use object::read::{ObjectSymbol as _, SymbolSection};
 use object::{Architecture, Object as _, ObjectSection as _, ObjectSegment as _};
 use std::collections::HashSet;
 
-/// What is read of an object file.
+/// The tables of an object file.
 pub(super) struct ObjectTables<'a> {
     pub(super) machine: Machine,
-    /// The sections, at the numbers by which symbols name them.
+    /// The sections, at the indices that symbols use.
     pub(super) sections: Vec<Area>,
-    /// What is mapped of an image.
+    /// The mapped segments of an image.
     pub(super) segments: Vec<Area>,
-    /// The global symbols, each name once: the dynamic table first, then the static one, then the exports of PE.
+    /// The global symbols, each name once: those of the dynamic table first, then the static table, then the exports of PE.
     pub(super) symbols: Vec<ObjectSymbol<'a>>,
 }
 
@@ -36,15 +36,15 @@ pub(super) struct ObjectTables<'a> {
 #[derive(Clone, Default)]
 pub(super) struct Area {
     pub(super) address: u64,
-    /// In memory, where that may be more than in the file.
+    /// Size in memory, which may be larger than the size in the file.
     pub(super) size: u64,
-    /// Offset and size in the file; `None` where it has no bytes (.bss).
+    /// Offset and size in the file; `None` if the area has no bytes there (.bss).
     pub(super) file: Option<(u64, u64)>,
-    /// Whether it holds code.
+    /// Whether it contains code.
     text: bool,
 }
 
-/// One symbol, of whichever table.
+/// One symbol of any table.
 pub(super) struct ObjectSymbol<'a> {
     pub(super) name: &'a str,
     pub(super) address: u64,
@@ -54,10 +54,10 @@ pub(super) struct ObjectSymbol<'a> {
     pub(super) text: bool,
 }
 
-/// Where a symbol is defined.
+/// The place where a symbol is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Defined {
-    /// Undefined: another file has it.
+    /// Undefined: another file defines it.
     Nowhere,
     /// In the section of a relocatable object file.
     Section(usize),
@@ -94,8 +94,8 @@ pub(super) fn read<'a>(
         segments: segments(&file),
         symbols: Vec::new(),
     };
-    // BLOB-50: it is no part of the name that TVM looks for.
-    // Mach-O puts an underscore before every name, COFF on i386 too.
+    // BLOB-50: the underscore is not part of the name that TVM looks up.
+    // Mach-O adds an underscore before every name, and so does COFF on i386.
     let underscored = match form {
         FileForm::MachOShared | FileForm::MachOExecutable | FileForm::MachOObject => true,
         FileForm::CoffObject => architecture == Architecture::I386,
@@ -115,21 +115,21 @@ pub(super) fn read<'a>(
     Ok(image)
 }
 
-/// What the parser rejects: BLOB-55, at the beginning of the file, because its errors have no offset.
+/// Creates the error for a file that the parser rejects: BLOB-55 at the start of the file, because the parser's errors have no offset.
 fn damaged(what: &str, error: object::Error) -> Violation {
     BLOB_55.broken(Kind::Malformed, 0, format!("{what}: {error}"))
 }
 
-/// The names that were read. Each is paid for before it is looked at twice: one string may hold the names of all symbols.
+/// The names that were read. Each is counted before it is compared, because one string may contain the names of all symbols.
 struct SymbolNames<'a, 'w> {
     seen: HashSet<&'a str>,
-    /// What a name costs that has no end: it was looked for up to the end of its table.
+    /// The cost of a name without an end, which was searched up to the end of its table.
     unreadable: usize,
     allowance: &'w mut Allowance,
 }
 
 impl<'a> SymbolNames<'a, '_> {
-    /// The name, where it is text and new.
+    /// Returns the name if it is text and was not seen before.
     fn take(
         &mut self,
         name: Option<&'a [u8]>,
@@ -139,7 +139,7 @@ impl<'a> SymbolNames<'a, '_> {
             self.allowance.name(self.unreadable, 0)?;
             return Ok(None);
         };
-        // BLOB-68: counted before it is compared: a file may name one long string from each of its symbols.
+        // BLOB-68: the name is counted before it is compared, because all symbols of a file may name one long string.
         self.allowance.name(name.len(), 0)?;
         let Ok(name) = std::str::from_utf8(name) else {
             return Ok(None);
@@ -153,7 +153,7 @@ impl<'a> SymbolNames<'a, '_> {
     }
 }
 
-/// COFF does not say whether it is of 32 or 64 bits; the machine does.
+/// Returns the width of the machine. COFF does not state its width, so the architecture decides.
 fn bits(architecture: Architecture, file: &object::File<'_>) -> u8 {
     match architecture.address_size().map(|size| size.bytes()) {
         Some(4) => 32,
@@ -163,11 +163,11 @@ fn bits(architecture: Architecture, file: &object::File<'_>) -> u8 {
     }
 }
 
-/// Every section at its number, with holes where a format leaves numbers out.
+/// Returns every section at its index, with empty entries for indices that a format leaves out.
 fn sections(file: &object::File<'_>) -> Vec<Area> {
     let mut sections = Vec::new();
     for section in file.sections() {
-        // Numbers start at 1.
+        // Indices start at 1.
         sections.resize(section.index().0, Area::default());
         sections.push(Area {
             address: section.address(),
@@ -179,7 +179,7 @@ fn sections(file: &object::File<'_>) -> Vec<Area> {
     sections
 }
 
-/// Every segment that is mapped.
+/// Returns every mapped segment.
 fn segments(file: &object::File<'_>) -> Vec<Area> {
     let area = |segment: object::Segment<'_, '_>| Area {
         address: segment.address(),
@@ -191,7 +191,7 @@ fn segments(file: &object::File<'_>) -> Vec<Area> {
 }
 
 impl<'a> ObjectTables<'a> {
-    /// The global symbols of the dynamic table and of the static one.
+    /// Reads the global symbols of the dynamic table and of the static table.
     fn symbols(
         &mut self,
         file: &object::File<'a>,
@@ -199,10 +199,10 @@ impl<'a> ObjectTables<'a> {
         relocatable: bool,
         names: &mut SymbolNames<'a, '_>,
     ) -> Result<(), Violation> {
-        // The loader of the system sees the dynamic table alone, so that what it has goes first. Strip takes the other one away.
+        // The system's loader sees only the dynamic table, so its symbols come first. `strip` removes the static table.
         for table in [file.dynamic_symbols(), file.symbols()] {
             for symbol in table {
-                // BLOB-50: `dlsym` finds global symbols only, and neither a linker nor TVM any other.
+                // BLOB-50: only global symbols are found, by `dlsym`, by a linker and by TVM.
                 if symbol.is_local() {
                     continue;
                 }
@@ -212,13 +212,13 @@ impl<'a> ObjectTables<'a> {
                 let place = match section {
                     SymbolSection::Section(index) if relocatable => Defined::Section(index.0),
                     SymbolSection::Section(_) => Defined::Image,
-                    // BLOB-65: the runtime functions that code calls are undefined here, and are listed for that.
+                    // BLOB-65: the runtime functions that code calls are undefined, and are listed because of that.
                     SymbolSection::Undefined | SymbolSection::None => Defined::Nowhere,
                     _ => Defined::NoBytes,
                 };
                 let text = match symbol.kind() {
                     object::SymbolKind::Text => true,
-                    // Mach-O and COFF do not always say what a symbol is; the section does.
+                    // Mach-O and COFF do not always state the kind of a symbol; then the section decides.
                     object::SymbolKind::Unknown | object::SymbolKind::Label => section
                         .index()
                         .and_then(|index| self.sections.get(index.0))
@@ -237,7 +237,7 @@ impl<'a> ObjectTables<'a> {
         Ok(())
     }
 
-    /// What a PE image exports by name.
+    /// Reads the symbols that a PE image exports by name.
     fn exports(
         &mut self,
         file: &object::File<'a>,
@@ -252,7 +252,7 @@ impl<'a> ObjectTables<'a> {
         let Some(table) = table.map_err(damaged)? else {
             return Ok(());
         };
-        // Real images have one or two; a hostile one does not get to be searched for each export.
+        // Real images have one or two code sections. The limit keeps a hostile image from a long search for each export.
         let code = self.sections.iter().filter(|section| section.text).take(16);
         let code: Vec<_> = code
             .map(|section| section.address..section.address.saturating_add(section.size))
@@ -264,12 +264,12 @@ impl<'a> ObjectTables<'a> {
             let (ExportTarget::Address(address), Some(name)) = (target, name) else {
                 continue;
             };
-            // Any number of the file: where no segment has the address, that is for BLOB-52.
+            // The address may be any number; BLOB-52 is reported later if no segment contains it.
             let address = base.wrapping_add(address.into());
             self.symbols.push(ObjectSymbol {
                 name,
                 address,
-                // An export has no size: its blob is bounded by what comes next (BLOB-53).
+                // An export has no size; the next symbol bounds its blob (BLOB-53).
                 size: 0,
                 place: Defined::Image,
                 text: code.iter().any(|range| range.contains(&address)),
@@ -279,15 +279,15 @@ impl<'a> ObjectTables<'a> {
     }
 }
 
-/// BLOB-55: whether the tables of an ELF file lie inside it, which those of a download that broke off do not, and have entries of
-/// the size of their format.
+/// Checks that the tables of an ELF file lie inside it and that their entries have the size of the format (BLOB-55). In a truncated
+/// download, the tables lie outside.
 fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
-    // Byte 4 of ELF is its width, 2 for 64 bits; byte 5 the byte order, 2 for big endian.
+    // Byte 4 of ELF is its width, where 2 means 64 bits. Byte 5 is the byte order, where 2 means big endian.
     let wide = bytes.get(4) == Some(&2);
     let little = bytes.get(5) != Some(&2);
     let number = |at: u64, size: usize| number(bytes, at, size, little);
-    // Offset and size of the entries of the two tables; the sizes of their entries and of a symbol in this format; where a
-    // section header has type, offset, size and entry size.
+    // A row of `tables` has the header offsets of a table's offset, entry size and count, and the entry size that the format requires.
+    // `symbol` is the required size of a symbol.
     let word = if wide { 8 } else { 4 };
     let (segments, sections, symbol) = if wide { (56, 64, 24) } else { (32, 40, 16) };
     let tables = if wide {
@@ -308,18 +308,18 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
             ));
         };
         inside(offset, size.saturating_mul(count), length, offset)?;
-        // BLOB-55: without entries their size means nothing, and writers leave 0 there.
+        // BLOB-55: without entries their size has no meaning, and writers store 0.
         BLOB_55.require(count == 0 || size == entry, offset, || {
             format!("the ELF header has a table with entries of {size} bytes, not {entry}")
         })?;
-        // The sections come second in `tables`, so that these are theirs.
+        // The sections come second in `tables`, so these values are theirs after the loop.
         (first, headers) = (offset, count);
     }
     let field = |header: u64, wide_at: u64, narrow_at: u64| {
         let at = if wide { wide_at } else { narrow_at };
         number(header.saturating_add(at), word)
     };
-    // More sections than 16 bits count: the first has the number of all in its size.
+    // If 16 bits cannot count the sections, the size of the first section is their number.
     let many = (headers == 0 && first != 0).then(|| field(first, 32, 20));
     if let Some(all) = many.flatten() {
         headers = all;
@@ -329,10 +329,10 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     for index in 0..headers {
         let header = first.saturating_add(index.saturating_mul(sections));
         let Some(kind) = number(header.saturating_add(4), 4) else {
-            // What is not there is for the parser to reject.
+            // The parser rejects a missing header.
             break;
         };
-        // BLOB-55: only the tables that are searched. Where another section lies is checked when a blob is in it (BLOB-52).
+        // BLOB-55: only symbol tables are checked here. The range of another section is checked if a blob is in it (BLOB-52).
         if !matches!(kind, SHT_SYMTAB | SHT_DYNSYM) {
             continue;
         }
@@ -348,7 +348,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// `size` bytes from `offset` on lie inside a file of `length` bytes; offset and size are at `at`.
+/// Checks that `size` bytes from `offset` on lie inside a file of `length` bytes. `at` is where the file stores offset and size.
 fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation> {
     let end = offset.saturating_add(size);
     BLOB_55.require_as(Kind::Truncated, size == 0 || end <= length, at, || {
@@ -356,17 +356,17 @@ fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation>
     })
 }
 
-/// Whether the load commands and the symbol table of a Mach-O file lie inside it. Its parser takes commands that are cut off for
-/// the end of them.
+/// Checks that the load commands and the symbol table of a Mach-O file lie inside it. Its parser would treat truncated commands as their
+/// end.
 fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
-    // The magic ends in `cf` for 64 bits and in `ce` for 32, and begins with `fe` where the file is big endian.
+    // The magic contains `cf` for 64 bits and `ce` for 32 bits, and begins with `fe` in a big-endian file.
     let wide = matches!(bytes, [0xcf, ..] | [_, _, _, 0xcf, ..]);
     let little = bytes.first() != Some(&0xfe);
     let number = |at: u64| number(bytes, at, 4, little);
     let length = bytes.len() as u64;
     let header = if wide { 32 } else { 28 };
     let Some((count, size)) = number(16).zip(number(20)) else {
-        // What is not there is for the parser to reject.
+        // The parser rejects a truncated header.
         return Ok(());
     };
     inside(header, size, length, 20)?;
@@ -386,17 +386,17 @@ fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
                 }
             }
         }
-        // A command takes eight bytes at least.
+        // A command takes at least eight bytes.
         at = at.saturating_add(size.max(8));
     }
     Ok(())
 }
 
-/// Whether the section headers and the symbol table of a COFF object file lie inside it.
+/// Checks that the section headers and the symbol table of a COFF object file lie inside it.
 fn coff_tables(bytes: &[u8]) -> Result<(), Violation> {
     let number = |at: u64, size: usize| number(bytes, at, size, true);
     let length = bytes.len() as u64;
-    // A file of more sections than 16 bits count has no machine in front, and a longer header.
+    // A file with more sections than 16 bits can count does not start with the machine, and has a longer header.
     let many = number(0, 2) == Some(0);
     let (header, sections, table, count, symbol) = if many {
         (56, number(44, 4), number(48, 4), number(52, 4), 20)
@@ -404,7 +404,7 @@ fn coff_tables(bytes: &[u8]) -> Result<(), Violation> {
         (20, number(2, 2), number(8, 4), number(12, 4), 18)
     };
     if let Some(sections) = sections {
-        // A section header has 40 bytes, in either kind of file.
+        // A section header takes 40 bytes in both kinds of file.
         inside(header, sections.saturating_mul(40), length, 0)?;
     }
     if let Some((table, count)) = table.zip(count) {
@@ -413,8 +413,7 @@ fn coff_tables(bytes: &[u8]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// The number of `size` bytes at `at`.
-/// `None` where the bytes end before it.
+/// Reads the integer of `size` bytes at `at`; returns `None` where the bytes end before it does.
 fn number(bytes: &[u8], at: u64, size: usize, little: bool) -> Option<u64> {
     let at = usize::try_from(at).ok()?;
     let field = bytes.get(at..at.checked_add(size)?)?;

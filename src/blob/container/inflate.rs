@@ -1,20 +1,20 @@
-//! What gzip holds, piece by piece.
+//! Decompression of gzip in small pieces.
 
 use super::tar::{BLOCK, is_tar};
 use flate2::read::MultiGzDecoder;
 use std::io::{self, Read};
 
-/// Whether a gzip file starts with a tar header inside.
+/// Returns whether a gzip file contains a tar file.
 pub(super) fn is_gzip_tar(bytes: &[u8]) -> bool {
     let mut block = Vec::new();
-    // A file that breaks off behind the first block is still a tar; what was read so far decides.
+    // A truncated file is still a tar if its first block is complete, so an error after that block does not matter.
     let mut head = MultiGzDecoder::new(bytes);
     let _ = inflate(&mut head, &mut [0; BLOCK], BLOCK as u64, Some(&mut block));
     is_tar(&block)
 }
 
-/// Inflates the next `size` bytes, by way of `room`, and returns how many there were; they go behind `kept`. Memory grows
-/// with what comes, whatever `size` is.
+/// Inflates up to `size` bytes through the buffer `room`, appends them to `kept`, and returns their number. Memory grows only with the
+/// bytes that arrive, not with `size`.
 pub(super) fn inflate(
     decoder: &mut MultiGzDecoder<&[u8]>,
     room: &mut [u8],

@@ -1,9 +1,9 @@
-//! What the dynamic loader of the system needs of an image, before TVM reads anything in it.
+//! The needs of an image that the system's dynamic loader resolves before TVM reads anything in it.
 //!
 //! | | ELF | Mach-O | PE |
 //! |---|---|---|---|
 //! | libraries | `DT_NEEDED` | load commands | import tables |
-//! | search path | `DT_RUNPATH`, without one `DT_RPATH` | not read | none |
+//! | search path | `DT_RUNPATH`, or else `DT_RPATH` | not read | none |
 //! | bound when opened | `DT_BIND_NOW`, `DF_BIND_NOW`, `DF_1_NOW` | not read | not read |
 //! | functions called and defined | symbol tables | symbol table, without the underscore | symbols, where an image has them |
 
@@ -20,35 +20,37 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::env::consts::{ARCH, OS};
 
-/// What an image needs and what it defines. Nothing is looked up: whether a library is there is for the caller to find out.
+/// The libraries and functions that an image needs, and those that it defines. Nothing is looked up: the caller must check whether a
+/// library exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Linkage<'a> {
-    /// The libraries that must be there, in order: `DT_NEEDED`, the load commands of Mach-O, the import tables of PE.
+    /// The libraries that the image needs, in order: `DT_NEEDED`, the load commands of Mach-O, the import tables of PE.
     pub libraries: Vec<&'a str>,
-    /// Where to look for them, as the file has it: `DT_RUNPATH`, or without one `DT_RPATH`.
+    /// The search path for them, as the file stores it: `DT_RUNPATH`, or else `DT_RPATH`.
     pub search: Vec<&'a str>,
-    /// Whether the environment (`LD_LIBRARY_PATH`) comes before `search`: where that is `DT_RUNPATH`.
+    /// Whether the environment (`LD_LIBRARY_PATH`) is searched before `search`, as it is for `DT_RUNPATH`.
     pub environment_first: bool,
-    /// Whether every function that it calls is looked up when it is opened, and not when it is first called.
+    /// Whether every function that the image calls is looked up when the image is opened, not when the function is first called.
     pub binds_now: bool,
-    /// Whether it has initializers other than those that every compiler links; not read, and true, of other images than ELF.
+    /// Whether it has other initializers than those that every compiler adds. Always true for formats other than ELF, which are not
+    /// checked.
     pub has_initializers: bool,
-    /// The functions of TVM's C interface that it calls and does not define. Weak ones are left out: they may be absent.
+    /// The functions of TVM's C interface that it calls but does not define. Weak ones are left out, because they may be missing.
     pub calls: Vec<&'a str>,
-    /// Those of them whose addresses are in its data, and are looked up when it is opened in any case; ELF only.
+    /// The functions among `calls` whose addresses are in its data, so that they are always looked up when it is opened; ELF only.
     pub bound_early: Vec<&'a str>,
-    /// The functions of TVM's C interface that it defines: a TVM runtime has some.
+    /// The functions of TVM's C interface that it defines: a TVM runtime defines some.
     pub defines: Vec<&'a str>,
 }
 
-/// How many libraries are listed, and how long a name may be. A hostile file has more; nothing real does.
+/// Largest number of libraries that are listed, and longest name in bytes. Only a hostile file has more.
 const MOST: usize = 1024;
 
-/// How many bytes of names are looked at. Those of a hostile file are the tails of one long string.
+/// Largest number of bytes of names that are read. In a hostile file, names may be the tails of one long string.
 const SCANNED: usize = 1 << 26;
 
-/// Reads the tables of an image; an empty answer for any other form, and for tables that cannot be read.
+/// Reads the tables of an image. The result is empty for any other form, and for tables that cannot be read.
 pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
     let mut linkage = Linkage::default();
     let underscored = match form {
@@ -57,10 +59,10 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         | FileForm::PeShared
         | FileForm::PeExecutable => false,
         FileForm::MachOShared | FileForm::MachOExecutable => true,
-        // Object files and archives are for a linker: no loader opens one.
+        // Object files and archives are input for a linker: no loader opens them.
         _ => return linkage,
     };
-    // That the file is broken is for `open` to report (BLOB-55).
+    // `open` reports that the file is broken (BLOB-55).
     let Ok(file) = object::File::parse(bytes) else {
         return linkage;
     };
@@ -72,7 +74,7 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         .filter(|name| !name.is_empty() && name.len() <= MOST)
         .collect();
     match &file {
-        // Search paths and the time of binding are tags of the dynamic table, which ELF alone has.
+        // Search paths and the time of binding are tags of the dynamic table, which only ELF has.
         object::File::Elf32(file) => linkage.dynamic(file),
         object::File::Elf64(file) => linkage.dynamic(file),
         _ => linkage.has_initializers = true,
@@ -80,10 +82,9 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
     let mut scanned = 0_usize;
     for symbol in file.dynamic_symbols().chain(file.symbols()) {
         let name = symbol.name_bytes();
-        // A name without an end was looked for up to the end of its table.
-        // BLOB-68: names may share their bytes, as in any table of strings.
+        // BLOB-68: names may share their bytes, as in any string table. A name without an end was searched up to the end of the table.
         scanned = scanned.saturating_add(name.map_or(bytes.len() / 16, <[u8]>::len));
-        // What was found so far stands: the answer is a help for messages, and no verdict.
+        // The names that were found so far are kept: the result only improves messages.
         if scanned > SCANNED {
             break;
         }
@@ -98,7 +99,7 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
         if !is_interface(name) {
             continue;
         }
-        // A weak symbol without a definition is null, and the library opens.
+        // A weak symbol without a definition is null, and the library still opens.
         if symbol.is_undefined() && !symbol.is_weak() {
             linkage.calls.push(name);
         } else if symbol.is_definition() && symbol.is_global() {
@@ -107,14 +108,14 @@ pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
     }
     linkage.bound_early = bound_early(&file, &linkage.calls);
     for list in [&mut linkage.calls, &mut linkage.defines] {
-        // The static table of ELF has the names of the dynamic one again.
+        // The static table of ELF repeats the names of the dynamic table.
         list.sort_unstable();
         list.dedup();
     }
     linkage
 }
 
-/// The functions among `calls` that a relocation of data names: only those of jump slots wait for the first call.
+/// Returns the functions among `calls` that a relocation of data names. Only functions of jump slots can wait for the first call.
 fn bound_early<'a>(file: &object::File<'a>, calls: &[&'a str]) -> Vec<&'a str> {
     let named: HashMap<SymbolIndex, &str> = file
         .dynamic_symbols()
@@ -131,7 +132,7 @@ fn bound_early<'a>(file: &object::File<'a>, calls: &[&'a str]) -> Vec<&'a str> {
         Architecture::Aarch64 => elf::R_AARCH64_JUMP_SLOT,
         Architecture::Arm => elf::R_ARM_JUMP_SLOT,
         Architecture::Riscv64 | Architecture::Riscv32 => elf::R_RISCV_JUMP_SLOT,
-        // The numbers of other machines are not known here: all their functions count as bound on first use.
+        // The relocation types of other machines are not known here: all their functions count as bound on first use.
         _ => return Vec::new(),
     };
     let mut bound: Vec<&str> = relocations
@@ -152,7 +153,7 @@ fn bound_early<'a>(file: &object::File<'a>, calls: &[&'a str]) -> Vec<&'a str> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DynamicNames<'a> {
-    /// The functions and objects that other libraries have to define. Weak ones are left out: they may be absent.
+    /// The functions and objects that other libraries must define. Weak ones are left out, because they may be missing.
     pub wanted: Vec<&'a [u8]>,
     /// The functions and objects that the image defines for other libraries.
     pub defined: Vec<&'a [u8]>,
@@ -161,15 +162,15 @@ pub struct DynamicNames<'a> {
 impl<'a> DynamicNames<'a> {
     /// Reads the dynamic symbols of `bytes`.
     ///
-    /// Returns `None` where one of them cannot be read, or where their names are longer than any library has: half a list
-    /// would make functions look missing.
+    /// Returns `None` if one of the names cannot be read, or if they are longer together than in any real library. An incomplete list would
+    /// make functions look missing.
     pub fn read(bytes: &'a [u8]) -> Option<DynamicNames<'a>> {
         let file = object::File::parse(bytes).ok()?;
         let mut names = DynamicNames::default();
         let mut scanned = 0_usize;
         for symbol in file.dynamic_symbols() {
             let name = symbol.name_bytes().ok()?;
-            // BLOB-68: names may share their bytes, as in any table of strings.
+            // BLOB-68: names may share their bytes, as in any string table.
             scanned = scanned.saturating_add(name.len());
             if scanned > SCANNED {
                 return None;
@@ -184,21 +185,22 @@ impl<'a> DynamicNames<'a> {
     }
 }
 
-/// Whether a name is one of TVM's C interface: `TVMFuncCall`, `TVMFFIErrorSetRaised`.
+/// Returns whether a name belongs to TVM's C interface: `TVMFuncCall`, `TVMFFIErrorSetRaised`.
 pub(crate) fn is_interface(name: &str) -> bool {
     let behind = name
         .strip_prefix("TVM")
         .and_then(|rest| rest.bytes().next());
-    // A capital behind the three letters: `TVM` may be the beginning of a name of anything.
+    // A capital letter must follow, because any other name may begin with `TVM` too.
     name.len() <= 128 && behind.is_some_and(|byte| byte.is_ascii_uppercase())
 }
 
-/// Whether a name is one of TVM's C++ interface, as compilers other than Microsoft's write it: `_ZN3tvm7runtime6Object11DerivedFromEj`.
+/// Returns whether a name belongs to TVM's C++ interface, as compilers other than Microsoft's mangle it:
+/// `_ZN3tvm7runtime6Object11DerivedFromEj`.
 pub fn is_cpp_interface(name: &[u8]) -> bool {
     let Some(name) = name.strip_prefix(b"_Z") else {
         return false;
     };
-    // Tables of virtual functions, and types and their names.
+    // The vtable, the typeinfo, and the name of a type.
     let tables = [b"TV", b"TI", b"TS"];
     let table = tables
         .iter()
@@ -223,19 +225,19 @@ const RUNTIME: [&str; 6] = [
 ];
 
 impl<'a> Linkage<'a> {
-    /// Whether a runtime of TVM is in it, alone or linked to compiled code.
+    /// Returns whether the image contains a TVM runtime, alone or linked to compiled code.
     pub fn is_runtime(&self) -> bool {
         RUNTIME.iter().any(|name| self.defines.contains(name))
     }
 
-    /// The releases that the needed libraries show: tvm-ffi is a library of its own since 0.22.
+    /// Returns the releases that the needed libraries show: tvm-ffi is a separate library since 0.22.
     #[cfg(feature = "inspect")]
     pub(crate) fn since(&self) -> Option<Releases> {
         let is_split = self.libraries.iter().any(|name| name.contains("tvm_ffi"));
         is_split.then(|| Releases::from(22))
     }
 
-    /// What only the dynamic table of ELF has.
+    /// Reads the tags that only the dynamic table of ELF has.
     fn dynamic<E: FileHeader>(&mut self, file: &ElfFile<'a, E>) {
         let Ok(table) = file.elf_dynamic_table() else {
             return;
@@ -253,7 +255,7 @@ impl<'a> Linkage<'a> {
                         return;
                     }
                     let path = path.and_then(|path| std::str::from_utf8(path).ok());
-                    // The loader ignores the older table where the newer one is there, in whatever order they come.
+                    // The loader ignores `DT_RPATH` if there is a `DT_RUNPATH`, in any order.
                     let newer = entry.tag == elf::DT_RUNPATH;
                     if newer && !self.environment_first {
                         self.search.clear();
@@ -263,14 +265,14 @@ impl<'a> Linkage<'a> {
                         self.search.extend(path);
                     }
                 }
-                // Three tags say the same: a linker sets those of its time.
+                // Three tags have the same meaning; which one a linker sets depends on its age.
                 elf::DT_BIND_NOW => self.binds_now = true,
                 elf::DT_FLAGS => self.binds_now |= entry.val & DF_BIND_NOW != 0,
                 elf::DT_FLAGS_1 => self.binds_now |= entry.val & DF_1_NOW != 0,
                 _ => {}
             }
         }
-        // The start files of compilers bring the section `.init` and one function of the array. Without the section there are none.
+        // The start files of compilers add the section `.init` and one function of the array. Without that section they add neither.
         let is_given = |start: u64| {
             let section = file.section_by_name(".init");
             section.is_none_or(|section| section.address() == start)
@@ -281,24 +283,24 @@ impl<'a> Linkage<'a> {
     }
 }
 
-/// The bit of `DT_FLAGS` that demands binding at once.
+/// The bit of `DT_FLAGS` that requires binding when the image is opened.
 const DF_BIND_NOW: u64 = 8;
-/// The same of `DT_FLAGS_1`.
+/// The bit of `DT_FLAGS_1` that requires binding when the image is opened.
 const DF_1_NOW: u64 = 1;
 
-/// What an image is made for.
+/// The system and the machine that an image is built for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TargetMachine {
-    /// `Linux`, which here stands for every system whose images are ELF, `macOS` or `Windows`.
+    /// `macOS`, `Windows`, or `Linux`, which here stands for every system whose images are ELF.
     pub system: &'static str,
-    /// The machine as Rust calls it, and its bits; ELF only.
+    /// Rust's name of the machine, and its bits; ELF only.
     pub machine: Option<(Cow<'static, str>, u32)>,
 }
 
-/// What the image that begins with `head` is made for; `None` for what is no image.
+/// Returns the system and machine of the image that begins with `head`; `None` if it is not an image.
 pub(crate) fn made_for(head: &[u8]) -> Option<TargetMachine> {
     let (system, machine) = match FileKind::parse(head).ok()? {
-        // By the magic, which every system of that family has in common.
+        // The magic decides, because every system of one family uses it.
         FileKind::Elf64 => {
             let header = elf::FileHeader64::<Endianness>::parse(head).ok()?;
             (
@@ -314,7 +316,7 @@ pub(crate) fn made_for(head: &[u8]) -> Option<TargetMachine> {
             )
         }
         FileKind::MachO64 | FileKind::MachO32 | FileKind::MachOFat32 | FileKind::MachOFat64 => {
-            // A file for several machines has the loader choose its own.
+            // In a file for several machines, the loader chooses its own.
             ("macOS", None)
         }
         FileKind::Pe32 | FileKind::Pe64 => ("Windows", None),
@@ -323,8 +325,8 @@ pub(crate) fn made_for(head: &[u8]) -> Option<TargetMachine> {
     Some(TargetMachine { system, machine })
 }
 
-/// Why the loader of this system does not open an image that begins with `head`: it is for another machine or another system.
-/// `None` for one that it may open, and for what is no image.
+/// Returns why this system's loader cannot open an image that begins with `head`: it is for another machine or another system. Returns
+/// `None` for an image that it may open, and for a file that is not an image.
 pub fn foreign(head: &[u8]) -> Option<String> {
     let TargetMachine { system, machine } = made_for(head)?;
     let here = match () {
@@ -345,8 +347,8 @@ pub fn foreign(head: &[u8]) -> Option<String> {
     })
 }
 
-/// Whether code is for this system and machine: the compiler here makes libraries of an object file, the loader opens an image. A part
-/// without a machine is source, which any compiler takes.
+/// Returns whether code is for this system and machine, so that it can be linked or loaded here. A part without a machine is source, which
+/// any compiler accepts.
 pub fn is_native(part: &Part<'_>) -> bool {
     let Some(machine) = &part.machine else {
         return true;
@@ -363,7 +365,7 @@ pub fn is_native(part: &Part<'_>) -> bool {
         "i386" => "x86",
         name => name,
     };
-    // A page does not know what machine it is shown on: it answers for the most frequent one.
+    // A web page does not know its machine, so it answers for the most common one.
     if cfg!(target_family = "wasm") {
         return format && name == "x86_64" && machine.bits == 64;
     }
@@ -373,7 +375,7 @@ pub fn is_native(part: &Part<'_>) -> bool {
         && machine.little_endian == cfg!(target_endian = "little")
 }
 
-/// What Rust calls a machine of ELF.
+/// Returns Rust's name of an ELF machine.
 fn name(machine: elf::Machine) -> Cow<'static, str> {
     Cow::Borrowed(match machine {
         elf::EM_X86_64 => "x86_64",

@@ -1,10 +1,10 @@
-//! LLVM's text of host code: the names that it defines and calls, a line at a time. Not a parser of it.
+//! LLVM IR text of host code: the names that it defines and calls, found line by line without a parser.
 
 use super::allowance::Allowance;
 use super::symbols::{self, Raw};
 use super::{FileForm, Part};
 
-/// The symbols of host code that is LLVM's text; none where the names are more than a file may have (BLOB-68).
+/// Returns the symbols of host code in LLVM's text form; an empty list if there are more names than BLOB-68 allows.
 pub(crate) fn llvm_text(text: &[u8]) -> Part<'_> {
     let symbols = symbols::classify(
         text.split(|byte| *byte == b'\n').filter_map(named),
@@ -21,14 +21,14 @@ pub(crate) fn llvm_text(text: &[u8]) -> Part<'_> {
     }
 }
 
-/// What a line names for other files: a function that it defines or declares, a variable.
+/// Returns the global name in a line: a function that the line defines or declares, or a variable.
 fn named(line: &[u8]) -> Option<Raw<'_>> {
     let line = std::str::from_utf8(line).ok()?;
     let (before, behind) = line.split_once('@')?;
     let end =
         behind.find(|letter: char| !letter.is_ascii_alphanumeric() && !"_.$-".contains(letter));
     let (name, rest) = behind.split_at_checked(end?)?;
-    // Instructions are indented, and a variable has its linkage behind its name.
+    // Instructions are indented, and a variable has its linkage after its name.
     let (linkage, defined, text) = match before.split(' ').next() {
         Some("define") => (before, true, true),
         Some("declare") => (before, false, true),

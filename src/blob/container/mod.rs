@@ -1,15 +1,15 @@
-//! What a library binary comes wrapped in: shared objects, object files, archives, C text. Nothing is executed.
+//! Containers of a library binary: shared objects, object files, archives, C text. Nothing is executed.
 //!
-//! [`open`] returns what a file is ([`FileForm`]) and finds every blob in it with the symbols that a TVM loader would look
-//! for. It touches headers and symbol tables only: of a library of 1 GB that is mapped, a few pages are read. Blobs
-//! borrow the file; only what was compressed (gzip) or spelled out (C text) is owned.
+//! [`open`] returns the form of a file ([`FileForm`]). It finds every blob in the file, with the symbols that a TVM loader looks up. It
+//! touches only headers and symbol tables: from a mapped library of 1 GB, a few pages are read. Blobs borrow the file; only bytes from gzip
+//! or C text are copied.
 //!
 //! | file | what is found | rule |
 //! |---|---|---|
 //! | ELF, Mach-O, PE, COFF, WebAssembly | bytes of each blob; functions, context, slots | BLOB-50 .. BLOB-55, BLOB-62 .. BLOB-65 |
-//! | `.a`, `.tar`, gzip of a tar | the same of every member, by name | BLOB-56, BLOB-57, BLOB-68 |
+//! | `.a`, `.tar`, gzip of a tar | the same for every member, by name | BLOB-56, BLOB-57, BLOB-68 |
 //! | C text | the byte array | BLOB-58 |
-//! | raw blob | all of it; its layout is a matter of its bytes | |
+//! | raw blob | the whole file; the bytes decide its layout | |
 
 mod allowance;
 mod archive;
@@ -57,23 +57,23 @@ use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Strictness, Violation};
 use std::borrow::Cow;
 
-/// How deep archives may lie in archives (BLOB-57). TVM writes one level.
+/// Largest number of archives around a file (BLOB-57). TVM writes one level.
 pub const MAX_DEPTH: u8 = 4;
 
-/// A file that was looked into.
+/// A file whose container was read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct File<'a> {
-    /// What the file itself is.
+    /// The form of the file itself.
     pub form: FileForm,
-    /// The file itself, or, of an archive, its members in order, those of inner archives included.
+    /// The file itself, or the members of an archive in order, including those of inner archives.
     pub parts: Vec<Part<'a>>,
     /// Oddities that were tolerated.
     pub findings: Findings,
 }
 
 impl<'a> File<'a> {
-    /// Every blob, with the part that holds it.
+    /// Returns every blob, with the part that contains it.
     pub fn blobs(&self) -> impl Iterator<Item = (&Part<'a>, &Embedded<'a>)> {
         self.parts
             .iter()
@@ -87,15 +87,15 @@ impl<'a> File<'a> {
 pub struct Part<'a> {
     /// Path of the member, outermost archive first, parts joined by `/`; empty for the file itself.
     pub member: String,
-    /// What it is.
+    /// The form of this file or member.
     pub form: FileForm,
-    /// What it was compiled for; object files only.
+    /// The machine that it was compiled for; object files only.
     pub machine: Option<Machine>,
     /// The blobs in it.
     pub blobs: Vec<Embedded<'a>>,
     /// The symbols that matter to TVM, in the order of the symbol table.
     pub symbols: Vec<Symbol<'a>>,
-    /// The releases whose calling convention the signatures in C text have; `None` where no signature is known.
+    /// The releases that use the calling convention of the signatures in C text; `None` if no signature is known.
     pub convention: Option<Releases>,
     /// The headers of TVM that C text includes and that some releases lack, each with the releases that have it.
     pub headers: Vec<(&'static str, Releases)>,
@@ -105,41 +105,41 @@ pub struct Part<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Machine {
-    /// `x86_64`, `aarch64`, `arm`, ...
+    /// Name of the architecture: `x86_64`, `aarch64`, `arm`, ...
     pub architecture: String,
-    /// 32 or 64.
+    /// Width of an address in bits: 32 or 64.
     pub bits: u8,
-    /// Whether integers of the object file are little endian. Those of the blob always are.
+    /// Whether integers in the object file are little endian. Those in the blob always are.
     pub little_endian: bool,
 }
 
-/// A library binary as its container holds it: bytes, not yet read. [`crate::blob::Blob`] reads them.
+/// Library binary as unread bytes from its container. [`crate::blob::Blob`] reads them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Embedded<'a> {
     /// The symbol; empty for a raw blob.
     pub symbol: String,
-    /// What comes before the name that TVM knows: the prefix of a system library.
+    /// The prefix of a system library, which comes before the name that TVM knows.
     pub prefix: String,
-    /// The layout that the symbol promises (BLOB-50); `None` for a raw blob. Layouts 0.2 and 0.7 share a symbol, which is
-    /// reported as 0.7: only the bytes distinguish them.
+    /// The layout of the symbol (BLOB-50); `None` for a raw blob. Layouts 0.2 and 0.7 share a symbol, which is reported as 0.7, because
+    /// only the bytes distinguish them.
     pub layout: Option<Layout>,
-    /// The symbol's value: an address in an image, an offset into its section in an object file.
+    /// The value of the symbol: an address in an image, an offset into its section in an object file.
     pub address: Option<u64>,
-    /// Where the bytes start in the opened file; `None` where they are not in it as they are (gzip, C text).
+    /// Offset of the bytes in the opened file; `None` where the file encodes them (gzip, C text).
     pub offset: Option<u64>,
-    /// Where the size comes from.
+    /// The source of the size.
     pub size: Size,
-    /// Header and body.
+    /// The bytes of header and body.
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// How the extent of a blob is known.
+/// The source of a blob's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// The container has it: ELF symbol size, file size, array length.
+    /// The container stores it: ELF symbol size, file size, array length.
     Known(u64),
-    /// The blob's own header has it; the container bounds it by `room` bytes at most (Mach-O, COFF, PE).
+    /// The blob's own header contains it; the container only limits it to `room` bytes (Mach-O, COFF, PE).
     Derived {
         /// Bytes up to the next symbol or the end of the section.
         room: u64,
@@ -147,7 +147,7 @@ pub enum Size {
 }
 
 impl Part<'_> {
-    /// The part with nothing borrowed.
+    /// Returns the part with all borrowed bytes copied.
     pub fn into_owned(self) -> Part<'static> {
         Part {
             member: self.member,
@@ -160,43 +160,43 @@ impl Part<'_> {
         }
     }
 
-    /// The names of the packed functions that this part exports (BLOB-62, BLOB-63).
+    /// Returns the names of the packed functions that this part exports (BLOB-62, BLOB-63).
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         self.symbols.iter().filter_map(|symbol| match &symbol.role {
-            // BLOB-62: by the names that a caller looks up, without `__tvm_ffi_`.
+            // BLOB-62: the name is the one that a caller looks up, without `__tvm_ffi_`.
             Role::Function(name) => Some(&**name),
             _ => None,
         })
     }
 
-    /// The prefix of a system library: that of its blob or context symbol.
+    /// Returns the prefix of a system library, from its blob symbol or its context symbol.
     pub fn prefix(&self) -> Option<&str> {
-        // The blob first: that of a context is the same where both are there (BLOB-51).
+        // The blob comes first; if there is a context too, it has the same prefix (BLOB-51).
         let of_blobs = self.blobs.iter().map(|blob| blob.prefix.as_str());
         let of_symbols = self.symbols.iter().map(|symbol| &*symbol.prefix);
-        // BLOB-51: a system library without device code has no blob, and its context symbol has the prefix.
+        // BLOB-51: a system library without device code has no blob, but its context symbol has the prefix.
         of_blobs.chain(of_symbols).find(|prefix| !prefix.is_empty())
     }
 
-    /// Whether this is code that TVM compiled, or its library binary: not a runtime, which defines and calls functions of TVM, and
-    /// has none of the symbols that a loader looks for.
+    /// Returns whether this is code that TVM compiled, or its library binary. A runtime is not: it defines and calls functions of TVM, but
+    /// has no symbol that a loader looks up.
     pub fn is_compiled(&self) -> bool {
-        // A library without device code has no blob, and is known by its context and slots (BLOB-65).
+        // A library without device code has no blob; its context and slots show what it is (BLOB-65).
         !self.blobs.is_empty()
             || self.convention.is_some()
             || self.symbols.iter().any(Symbol::is_of_compiled_code)
     }
 
-    /// The releases whose symbols these are, as far as they show it; `None` where none is of TVM.
+    /// Returns the releases that fit all symbols of this part; `None` if no symbol shows a release.
     ///
-    /// A library without a blob is still known by the functions and slots that it exports.
+    /// A library without a blob is recognized by the functions and slots that it exports.
     pub fn releases(&self) -> Option<Releases> {
         let of_symbols = symbols::releases(
             self.blobs.iter().filter_map(|blob| blob.layout),
             &self.symbols,
         );
         let shown = of_symbols.into_iter().chain(self.convention);
-        // BLOB-62, BLOB-63: the newest convention is that of two eras, which differ in the names of functions.
+        // BLOB-62, BLOB-63: the newest convention exists in two eras, which differ in the names of functions.
         let names = self
             .convention
             .is_some()
@@ -207,7 +207,7 @@ impl Part<'_> {
         shown.chain(names).reduce(Releases::common)
     }
 
-    /// Whether it has a function with the prefix of 0.22 (BLOB-62).
+    /// Returns whether a function has the prefix of 0.22 (BLOB-62).
     pub fn has_prefixed(&self) -> bool {
         self.symbols.iter().any(Symbol::is_prefixed)
     }
@@ -227,10 +227,9 @@ impl Embedded<'_> {
     }
 }
 
-/// Looks into `bytes`, the content of a file of any form. Breaks BLOB-52, BLOB-53, BLOB-55 .. BLOB-58,
-/// BLOB-68.
+/// Opens `bytes`, the content of a file of any form, and finds its blobs and symbols.
 ///
-/// A file that is of no known form is not an error: its form is [`FileForm::Unknown`] and it has no blob.
+/// A file of an unknown form is not an error: its form is [`FileForm::Unknown`], and it has no blob.
 ///
 /// # Errors
 ///
@@ -239,11 +238,11 @@ pub fn open(bytes: &[u8]) -> Result<File<'_>, Violation> {
     open_with(bytes, Strictness::Lenient)
 }
 
-/// [`open`]; under [`Strictness::Strict`] a tolerated oddity (BLOB-54) is a violation.
+/// Opens a file like [`open`]. Under [`Strictness::Strict`], a tolerated oddity (BLOB-54) is a violation.
 ///
 /// # Errors
 ///
-/// As [`open`], and BLOB-54 under [`Strictness::Strict`].
+/// The errors of [`open`], and BLOB-54 under [`Strictness::Strict`].
 pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Violation> {
     let mut walk = FileWalk {
         parts: Vec::new(),
@@ -268,26 +267,26 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
     })
 }
 
-/// What has been found so far.
+/// The results of a walk through a file and its containers.
 struct FileWalk<'a> {
     parts: Vec<Part<'a>>,
     findings: Findings,
-    /// What the file may still cost (BLOB-57, BLOB-68), at whatever depth.
+    /// The remaining limits (BLOB-57, BLOB-68), shared by all levels.
     allowance: Allowance,
 }
 
-/// Where the bytes at hand lie.
+/// The place of a member in the opened file.
 #[derive(Clone, Debug)]
 struct MemberPlace {
     member: String,
-    /// Offset of the first byte in the opened file; `None` behind a decompressor.
+    /// Offset of the first byte in the opened file; `None` for decompressed bytes.
     base: Option<u64>,
-    /// How many archives lie around the bytes (BLOB-57).
+    /// Number of archives around the bytes (BLOB-57).
     depth: u8,
 }
 
 impl MemberPlace {
-    /// A member of the archive at this place.
+    /// Returns the place of a member of the archive at this place.
     fn inner(&self, name: &str, base: Option<u64>) -> MemberPlace {
         let member = match self.member.as_str() {
             "" => name.to_owned(),
@@ -300,16 +299,16 @@ impl MemberPlace {
         }
     }
 
-    /// Offset in the opened file of offset `inside` of these bytes.
+    /// Converts an offset in these bytes to an offset in the opened file.
     fn file_offset(&self, inside: u64) -> Option<u64> {
         self.base.map(|base| base.saturating_add(inside))
     }
 
-    /// A violation in these bytes, as one of the opened file; behind a decompressor it stays relative to the
-    /// member, which it names.
+    /// Converts a violation in these bytes to one in the opened file. In decompressed bytes, the offset stays relative to the member, and
+    /// the field names the member.
     fn blame(&self, broken: Violation) -> Violation {
         let broken = broken.shifted(self.base.unwrap_or(0));
-        // A field that is named already is nearer to the place than the member is.
+        // A field that is already set is more precise than the member.
         if broken.field().is_empty() && !self.member.is_empty() {
             broken.in_field(self.member.clone())
         } else {
@@ -319,7 +318,8 @@ impl MemberPlace {
 }
 
 impl<'a> FileWalk<'a> {
-    /// BLOB-76: Mach-O is left out, of which one member may hold objects for several machines.
+    /// Checks that all object files of an archive are for one machine (BLOB-76). Mach-O is left out, because one member may hold objects
+    /// for several machines.
     fn one_machine(&mut self) -> Result<(), Violation> {
         let is_object = |part: &&Part<'_>| {
             matches!(
@@ -347,10 +347,10 @@ impl<'a> FileWalk<'a> {
             })
     }
 
-    /// Looks into bytes of any form, archives included, and adds a part for each file that is none.
+    /// Visits bytes of any form, and adds a part for each file that is not an archive.
     fn visit(&mut self, bytes: &'a [u8], place: MemberPlace) -> Result<FileForm, Violation> {
         let form = FileForm::of(bytes);
-        // BLOB-57: each level costs a frame of this recursion, and gzip in gzip multiplies what a byte inflates to.
+        // BLOB-57: each level takes a stack frame, and nested gzip multiplies the number of inflated bytes.
         let shallow = !form.is_archive() || place.depth < MAX_DEPTH;
         BLOB_57
             .require_as(Kind::Limit, shallow, 0, || {
@@ -374,7 +374,7 @@ impl<'a> FileWalk<'a> {
         Ok(form)
     }
 
-    /// The part of a file that is no archive: its blobs and its symbols.
+    /// Reads the part for a file that is not an archive: its blobs and its symbols.
     fn leaf(
         &mut self,
         bytes: &'a [u8],
@@ -392,7 +392,7 @@ impl<'a> FileWalk<'a> {
         };
         match form {
             FileForm::CText => c_text::read(bytes, &mut part, &mut self.allowance)?,
-            // BLOB-18: nothing but the bytes tells the layout, and reading them is not for the container.
+            // BLOB-18: only the bytes show the layout, and the container does not read them.
             FileForm::RawBlob => part.blobs.push(Embedded {
                 symbol: String::new(),
                 prefix: String::new(),
@@ -410,35 +410,35 @@ impl<'a> FileWalk<'a> {
                 let (findings, allowance) = (&mut self.findings, &mut self.allowance);
                 object::read(bytes, place, &mut part, findings, allowance)?;
             }
-            // Parameters, tensors, graphs and VM code carry no blob, whatever bytes are in them.
+            // Parameters, tensors, graphs and VM code contain no blob, so their bytes are not searched.
             _ => {}
         }
         Ok(part)
     }
 }
 
-/// Bounds a blob by its own header (BLOB-53, BLOB-54): `room` is what the container grants from `offset` on, `known`
-/// whether that is the blob's size or merely a bound.
+/// Limits a blob to the size in its own header (BLOB-53, BLOB-54). `room` holds the bytes that the container grants from `offset` on;
+/// `known` says whether that is the blob's size or only a bound.
 fn bounded<'a>(
     room: &'a [u8],
     known: bool,
     offset: u64,
     findings: &mut Findings,
 ) -> Result<(&'a [u8], Size), Violation> {
-    // BLOB-53: what the container has room for, which the header may not exceed.
+    // BLOB-53: the header may not exceed the size that the container grants.
     let granted = room.len() as u64;
-    // BLOB-01: little endian on every machine, whatever the order of the object file.
+    // BLOB-01: the header is little endian on every machine, also in a big-endian object file.
     let header = room.first_chunk().map(|header| u64::from_le_bytes(*header));
     BLOB_53.require_as(Kind::Truncated, header.is_some(), offset, || {
         format!("the blob has {granted} bytes, its header alone takes 8")
     })?;
-    // BLOB-53: a loader has the address alone, and reads whatever lies behind where the header is wrong.
-    // BLOB-01: the header does not count itself.
+    // BLOB-53: a loader has only the address, so with a wrong header it would read past the blob. BLOB-01: the header does not count
+    // itself.
     let needed = header.unwrap_or_default().saturating_add(8);
     BLOB_53.require_as(Kind::Truncated, needed <= granted, offset, || {
         format!("the header counts {needed} bytes, the symbol has {granted}")
     })?;
-    // Only where the check is switched off: then all that is there.
+    // Needed only where the check above is switched off: then the blob is all of `room`.
     let fits = usize::try_from(needed)
         .ok()
         .and_then(|needed| room.get(..needed));
@@ -446,7 +446,7 @@ fn bounded<'a>(
     if !known {
         return Ok((bytes, Size::Derived { room: granted }));
     }
-    // BLOB-54: out of every loader's reach, which stops where the header does.
+    // BLOB-54: no loader reads these bytes, because it stops where the header ends.
     findings.expect(BLOB_54, Kind::Trailing, needed >= granted, offset, || {
         format!("the symbol has {granted} bytes, the blob ends after {needed}")
     })?;

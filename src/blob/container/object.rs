@@ -1,4 +1,4 @@
-//! Object files: ELF, Mach-O, PE, COFF. Headers and symbol tables are read, sections only where a blob lies.
+//! Object files: ELF, Mach-O, PE, COFF. Headers and symbol tables are read; of the sections, only those with a blob are touched.
 
 use super::allowance::Allowance;
 use super::image::{self, Defined, ObjectSymbol, ObjectTables};
@@ -18,7 +18,7 @@ pub(super) fn read<'a>(
 ) -> Result<(), Violation> {
     let image = image::read(part.form, bytes, allowance)?;
     let table = &image.symbols;
-    // Undefined ones as well: which functions of the runtime the code calls is known by them (BLOB-65).
+    // Undefined symbols are listed too: they show which functions of the runtime the code calls (BLOB-65).
     let raw = table.iter().map(|entry| Raw {
         name: entry.name,
         address: entry.address,
@@ -27,10 +27,10 @@ pub(super) fn read<'a>(
         text: entry.text,
     });
     part.symbols = symbols::classify(raw, allowance)?;
-    // BLOB-53: where a symbol has no size the next one bounds it.
+    // BLOB-53: for a symbol without a size, the next symbol is the bound.
     let starts = Starts::of(table);
     for entry in table.iter().filter(|entry| entry.place != Defined::Nowhere) {
-        // BLOB-50: every symbol that ends like a blob's; several system libraries fit into one program (BLOB-51).
+        // BLOB-50: every symbol that ends like a blob's counts, because one program can contain several system libraries (BLOB-51).
         let Some((prefix, layout)) = symbols::blob(entry.name) else {
             continue;
         };
@@ -55,11 +55,11 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// Where symbols start, sorted: a hostile table is not searched again for each of its blobs.
+/// The sorted start addresses of symbols, so that a hostile table is not searched again for each of its blobs.
 struct Starts(Vec<(Defined, u64)>);
 
 impl Starts {
-    /// Those of every symbol, undefined ones as well, which are in a place of their own.
+    /// Collects the start of every symbol. Undefined symbols have their own place, so they bound no other symbol.
     fn of(table: &[ObjectSymbol<'_>]) -> Starts {
         let mut starts: Vec<_> = table
             .iter()
@@ -69,7 +69,7 @@ impl Starts {
         Starts(starts)
     }
 
-    /// The address of the next symbol in the same place.
+    /// Returns the address of the next symbol in the same place.
     fn next(&self, entry: &ObjectSymbol<'_>) -> Option<u64> {
         let behind = self
             .0
@@ -79,16 +79,16 @@ impl Starts {
     }
 }
 
-/// The bytes that a symbol may claim.
+/// The bytes that a symbol covers.
 struct SymbolExtent<'a> {
     bytes: &'a [u8],
-    /// Their offset in the object file.
+    /// Offset of these bytes in the object file.
     start: u64,
-    /// Whether the symbol table has the size.
+    /// Whether the symbol table contains the size.
     known: bool,
 }
 
-/// The bytes of a symbol (BLOB-52): its own size of them, or up to the next symbol.
+/// Returns the bytes of a symbol (BLOB-52): as many as its size, or up to the next symbol.
 fn extent<'a>(
     image: &ObjectTables<'a>,
     bytes: &'a [u8],
@@ -103,7 +103,7 @@ fn extent<'a>(
             return Err(no_bytes(entry, "is defined without a place"));
         }
     };
-    // BLOB-53: ELF has the size of a symbol. Mach-O, COFF and PE have none.
+    // BLOB-53: ELF stores the size of a symbol; Mach-O, COFF and PE do not.
     let known = entry.size > 0;
     let end = if known {
         let own = start.saturating_add(entry.size);
@@ -114,16 +114,16 @@ fn extent<'a>(
                 entry.name
             )
         })?;
-        // BLOB-52: the same bound once more, for where the check is switched off.
+        // BLOB-52: this bounds the symbol also where the check above is switched off.
         own.min(end)
     } else {
-        // It ends at the next symbol, or with the section.
+        // It ends at the next symbol, or at the end of the section.
         let room = starts
             .next(entry)
             .map(|next| next.saturating_sub(entry.address));
         room.map_or(end, |room| start.saturating_add(room).min(end))
     };
-    // BLOB-52: last, the file itself: tables that agree with each other may still lie about it.
+    // BLOB-52: the file is checked last, because tables that agree with each other may still disagree with the file.
     let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
     let content = range.and_then(|(start, end)| bytes.get(start..end));
     BLOB_52.require_as(Kind::Truncated, content.is_some(), start, || {
@@ -140,7 +140,7 @@ fn extent<'a>(
     })
 }
 
-/// Where the symbol begins in the file, and where its section ends.
+/// Returns the offset of the symbol in the file, and the end of its section.
 fn in_section(
     image: &ObjectTables<'_>,
     entry: &ObjectSymbol<'_>,
@@ -153,7 +153,7 @@ fn in_section(
     let (start, size) = section
         .file
         .ok_or_else(|| no_bytes(entry, "is in a section without bytes (.bss)"))?;
-    // In an object file an address counts from its section, which itself lies at 0 in ELF and COFF and not in Mach-O.
+    // In an object file an address counts from its section. The section starts at 0 in ELF and COFF, but not in Mach-O.
     let inside = entry.address.saturating_sub(section.address);
     BLOB_52.require_as(Kind::Truncated, inside < size, start, || {
         format!(
@@ -164,9 +164,9 @@ fn in_section(
     Ok((start.saturating_add(inside), start.saturating_add(size)))
 }
 
-/// Where the symbol begins in the file, and where its segment ends.
+/// Returns the offset of the symbol in the file, and the end of its segment.
 fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64, u64), Violation> {
-    // BLOB-52: by address, as the loader of the system maps it: images are stripped of sections.
+    // BLOB-52: the search is by address, as the system's loader maps the image, because an image may have its sections stripped.
     for segment in &image.segments {
         let Some(inside) = entry.address.checked_sub(segment.address) else {
             continue;
@@ -175,7 +175,7 @@ fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64
         if inside < size {
             return Ok((start.saturating_add(inside), start.saturating_add(size)));
         }
-        // BLOB-52: mapped and not filled: memory that is zero at start, as .bss is.
+        // BLOB-52: the memory is mapped but not filled from the file. It is zero at start, like .bss.
         if inside < segment.size {
             return Err(no_bytes(
                 entry,
@@ -190,7 +190,7 @@ fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64
     Err(BLOB_52.rejected(Kind::Truncated, message))
 }
 
-/// BLOB-52, kind missing: a blob that is no bytes of the file.
+/// Creates the error for a blob without bytes in the file: BLOB-52, kind missing.
 fn no_bytes(entry: &ObjectSymbol<'_>, why: &str) -> Violation {
     BLOB_52.rejected(Kind::Missing, format!("`{}` {why}", entry.name))
 }

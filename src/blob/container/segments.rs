@@ -3,10 +3,10 @@
 use object::read::elf::{FileHeader, ProgramHeader as _};
 use object::{Endianness, FileKind, elf};
 
-/// Why an ELF image breaks BLOB-55, where a segment ends after the file: its loader maps it all the same, and the first access to a page
-/// after the end of the file ends the process (SIGBUS). `None` for any other file.
+/// Returns why an ELF image breaks BLOB-55, if a segment ends after the end of the file. The system's loader maps such an image without an
+/// error. The first access to a page after the end of the file then ends the process (SIGBUS). Returns `None` for any other file.
 ///
-/// `head` is the beginning of the file, with the program headers in it, and `length` the length of the whole.
+/// `head` is the beginning of the file, with the program headers in it, and `length` is the length of the whole file.
 pub(crate) fn cut_segment(head: &[u8], length: u64) -> Option<String> {
     match FileKind::parse(head).ok()? {
         FileKind::Elf32 => of_elf::<elf::FileHeader32<Endianness>>(head, length),

@@ -1,17 +1,17 @@
-//! What a symbol means to TVM, by its name.
+//! The meaning of a symbol to TVM, by its name.
 //!
 //! | symbol | role | rule |
 //! |---|---|---|
 //! | `..__tvm_dev_mblob`, `..__tvm_ffi_library_bin`, `..__tvm_ffi__library_bin` | the library binary | BLOB-50, BLOB-51 |
 //! | `..__tvm_module_ctx`, `..__tvm_ffi_library_ctx`, `..__tvm_ffi__library_ctx` | the slot of the module | BLOB-65 |
 //! | `__tvm_main__` | the entry function, or its name | BLOB-64 |
-//! | `__tvm_param__..` | a parameter linked in | |
-//! | `__tvm_ffi__metadata_..`, `__tvm_ffi__doc_..`, `__tvm_ffi__cubin_..` | about a function; device code | BLOB-62 |
+//! | `__tvm_param__..` | a parameter that is linked in | |
+//! | `__tvm_ffi__metadata_..`, `__tvm_ffi__doc_..`, `__tvm_ffi__cubin_..` | description of a function; device code | BLOB-62 |
 //! | `__tvm_ffi_..` | a packed function from 0.22 on | BLOB-62 |
 //! | `__TVM..`, data | the slot of a runtime function | BLOB-65 |
 //! | `TVM..`, undefined | a runtime function that is called directly | BLOB-65 |
 //! | `TVM..`, a function | a runtime function that the file defines: a runtime is linked into it | |
-//! | any other function | a packed function up to 0.21, where none has the prefix | BLOB-63 |
+//! | any other function | a packed function up to 0.21, if no function has the prefix | BLOB-63 |
 
 use super::allowance::Allowance;
 use super::linkage;
@@ -23,27 +23,27 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Symbol<'a> {
-    /// The name, without the underscore that Mach-O puts in front.
+    /// The name, without the underscore that Mach-O adds before it.
     pub name: Cow<'a, str>,
-    /// The system-library prefix in front of the name that TVM knows; empty otherwise.
+    /// The system-library prefix before the name that TVM knows; empty otherwise.
     pub prefix: Cow<'a, str>,
-    /// What it is for.
+    /// The purpose of the symbol.
     pub role: Role<'a>,
-    /// Whether it is code: `__tvm_main__` is text in most libraries, and a function in those of C hosts (BLOB-64).
+    /// Whether it is code. `__tvm_main__` is data in most libraries, but a function in those of C hosts (BLOB-64).
     pub code: bool,
-    /// Its value; `None` where it is undefined.
+    /// Its value; `None` if it is undefined.
     pub address: Option<u64>,
-    /// Its size as the symbol table has it; 0 where it has none.
+    /// Its size in the symbol table; 0 if the table has no sizes.
     pub size: u64,
 }
 
-/// What a symbol is for.
+/// The purpose of a symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role<'a> {
-    /// The blob (BLOB-50).
+    /// The library binary (BLOB-50).
     Blob(Layout),
-    /// The slot in which the loader leaves the module (BLOB-65).
+    /// The slot in which the loader stores the module (BLOB-65).
     Context(Layout),
     /// `__tvm_main__`, which names the entry function (BLOB-64).
     Entry,
@@ -53,20 +53,20 @@ pub enum Role<'a> {
     Metadata(Cow<'a, str>),
     /// The documentation of a function, from tvm-ffi 0.1.4 on.
     Doc(Cow<'a, str>),
-    /// Embedded device code that the library loader does not read.
+    /// Embedded device code, which the library loader does not read.
     Cubin(Cow<'a, str>),
-    /// A slot in which the loader leaves the address of a runtime function (BLOB-65).
+    /// A slot in which the loader stores the address of a runtime function (BLOB-65).
     Slot(Cow<'a, str>),
     /// A parameter linked into the library, 0.8 to 0.20.
     LinkedParam,
-    /// A runtime function that must be there when the file is loaded or a function called.
+    /// A runtime function that must exist when the file is loaded or the function is called.
     Needs(Cow<'a, str>),
     /// A runtime function that the file defines itself.
     Defines(Cow<'a, str>),
 }
 
 impl Symbol<'_> {
-    /// Whether only compiled code has a symbol of this role. Any program may have functions and call the runtime.
+    /// Returns whether only compiled code has a symbol of this role. Any program may have functions and call the runtime.
     pub(super) fn is_of_compiled_code(&self) -> bool {
         match self.role {
             Role::Needs(_) | Role::Defines(_) => false,
@@ -75,12 +75,12 @@ impl Symbol<'_> {
         }
     }
 
-    /// Whether it is a function with the prefix of 0.22 (BLOB-62).
+    /// Returns whether it is a function with the prefix of 0.22 (BLOB-62).
     pub(super) fn is_prefixed(&self) -> bool {
         matches!(self.role, Role::Function(_)) && self.name.starts_with(FFI)
     }
 
-    /// The symbol with nothing borrowed.
+    /// Returns the symbol with all borrowed text copied.
     pub(super) fn into_owned(self) -> Symbol<'static> {
         Symbol {
             name: owned(self.name),
@@ -111,12 +111,12 @@ impl Role<'_> {
     }
 }
 
-/// The text with nothing borrowed.
+/// Copies the text.
 fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
     Cow::Owned(text.into_owned())
 }
 
-/// A symbol as the object file has it.
+/// A symbol as the object file stores it.
 #[derive(Clone, Copy)]
 pub(super) struct Raw<'a> {
     pub(super) name: &'a str,
@@ -126,15 +126,15 @@ pub(super) struct Raw<'a> {
     pub(super) text: bool,
 }
 
-/// The symbols whose names mean something to TVM. Whether a plain function is a packed function depends on the
-/// release, so on what else is there.
+/// Returns the symbols whose names have a meaning for TVM. A plain function is a packed function only in some releases, so this depends on
+/// the other symbols.
 pub(super) fn classify<'a>(
     raw: impl Iterator<Item = Raw<'a>> + Clone,
     allowance: &mut Allowance,
 ) -> Result<Vec<Symbol<'a>>, Violation> {
     let prefixed = raw
         .clone()
-        // BLOB-63: known before the first symbol is looked at, because tables have no order.
+        // BLOB-63: this must be known before the first symbol is classified, because symbol tables have no order.
         .any(|symbol| symbol.defined && symbol.text && symbol.name.starts_with(FFI));
     let mut symbols = Vec::new();
     for raw in raw {
@@ -154,29 +154,29 @@ pub(super) fn classify<'a>(
     Ok(symbols)
 }
 
-/// The prefix and the layout of a blob's symbol (BLOB-50, BLOB-51).
+/// Returns the prefix and the layout of a blob's symbol (BLOB-50, BLOB-51).
 pub(super) fn blob(name: &str) -> Option<(&str, Layout)> {
     suffixed(name, &BLOBS)
 }
 
-/// The blob's symbol for a layout, without a prefix.
+/// Returns the symbol of the blob in a layout, without a prefix.
 pub(in super::super) const fn blob_symbol(layout: Layout) -> &'static str {
     match layout {
-        // BLOB-18: one symbol for both; the bytes tell.
+        // BLOB-18: both layouts share a symbol; only the bytes differ.
         Layout::V0_2 | Layout::V0_7 => "__tvm_dev_mblob",
         Layout::V0_21 => "__tvm_ffi_library_bin",
         Layout::V0_22 => "__tvm_ffi__library_bin",
     }
 }
 
-/// The releases that all of these symbols speak of; `None` where none does. A plain function bounds what others say, and
-/// means nothing alone: any program has some.
+/// Returns the releases that fit all of these symbols; `None` if no symbol shows a release. A plain function narrows the range that other
+/// symbols show. Alone, it shows nothing, because any program has functions.
 pub(super) fn releases(
     layouts: impl Iterator<Item = Layout>,
     symbols: &[Symbol<'_>],
 ) -> Option<Releases> {
     let of_layout = |layout: Layout| match layout {
-        // One symbol for both; the bytes tell.
+        // Both layouts share a symbol; only the bytes differ.
         Layout::V0_2 | Layout::V0_7 => Releases::between(2, 20),
         newer => newer.releases(),
     };
@@ -186,7 +186,7 @@ pub(super) fn releases(
         // BLOB-62: from 0.22 on functions have a prefix.
         Role::Function(_) => Some(Releases::between(2, 21)),
         Role::Metadata(_) | Role::Doc(_) | Role::Cubin(_) => Some(Releases::from(22)),
-        // BLOB-64: from 0.22 on the entry function is `__tvm_ffi_main`, a function as any other (BLOB-62).
+        // BLOB-64: from 0.22 on, the entry function is `__tvm_ffi_main`, a function like any other (BLOB-62).
         Role::Entry => Some(Releases::between(2, 21)),
         Role::LinkedParam => Some(Releases::between(8, 20)),
         Role::Slot(api) => among(&SLOTS, api).or_else(|| defined_by(api)),
@@ -196,7 +196,7 @@ pub(super) fn releases(
     let plain = |symbol: &Symbol<'_>| {
         matches!(symbol.role, Role::Function(_)) && !symbol.name.starts_with(FFI)
     };
-    // BLOB-63: functions without a prefix are in every program, of TVM or not.
+    // BLOB-63: every program has functions without a prefix, not only those of TVM.
     let mut telling = symbols.iter().filter(|symbol| !plain(symbol));
     let mut layouts = layouts.peekable();
     if layouts.peek().is_none() && !telling.any(|symbol| of_symbol(symbol).is_some()) {
@@ -205,7 +205,7 @@ pub(super) fn releases(
     layouts
         .map(of_layout)
         .chain(symbols.iter().filter_map(of_symbol))
-        // The releases that all symbols agree on. Those of two eras leave an empty range: no runtime finds all of them.
+        // The result is empty for symbols of two eras, because no runtime finds all of them.
         .reduce(Releases::common)
 }
 
@@ -223,7 +223,7 @@ const CONTEXTS: [(&str, Layout); 3] = [
     ("__tvm_module_ctx", Layout::V0_7),
 ];
 
-/// The runtime functions whose slots a loader fills, and in which releases (BLOB-65).
+/// The runtime functions whose slots a loader fills, and the releases that fill them (BLOB-65).
 const SLOTS: [(&str, Releases); 11] = [
     ("TVMFuncCall", Releases::between(2, 20)),
     ("TVMAPISetLastError", Releases::between(2, 20)),
@@ -238,8 +238,8 @@ const SLOTS: [(&str, Releases); 11] = [
     ("TVMFFIHandleInitOnce", Releases::from(26)),
 ];
 
-/// Functions that runtimes of other releases than their slots' define. Compiled code of a C host and of a system library
-/// calls them directly.
+/// Functions that runtimes define in other releases than they fill slots for. The code of C hosts and of system libraries calls them
+/// directly.
 const CALLED: [(&str, Releases); 8] = [
     ("TVMBackendRegisterEnvCAPI", Releases::between(8, 20)),
     (
@@ -254,13 +254,13 @@ const CALLED: [(&str, Releases); 8] = [
     ("TVMFFIHandleInitOnce", Releases::from(23)),
 ];
 
-/// The releases of `api` in a table.
+/// Returns the releases of `api` in a table.
 fn among(table: &[(&str, Releases)], api: &str) -> Option<Releases> {
     let found = table.iter().find(|(name, _)| *name == api);
     found.map(|(_, releases)| *releases)
 }
 
-/// The releases whose runtimes define a function.
+/// Returns the releases whose runtimes define a function.
 fn defined_by(api: &str) -> Option<Releases> {
     among(&CALLED, api)
         .or_else(|| among(&SLOTS, api))
@@ -268,23 +268,23 @@ fn defined_by(api: &str) -> Option<Releases> {
         .or_else(|| api.starts_with("TVMFFI").then_some(Releases::from(21)))
 }
 
-/// The prefix and the role of a symbol, by its name, and by whether it is code. `prefixed`: some function has that of 0.22.
+/// Returns the prefix and the role of a symbol, by its name and kind. `prefixed`: some function has the prefix of 0.22.
 fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     let name = raw.name;
-    // BLOB-65: code of a C host and system libraries call the runtime without slots.
+    // BLOB-65: the code of C hosts and system libraries calls the runtime without slots.
     if !raw.defined {
-        // BLOB-65: the three letters alone are no function of the runtime.
+        // BLOB-65: `TVM` alone is not a function of the runtime.
         let needed = name.starts_with("TVM") && name.len() > 3;
         return needed.then(|| ("", Role::Needs(name.into())));
     }
     if let Some((prefix, layout)) = blob(name) {
         return Some((prefix, Role::Blob(layout)));
     }
-    // BLOB-51: a system library has the same prefix in front of both symbols.
+    // BLOB-51: in a system library, both symbols have the same prefix.
     if let Some((prefix, layout)) = suffixed(name, &CONTEXTS) {
         return Some((prefix, Role::Context(layout)));
     }
-    // BLOB-64: data with a name in code from LLVM, a function in that of a C host; loaders read text in both cases.
+    // BLOB-64: in code from LLVM this is data with a name, in that of a C host a function. Loaders read it as text in both cases.
     if name == "__tvm_main__" {
         return Some(("", Role::Entry));
     }
@@ -293,7 +293,7 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
         return Some(("", Role::LinkedParam));
     }
     let of = |tag: &str| name.strip_prefix(tag).map(Cow::Borrowed);
-    // BLOB-62: these begin like a function whose name begins with `_`, and are none.
+    // BLOB-62: these look like functions whose names begin with `_`, but they are not functions.
     if let Some(of) = of("__tvm_ffi__metadata_") {
         return Some(("", Role::Metadata(of)));
     }
@@ -305,8 +305,8 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     }
     if !raw.text {
         let api = name.strip_prefix("__")?;
-        // BLOB-65: a slot that a loader does not know stays null, and compiled code calls it: a library of 0.27 crashes in a runtime of
-        // 0.25.
+        // BLOB-65: a slot that a loader does not know stays null, and compiled code calls through it. For example, a library of 0.27
+        // crashes in a runtime of 0.25.
         let slot = among(&SLOTS, api).is_some() || api.starts_with("TVM");
         return slot.then(|| ("", Role::Slot(api.into())));
     }
@@ -316,13 +316,13 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     if linkage::is_interface(name) {
         return Some(("", Role::Defines(name.into())));
     }
-    // BLOB-63: before 0.22 nothing marks a packed function, so every global function may be one. One with the prefix of 0.22 shows
-    // that none of the others is.
+    // BLOB-63: before 0.22 nothing marks a packed function, so every global function may be one. If one has the prefix of 0.22, no other
+    // function is packed.
     let plain = !prefixed && !is_helper(name);
     plain.then(|| ("", Role::Function(name.into())))
 }
 
-/// Functions that the compiler, the linker or a runtime put into a file (BLOB-63): none of them is packed.
+/// Returns whether the compiler, the linker or a runtime added this function to the file (BLOB-63). Such a function is not packed.
 fn is_helper(name: &str) -> bool {
     const NAMES: [&str; 6] = [
         "_init",
@@ -337,15 +337,15 @@ fn is_helper(name: &str) -> bool {
         || name.starts_with("_GLOBAL_")
         || name.starts_with("TVM")
         || name.starts_with("DW.ref.")
-        // COFF: `.weak.NAME.default.OTHER` is the default of a weak symbol, `?..` and `@..` are decorated names of C++ and of the linker.
+        // COFF: `.weak.NAME.default.OTHER` is the default of a weak symbol; `?..` and `@..` are decorated names of C++ and of the linker.
         || name.starts_with(['.', '?', '@'])
         || NAMES.contains(&name)
 }
 
-/// The prefix and the layout of a name that ends like one of `known`.
+/// Returns the prefix and the layout of a name that ends with one of `known`.
 fn suffixed<'a>(name: &'a str, known: &[(&str, Layout)]) -> Option<(&'a str, Layout)> {
     known
         .iter()
-        // BLOB-51: the name is the end of the symbol, whatever its prefix is. One underscore more keeps 0.22 apart from 0.21 (BLOB-50).
+        // BLOB-51: the known name ends the symbol, after any prefix. One more underscore distinguishes 0.22 from 0.21 (BLOB-50).
         .find_map(|(suffix, layout)| Some((name.strip_suffix(suffix)?, *layout)))
 }

@@ -1,23 +1,22 @@
-//! Which form a text has, by words near its ends.
+//! Detection of the form of a text, by words near its ends.
 
 use super::FileForm;
 use super::form::find;
 
-/// BLOB-69: text, by words that are near its ends.
-/// Only the first and the last 64 KiB are looked at, but for JSON that names its form nowhere there: C whose words are all between
-/// them is unknown.
+/// Returns the form of a text, by words near its ends (BLOB-69). Only the first and the last 64 KiB are searched, so C text whose words are
+/// all between them is unknown. JSON that does not name its form near the ends is searched completely.
 pub(super) fn text(bytes: &[u8]) -> Option<FileForm> {
     let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
-    // BLOB-69: a source may have a long licence in front, and a graph its lists.
+    // BLOB-69: a source may start with a long licence, and a graph with long lists.
     let tail = bytes.get(bytes.len().saturating_sub(FileForm::WINDOW)..)?;
     if head.is_empty() || head.contains(&0) {
         return None;
     }
     let ends = [head, tail];
-    // BLOB-69: what a byte order mark is in front of is for the reader of the form to reject.
+    // BLOB-69: a byte order mark is skipped here; the reader of the form decides whether to reject it.
     let start = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     if let Some(members) = start.trim_ascii_start().strip_prefix(b"{") {
-        // The members may be in any order, and between them lists of any length.
+        // The members may be in any order, with lists of any length between them.
         return json(&ends)
             .or_else(|| json(&[bytes]))
             .or_else(|| is_begun_graph(members).then_some(FileForm::GraphJson));
@@ -39,14 +38,14 @@ pub(super) fn text(bytes: &[u8]) -> Option<FileForm> {
     code.iter().any(|code| has(code)).then_some(FileForm::CText)
 }
 
-/// What a JSON text is by the members that are named in these parts of it.
+/// Returns the form of a JSON text, by the names of members in these parts of it.
 fn json(parts: &[&[u8]]) -> Option<FileForm> {
     let has = |what: &str| {
         parts
             .iter()
             .any(|part| find(part, what.as_bytes()).is_some())
     };
-    // BLOB-69: members that only one of the forms has. `nodes` is in all three.
+    // BLOB-69: each of these members occurs in only one form. `nodes` occurs in the first three.
     if has("\"arg_nodes\"") {
         Some(FileForm::GraphJson)
     } else if has("\"root_index\"") {
@@ -60,7 +59,7 @@ fn json(parts: &[&[u8]]) -> Option<FileForm> {
     }
 }
 
-/// Whether `members` begin as those of a graph do: nothing but a list of nodes is known of one that is cut off there.
+/// Returns whether `members` begin with a list of nodes, as a graph does. A graph that is cut off there shows nothing else.
 fn is_begun_graph(members: &[u8]) -> bool {
     // The nodes of saved objects have types.
     if find(members, b"\"type_key\"").is_some() {

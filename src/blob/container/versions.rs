@@ -1,25 +1,25 @@
-//! Versions of symbols in ELF images: those that an image needs of each library, and those that a library has.
+//! Versions of symbols in ELF images: those that an image needs from each library, and those that it defines.
 
 use object::read::elf::{ElfFile, FileHeader};
 
-/// How many versions are listed of each. The C library has some sixty; a hostile file has more.
+/// Largest number of versions in each list. The C library defines about sixty; a hostile file may have more.
 const MOST: usize = 4096;
 
-/// How many bytes a name may have: those of a hostile file are tails of one long string.
+/// Longest version or library name in bytes. A hostile file may name the tails of one long string.
 const LONGEST: usize = 256;
 
-/// The versions that an image names.
+/// The symbol versions in an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SymbolVersions<'a> {
-    /// The library and the version of it that must be there, as `libc.so.6` and `GLIBC_2.34`.
+    /// Pairs of a library and the version that it must provide, such as `libc.so.6` and `GLIBC_2.34`.
     pub needed: Vec<(&'a str, &'a str)>,
     /// The versions that the image defines.
     pub defined: Vec<&'a str>,
 }
 
 impl<'a> SymbolVersions<'a> {
-    /// Reads the tables of `bytes`; empty for what is no ELF image, and as far as they can be read.
+    /// Reads the version tables of `bytes` as far as possible. Returns empty lists for a file that is not an ELF image.
     pub fn read(bytes: &'a [u8]) -> SymbolVersions<'a> {
         let mut versions = SymbolVersions::default();
         match object::File::parse(bytes) {
@@ -30,7 +30,7 @@ impl<'a> SymbolVersions<'a> {
         versions
     }
 
-    /// `None` where a table ends early: what was found so far stands.
+    /// Reads both tables. Returns `None` where a table ends early; the versions found before that are kept.
     fn tables<E: FileHeader>(&mut self, file: &ElfFile<'a, E>) -> Option<()> {
         let (endian, data) = (file.endian(), file.data());
         let sections = file.elf_section_table();
@@ -49,7 +49,7 @@ impl<'a> SymbolVersions<'a> {
         if let Some((mut definitions, names)) = sections.gnu_verdef(endian, data).ok()? {
             let names = sections.strings(endian, data, names).ok()?;
             while let Some((_, mut versions)) = definitions.next().ok()? {
-                // The first is the version; those behind it are what it inherits.
+                // The first name is the version; the names after it are the versions that it inherits.
                 if let Some(version) = versions.next().ok()? {
                     let version = std::str::from_utf8(version.name(endian, names).ok()?).ok()?;
                     (self.defined.len() < MOST && version.len() <= LONGEST)

@@ -1,5 +1,4 @@
-//! WebAssembly: object files, whose symbols are in the section `linking`, and linked modules, of which exports, imports and names of
-//! functions are left.
+//! WebAssembly. Object files have their symbols in the section `linking`. Linked modules have only exports, imports and names of functions.
 
 use super::allowance::Allowance;
 use super::symbols::{self, Raw};
@@ -16,10 +15,10 @@ use wasmparser::{
 /// The beginning of a module: its magic and version 1. Components have another version.
 const MAGIC: &[u8] = b"\0asm\x01\0\0\0";
 
-/// The number of a section that has a name.
+/// The id of a section that has a name.
 const CUSTOM: u8 = 0;
 
-/// Whether `bytes` are an object file or a linked module: a linker takes what has a section `linking`.
+/// Returns whether `bytes` are an object file or a linked module: an object file has a section `linking`.
 pub(super) fn form(bytes: &[u8]) -> Option<FileForm> {
     let mut rest = bytes.strip_prefix(MAGIC)?;
     while let Some((id, behind)) = rest.split_first() {
@@ -35,7 +34,7 @@ pub(super) fn form(bytes: &[u8]) -> Option<FileForm> {
     Some(FileForm::WasmModule)
 }
 
-/// A number of at most five bytes of seven bits, and what follows it.
+/// Reads a LEB128 number of at most five bytes, and returns it with the bytes after it.
 fn leb(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0_usize;
     for (index, byte) in bytes.iter().take(5).enumerate() {
@@ -48,18 +47,18 @@ fn leb(bytes: &[u8]) -> Option<(usize, &[u8])> {
     None
 }
 
-/// What is read of a module before its symbols are classified.
+/// The parts of a module that are needed before its symbols are classified.
 #[derive(Default)]
 struct WasmTables<'a> {
-    /// Names of imported functions, by their number.
+    /// Names of imported functions, by function index.
     imports: Vec<&'a str>,
-    /// The data segments: where the bytes of each begin in the module, and these.
+    /// The data segments: the offset of each in the module, and its bytes.
     segments: Vec<(u64, &'a [u8])>,
-    /// Symbols of the section `linking`; without one, exports and names of functions.
+    /// Symbols of the section `linking`; without that section, exports, imports and names of functions.
     symbols: Vec<Raw<'a>>,
-    /// Where the data symbols lie.
+    /// The name and place of each data symbol.
     data: Vec<(&'a str, DefinedDataSymbol)>,
-    /// Whether addresses have 64 bits.
+    /// Whether memory addresses have 64 bits.
     is_wide: bool,
 }
 
@@ -83,7 +82,7 @@ pub(super) fn read<'a>(
     let mut seen = HashSet::new();
     let mut unique = Vec::new();
     for raw in tables.symbols {
-        // BLOB-68: counted before it is compared, as for other object files.
+        // BLOB-68: a name is counted before it is compared, as for other object files.
         allowance.name(raw.name.len(), 0)?;
         if !raw.name.is_empty() && seen.insert(raw.name) {
             unique.push(raw);
@@ -118,7 +117,7 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// The bytes of a data symbol (BLOB-52), and where they begin.
+/// Returns the offset and the bytes of a data symbol (BLOB-52).
 fn extent<'a>(
     segments: &[(u64, &'a [u8])],
     name: &str,
@@ -185,7 +184,7 @@ impl<'a> WasmTables<'a> {
                 Payload::DataSection(section) => {
                     for segment in section {
                         let segment = segment?;
-                        // The range of a segment ends with its bytes.
+                        // The range of a segment ends where its bytes end.
                         let start = segment.range.end.saturating_sub(segment.data.len());
                         tables.segments.push((start as u64, segment.data));
                     }
@@ -202,7 +201,8 @@ impl<'a> WasmTables<'a> {
                             }
                         }
                         KnownCustom::Name(section) => {
-                            // Tools may leave a section of names that others cannot read: it is no part of the module.
+                            // Tools may leave a section of names that other tools cannot read. It is not needed to run the module, so
+                            // errors are ignored.
                             for names in section.into_iter().map_while(Result::ok) {
                                 if let Name::Function(names) = names {
                                     let names = names.into_iter().map_while(Result::ok);
@@ -218,17 +218,17 @@ impl<'a> WasmTables<'a> {
                 _ => {}
             }
         }
-        // An object file has all of these among its symbols, with what is local left out.
+        // The symbols of an object file include all of these, except local ones.
         tables.symbols = if linking.is_empty() { plain } else { linking };
         Ok(tables)
     }
 
-    /// A symbol of the section `linking`; `None` for one that no linker sees.
+    /// Converts a symbol of the section `linking`; returns `None` for a local symbol.
     fn symbol(&mut self, symbol: &SymbolInfo<'a>) -> Option<Raw<'a>> {
         let is_seen = |flags: SymbolFlags| !flags.contains(SymbolFlags::BINDING_LOCAL);
         match *symbol {
             SymbolInfo::Func { flags, index, name } if is_seen(flags) => {
-                // Without a name of its own it has that of the import.
+                // A function without a name has the name of its import.
                 let imported = || self.imports.get(usize::try_from(index).ok()?).copied();
                 let name = name.or_else(imported)?;
                 let defined = !flags.contains(SymbolFlags::UNDEFINED);
@@ -248,7 +248,7 @@ impl<'a> WasmTables<'a> {
     }
 }
 
-/// A symbol at an address, of a size; `None` for one that is not defined here.
+/// Creates a symbol with an address and a size; `place` is `None` for a symbol that is not defined here.
 fn raw(name: &str, place: Option<(u32, u32)>, text: bool) -> Raw<'_> {
     let (address, size) = place.unwrap_or_default();
     Raw {

@@ -1,18 +1,18 @@
-//! ELF files of 64 bits, little endian, in which another library binary is put (BLOB-75).
+//! Replacement of the library binary in ELF files of 64 bits, little endian (BLOB-75).
 //!
 //! ```text
 //! library, before    headers, sections with addresses                            | other sections, section headers
 //! library, after     headers, sections with addresses | zeros of .bss | the blob | other sections | names, section headers
 //! ```
 //!
-//! The last segment of a library grows over the blob, which has a section of its own behind those with addresses: their numbers stay,
-//! which dynamic symbols have, and `strip` and `objcopy` move it as they move all others. A segment of its own would need one more
-//! program header, for which there is no room, and those tools lose a table that was moved.
+//! The last segment of a library grows over the blob. The blob gets a separate section after those with addresses. Dynamic symbols refer to
+//! sections by index, and the indices of sections with addresses do not change. `strip` and `objcopy` move the new section like any other.
+//! A separate segment would need one more program header, for which there is no room, and those tools lose a table that was moved.
 
-/// The name of the section of a library binary that was replaced.
+/// The name of the section that contains a replaced library binary.
 const NAME: &[u8] = b".tvm_library_bin\0";
 
-/// A shared library with `blob` behind its data; `None` where the file is not of this kind, or has no sections.
+/// Returns a shared library with `blob` after its data; `None` if the file is of another format, or has no sections.
 pub(super) fn in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
     let mut elf = Elf(file.to_vec());
     elf.is_known().then_some(())?;
@@ -26,19 +26,19 @@ pub(super) fn in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u
         .checked_add(address.checked_sub(last.address)?)?;
     let end = place.checked_add(blob.len() as u64)?;
     let grown = end.checked_sub(last.offset)?;
-    // What has no address moves by this much; a multiple of all that sections are aligned to in practice.
+    // Everything without an address moves by this distance, a multiple of every alignment that is used in practice.
     let file_end = last.offset.checked_add(last.stored)?;
     let moved = end.checked_sub(file_end)?.checked_next_multiple_of(PAGE)?;
     let zeros = place.checked_sub(file_end)?;
     (zeros <= (file.len() as u64).checked_add(MOST_ZEROS)?).then_some(())?;
 
-    // Numbers in the headers and the tables of symbols, first: their places are still those of the old file.
+    // Headers and symbol tables are edited before anything moves, while their places are those of the old file.
     let at = elf.behind_addresses(&sections)?;
     for (table, entries) in elf.symbol_tables(&sections)? {
         for entry in entries {
             let field = entry.checked_add(6)?;
             let index = elf.word(field, 2)?;
-            // Numbers from 0xff00 on mean no section.
+            // Indices from 0xff00 on do not refer to a section.
             if index >= at && index < 0xff00 {
                 elf.put(
                     field,
@@ -109,19 +109,19 @@ pub(super) fn in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u
     Some(out)
 }
 
-/// A segment that is loaded.
+/// A loadable segment.
 struct LoadSegment {
-    /// Where its program header begins.
+    /// Offset of its program header.
     header: u64,
     offset: u64,
     address: u64,
-    /// Its bytes in the file.
+    /// Number of bytes in the file.
     stored: u64,
-    /// Its bytes in memory.
+    /// Number of bytes in memory.
     memory: u64,
 }
 
-/// The segment with the highest addresses. `None` where it is not that with the highest offsets as well.
+/// Returns the segment with the highest addresses; `None` if another segment has higher offsets in the file.
 fn last_segment(elf: &Elf, segments: &[u64]) -> Option<LoadSegment> {
     const LOAD: u64 = 1;
     let mut last: Option<LoadSegment> = None;
@@ -150,7 +150,7 @@ fn last_segment(elf: &Elf, segments: &[u64]) -> Option<LoadSegment> {
     last.filter(|last| last.offset.checked_add(last.stored) == Some(end))
 }
 
-/// The header of the section of the blob.
+/// Returns the section header for the blob.
 fn own_section(name: u64, address: u64, place: u64, size: u64) -> Vec<u8> {
     const PROGBITS: u64 = 1;
     let head = PROGBITS.wrapping_shl(32) | name;
@@ -160,14 +160,14 @@ fn own_section(name: u64, address: u64, place: u64, size: u64) -> Vec<u8> {
 
 /// The flag of sections that have an address.
 const ALLOC: u64 = 2;
-/// What the blob is aligned to.
+/// The alignment of the blob.
 const ALIGN: u64 = 16;
-/// What is moved keeps its place in pages.
+/// Everything that moves keeps its offset within a page.
 const PAGE: u64 = 0x1000;
-/// How many bytes without content a file may get, beside as many as it has.
+/// Largest number of padding bytes that a file may get, in addition to its own size.
 const MOST_ZEROS: u64 = 1 << 24;
 
-/// An object file whose section of the library binary, which holds nothing else, is `blob`.
+/// Returns an object file with `blob` as its library binary. The section of the old one must contain nothing else.
 pub(super) fn in_object(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
     let mut elf = Elf(file.to_vec());
     elf.is_known().then_some(())?;
@@ -188,23 +188,23 @@ pub(super) fn in_object(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8
     Some(elf.0)
 }
 
-/// Bytes of a program header.
+/// Size of a program header in bytes.
 const SEGMENT: u64 = 56;
-/// Bytes of a section header.
+/// Size of a section header in bytes.
 const SECTION: u64 = 64;
-/// Bytes of a symbol.
+/// Size of a symbol in bytes.
 const SYMBOL: u64 = 24;
 
-/// A file of ELF, 64 bits and little endian, that is edited. Nothing is trusted: what is outside is `None`.
+/// An ELF file of 64 bits, little endian, that is edited. Nothing is trusted: access outside the file returns `None`.
 pub(super) struct Elf(pub(super) Vec<u8>);
 
 impl Elf {
-    /// Whether it is of the class and the byte order that this code reads.
+    /// Returns whether this code supports the class and the byte order.
     fn is_known(&self) -> bool {
         self.0.starts_with(b"\x7fELF\x02\x01")
     }
 
-    /// The integer of `size` bytes at `at`.
+    /// Reads the integer of `size` bytes at `at`.
     fn word(&self, at: u64, size: u64) -> Option<u64> {
         let mut word = [0; 8];
         let bytes = self.slice(at, size)?;
@@ -225,7 +225,7 @@ impl Elf {
         Some(())
     }
 
-    /// Where each entry begins of the table whose offset, count and size of an entry are in the header at these places.
+    /// Returns the offset of each entry of a table. The arguments are the places in the header of its offset, entry count and entry size.
     fn table(&self, offset: u64, count: u64, size: u64, expected: u64) -> Option<Vec<u64>> {
         let (offset, count) = (self.word(offset, 8)?, self.word(count, 2)?);
         (self.word(size, 2)? == expected && count > 0).then_some(())?;
@@ -234,7 +234,7 @@ impl Elf {
             .collect()
     }
 
-    /// The number behind the last section with an address, and `None` where the numbers of sections are in a table of their own.
+    /// Returns the index after the last section with an address; `None` if a separate table contains the section indices of symbols.
     fn behind_addresses(&self, sections: &[u64]) -> Option<u64> {
         const NUMBERS: u64 = 18;
         let mut behind = 0;
@@ -248,12 +248,12 @@ impl Elf {
         (behind > 0).then_some(behind)
     }
 
-    /// Of a section header alone: whether the section has an address.
+    /// Returns whether the section has an address. `self` is only a section header.
     fn has_address(&self) -> Option<bool> {
         Some(self.word(8, 8)? & ALLOC != 0)
     }
 
-    /// Of a section header alone: the numbers of other sections from `from` on are one more.
+    /// Increases the indices of other sections from `from` on. `self` is only a section header.
     fn renumber(&mut self, from: u64) -> Option<()> {
         const RELOCATIONS: [u64; 2] = [4, 9];
         const INFO_LINK: u64 = 0x40;
@@ -268,7 +268,7 @@ impl Elf {
         Some(())
     }
 
-    /// The header of each table of symbols, static and dynamic, and where its entries begin.
+    /// Returns the header of each symbol table, static and dynamic, and the offsets of its entries.
     fn symbol_tables(&self, sections: &[u64]) -> Option<Vec<(u64, Vec<u64>)>> {
         const STATIC: u64 = 2;
         const DYNAMIC: u64 = 11;
@@ -290,7 +290,7 @@ impl Elf {
         Some(tables)
     }
 
-    /// Whether the symbol at `entry`, in the table whose header is `table`, is called `name`.
+    /// Returns whether the symbol at `entry`, in the table with header `table`, has the name `name`.
     fn is_named(&self, table: u64, entry: u64, name: &str, sections: &[u64]) -> Option<bool> {
         let names = usize::try_from(self.word(table.checked_add(40)?, 4)?).ok()?;
         let names = self.word(sections.get(names)?.checked_add(24)?, 8)?;
@@ -300,7 +300,7 @@ impl Elf {
         Some(text == Some(name.as_bytes()))
     }
 
-    /// Where the entries of `name` begin, in the static and the dynamic table of symbols.
+    /// Returns the offsets of the entries for `name` in the static and the dynamic symbol table.
     fn symbols(&self, name: &str, sections: &[u64]) -> Option<Vec<u64>> {
         let mut found = Vec::new();
         for (table, entries) in self.symbol_tables(sections)? {
@@ -314,7 +314,7 @@ impl Elf {
         Some(found)
     }
 
-    /// The number of the section that `name` is defined in.
+    /// Returns the index of the section that defines `name`.
     fn holder(&self, name: &str, sections: &[u64]) -> Option<u64> {
         let symbols = self.symbols(name, sections)?;
         self.word(symbols.first()?.checked_add(6)?, 2)

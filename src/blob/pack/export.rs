@@ -1,11 +1,11 @@
-//! From modules to the files that a linker makes a library of: what `export_library` does before it calls a compiler.
+//! From modules to the files that a linker combines into a library: what `export_library` does before it calls a compiler.
 //!
 //! | file | content | rule |
 //! |---|---|---|
 //! | `lib0.o`, `lib1.c`, ... | the code of each host module | BLOB-70 |
-//! | `devc.o`, or `devc.c` where no host module is machine code | the library binary | BLOB-71 |
+//! | `devc.o`, or `devc.c` if no host module is machine code | the library binary | BLOB-71 |
 //!
-//! Nothing here runs a compiler or opens a file. [`tar()`] puts the files into an archive, `link` (feature `runtime`) into a library.
+//! Nothing here runs a compiler or opens a file. [`tar()`] creates an archive of the files, and `link` (feature `runtime`) a library.
 
 use super::{ObjectTarget, SymbolNaming, c_text, object};
 use crate::blob::{BLOB_70, BLOB_72, BLOB_73, Blob, LIBRARY, StoredModule};
@@ -15,25 +15,25 @@ use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// A module that is exported.
+/// A module to export.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportModule {
-    /// What the module is.
+    /// The code or the payload of the module.
     pub content: ExportContent,
-    /// The modules that it imports, as positions in the list, in the order of import, which counts (TREE-21).
+    /// The modules that it imports, as positions in the list. Their order matters (TREE-21).
     pub imports: Vec<usize>,
 }
 
-/// What a module brings into a library.
+/// The content that a module adds to a library.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExportContent {
-    /// Code of the host, which goes into the library itself: what releases call DSO exportable.
+    /// Code of the host, which becomes part of the library itself. Releases call such a module DSO exportable.
     Host(HostCode),
     /// A payload in the form of the library's layout.
     Stored {
         /// The kind: `cuda`, `const_loader`, ...
         kind: String,
-        /// Its payload, as [`StoredModule`] has it.
+        /// Its payload, as in [`StoredModule`].
         payload: Vec<u8>,
     },
 }
@@ -41,16 +41,16 @@ pub enum ExportContent {
 /// The code of a host module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostCode {
-    /// What it is, which is the extension of its file.
+    /// The format, which decides the extension of its file.
     pub format: HostFormat,
-    /// The object, or the text.
+    /// The object file or the text.
     pub code: Vec<u8>,
 }
 
-/// What the code of a host module is.
+/// The format of the code of a host module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HostFormat {
-    /// An object file, or an archive of them: of LLVM, or a `static_library`.
+    /// An object file, or an archive of object files, from LLVM or from a `static_library`.
     Object,
     /// C.
     C,
@@ -58,16 +58,16 @@ pub enum HostFormat {
     Cc,
     /// C++, as `cpp`.
     Cpp,
-    /// CUDA C++ for a compiler of CUDA.
+    /// CUDA C++, for a CUDA compiler.
     Cu,
-    /// LLVM's text.
+    /// LLVM IR as text.
     Llvm,
-    /// LLVM's bitcode.
+    /// LLVM bitcode.
     Bitcode,
 }
 
 impl HostFormat {
-    /// The extension of a file of it (BLOB-70).
+    /// Returns the extension of a file of this format (BLOB-70).
     pub const fn extension(self) -> &'static str {
         match self {
             HostFormat::Object => "o",
@@ -80,7 +80,7 @@ impl HostFormat {
         }
     }
 
-    /// The format of a file with this extension.
+    /// Returns the format of a file with this extension.
     pub fn of_extension(extension: &str) -> Option<HostFormat> {
         Some(match extension {
             "o" | "obj" | "a" => HostFormat::Object,
@@ -94,7 +94,7 @@ impl HostFormat {
         })
     }
 
-    /// Whether LLVM makes machine code of it, or it is machine code.
+    /// Returns whether the code is machine code, or LLVM turns it into machine code.
     const fn is_compiled(self) -> bool {
         matches!(
             self,
@@ -106,13 +106,13 @@ impl HostFormat {
 /// The files of an export, in the order in which a linker takes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportPlan {
-    /// Name and content of each: host code first, the packed library binary last.
+    /// Name and content of each file: host code first, the packed library binary last.
     pub files: Vec<(String, Vec<u8>)>,
-    /// The library binary among them, header included; `None` where the root imports nothing.
+    /// The packed library binary, header included; `None` if the root imports nothing.
     pub blob: Option<Vec<u8>>,
 }
 
-/// The files that `modules` are exported as, the first of which is the root; `target` is the machine of the objects.
+/// Returns the files for an export of `modules`, of which the first is the root. `target` is the machine of the objects.
 ///
 /// ```
 /// use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat, SymbolNaming, ObjectTarget, plan};
@@ -131,8 +131,8 @@ pub struct ExportPlan {
 ///
 /// # Errors
 ///
-/// BLOB-70 (missing) where no module is host code, and (type) for an import that is not in the list; what
-/// [`order`] and [`Blob::write`] reject; BLOB-66 and BLOB-67 for a machine whose objects are not written.
+/// BLOB-70, kind missing, if no module is host code, and kind type for an import that is not in the list. The errors of [`order`] and
+/// [`Blob::write`]. BLOB-66 and BLOB-67 for a machine whose objects cannot be written.
 pub fn plan(
     modules: &[ExportModule],
     naming: &SymbolNaming,
@@ -140,7 +140,7 @@ pub fn plan(
     target: Option<ObjectTarget>,
 ) -> Result<ExportPlan, Violation> {
     let host = collect(modules)?;
-    // BLOB-70: a library has code: without any there is nothing that a loader opens.
+    // BLOB-70: without code there is nothing that a loader could open.
     BLOB_70.demand(Kind::Missing, !host.is_empty(), || {
         "no module is host code: there is nothing to make a library of".to_owned()
     })?;
@@ -149,7 +149,7 @@ pub fn plan(
         let name = format!("lib{index}.{}", code.format.extension());
         files.push((name, code.code.clone()));
     }
-    // BLOB-71: a root without imports has nothing to find: no release packs a library binary for it.
+    // BLOB-71: no release packs a library binary for a root without imports.
     let imports = modules.first().is_some_and(|root| !root.imports.is_empty());
     if !imports {
         return Ok(ExportPlan { files, blob: None });
@@ -163,7 +163,7 @@ pub fn plan(
     })
 }
 
-/// The packed library binary: an object for `target`, or text (BLOB-71).
+/// Packs the library binary as an object for `target`, or as text (BLOB-71).
 fn device_part(
     blob: &[u8],
     naming: &SymbolNaming,
@@ -172,7 +172,7 @@ fn device_part(
     let prefix = naming.prefix();
     let text = || c_text(blob, naming).into_bytes();
     let Some(target) = target else {
-        // BLOB-60: the text of a system library is C++, and its name says so.
+        // BLOB-60: the text of a system library is C++, and so is its extension.
         let extension = if naming.register().is_some() {
             "cc"
         } else {
@@ -182,13 +182,13 @@ fn device_part(
     };
     match object(blob, naming, target) {
         Ok(object) => Ok((format!("{prefix}devc.o"), object)),
-        // BLOB-67: where no constructor is written for the machine, a C++ compiler of that machine writes it.
+        // BLOB-67: where no constructor can be written for the machine, its C++ compiler creates it.
         Err(_) if naming.register().is_some() => Ok((format!("{prefix}devc.cc"), text())),
         Err(broken) => Err(broken),
     }
 }
 
-/// The host code in the order of the files (BLOB-70): a walk from the root that takes the last import first.
+/// Returns the host code in the order of the files (BLOB-70): a walk from the root that visits the last import first.
 fn collect(modules: &[ExportModule]) -> Result<Vec<&HostCode>, Violation> {
     let mut found = Vec::new();
     let mut stack = vec![0];
@@ -205,7 +205,7 @@ fn collect(modules: &[ExportModule]) -> Result<Vec<&HostCode>, Violation> {
             found.push(code);
         }
         for import in &module.imports {
-            // TREE-22: marked when pushed, so that a module that is imported twice is met once.
+            // TREE-22: modules are marked when they are pushed, so that a module that is imported twice is visited once.
             if seen.insert(*import) {
                 stack.push(*import);
             }
@@ -214,17 +214,17 @@ fn collect(modules: &[ExportModule]) -> Result<Vec<&HostCode>, Violation> {
     Ok(found)
 }
 
-/// The library binary of `modules`, in the order of a release.
+/// Creates the library binary of `modules`, in the order of a release.
 ///
 /// # Errors
 ///
-/// What [`order`] rejects; BLOB-72 where a layout stores no host modules apart; BLOB-17 where layout 0.2 cannot hold the tree.
+/// The errors of [`order`]; BLOB-72 for several host modules in layout 0.2; BLOB-17 if layout 0.2 cannot hold the tree.
 pub fn pack(
     modules: &[ExportModule],
     layout: Layout,
     algorithm: Algorithm,
 ) -> Result<Blob<'_>, Violation> {
-    // BLOB-14: layout 0.2 is the one-level content of layout 0.7, whose payloads have the same forms.
+    // BLOB-14: a blob of layout 0.2 is converted from layout 0.7, whose payloads have the same form.
     let first = match layout {
         Layout::V0_2 => Layout::V0_7,
         layout => layout,
@@ -239,7 +239,7 @@ pub fn pack(
     };
     let stored = order(&graph, algorithm)?;
     let tree = ImportTree::new(&stored.indptr, &stored.indices, &mut Findings::default())?;
-    // TREE-20, BLOB-12: a group of several is the merged host library, one entry for all of them.
+    // TREE-20, BLOB-12: a group of several modules is the merged host library, which has one entry.
     let leaders = stored.groups.iter().filter_map(|group| group.first());
     let entries = leaders.filter_map(|leader| modules.get(*leader));
     let blob = Blob {
@@ -250,7 +250,7 @@ pub fn pack(
     if layout == first {
         return Ok(blob);
     }
-    // BLOB-72: 0.2 to 0.6 have one host module, which is the root.
+    // BLOB-72: 0.2 to 0.6 have one host module, the root.
     let hosts = graph.modules.iter().filter(|module| module.dso).count();
     BLOB_72.demand(Kind::Unsupported, hosts == 1, || {
         format!("layout 0.2 has one host module, its root, and there are {hosts}")
@@ -259,7 +259,7 @@ pub fn pack(
 }
 
 impl ExportModule {
-    /// `_lib` for host code.
+    /// Returns the kind: `_lib` for host code.
     fn kind(&self) -> &str {
         match &self.content {
             ExportContent::Host(_) => LIBRARY,
@@ -267,7 +267,7 @@ impl ExportModule {
         }
     }
 
-    /// The module as a library binary stores it.
+    /// Returns the module as a library binary stores it.
     fn stored(&self) -> StoredModule<'_> {
         StoredModule {
             kind: Cow::Borrowed(self.kind()),
@@ -281,11 +281,11 @@ impl ExportModule {
 }
 
 impl ExportPlan {
-    /// All of it as one C text, where every file is C: the sources in their order, the library binary behind them (BLOB-73).
+    /// Returns one C text with the sources in their order and the library binary after them, if every file is C (BLOB-73).
     ///
     /// # Errors
     ///
-    /// BLOB-73 of kind unsupported for a file of another language.
+    /// BLOB-73, kind unsupported, for a file in another language.
     pub fn c_source(&self) -> Result<Vec<u8>, Violation> {
         let mut text = Vec::new();
         for (name, content) in &self.files {

@@ -1,4 +1,4 @@
-//! An export as one object: what `export_library` is called with, for those who have no modules in Rust.
+//! An export described by one JSON object, for callers that have no modules in Rust.
 
 use super::{
     ExportContent, ExportModule, HostCode, HostFormat, LinkJob, LinkOptions, ObjectTarget,
@@ -15,28 +15,28 @@ use serde_json::Value;
 use std::io;
 use std::path::Path;
 
-/// What calls a compiler in the place of the system's.
+/// A function that runs a compiler instead of the system's.
 pub type LinkHook<'h> = &'h dyn Fn(&LinkJob<'_>) -> io::Result<()>;
 
-/// Exports what `job` describes, as [`export`] does, or through `compile`.
+/// Exports the modules that `job` describes, like [`export`], or through `compile` if it is given.
 ///
 /// | member | form | |
 /// |---|---|---|
 /// | `output` | text | the file to write; its extension is its form: `.so`, `.o`, `.tar` or `.c` |
-/// | `release` | text | whose loader is meant to find it: `0.27` |
+/// | `release` | text | release whose loader must find the blob: `0.27` |
 /// | `modules` | list | the first is the root |
 /// | `modules[].kind` | text | `_lib` for host code |
-/// | `modules[].imports` | list of positions | none if absent |
-/// | `modules[].format`, `modules[].code` | texts | of host code: `c`, `cc`, `cpp`, `cu`, `ll`, and the text; or a `file` with one of these extensions, or with `o`, `a`, `bc` |
-/// | `modules[].payload` | base64 | of all others, as it is stored; or `decoded`, its JSON form |
-/// | `order` | text | `0.7`, `0.8` or `topological`; that of 0.8 if absent |
-/// | `system_lib` | text or null | the prefix of a system library, which may be empty; none if absent |
+/// | `modules[].imports` | list of positions | empty if absent |
+/// | `modules[].format`, `modules[].code` | texts | format and text of host code: `c`, `cc`, `cpp`, `cu`, `ll`; or a `file` with one of these extensions, or with `o`, `a`, `bc` |
+/// | `modules[].payload` | base64 | payload of all other kinds, as it is stored; or `decoded`, its JSON form |
+/// | `order` | text | `0.7`, `0.8` or `topological`; `0.8` if absent |
+/// | `system_lib` | text or null | prefix of a system library, which may be empty; if absent, the library is not a system library |
 /// | `triple`, `compiler`, `llc`, `workspace` | texts | as in [`LinkOptions`] |
 /// | `options`, `inputs` | lists of texts | as in [`LinkOptions`] |
 ///
 /// # Errors
 ///
-/// A member that is missing, of another type or unknown (kind of the error: invalid input); what [`plan`] rejects; as [`export`].
+/// A member that is missing, unknown or of a wrong type (error kind: invalid input); the errors of [`plan`] and [`export`].
 pub fn export_job(job: &Value, compile: Option<LinkHook<'_>>) -> io::Result<()> {
     let job = Members::of(job, "the job", &MEMBERS)?;
     let output = job.text("output")?.ok_or_else(|| job.missing("output"))?;
@@ -82,7 +82,7 @@ pub fn export_job(job: &Value, compile: Option<LinkHook<'_>>) -> io::Result<()> 
     }
 }
 
-/// The members of a job.
+/// The names of a job's members.
 const MEMBERS: [&str; 11] = [
     "output",
     "release",
@@ -97,7 +97,7 @@ const MEMBERS: [&str; 11] = [
     "inputs",
 ];
 
-/// A module of the job, its payload in the form of `layout`.
+/// Reads a module of the job, with its payload in the form of `layout`.
 fn module(form: &Value, layout: Layout) -> io::Result<ExportModule> {
     let known = [
         "kind", "imports", "format", "code", "file", "payload", "decoded",
@@ -111,7 +111,7 @@ fn module(form: &Value, layout: Layout) -> io::Result<ExportModule> {
         position.ok_or_else(|| invalid(format!("{import} is not a position of a module")))
     });
     let imports = imports.collect::<io::Result<Vec<usize>>>()?;
-    // BLOB-70: the code of a host module is a file of its own, and all others are stored.
+    // BLOB-70: the code of a host module is a separate file; all other modules are stored.
     let content = if kind == LIBRARY {
         ExportContent::Host(host_code(&form)?)
     } else {
@@ -156,7 +156,7 @@ fn payload(form: &Members<'_>, kind: &str, layout: Layout) -> io::Result<Vec<u8>
         .cloned()
         .ok_or_else(|| form.missing("payload"))?;
     if let Some(object) = decoded.as_object_mut() {
-        // The module has the kind already, and need not repeat it.
+        // The module states its kind already, so `decoded` need not repeat it.
         object.entry("kind").or_insert_with(|| kind.into());
     }
     let mut out = Writer::new();
@@ -165,7 +165,7 @@ fn payload(form: &Members<'_>, kind: &str, layout: Layout) -> io::Result<Vec<u8>
     Ok(out.into_bytes())
 }
 
-/// An object whose members are known.
+/// A JSON object with a fixed set of members.
 struct Members<'v> {
     object: &'v serde_json::Map<String, Value>,
     what: &'static str,
@@ -176,7 +176,7 @@ impl<'v> Members<'v> {
         let object = value
             .as_object()
             .ok_or_else(|| invalid(format!("{what} is not an object")))?;
-        // A misspelt `imports` would otherwise be a module without imports.
+        // Otherwise a misspelt `imports` would give a module without imports.
         match object.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(invalid(format!(
                 "{what} has no member `{name}`: {}",
@@ -186,7 +186,7 @@ impl<'v> Members<'v> {
         }
     }
 
-    /// A member that is there and not null.
+    /// Returns a member that exists and is not null.
     fn get(&self, name: &str) -> Option<&'v Value> {
         self.object.get(name).filter(|value| !value.is_null())
     }

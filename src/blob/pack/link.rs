@@ -1,4 +1,4 @@
-//! Libraries of the files of a plan, made by the C compiler of the system or by one that the caller brings.
+//! Linking of the files of a plan, with the C compiler of the system or one from the caller.
 
 use super::{ExportPlan, ObjectTarget, SymbolNaming, c_text, object};
 use crate::blob::container;
@@ -8,30 +8,30 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How a library is linked, and what goes into it besides the files of a plan.
+/// Options for linking, and additional input.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LinkOptions {
-    /// Object files, archives and sources of the host code, handed to the compiler as they are.
+    /// Object files, archives and sources of the host code, passed to the compiler unchanged.
     pub inputs: Vec<PathBuf>,
-    /// More arguments for the compiler, behind all others.
+    /// More arguments for the compiler, after all others.
     pub options: Vec<OsString>,
-    /// The compiler; where this is empty `$CC`, or `cc` (`$CXX`, or `c++`, where there is C++ to compile), and with `triple` its
-    /// `TRIPLE-gcc` or `TRIPLE-g++`.
+    /// The compiler. The default is `$CC` or `cc`; with C++ sources, it is `$CXX` or `c++`. With `triple`, the default is `TRIPLE-gcc` or
+    /// `TRIPLE-g++`.
     pub compiler: Option<OsString>,
-    /// The machine that the library is for, as an LLVM triple; this one where it is empty.
+    /// The target machine of the library, as an LLVM triple; the default is this machine.
     pub triple: Option<String>,
-    /// What makes objects of LLVM's text and bitcode; `$LLC`, or `llc`, where this is empty.
+    /// The program that compiles LLVM's text and bitcode to objects; the default is `$LLC` or `llc`.
     pub llc: Option<OsString>,
-    /// The directory that the files of a plan are written to and stay in; a temporary one where this is empty.
+    /// The directory in which the files of a plan are written and kept; the default is a temporary one.
     pub workspace: Option<PathBuf>,
 }
 
-/// One call of a compiler, for those who bring their own: what `fcompile` gets in `export_library`.
+/// One call of a compiler from the caller: the arguments of `fcompile` in `export_library`.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LinkJob<'j> {
-    /// The library to write. It is renamed when the call has succeeded and the library binary is found in it.
+    /// The library to write. It is renamed after the call has succeeded and the library binary was found in it.
     pub output: &'j Path,
     /// The files of the plan, then those of [`LinkOptions::inputs`].
     pub inputs: &'j [PathBuf],
@@ -41,13 +41,12 @@ pub struct LinkJob<'j> {
 
 /// Links `blob` (header included) and the inputs of `with` into the shared library `output`.
 ///
-/// The library is written beside `output` and then renamed, so that a failure leaves what was there; before that it is
-/// read back. The error has what the compiler printed.
+/// The library is written next to `output`, read back, and then renamed, so that a failure leaves the old file unchanged. The error
+/// contains the output of the compiler.
 ///
 /// # Errors
 ///
-/// What the system answers for the files; what the compiler printed when it is missing or fails; and a library from which
-/// `blob` does not read back.
+/// An I/O error for the files; the output of a compiler that fails; a missing compiler; and a library in which `blob` is not found.
 pub fn shared(
     blob: &[u8],
     naming: &SymbolNaming,
@@ -61,14 +60,14 @@ pub fn shared(
     export_with(&plan, output, with, |job| link(job, with, LinkKind::Shared))
 }
 
-/// Writes the library of `plan` to `output`, in the form that its extension names: `.so`, `.dylib` and `.dll` are linked, `.o` and `.obj` are
-/// one object of all files, `.tar` an archive of them, `.c`, `.cc` and `.cpp` one text where all of them are C.
+/// Writes the library of `plan` to `output`, in the form of its extension. `.so`, `.dylib` and `.dll` are linked. `.o` and `.obj` are one
+/// object of all files. `.tar` is an archive of the files. `.c`, `.cc` and `.cpp` are one text, if all files are C.
 ///
-/// It is written beside `output`, read back and then renamed, so that a failure leaves what was there.
+/// The library is written next to `output`, read back and then renamed, so that a failure leaves the old file unchanged.
 ///
 /// # Errors
 ///
-/// An extension without a form; as [`shared`]; BLOB-73 and BLOB-74 for what a text or an archive cannot hold.
+/// An unknown extension; the errors of [`shared`]; BLOB-73 and BLOB-74 for files that a text or an archive cannot contain.
 pub fn export(plan: &ExportPlan, output: &Path, with: &LinkOptions) -> io::Result<()> {
     let extension = output.extension().and_then(|extension| extension.to_str());
     match extension {
@@ -98,11 +97,11 @@ pub fn export(plan: &ExportPlan, output: &Path, with: &LinkOptions) -> io::Resul
     }
 }
 
-/// [`export`] with `compile` in the place of the system's compiler, whatever the extension.
+/// Exports like [`export`], but with `compile` instead of the system's compiler, for any extension.
 ///
 /// # Errors
 ///
-/// What the system answers for the files, what `compile` returns, and a file from which the library binary does not read back.
+/// An I/O error for the files, the error of `compile`, and a file in which the library binary is not found.
 pub fn export_with(
     plan: &ExportPlan,
     output: &Path,
@@ -130,12 +129,12 @@ pub fn export_with(
         inputs: &inputs,
         options: &with.options,
     })?;
-    // BLOB-53: what a linker made is looked into as any other file, before it takes the name of a library that worked.
+    // BLOB-53: the linker's output is checked like any other file, before it replaces a library that worked.
     read_back(&made, plan.blob.as_deref())?;
     std::fs::rename(&made, output)
 }
 
-/// What a linker makes.
+/// The output of a link.
 #[derive(Clone, Copy, PartialEq)]
 enum LinkKind {
     /// A shared library.
@@ -144,7 +143,7 @@ enum LinkKind {
     Object,
 }
 
-/// Calls the C compiler of the system, or of `with`.
+/// Calls the C compiler of the system, or the one in `with`.
 fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()> {
     let mut inputs = Vec::new();
     for input in job.inputs {
@@ -154,10 +153,10 @@ fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()>
             input.clone()
         });
     }
-    // BLOB-60: the text of a system library is C++, and a C compiler would not link what it needs.
+    // BLOB-60: the text of a system library is C++, and a C compiler would not link the C++ runtime.
     let cxx = inputs.iter().any(|input| is_cxx(input));
     for (index, input) in inputs.iter_mut().enumerate() {
-        // One object is made of objects. And a C++ compiler takes C for C++, whose functions have other names.
+        // A relocatable link takes only objects. A C++ compiler would compile C as C++, whose functions have mangled names.
         let first = match kind {
             LinkKind::Object => is_source(input),
             LinkKind::Shared => cxx && is_c(input),
@@ -185,14 +184,14 @@ fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()>
         .as_ref()
         .map_or(cfg!(target_vendor = "apple"), apple);
     if for_apple && kind == LinkKind::Shared {
-        // The runtime's functions are found when the library is loaded.
+        // The functions of the runtime are found when the library is loaded.
         command.args(["-undefined", "dynamic_lookup"]);
     }
     let command = command.args(&inputs).args(job.options);
     finish(command, "C compiler", hint(with))
 }
 
-/// How another compiler is chosen: the environment is looked at only where neither compiler nor machine is named.
+/// Tells how to choose another compiler. The environment is used only if neither a compiler nor a machine is given.
 fn hint(with: &LinkOptions) -> &'static str {
     if with.compiler.is_none() && with.triple.is_none() {
         "set CC (CXX for C++) to one that is there"
@@ -201,17 +200,17 @@ fn hint(with: &LinkOptions) -> &'static str {
     }
 }
 
-/// The compiler of `with`, or the usual one of its machine.
+/// Returns the compiler in `with`, or the usual one for its machine.
 fn driver(with: &LinkOptions, cxx: bool) -> Command {
     let usual = || match &with.triple {
-        // What distributions call a cross compiler of this machine.
+        // The usual name of a cross compiler in distributions.
         Some(triple) => format!("{triple}-{}", if cxx { "g++" } else { "gcc" }).into(),
         None => compiler(cxx),
     };
     Command::new(with.compiler.clone().unwrap_or_else(usual))
 }
 
-/// The object of LLVM's text or bitcode at `input`.
+/// Compiles LLVM's text or bitcode at `input` to an object file.
 fn assemble(input: &Path, job: &LinkJob<'_>, with: &LinkOptions) -> io::Result<PathBuf> {
     let name = input.file_stem().unwrap_or_default();
     let mut object = job.output.with_file_name(name).into_os_string();
@@ -236,7 +235,7 @@ fn assemble(input: &Path, job: &LinkJob<'_>, with: &LinkOptions) -> io::Result<P
     Ok(object.into())
 }
 
-/// Runs `command`, which is a `what`; `hint` says how another one is chosen.
+/// Runs `command`. For the error, `what` names its purpose and `hint` tells how to choose another one.
 fn finish(command: &mut Command, what: &str, hint: &str) -> io::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let result = command.output().map_err(|error| {
@@ -256,7 +255,7 @@ fn finish(command: &mut Command, what: &str, hint: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The library that was linked is one in which the library binary is found: a linker may leave out what nothing refers to.
+/// Checks that the linked library contains the library binary: a linker may drop data that nothing refers to.
 fn read_back(made: &Path, blob: Option<&[u8]>) -> io::Result<()> {
     let Some(blob) = blob else {
         return std::fs::metadata(made).map(drop);
@@ -273,9 +272,9 @@ fn read_back(made: &Path, blob: Option<&[u8]>) -> io::Result<()> {
     Ok(())
 }
 
-/// The blob as a file that the compiler takes: an object file where one can be written, otherwise C.
+/// Packs the blob for the compiler: as an object file if one can be written, otherwise as C.
 fn part(blob: &[u8], naming: &SymbolNaming, with: &LinkOptions) -> io::Result<(String, Vec<u8>)> {
-    // The object file first: a compiler takes far longer to read the bytes as text.
+    // An object file is preferred, because a compiler takes far longer to read the bytes as text.
     let machine = match &with.triple {
         Some(triple) => Some(ObjectTarget::from_triple(triple).map_err(io::Error::other)?),
         None => ObjectTarget::host(),
@@ -283,7 +282,7 @@ fn part(blob: &[u8], naming: &SymbolNaming, with: &LinkOptions) -> io::Result<(S
     let written = machine.map(|target| object(blob, naming, target));
     match written {
         Some(Ok(file)) => Ok(("devc.o".to_owned(), file)),
-        // BLOB-67: no object file announces itself on this machine; the text does, as C++ (BLOB-60).
+        // BLOB-67: no object file can register itself on this machine; the text can, as C++ (BLOB-60).
         _ if naming.register().is_some() => {
             Ok(("devc.cc".to_owned(), c_text(blob, naming).into_bytes()))
         }
@@ -291,30 +290,30 @@ fn part(blob: &[u8], naming: &SymbolNaming, with: &LinkOptions) -> io::Result<(S
     }
 }
 
-/// Whether the compiler takes the file for C++.
+/// Returns whether the compiler treats the file as C++.
 fn is_cxx(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("cc" | "cpp" | "cxx" | "C"))
 }
 
-/// Whether the file is LLVM's text or bitcode.
+/// Returns whether the file is LLVM's text or bitcode.
 fn is_llvm(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("ll" | "bc"))
 }
 
-/// Whether the file is C.
+/// Returns whether the file is C.
 fn is_c(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "c")
 }
 
-/// Whether the file is compiled before it is linked.
+/// Returns whether the file must be compiled before it is linked.
 fn is_source(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     is_cxx(path) || is_c(path) || extension == Some("cu")
 }
 
-/// The compiler that the environment names, or the usual one; a variable that is empty names none.
+/// Returns the compiler from the environment, or the usual one. An empty variable counts as unset.
 fn compiler(cxx: bool) -> OsString {
     let (variable, usual) = if cxx { ("CXX", "c++") } else { ("CC", "cc") };
     std::env::var_os(variable)
@@ -322,45 +321,45 @@ fn compiler(cxx: bool) -> OsString {
         .unwrap_or_else(|| usual.into())
 }
 
-/// Writes a file beside `output` and renames it, so that a failure leaves what was there.
+/// Writes a file next to `output` and renames it, so that a failure leaves the old file unchanged.
 #[cfg(all(feature = "runtime", any(feature = "rpc", feature = "target")))]
 pub(crate) fn write_whole(output: &Path, content: &[u8]) -> io::Result<()> {
     WrittenFile::beside(output, content)?.rename(output)
 }
 
-/// A file that is written and has no name of its own yet; gone when dropped.
+/// A written file that is not renamed to its final name yet; it is removed on drop.
 pub(crate) struct WrittenFile {
     scratch: Scratch,
 }
 
 impl WrittenFile {
-    /// Writes `content` beside `output`.
+    /// Writes `content` next to `output`.
     pub(crate) fn beside(output: &Path, content: &[u8]) -> io::Result<WrittenFile> {
         let scratch = Scratch::beside(output)?;
         std::fs::write(scratch.path.join("file"), content)?;
         Ok(WrittenFile { scratch })
     }
 
-    /// Puts it in the place of `output`.
+    /// Renames the file to `output`.
     pub(crate) fn rename(self, output: &Path) -> io::Result<()> {
         std::fs::rename(self.scratch.path.join("file"), output)
     }
 }
 
-/// A directory for what is being made; gone when dropped.
+/// A temporary directory; it is removed on drop.
 struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// A new directory beside `output`, on the same file system, so that renaming moves no bytes.
+    /// Creates a directory next to `output`, on the same file system, so that renaming moves no bytes.
     fn beside(output: &Path) -> io::Result<Scratch> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = output
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         loop {
-            // Process and count keep runs at the same time apart. A killed process with this number may have left its folder.
+            // The process id and the count keep concurrent runs apart. A killed process with this id may have left its directory.
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = format!(".tvmspec-{}-{count}", std::process::id());
             let path = folder.unwrap_or(Path::new(".")).join(name);
@@ -374,7 +373,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is litter, not an error.
+        // A directory that cannot be removed is no error.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

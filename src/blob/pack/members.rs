@@ -1,10 +1,10 @@
-//! Archives of which one member is another one: the rest stays byte for byte (BLOB-75).
+//! Archives in which one member is replaced; the rest stays byte for byte (BLOB-75).
 //!
-//! | archive | what changes besides the member |
+//! | archive | other changes |
 //! |---|---|
 //! | `.a` | its size in its header, and the offsets of later members in the symbol table |
-//! | `.tar` | its size and the sum of its header |
-//! | `.tar` under gzip | as a tar; the stream is written anew, without compression |
+//! | `.tar` | the size and the checksum in its header |
+//! | `.tar` inside gzip | as for a tar; the stream is written again, without compression |
 
 use super::archive::{gzip, seal};
 use crate::blob::container::tar::{BLOCK, TarHeaders};
@@ -14,11 +14,12 @@ use flate2::read::MultiGzDecoder;
 use std::io::Read as _;
 use std::ops::Range;
 
-/// A file with another library binary in the place of one of its own: the file, which one, the new one. A member is a file, too.
+/// A function that replaces a library binary of a file. Its arguments are the file, the index, and the new library binary. A member is
+/// passed to it as a file.
 pub(super) type Replace = fn(&[u8], usize, &[u8]) -> Result<Vec<u8>, Violation>;
 
-/// `file`, an archive, with `blob` in the place of library binary number `index` of all of its members, each of which `replace`
-/// changes. `None` where the file is no archive that is written here, or the member has no place for it.
+/// Returns the archive `file` with library binary number `index`, counted over all members, replaced by `blob`. `replace` changes the
+/// member. Returns `None` where this archive format cannot be written, or the member has no room.
 pub(super) fn in_members(
     file: &[u8],
     form: FileForm,
@@ -31,7 +32,7 @@ pub(super) fn in_members(
         FileForm::Tar => in_tar(file, index, blob, replace),
         FileForm::GzipTar => {
             let mut tar = Vec::new();
-            // The caller opened the file, and with it inflated the stream within its limits (BLOB-57).
+            // The caller opened the file, which inflated the stream within its limits (BLOB-57).
             MultiGzDecoder::new(file).read_to_end(&mut tar).ok()?;
             Some(gzip(&in_tar(&tar, index, blob, replace)?))
         }
@@ -39,14 +40,14 @@ pub(super) fn in_members(
     }
 }
 
-/// A member: where its header begins, where its content is, and where the next header begins.
+/// The place of a member: where its header begins, where its content is, and where the next header begins.
 struct Member {
     header: usize,
     content: Range<usize>,
     next: usize,
 }
 
-/// The member with library binary number `index`, and that member with `blob` in the place of it.
+/// Returns the member that contains library binary number `index`, and its new content with `blob`.
 fn changed(
     file: &[u8],
     members: impl Iterator<Item = Member>,
@@ -57,7 +58,7 @@ fn changed(
     let mut left = index;
     for member in members {
         let content = file.get(member.content.clone())?;
-        // Names and tables of symbols are members, too, in which nothing is found.
+        // Name tables and symbol tables are members too; they contain no blob.
         let count = container::open(content).map_or(0, |inner| inner.blobs().count());
         if left < count {
             let made = replace(content, left, blob).ok()?;
@@ -68,12 +69,12 @@ fn changed(
     None
 }
 
-/// Bytes of the magic of a `.a`.
+/// Length of the magic of a `.a` in bytes.
 const MAGIC: usize = 8;
-/// Bytes of the header of a member of a `.a`.
+/// Length of the header of a `.a` member in bytes.
 const HEADER: usize = 60;
 
-/// The size that the header of a member of a `.a` states.
+/// Returns the size in the header of a `.a` member.
 fn stated_size(header: &[u8]) -> Option<usize> {
     let size = std::str::from_utf8(header.get(48..58)?).ok()?;
     size.trim_end().parse().ok()
@@ -87,7 +88,7 @@ fn in_archive(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Optio
         let size = stated_size(fields)?;
         let start = header.checked_add(HEADER)?;
         let end = start.checked_add(size)?;
-        // BSD has long names in front of the content, of which the size is stated as `#1/SIZE`.
+        // BSD stores a long name before the content. The header then contains `#1/SIZE`, where SIZE is the length of the name.
         let name = std::str::from_utf8(fields.get(..16)?).ok();
         let long = name.and_then(|name| name.strip_prefix("#1/"));
         let long: usize = long.map_or(Some(0), |long| long.trim_end().parse().ok())?;
@@ -120,19 +121,19 @@ fn in_archive(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Optio
     Some(out)
 }
 
-/// Corrects the table of symbols, in which offsets of headers are: those behind `changed` lie `to - from` bytes further. `None` for a
-/// table of a form that is not known here.
+/// Updates the symbol table, which contains offsets of headers: those after `changed` increase by `to - from`. Returns `None` for a table
+/// of an unsupported form.
 fn move_members(archive: &mut [u8], changed: usize, from: usize, to: usize) -> Option<()> {
     let name = archive.get(MAGIC..MAGIC.checked_add(16)?)?;
     let width = match name {
         b"/               " => 4,
         b"/SYM64/         " => 8,
-        // That of BSD, of Mach-O's tools, has offsets as well.
+        // The symbol tables of BSD and of Mach-O's tools contain offsets as well, but cannot be updated here.
         name if name.starts_with(b"__.SYMDEF") || name.starts_with(b"#1/") => return None,
         _ => return Some(()),
     };
     let start = MAGIC.checked_add(HEADER)?;
-    // COFF has a second table behind the first, in the other byte order.
+    // COFF has a second table after the first, in the other byte order.
     let size = stated_size(archive.get(MAGIC..start)?)?;
     let second = start.checked_add(size)?.checked_next_multiple_of(2)?;
     if archive.get(second..second.checked_add(16)?) == Some(b"/               ") {
@@ -163,7 +164,7 @@ fn move_members(archive: &mut [u8], changed: usize, from: usize, to: usize) -> O
 }
 
 fn in_tar(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Option<Vec<u8>> {
-    // BLOB-56: the caller read the archive, so that each header is one.
+    // BLOB-56: the caller has read the archive, so every header is valid.
     let headers = TarHeaders::of(file).map_while(Result::ok);
     let members = headers.map_while(|(room, header)| {
         let size = usize::try_from(header.size).ok()?;

@@ -1,15 +1,15 @@
-//! Putting a library binary into something that a linker or a loader takes.
+//! Packing of a library binary into a file that a linker or a loader accepts.
 //!
-//! | to | by | rule |
+//! | result | made by | rule |
 //! |---|---|---|
 //! | C text, as `export_library` writes it without LLVM | [`c_text()`] | BLOB-59, BLOB-60 |
 //! | an object file: ELF, Mach-O, COFF | [`object()`] | BLOB-66, BLOB-67 |
 //! | the files of an export: host code and library binary | [`plan()`] | BLOB-70 to BLOB-72 |
-//! | an archive or a text of these files | [`tar()`], [`ExportPlan::c_source`] | BLOB-73, BLOB-74 |
-//! | a library that is there, in the place of its own | [`replace()`] | BLOB-75 |
+//! | these files as an archive or one text | [`tar()`], [`ExportPlan::c_source`] | BLOB-73, BLOB-74 |
+//! | an existing library with another library binary | [`replace()`] | BLOB-75 |
 //! | a shared library, through the C compiler of the system | `shared`, `export`, `export_job` (feature `runtime`) | |
 //!
-//! The bytes are taken as they are: that they are a blob of the release whose symbol they get is up to the caller.
+//! The bytes are not checked: the caller must pass a blob of the release whose symbol it gets.
 
 mod archive;
 mod c_text;
@@ -44,7 +44,7 @@ use super::container::blob_symbol;
 use crate::release::{Layout, Release};
 use crate::rule::{Kind, Violation};
 
-/// What a packed blob is called, and whether it announces itself.
+/// The symbol of a packed blob, and whether the blob registers itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolNaming {
     symbol: String,
@@ -53,7 +53,7 @@ pub struct SymbolNaming {
 }
 
 impl SymbolNaming {
-    /// A blob that a loader finds by its symbol, as in a shared library.
+    /// Names a blob that a loader finds by its symbol, as in a shared library.
     pub fn library(release: Release) -> SymbolNaming {
         SymbolNaming {
             symbol: blob_symbol(Layout::of(release)).to_owned(),
@@ -62,14 +62,14 @@ impl SymbolNaming {
         }
     }
 
-    /// A blob that registers itself with the runtime that it is linked with: the system library. From 0.13 on it may
-    /// have a prefix, so that several fit into one program (BLOB-61).
+    /// Names a blob that registers itself with the runtime that it is linked to: a system library. From 0.13 on it may have a prefix, so
+    /// that several fit into one program (BLOB-61).
     ///
     /// # Errors
     ///
-    /// BLOB-61 for a prefix before 0.13 (kind unsupported), and for one that no C name begins with (kind type).
+    /// BLOB-61 for a prefix before 0.13 (kind unsupported), and for a prefix that no C name can begin with (kind type).
     pub fn system(release: Release, prefix: &str) -> Result<SymbolNaming, Violation> {
-        // BLOB-61: a runtime of before looks for one symbol, so that a blob with a prefix is never found.
+        // BLOB-61: an older runtime looks up a fixed symbol, so it never finds a blob with a prefix.
         let known = prefix.is_empty() || release >= Release::of(13);
         BLOB_61.demand(Kind::Unsupported, known, || {
             format!("{release} knows no prefixes of system libraries; 0.13 and later do")
@@ -77,7 +77,7 @@ impl SymbolNaming {
         let identifier = prefix
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-            // BLOB-61: the prefix is the beginning of a C name.
+            // BLOB-61: the prefix is the start of a C name.
             && !prefix.starts_with(|first: char| first.is_ascii_digit());
         if !identifier {
             let message =
@@ -86,7 +86,7 @@ impl SymbolNaming {
         }
         Ok(SymbolNaming {
             symbol: format!("{prefix}{}", blob_symbol(Layout::of(release))),
-            // BLOB-60: 0.21 has the symbol of tvm-ffi for the blob, and still the function of the runtime before.
+            // BLOB-60: 0.21 uses the symbol of tvm-ffi for the blob, but still the registration function of the older runtime.
             register: Some(if release < Release::of(22) {
                 "TVMBackendRegisterSystemLibSymbol"
             } else {
@@ -96,16 +96,16 @@ impl SymbolNaming {
         })
     }
 
-    /// [`SymbolNaming::library`], or [`SymbolNaming::system`] with `prefix`; a prefix without a system library breaks BLOB-61.
+    /// Calls [`SymbolNaming::library`], or [`SymbolNaming::system`] with `prefix`. A prefix without a system library breaks BLOB-61.
     ///
     /// # Errors
     ///
-    /// BLOB-61: as [`SymbolNaming::system`], and for a prefix without a system library.
+    /// BLOB-61, as for [`SymbolNaming::system`], and also for a prefix without a system library.
     pub fn of(release: Release, system_lib: bool, prefix: &str) -> Result<SymbolNaming, Violation> {
         if system_lib {
             return SymbolNaming::system(release, prefix);
         }
-        // BLOB-51: the loader of files looks for the plain symbol only, and takes the library for one without imports.
+        // BLOB-51: the loader of files looks up only the plain symbol, and would treat the library as one without imports.
         BLOB_61.demand(Kind::Type, prefix.is_empty(), || {
             format!(
                 "the prefix `{prefix}` is for system libraries: no loader looks for it elsewhere"
@@ -114,23 +114,23 @@ impl SymbolNaming {
         Ok(SymbolNaming::library(release))
     }
 
-    /// The symbol that the library binary has, without the underscore of Mach-O (BLOB-50).
+    /// Returns the symbol of the library binary, without the underscore of Mach-O (BLOB-50).
     pub fn symbol(&self) -> &str {
         &self.symbol
     }
 
-    /// What comes before the symbol of the release: the prefix of a system library, which is in the name of its file, too.
+    /// Returns the prefix of a system library, which is also part of its file name.
     pub fn prefix(&self) -> &str {
         let plain = blob_symbol(Layout::of(self.release));
         self.symbol.strip_suffix(plain).unwrap_or_default()
     }
 
-    /// The runtime function that a system library calls to announce its symbols.
+    /// Returns the runtime function that a system library calls to register its symbols.
     pub fn register(&self) -> Option<&'static str> {
         self.register
     }
 
-    /// The release whose loader is meant to find it.
+    /// Returns the release whose loader must find the blob.
     pub fn release(&self) -> Release {
         self.release
     }

@@ -1,9 +1,9 @@
-//! An object file that defines a blob, and nothing else.
+//! An object file that defines only a blob.
 //!
 //! | section | content | format |
 //! |---|---|---|
-//! | read-only data, `.lrodata` beyond 1 GiB on x86-64 | the blob, alignment 1 (BLOB-66) | all |
-//! | `.note.GNU-stack` | nothing: the stack stays data | ELF |
+//! | read-only data; on x86-64, `.lrodata` for more than 1 GiB | the blob, alignment 1 (BLOB-66) | all |
+//! | `.note.GNU-stack` | empty: the stack stays not executable | ELF |
 //! | `.drectve` | `/EXPORT:symbol,DATA` | COFF |
 //! | `.rodata.str`, `.text.startup`, `.init_array` | name, code and pointer of the constructor of a system library (BLOB-67) | ELF |
 
@@ -18,17 +18,17 @@ use object::{
     SymbolFlags, SymbolKind, SymbolScope, elf,
 };
 
-/// From here on x86-64 code cannot reach over the data any more; it then goes to a section far away, as LLVM has it.
+/// Size in bytes above which x86-64 code could not reach across the data. It then goes to a distant section, as in LLVM.
 const LARGE: usize = 1 << 30;
 
-/// The object file for `target` that defines `blob` (header included) under the symbol of `naming` (BLOB-66).
+/// Returns an object file for `target` that defines `blob` (header included) under the symbol of `naming` (BLOB-66).
 ///
-/// A system library registers itself when it is loaded (BLOB-67). That takes code, and is written for ELF on x86-64 and
-/// AArch64; elsewhere it is a violation of kind unsupported, and [`super::c_text()`] does it.
+/// A system library registers itself when it is loaded (BLOB-67), which takes code. That code exists for ELF on x86-64 and AArch64. For
+/// other targets the result is a violation of kind unsupported; use [`super::c_text()`] there.
 ///
 /// # Errors
 ///
-/// BLOB-66 for a target without an object format; BLOB-67 for a system library of a target whose constructor is not written.
+/// BLOB-66 for a target without an object format; BLOB-67 for a system library if no constructor exists for the target.
 pub fn object(
     blob: &[u8],
     naming: &SymbolNaming,
@@ -50,10 +50,10 @@ pub fn object(
         SymbolScope::Dynamic,
     );
     file.set_symbol_data(symbol, section, 0, blob.len() as u64);
-    // BLOB-66: alignment 1: nothing in a blob is aligned (WIRE-02), and readers copy.
+    // BLOB-66: the alignment is 1, because nothing in a blob is aligned (WIRE-02), and readers copy.
     file.set_section_data(section, blob, 1);
     if target.format == ObjectFormat::Coff {
-        // BLOB-66: a DLL exports only what is listed, and the loader of TVM looks it up by name.
+        // BLOB-66: a DLL exports only listed symbols, and the loader of TVM looks this one up by name.
         export(&mut file, naming.symbol());
     }
     if let Some(register) = naming.register() {
@@ -67,7 +67,7 @@ pub fn object(
     })
 }
 
-/// An object file without sections and symbols, or BLOB-66 where the format has no such machine.
+/// Creates an object file without sections and symbols; returns BLOB-66 if the format does not support the machine.
 fn empty<'a>(target: ObjectTarget) -> Result<Object<'a>, Violation> {
     let architecture = match target.arch {
         Arch::X86_64 => Architecture::X86_64,
@@ -111,14 +111,14 @@ fn empty<'a>(target: ObjectTarget) -> Result<Object<'a>, Violation> {
             abi_version: 0,
             e_flags: elf_flags(target),
         };
-        // Without it the linker makes the stack of the whole program executable.
+        // Without this section the linker would make the stack of the whole program executable.
         file.add_section(Vec::new(), b".note.GNU-stack".to_vec(), SectionKind::Other);
     }
     Ok(file)
 }
 
-/// Linkers reject objects whose calling convention differs from the rest, even where they call nothing.
-/// BLOB-66 has the values.
+/// Returns the header flags (BLOB-66). Linkers reject an object whose calling convention differs from the rest, even if it contains no
+/// calls.
 fn elf_flags(target: ObjectTarget) -> elf::FileFlags {
     const RISCV_COMPRESSED_DOUBLE: u32 = 0x5;
     const ARM_EABI_5: u32 = 0x0500_0000;
@@ -126,14 +126,14 @@ fn elf_flags(target: ObjectTarget) -> elf::FileFlags {
     elf::FileFlags(match target.arch {
         Arch::Riscv64 | Arch::Riscv32 => RISCV_COMPRESSED_DOUBLE,
         Arch::Arm => ARM_EABI_5,
-        // BLOB-66: ELFv2 is the convention of little endian; big endian has the older one, which is 0.
+        // BLOB-66: little endian uses ELFv2; big endian uses the older convention, whose flag is 0.
         Arch::PowerPc64 if target.little_endian => POWERPC_ELF_V2,
         _ => 0,
     })
 }
 
-/// BLOB-66: the section of ELF for data that x86-64 code does not reach over.
-/// `SHF_X86_64_LARGE` has the linker put it behind everything that code reaches in 32 bits.
+/// Creates the ELF section for data that x86-64 code cannot reach across (BLOB-66). `SHF_X86_64_LARGE` tells the linker to place it after
+/// everything that code addresses with 32 bits.
 fn large(file: &mut Object<'_>) -> SectionId {
     const ALLOC: u64 = 2;
     const X86_64_LARGE: u64 = 0x1000_0000;
@@ -145,14 +145,14 @@ fn large(file: &mut Object<'_>) -> SectionId {
     section
 }
 
-/// Makes the linker export the symbol from the library that it makes, as `__declspec(dllexport)` does.
+/// Tells the linker to export the symbol from the library, as `__declspec(dllexport)` does.
 fn export(file: &mut Object<'_>, symbol: &str) {
     let section = file.add_section(Vec::new(), b".drectve".to_vec(), SectionKind::Linker);
     let option = format!(" /EXPORT:{symbol},DATA");
     file.append_section_data(section, option.as_bytes(), 1);
 }
 
-/// A symbol without a place, which it gets with its bytes, or never where another file has it.
+/// Adds an undefined symbol. Data may define it later; otherwise another file has to define it.
 fn define(file: &mut Object<'_>, name: &str, kind: SymbolKind, scope: SymbolScope) -> SymbolId {
     file.add_symbol(Symbol {
         name: name.as_bytes().to_vec(),
@@ -166,7 +166,7 @@ fn define(file: &mut Object<'_>, name: &str, kind: SymbolKind, scope: SymbolScop
     })
 }
 
-/// A constructor that calls `register(name, blob)` (BLOB-67).
+/// Adds a constructor that calls `register(name, blob)` (BLOB-67).
 fn announce(
     file: &mut Object<'_>,
     blob: SymbolId,
@@ -192,11 +192,11 @@ fn announce(
         SymbolKind::Data,
         SymbolScope::Compilation,
     );
-    // BLOB-60: a C string: the runtime takes `const char*`.
+    // BLOB-60: the runtime takes a C string (`const char*`).
     let mut bytes = name.as_bytes().to_vec();
     bytes.push(0);
     file.add_symbol_data(label, names, &bytes, 1);
-    // BLOB-60: undefined: the runtime that the program is linked with has it.
+    // BLOB-60: the function stays undefined, because the runtime in the program defines it.
     let callee = define(file, register, SymbolKind::Unknown, SymbolScope::Unknown);
 
     let text = file.add_section(Vec::new(), b".text.startup".to_vec(), SectionKind::Text);
@@ -229,12 +229,12 @@ fn announce(
         sh_type: elf::SHT_INIT_ARRAY,
         sh_flags: elf::SectionFlags(WRITE_ALLOC),
     };
-    // BLOB-67: a slot for one pointer, which the relocation fills.
+    // BLOB-67: a slot for one pointer, which the relocation fills in.
     file.append_section_data(init, &[0; 8], 8);
     relocate(file, init, 0, start, machine.absolute, 0)
 }
 
-/// Has the linker put the address of `symbol` at `offset`.
+/// Adds a relocation, with which the linker stores the address of `symbol` at `offset`.
 fn relocate(
     file: &mut Object<'_>,
     section: SectionId,
@@ -253,28 +253,28 @@ fn relocate(
         .map_err(|error| BLOB_67.rejected(Kind::Unsupported, error.to_string()))
 }
 
-/// What a place in the code of a constructor refers to.
+/// The operand of an instruction in a constructor.
 #[derive(Clone, Copy)]
 enum ConstructorOperand {
-    /// The text of the symbol's name, the first argument.
+    /// The text of the symbol's name, which is the first argument.
     Name,
-    /// The blob itself, by way of the GOT: a linker may place it anywhere.
+    /// The blob, through the GOT, because a linker may place it anywhere.
     Blob,
-    /// The function of the runtime (BLOB-60).
+    /// The registration function of the runtime (BLOB-60).
     Register,
 }
 
-/// The code of a constructor: offset, operand, relocation type and addend of each place.
+/// The machine code of a constructor and its relocations.
 struct Constructor {
     /// Position-independent, with zeros where the linker fills in addresses.
     code: &'static [u8],
-    /// Which address goes where in `code`.
+    /// Offset in `code`, operand, relocation type and addend of each address.
     relocations: &'static [(u64, ConstructorOperand, elf::RelocationType, i64)],
-    /// The relocation of a pointer in data: that of `.init_array`.
+    /// The relocation type of a pointer in data, for `.init_array`.
     absolute: elf::RelocationType,
 }
 
-/// The code for `target`; `None` where none is written (BLOB-67).
+/// Returns the constructor for `target`; `None` if there is none (BLOB-67).
 fn constructor(target: ObjectTarget) -> Option<Constructor> {
     match target {
         ObjectTarget {

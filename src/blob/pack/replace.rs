@@ -1,14 +1,14 @@
-//! Another library binary in a file that has one, with everything else as it is (BLOB-75).
+//! Replacing the library binary of a file, with everything else unchanged (BLOB-75).
 //!
-//! | file | where the new bytes go |
+//! | file | place of the new bytes |
 //! |---|---|
-//! | any, of the same length | in the place of the old ones |
-//! | a library binary of its own | they are the file |
-//! | C text | in the place of the old numbers, as numbers of the same look; the length in the brackets is theirs |
-//! | ELF object, 64 bits, little endian, a section of its own | behind the file; the header of the section points to them |
-//! | ELF library, 64 bits, little endian | behind all other data, in a section of their own, to which the symbol points |
+//! | any, if the length is equal | over the old bytes |
+//! | raw blob | the whole file |
+//! | C text | over the old numbers, in the same style; the length in the brackets is updated |
+//! | ELF object, 64 bits, little endian, with a separate section for the blob | at the end of the file; the section header points to them |
+//! | ELF library, 64 bits, little endian | after all other data, in a separate section, to which the symbol points |
 //!
-//! The old bytes stay in an ELF file: code and data keep their places.
+//! The old bytes stay in an ELF file, so that code and data keep their places.
 
 use super::c_text::in_text;
 use super::elf::{Elf, in_library, in_object};
@@ -17,13 +17,13 @@ use crate::blob::BLOB_75;
 use crate::blob::container::{self, FileForm};
 use crate::rule::{Kind, Violation};
 
-/// `file` with `blob` (header included) in the place of its library binary number `index`, in the order of
+/// Returns `file` with its library binary number `index` replaced by `blob` (header included). The order is that of
 /// [`container::File::blobs`].
 ///
 /// # Errors
 ///
-/// What [`container::open`] rejects; BLOB-75: missing where there is no such library binary, unsupported for a container in which a
-/// longer or shorter one has no place: link it anew, with the objects of its host code.
+/// The errors of [`container::open`]. BLOB-75, kind missing, where there is no such library binary. BLOB-75, kind unsupported, for a
+/// container that has no room for a longer or shorter one; such a library must be linked again from the objects of its host code.
 pub fn replace(file: &[u8], index: usize, blob: &[u8]) -> Result<Vec<u8>, Violation> {
     let read = container::open(file)?;
     let Some((part, old)) = read.blobs().nth(index) else {
@@ -41,12 +41,12 @@ pub fn replace(file: &[u8], index: usize, blob: &[u8]) -> Result<Vec<u8>, Violat
         (_, FileForm::ElfShared) if part.member.is_empty() => in_library(file, &old.symbol, blob),
         (_, FileForm::CText) if part.member.is_empty() => in_text(file, index, blob),
         (_, FileForm::ElfObject) if part.member.is_empty() => in_object(file, &old.symbol, blob),
-        // Of a member another length moves what is behind it, in each archive around it.
+        // A member of another length moves the bytes after it, in each archive around it.
         _ if !part.member.is_empty() => in_members(file, read.form, index, blob, replace),
         _ => None,
     };
     let made = made.ok_or_else(|| unsupported(part.form))?;
-    // The file is read as a loader reads it, so that no edit makes one in which another library binary is found.
+    // The result is read as a loader reads it, so that an edit cannot lead to another library binary.
     let again = container::open(&made)?;
     let found = again.blobs().nth(index);
     if found.is_none_or(|(_, found)| found.bytes != blob || found.symbol != old.symbol) {

@@ -1,10 +1,10 @@
-//! What an object file is made for.
+//! The target of an object file: format, processor and byte order.
 
 use crate::blob::BLOB_66;
 use crate::rule::{Kind, Violation};
 use std::fmt;
 
-/// A format of object files.
+/// The format of an object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ObjectFormat {
@@ -39,7 +39,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// 32 or 64.
+    /// Returns the width of an address in bits: 32 or 64.
     pub const fn bits(self) -> u8 {
         match self {
             Arch::I386 | Arch::Arm | Arch::Riscv32 => 32,
@@ -47,7 +47,7 @@ impl Arch {
         }
     }
 
-    /// The name that LLVM uses.
+    /// Returns LLVM's name of the processor.
     pub const fn name(self) -> &'static str {
         match self {
             Arch::X86_64 => "x86_64",
@@ -69,12 +69,12 @@ pub struct ObjectTarget {
     pub format: ObjectFormat,
     /// The processor.
     pub arch: Arch,
-    /// Whether integers of the object file are little endian; the blob is not affected.
+    /// Whether integers in the object file are little endian; the blob is not affected.
     pub little_endian: bool,
 }
 
 impl ObjectTarget {
-    /// `arch` in `format`, in its usual byte order.
+    /// Creates a target with the usual byte order of `arch`.
     pub const fn new(format: ObjectFormat, arch: Arch) -> ObjectTarget {
         ObjectTarget {
             format,
@@ -84,8 +84,7 @@ impl ObjectTarget {
         }
     }
 
-    /// The machine that this code runs on; `None` where object files for it cannot be written.
-    /// A constant of the build: the machine that this crate was compiled for.
+    /// Returns the machine that this crate was compiled for; `None` if object files for it cannot be written.
     pub const fn host() -> Option<ObjectTarget> {
         let format = if cfg!(target_vendor = "apple") {
             ObjectFormat::MachO
@@ -118,13 +117,13 @@ impl ObjectTarget {
         })
     }
 
-    /// The target of an LLVM triple: `aarch64-apple-darwin`, `x86_64-pc-windows-msvc`, `armv7a-linux-gnueabihf`.
+    /// Parses an LLVM triple: `aarch64-apple-darwin`, `x86_64-pc-windows-msvc`, `armv7a-linux-gnueabihf`.
     ///
     /// # Errors
     ///
-    /// BLOB-66 for a machine for which no object file is written.
+    /// BLOB-66 for a machine whose object files cannot be written.
     pub fn from_triple(triple: &str) -> Result<ObjectTarget, Violation> {
-        // BLOB-66: as LLVM reads it: the machine first, and the rest in any order and number.
+        // BLOB-66: the machine comes first, and the other parts in any order and number, as in LLVM.
         let machine = triple.split('-').next().unwrap_or_default();
         let (arch, little_endian) = match machine {
             "x86_64" | "amd64" => (Arch::X86_64, true),
@@ -137,18 +136,18 @@ impl ObjectTarget {
             // Without `le` the machine is big endian.
             "powerpc64" | "ppc64" => (Arch::PowerPc64, false),
             "s390x" => (Arch::S390x, false),
-            // In front of the names that begin with `arm`, as it does.
+            // This case must come before the one for names that begin with `arm`.
             "armeb" => (Arch::Arm, false),
             arm if arm.starts_with("arm") || arm.starts_with("thumb") => (Arch::Arm, true),
             _ => {
-                // A guess would make a file that no linker of that machine takes.
+                // Guessing would create a file that no linker of that machine accepts.
                 let message = format!(
                     "no object file can be written for the machine `{machine}`; write C text and compile it there"
                 );
                 return Err(BLOB_66.rejected(Kind::Unsupported, message));
             }
         };
-        // Anywhere behind the machine: vendor and system are parts of their own, or one, with a version behind.
+        // Vendor and system can be anywhere after the machine, in separate parts or in one, with a version at the end.
         let has = |what: &str| triple.contains(what);
         let format = if has("apple") || has("darwin") || has("macos") || has("-ios") {
             ObjectFormat::MachO

@@ -1,12 +1,12 @@
-//! A device module as files: its code, and beside it a side file that says how its functions are launched.
+//! A device module in files: its code, and a side file that says how its functions are launched.
 //!
 //! | file | content | rule |
 //! |---|---|---|
-//! | `x.cl`, `x.ptx`, `x.hsaco`, ... | the code of the payload as it is | PAY-23 |
+//! | `x.cl`, `x.ptx`, `x.hsaco`, ... | the code of the payload, unchanged | PAY-23 |
 //! | `x.vulkan` | u32 magic, then the shaders of the payload | PAY-29 |
-//! | `x.tvm_meta.json` | a version, and the functions by name | PAY-24 to PAY-27 |
+//! | `x.tvm_meta.json` | a version, and the functions with their names | PAY-24 to PAY-27 |
 //!
-//! Nothing here opens a file: callers pass names and bytes.
+//! No file is opened here: callers pass names and bytes.
 //!
 //! ```
 //! use tvmspec::payload::file::{self, ModuleFile};
@@ -35,7 +35,7 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
-/// What a `.vulkan` file begins with (PAY-29).
+/// The first word of a `.vulkan` file (PAY-29).
 const VULKAN_MAGIC: u32 = 0x0270_0027;
 
 /// A device module that was read from its files.
@@ -43,22 +43,22 @@ const VULKAN_MAGIC: u32 = 0x0270_0027;
 pub struct ModuleFile<'a> {
     /// The row of its extension.
     pub format: &'static FileFormat,
-    /// What a library stores of the same module.
+    /// The payload that a library stores for the same module.
     pub payload: Payload<'a>,
-    /// The layout that stores the payload without a loss: 0.21 where a function has argument tags (PAY-27), else 0.7.
+    /// The layout that stores the payload without a loss: 0.21 if a function has argument tags (PAY-27), otherwise 0.7.
     pub layout: Layout,
-    /// Releases whose readers reject the side file, and why.
+    /// The releases whose readers reject the side file, with the reason.
     pub rejected: Vec<(Releases, String)>,
 }
 
 impl<'a> ModuleFile<'a> {
-    /// Reads the module whose file is called `name` and holds `code`; `side` is the content of its side file. `format` takes the
-    /// place of the extension where it is not empty, as in the loaders of all releases.
+    /// Reads the module from the file `name` with content `code`. `side` is the content of its side file. A non-empty `format` replaces the
+    /// extension, as in the loaders of all releases.
     ///
     /// # Errors
     ///
-    /// PAY-28 for a format that no kind of device module has; PAY-23 of kind missing without a side file; what
-    /// [`SideFile::read`] rejects; PAY-29 and the rules of shaders for a `.vulkan` file. Offsets are into `code`.
+    /// PAY-28 for a format of no kind of device module; PAY-23, kind missing, without a side file; the errors of [`SideFile::read`]; PAY-29
+    /// and the rules of shaders for a `.vulkan` file. Offsets are into `code`.
     pub fn read(
         name: &str,
         format: &str,
@@ -72,11 +72,11 @@ impl<'a> ModuleFile<'a> {
                 "`{name}` has no side file `{}`, so that none of its functions can be launched",
                 side_file_name(name)
             );
-            // PAY-23: the code alone does not state which functions it has, nor with what arguments they are launched.
+            // PAY-23: the code alone does not show which functions it has, or with which arguments they are launched.
             return Err(PAY_23.rejected(Kind::Missing, message));
         };
         let side = SideFile::read(side, findings)?;
-        // PAY-27: only the side file says whether a release with argument tags wrote it.
+        // PAY-27: only the side file shows whether a release with argument tags wrote it.
         let tagged = side
             .functions
             .iter()
@@ -90,7 +90,7 @@ impl<'a> ModuleFile<'a> {
             .iter()
             .map(|slot| {
                 Ok(match slot.shape {
-                    // PAY-28: the extension is the format; the file itself does not repeat it.
+                    // PAY-28: the extension is the format, which the file itself does not contain.
                     FieldShape::Format(_) => Field::Text(Cow::Borrowed(format.extension)),
                     FieldShape::Functions | FieldShape::SilentFunctions => {
                         Field::Functions(functions.take().unwrap_or_default())
@@ -119,13 +119,13 @@ impl<'a> ModuleFile<'a> {
     }
 }
 
-/// A device module as `release` saves it to a file called `name`: the content of that file and of its side file. `format` takes the
-/// place of the extension where it is not empty.
+/// Returns the files of a device module as `release` saves it under `name`: the content of the file and of its side file. A non-empty
+/// `format` replaces the extension.
 ///
 /// # Errors
 ///
-/// PAY-28: unknown-kind for an extension of no kind of device module, unsupported where `release` does not save it, malformed where
-/// it is not the format of the payload.
+/// PAY-28: kind unknown-kind for an extension of no kind of device module; unsupported if `release` does not save it; malformed if it is
+/// not the format of the payload.
 pub fn write(
     payload: &Payload<'_>,
     name: &str,
@@ -133,7 +133,7 @@ pub fn write(
     release: Release,
 ) -> Result<(Vec<u8>, String), Violation> {
     let format = known(name, format)?;
-    // PAY-28: releases compare the extension with the format of the module: code in another format under this name would not load.
+    // PAY-28: releases compare the extension with the format of the module, so code in another format would not load under this name.
     let own = payload.format().unwrap_or_default();
     let kinds = format.kinds();
     PAY_28.demand(
@@ -159,7 +159,7 @@ pub fn write(
             Field::Shaders(list) => {
                 let mut out = Writer::new();
                 out.u32(VULKAN_MAGIC);
-                // PAY-29: as form 0.3 has them, without lengths (PAY-15).
+                // PAY-29: the shaders are in form 0.3, without lengths (PAY-15).
                 super::device::write_shaders(list, false, &mut out);
                 code = Some(out.into_bytes());
             }
@@ -167,7 +167,7 @@ pub fn write(
         }
     }
     let Some(code) = code else {
-        // PAY-16, PAY-18: code in one piece for each kernel has no file.
+        // PAY-16, PAY-18: a payload with separate code for each kernel cannot be a file.
         let message = format!("this `{}` module has no code in one piece", payload.kind());
         return Err(PAY_28.rejected(Kind::Unsupported, message));
     };
@@ -178,32 +178,32 @@ pub fn write(
     Ok((code, side.to_text(release)))
 }
 
-/// What the extension of `name` is: what follows its last dot; `None` for a name without one.
+/// Returns the extension of `name`: the text after its last dot; `None` for a name without a dot.
 ///
-/// Folders count (PAY-23): that of `a.b/c` is `b/c`.
+/// The whole path is searched (PAY-23): the extension of `a.b/c` is `b/c`.
 pub fn extension(name: &str) -> Option<&str> {
     name.rsplit_once('.').map(|(_, extension)| extension)
 }
 
-/// The name of the side file of the file called `name`, if its extension is one of device modules (PAY-23).
+/// Returns the name of the side file of `name`, if its extension is one of device modules (PAY-23).
 pub fn side_file_of(name: &str) -> Option<String> {
     let last = extension(name)?;
     file_format(last).map(|_| side_file_name(name))
 }
 
-/// Whether a file called `name` is a side file.
+/// Returns whether `name` is the name of a side file.
 pub fn is_side_file(name: &str) -> bool {
     name.ends_with(".tvm_meta.json")
 }
 
-/// The name of the side file of the file called `name` (PAY-23).
+/// Returns the name of the side file of `name` (PAY-23).
 pub fn side_file_name(name: &str) -> String {
-    // PAY-23: any dot, that of a folder among them, as releases look for it: a file that they wrote is found again.
+    // PAY-23: any dot counts, also in a folder's name, as in the releases, so that files written by them are found.
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     format!("{stem}.tvm_meta.json")
 }
 
-/// The row of `format`, or of the extension of `name` where that is empty.
+/// Returns the row of `format`, or if that is empty, of the extension of `name`.
 fn known(name: &str, format: &str) -> Result<&'static FileFormat, Violation> {
     let extension = match format {
         "" => extension(name).unwrap_or_default(),
@@ -215,7 +215,7 @@ fn known(name: &str, format: &str) -> Result<&'static FileFormat, Violation> {
     })
 }
 
-/// The kind that a file of `format` is loaded as, and the form of it that is code in one piece, or shaders.
+/// Returns the kind that a file of `format` is loaded as, and its form that has the code in one piece, or shaders.
 fn form_of(
     format: &FileFormat,
 ) -> Result<(&'static super::KindInfo, &'static PayloadForm), Violation> {
@@ -230,7 +230,7 @@ fn form_of(
                     .iter()
                     .all(|slot| !matches!(slot.shape, FieldShape::Kernels | FieldShape::Version))
         };
-        // The oldest form: later ones of the same kind divide the code, or frame it.
+        // The oldest such form is used, because later forms split the code or add lengths.
         Some((info, forms.find(whole)?))
     });
     found.ok_or_else(|| {

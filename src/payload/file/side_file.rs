@@ -1,9 +1,9 @@
-//! The side file of a device module: JSON that has what the function map of a payload has (PAY-24 to PAY-27).
+//! The side file of a device module: the function map of a payload in JSON (PAY-24 to PAY-27).
 //!
 //! | member | value | rule |
 //! |---|---|---|
 //! | `tvm_version` | `"0.1.0"` in every release | PAY-24, PAY-25 |
-//! | `func_info` | an object: for each function its name, and an object of the following | PAY-24 |
+//! | `func_info` | an object with the name of each function and an object with the following members | PAY-24 |
 //! | `name` | text, empty up to 0.23 | PAY-24, PAY-07 |
 //! | `arg_types` | list of dtypes as text | PAY-24 |
 //! | `launch_param_tags` (`thread_axis_tags` up to 0.7) | list of text | PAY-26 |
@@ -18,16 +18,16 @@ use crate::wire::json::with_repeated_names;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// What a side file states.
+/// The content of a side file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SideFile<'a> {
     /// The functions, in the order of the file.
     pub functions: Vec<DeviceFunction<'a>>,
-    /// Releases whose readers reject it, and why (PAY-25, PAY-26).
+    /// The releases whose readers reject it, with the reason (PAY-25, PAY-26).
     pub rejected: Vec<(Releases, String)>,
 }
 
-/// The version that every release writes (PAY-24). It is that of this format, and not of TVM.
+/// The version that every release writes (PAY-24). It is the version of this format, not of TVM.
 const VERSION: &str = "0.1.0";
 
 impl<'a> SideFile<'a> {
@@ -35,9 +35,9 @@ impl<'a> SideFile<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-24: malformed for what is no JSON object or has a member of another type, missing for one that has no `func_info`, or a
-    /// function without `name` or `arg_types`. PAY-26 and PAY-27 (malformed) for tags of another type. Under strict findings
-    /// PAY-25, too. None has an offset: JSON is read as a whole.
+    /// PAY-24, kind malformed, for text that is not a JSON object or has a member of a wrong type. PAY-24, kind missing, without
+    /// `func_info`, or for a function without `name` or `arg_types`. PAY-26 and PAY-27, kind malformed, for tags of a wrong type. Under
+    /// strict findings also PAY-25. The errors have no offset, because JSON is read as a whole.
     pub fn read(text: &[u8], findings: &mut Findings) -> Result<SideFile<'static>, Violation> {
         let (root, repeated) = with_repeated_names(text)
             .map_err(|error| malformed(format!("the side file is not JSON: {error}")))?;
@@ -47,7 +47,7 @@ impl<'a> SideFile<'a> {
         }
         let root = object(&root, "the side file")?;
         let mut rejected = Vec::new();
-        // PAY-25: readers up to 0.23 reject both; later ones look at neither.
+        // PAY-25: readers up to 0.23 reject both; later readers ignore them.
         let version = root.get("tvm_version").is_some();
         findings.expect(PAY_25, Kind::Missing, version, 0, || {
             "the side file has no `tvm_version`, which readers up to 0.23 reject".to_owned()
@@ -58,7 +58,7 @@ impl<'a> SideFile<'a> {
                 "it has no `tvm_version`".to_owned(),
             ));
         }
-        // Up to 0.23 the reader is dmlc's, as for graphs (GRF-01).
+        // Up to 0.23, the reader is that of dmlc, as for graphs (GRF-01).
         if let Some(at) = unknown_escape(text) {
             let why = format!(
                 "byte {at:#x} begins an escape other than `\\\"`, `\\\\`, `\\n`, `\\r` and `\\t`"
@@ -83,7 +83,7 @@ impl<'a> SideFile<'a> {
         })
     }
 
-    /// The text as `release` lays it out, up to 0.23 with lines of dmlc's JSON, from 0.24 on of tvm-ffi's (PAY-24).
+    /// Returns the text as `release` writes it: in the style of dmlc's JSON up to 0.23, and of tvm-ffi's from 0.24 on (PAY-24).
     pub fn to_text(&self, release: Release) -> String {
         let functions = self.functions.iter().map(|function| {
             let info = function_value(&function.info, release);
@@ -94,7 +94,7 @@ impl<'a> SideFile<'a> {
         root.insert("tvm_version".to_owned(), VERSION.into());
         root.insert("func_info".to_owned(), Value::Object(functions));
         let root = Value::Object(root);
-        // PAY-24: any layout is read; that of the release lets files be compared.
+        // PAY-24: any layout can be read; the layout of the release allows comparing files.
         if release >= Release::of(24) {
             return format!("{root:#}");
         }
@@ -104,7 +104,7 @@ impl<'a> SideFile<'a> {
     }
 }
 
-/// One function of `func_info`.
+/// Reads one function of `func_info`.
 fn function(
     key: &str,
     value: &Value,
@@ -121,7 +121,7 @@ fn function(
     let place = format!("function `{key}`");
     let members = object(value, &place)?;
     note_unknown(members, &KNOWN, &place, findings, rejected)?;
-    // PAY-25: what a later release added is unknown to the readers before it.
+    // PAY-25: earlier readers do not know a member that a later release added.
     let since = [("launch_param_tags", 7), ("arg_extra_tags", 20)];
     for (name, until) in since {
         if members.contains_key(name) {
@@ -142,14 +142,14 @@ fn function(
     let arg_types = types
         .iter()
         .map(|dtype| {
-            // PAY-24: a text alone; the lists that JSON forms of this crate allow are no dtypes of a side file.
+            // PAY-24: only text is valid here; the lists that this crate's JSON forms allow are not.
             let dtype = Some(dtype).filter(|dtype| dtype.is_string());
             dtype
                 .and_then(|dtype| to_dtype(dtype).ok())
                 .ok_or_else(|| malformed(format!("{place} has an argument of no dtype")))
         })
         .collect::<Result<Vec<Dtype>, _>>()?;
-    // PAY-26: 0.8 renamed the list and reads both; a function without either is launched without parameters.
+    // PAY-26: 0.8 renamed the list and reads both names; a function without either is launched without parameters.
     let tags = members
         .get("launch_param_tags")
         .or_else(|| members.get("thread_axis_tags"));
@@ -192,13 +192,13 @@ fn function(
     })
 }
 
-/// A function as `release` writes it.
+/// Returns a function as `release` writes it.
 fn function_value(info: &FunctionInfo<'_>, release: Release) -> Value {
     let mut members = Map::new();
     members.insert("name".to_owned(), info.name.as_ref().into());
     let types = info.arg_types.iter().map(|dtype| from_dtype(*dtype));
     members.insert("arg_types".to_owned(), types.collect());
-    // PAY-26: a reader of before 0.8 rejects the other name.
+    // PAY-26: readers before 0.8 reject the new name.
     let tags = if release < Release::of(8) {
         "thread_axis_tags"
     } else {
@@ -209,7 +209,7 @@ fn function_value(info: &FunctionInfo<'_>, release: Release) -> Value {
         .iter()
         .map(|tag| Value::from(tag.as_ref()));
     members.insert(tags.to_owned(), values.collect());
-    // PAY-27: a reader of before 0.21 rejects a member that it does not know (PAY-25).
+    // PAY-27: readers before 0.21 reject a member that they do not know (PAY-25).
     if release >= Release::of(21) {
         members.insert(
             "arg_extra_tags".to_owned(),
@@ -219,14 +219,14 @@ fn function_value(info: &FunctionInfo<'_>, release: Release) -> Value {
     Value::Object(members)
 }
 
-/// The members of an object.
+/// Returns the members of an object.
 fn object<'v>(value: &'v Value, place: &str) -> Result<&'v Map<String, Value>, Violation> {
     value
         .as_object()
         .ok_or_else(|| malformed(format!("{place} is not a JSON object")))
 }
 
-/// The member `name`.
+/// Returns the member `name`.
 fn member<'v>(
     members: &'v Map<String, Value>,
     name: &str,
@@ -237,11 +237,11 @@ fn member<'v>(
         .ok_or_else(|| PAY_24.rejected(Kind::Missing, format!("{place} has no `{name}`")))
 }
 
-/// Where a text of JSON has an escape that dmlc's reader does not know.
+/// Returns the offset of the first escape in JSON text that dmlc's reader does not know.
 fn unknown_escape(text: &[u8]) -> Option<usize> {
     let mut bytes = text.iter().enumerate();
     while let Some((at, byte)) = bytes.next() {
-        // A backslash stands in strings only, and takes the next byte along.
+        // A backslash only occurs in strings, and the byte after it belongs to it.
         let known = |escaped: &u8| b"\"\\nrt".contains(escaped);
         if *byte == b'\\' && !bytes.next().is_some_and(|(_, escaped)| known(escaped)) {
             return Some(at);
@@ -250,7 +250,7 @@ fn unknown_escape(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// PAY-25: a finding for each member that readers up to 0.23 do not know.
+/// Notes each member that readers up to 0.23 do not know (PAY-25).
 fn note_unknown(
     members: &Map<String, Value>,
     known: &[&str],
@@ -278,23 +278,23 @@ fn malformed(message: String) -> Violation {
     PAY_24.rejected(Kind::Malformed, message)
 }
 
-/// How dmlc's writer breaks lines in a value: by its type in C++, which its place here stands for.
+/// The style in which dmlc's writer breaks lines in a value. The C++ type decides that; here the position in the file replaces it.
 #[derive(Clone, Copy, PartialEq)]
 enum BraceStyle {
-    /// An object with members of its own: a line for each.
+    /// An object with fixed members: one line for each.
     Members,
-    /// A map: a line for each entry, if there are two or more.
+    /// A map: one line for each entry, if there are at least two.
     Map,
 }
 
-/// Appends `value` as dmlc's JSON writer lays it out at depth `depth`. `around` is whether what holds it has a line for each of its
-/// values: the closing bracket is on a line of its own only there.
+/// Appends `value` in the style of dmlc's JSON writer at depth `depth`. `around` says whether the surrounding value has a line for each of
+/// its values. Only then the closing bracket is on a separate line.
 fn lines(value: &Value, style: BraceStyle, depth: usize, around: bool, text: &mut String) {
     let inner = depth.saturating_add(1);
     match value {
         Value::Object(members) => {
             let broken = style == BraceStyle::Members || members.len() > 1;
-            // The members of a map of functions are objects with members of their own, at whatever depth.
+            // The values of a map of functions are objects with fixed members, at any depth.
             let deeper = match (style, depth) {
                 (BraceStyle::Members, 0) => BraceStyle::Map,
                 _ => BraceStyle::Members,
@@ -312,7 +312,7 @@ fn lines(value: &Value, style: BraceStyle, depth: usize, around: bool, text: &mu
             text.push('}');
         }
         Value::Array(items) => {
-            // A list of numbers is one line, up to ten of them.
+            // A list of up to ten numbers is on one line.
             let broken = items.len() > 10 || items.iter().any(Value::is_string);
             text.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -329,7 +329,7 @@ fn lines(value: &Value, style: BraceStyle, depth: usize, around: bool, text: &mu
     }
 }
 
-/// A new line at `depth`, where there is to be one.
+/// Adds a line break and the indentation of `depth` if `broken`.
 fn break_line(broken: bool, depth: usize, text: &mut String) {
     if broken {
         text.push('\n');

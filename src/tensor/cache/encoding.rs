@@ -1,4 +1,4 @@
-//! How a shard has the elements of a tensor (TEN-56, TEN-57).
+//! The encoding of a tensor's elements in a shard (TEN-56, TEN-57).
 
 use crate::tensor::{Dtype, Packing};
 use std::borrow::Cow;
@@ -6,17 +6,17 @@ use std::borrow::Cow;
 /// The format of a tensor in a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheEncoding {
-    /// The elements as memory has them.
+    /// The elements as in memory.
     Raw,
-    /// The upper half of each float32: format `f32-to-bf16`, which says nothing of any other type.
+    /// The upper half of each float32: format `f32-to-bf16`, which has no effect on other types.
     Bf16,
 }
 
-/// The type that [`CacheEncoding::Bf16`] is of.
+/// The type that [`CacheEncoding::Bf16`] applies to.
 const F32: Dtype = Dtype::scalar(Dtype::FLOAT, 32);
 
 impl CacheEncoding {
-    /// The encoding of a tensor of `dtype` whose record states `format`.
+    /// Returns the encoding of a tensor of `dtype` whose record states `format`.
     pub(super) fn of(format: &str, dtype: Dtype) -> CacheEncoding {
         match format {
             "f32-to-bf16" if dtype == F32 => CacheEncoding::Bf16,
@@ -24,7 +24,7 @@ impl CacheEncoding {
         }
     }
 
-    /// The word in a record.
+    /// Returns the name of the format in a record.
     pub const fn name(self) -> &'static str {
         match self {
             CacheEncoding::Raw => "raw",
@@ -32,20 +32,21 @@ impl CacheEncoding {
         }
     }
 
-    /// How many bytes a tensor may take, by the count of releases from 0.21 on and of those before; `None` for a shape of no size.
+    /// Returns the sizes that a tensor may have in bytes: by the count of releases from 0.21 on, and of earlier ones; `None` for a shape
+    /// without a size.
     pub(super) fn sizes(self, dtype: Dtype, shape: &[i64]) -> [Option<u64>; 2] {
         let stored = match self {
             CacheEncoding::Raw => dtype,
             CacheEncoding::Bf16 => Dtype::scalar(Dtype::BFLOAT, 16),
         };
-        // TEN-35: a bool of one bit takes a byte in all releases that have caches, but for 0.26 and 0.27.
+        // TEN-35: a bool of one bit takes a byte in all releases with caches, except 0.26 and 0.27.
         [
             Packing::Packed.bytes(stored, shape),
             Packing::Each.bytes(stored, shape),
         ]
     }
 
-    /// The elements of a tensor as memory has them.
+    /// Decodes the elements of a tensor to their form in memory.
     pub(super) fn decode(self, stored: &[u8]) -> Cow<'_, [u8]> {
         match self {
             CacheEncoding::Raw => Cow::Borrowed(stored),
@@ -58,7 +59,7 @@ impl CacheEncoding {
         }
     }
 
-    /// The bytes that a shard has of elements of `dtype`; the inverse of [`CacheEncoding::decode`] for floats that are bfloat16.
+    /// Encodes elements of `dtype` for a shard: the inverse of [`CacheEncoding::decode`] for floats that are exact in bfloat16.
     pub(super) fn encode(self, dtype: Dtype, elements: &[u8]) -> Cow<'_, [u8]> {
         match self {
             CacheEncoding::Bf16 if dtype == F32 => {
@@ -71,8 +72,8 @@ impl CacheEncoding {
     }
 }
 
-/// The bfloat16 of a float32, both as bits: to the nearest, ties to even, as writers do. What is beyond the largest bfloat16,
-/// infinities and NaN included, is cut.
+/// Rounds a float32 to bfloat16, both as bits: to nearest, ties to even, as writers do. Values beyond the largest bfloat16, with infinities
+/// and NaN, are truncated.
 fn rounded(bits: u32) -> u16 {
     /// The largest bfloat16 that is finite.
     const LARGEST: f32 = f32::from_bits(0x7f7f_0000);

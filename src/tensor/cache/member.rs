@@ -3,16 +3,16 @@
 use crate::rule::{Kind, Rule, Violation};
 use serde_json::{Map, Value};
 
-/// A JSON value and where it is.
+/// A JSON value with its path.
 pub(super) struct Member<'v> {
-    /// The value itself.
+    /// The JSON value.
     pub(super) value: &'v Value,
-    /// Its path from the root, as messages show it: `records[0].nbytes`; empty for the root.
+    /// The path from the root, as messages show it: `records[0].nbytes`; empty for the root.
     pub(super) path: String,
 }
 
 impl<'v> Member<'v> {
-    /// The whole index, an object by `rule`.
+    /// Returns the whole index, which must be an object by `rule`.
     pub(super) fn root(value: &'v Value, rule: Rule) -> Result<Member<'v>, Violation> {
         let root = Member {
             value,
@@ -23,7 +23,7 @@ impl<'v> Member<'v> {
         Ok(root)
     }
 
-    /// The member `name`, where it is there.
+    /// Returns the member `name`, if it exists.
     pub(super) fn maybe(&self, name: &str) -> Option<Member<'v>> {
         let value = self.members()?.get(name)?;
         let path = if self.path.is_empty() {
@@ -34,7 +34,7 @@ impl<'v> Member<'v> {
         Some(Member { value, path })
     }
 
-    /// The member `name`, which `rule` demands.
+    /// Returns the member `name`, which `rule` requires.
     pub(super) fn get(&self, name: &str, rule: Rule) -> Result<Member<'v>, Violation> {
         if self.members().is_none() {
             return Err(self.wrong(rule, "an object"));
@@ -46,7 +46,7 @@ impl<'v> Member<'v> {
         })
     }
 
-    /// The elements of a list.
+    /// Returns the elements of a list.
     pub(super) fn list(&self, rule: Rule) -> Result<Vec<Member<'v>>, Violation> {
         let list = self.value.as_array();
         let list = list.ok_or_else(|| self.wrong(rule, "a list"))?;
@@ -57,25 +57,25 @@ impl<'v> Member<'v> {
         Ok(items.collect())
     }
 
-    /// A text.
+    /// Returns the value as text.
     pub(super) fn text(&self, rule: Rule) -> Result<&'v str, Violation> {
         let text = self.value.as_str();
         text.ok_or_else(|| self.wrong(rule, "a text"))
     }
 
-    /// An integer, without fraction or exponent.
+    /// Returns the value as an integer, without fraction or exponent.
     pub(super) fn integer(&self, rule: Rule) -> Result<i64, Violation> {
         let number = self.value.as_i64();
         number.ok_or_else(|| self.wrong(rule, "a 64-bit integer"))
     }
 
-    /// An integer that is not negative.
+    /// Returns the value as an integer that is not negative.
     pub(super) fn count(&self, rule: Rule) -> Result<u64, Violation> {
         let count = u64::try_from(self.integer(rule)?);
         count.map_err(|_| self.wrong(rule, "a number of bytes"))
     }
 
-    /// Puts the path of this member into the violation of a check of it.
+    /// Adds the path of this member to a violation about it.
     pub(super) fn here(&self, checked: Result<(), Violation>) -> Result<(), Violation> {
         checked.map_err(|broken| broken.in_field(self.path.as_str()))
     }

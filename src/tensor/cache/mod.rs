@@ -1,4 +1,4 @@
-//! The tensor cache: parameters in shards, which an index in JSON names (TEN-50 to TEN-61).
+//! The tensor cache: parameters in shards, and an index in JSON that describes them (TEN-50 to TEN-61).
 //!
 //! | member of the index | value | rule |
 //! |---|---|---|
@@ -46,24 +46,24 @@ use std::collections::HashSet;
 /// The only format of a shard (TEN-53).
 const RAW_SHARD: &str = "raw-shard";
 
-/// What a file begins with that git-lfs has put in the place of another.
+/// The first bytes of a pointer file, with which git-lfs replaces another file.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// The index of a tensor cache. The data are in its shards.
+/// The index of a tensor cache. Its shards contain the data.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TensorCache {
-    /// What the writer stored about the model; `None` where the member is missing (TEN-60).
+    /// The writer's data about the model; `None` if the member is missing (TEN-60).
     pub metadata: Option<Value>,
-    /// The shards, in the order of the index.
+    /// The shards in the order of the index.
     pub shards: Vec<Shard>,
 }
 
-/// A file of a tensor cache, as the index describes it.
+/// A file of a tensor cache, as described by the index.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Shard {
-    /// The name of the file, beside the index.
+    /// The name of the file, in the folder of the index.
     pub path: String,
     /// The size of the file in bytes.
     pub nbytes: u64,
@@ -73,7 +73,7 @@ pub struct Shard {
     pub tensors: Vec<CachedTensor>,
 }
 
-/// A tensor in a shard.
+/// The description of a tensor in a shard.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CachedTensor {
@@ -83,22 +83,22 @@ pub struct CachedTensor {
     pub dtype: Dtype,
     /// Its dimensions, outermost first.
     pub shape: Vec<i64>,
-    /// How the shard has its elements.
+    /// The encoding of its elements.
     pub encoding: CacheEncoding,
-    /// Where its bytes begin in the shard.
+    /// The offset of its bytes in the shard.
     pub offset: u64,
-    /// How many bytes of the shard are its own.
+    /// The number of its bytes in the shard.
     pub nbytes: u64,
 }
 
 impl TensorCache {
-    /// Reads an index. `newest` is the last release that may have written it: names of element types changed (TEN-02), and the
-    /// newest meaning of a name is taken.
+    /// Reads an index. `newest` is the last release that may have written it. Names of element types changed (TEN-02), and the newest
+    /// meaning of a name is used.
     ///
     /// # Errors
     ///
-    /// TEN-50 to TEN-53, TEN-55 and TEN-56; under strict findings also TEN-57 and TEN-59 to TEN-61. None has an offset: JSON is
-    /// read as a whole.
+    /// TEN-50 to TEN-53, TEN-55 and TEN-56; under strict findings also TEN-57 and TEN-59 to TEN-61. The errors have no offset, because JSON
+    /// is read as a whole.
     pub fn read(
         text: &[u8],
         newest: Release,
@@ -190,7 +190,7 @@ fn read_tensor(
     let format = item.get("format", TEN_52)?.text(TEN_52)?;
     let nbytes = item.get("nbytes", TEN_52)?.count(TEN_52)?;
     let offset = item.get("byteOffset", TEN_52)?.count(TEN_52)?;
-    // TEN-57: readers compare with one word, so that any other means raw.
+    // TEN-57: readers compare the format with one word, so any other word means raw.
     let known = matches!(format, "raw" | "f32-to-bf16");
     findings.expect(TEN_57, Kind::UnknownKind, known, 0, || {
         format!(
@@ -234,7 +234,7 @@ fn read_tensor(
     })
 }
 
-/// The element type that `text` names in `newest`, or in an older release that has another set of names (TEN-02).
+/// Returns the element type that `text` names in `newest`, or in an older release with another set of names (TEN-02).
 fn dtype_of(text: &str, newest: Release) -> Option<Dtype> {
     [newest, Release::of(21), Release::of(19)]
         .into_iter()
@@ -243,12 +243,12 @@ fn dtype_of(text: &str, newest: Release) -> Option<Dtype> {
 }
 
 impl Shard {
-    /// Holds the content of the shard's file to the index; `None` stands for a file that is not there.
+    /// Checks the content of the shard's file against the index; `None` means that the file does not exist.
     ///
     /// # Errors
     ///
-    /// TEN-54: missing for no file, truncated for one that is too short, trailing for one that is too long, malformed for a
-    /// pointer of git-lfs. Under strict findings TEN-58, too. None has an offset.
+    /// TEN-54: kind missing without a file, truncated for a short file, trailing for a long file, malformed for a pointer of git-lfs. Under
+    /// strict findings also TEN-58. The errors have no offset.
     pub fn check(&self, bytes: Option<&[u8]>, findings: &mut Findings) -> Result<(), Violation> {
         let (path, stated) = (self.path.as_str(), self.nbytes);
         let Some(bytes) = bytes else {
@@ -288,12 +288,12 @@ impl Shard {
         )
     }
 
-    /// The tensors of the shard, as records of a parameter file. `bytes` is the content of its file.
+    /// Returns the tensors of the shard as records of a parameter file. `bytes` is the content of the shard's file.
     ///
     /// # Errors
     ///
-    /// TEN-54 for a tensor that lies outside of `bytes`, and what [`TensorRecord::new`] rejects: a parameter file has a byte for
-    /// each element below eight bits, where a cache has them packed (TEN-31).
+    /// TEN-54 for a tensor outside of `bytes`, and the errors of [`TensorRecord::new`]. A parameter file has one byte for each element
+    /// below eight bits, while a cache packs them (TEN-31).
     pub fn tensors<'s>(
         &'s self,
         bytes: &'s [u8],
@@ -313,7 +313,7 @@ impl Shard {
 }
 
 impl CachedTensor {
-    /// The bytes of the tensor in those of its shard.
+    /// Returns the bytes of the tensor in the bytes of its shard.
     fn stored<'b>(&self, shard: &'b [u8]) -> Option<&'b [u8]> {
         let start = usize::try_from(self.offset).ok()?;
         let length = usize::try_from(self.nbytes).ok()?;

@@ -1,4 +1,4 @@
-//! Shards and their index, of the tensors of a parameter file.
+//! Writing of shards and their index, from the tensors of a parameter file.
 
 use super::{CacheEncoding, CachedTensor, RAW_SHARD, Shard, TensorCache};
 use crate::release::Release;
@@ -9,27 +9,27 @@ use serde_core::Serialize as _;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
-/// A bool up to 0.22, and from 0.22 on (TEN-04).
+/// Bool up to 0.22, and bool from 0.22 on (TEN-04).
 const OLD_BOOL: Dtype = Dtype::scalar(Dtype::UINT, 1);
 const NEW_BOOL: Dtype = Dtype::scalar(Dtype::BOOL, 8);
 
-/// Distributes tensors over shards, as `dump_tensor_cache` does: a shard is closed before the tensor that would fill it to its bound,
-/// and a tensor of half the bound or more that does not fit has a shard of its own.
+/// A writer that distributes tensors over shards, like `dump_tensor_cache`. A shard is closed before the tensor that would fill it to its
+/// bound. A tensor of half the bound or more that does not fit gets a separate shard.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CacheWriter {
-    /// How floats of 32 bits are stored.
+    /// The encoding of floats of 32 bits.
     pub encoding: CacheEncoding,
-    /// The bound of a shard, in bytes. A larger tensor has a larger shard of its own.
+    /// The largest size of a shard in bytes. A larger tensor gets a separate, larger shard.
     pub bound: u64,
-    /// The release that shall read the cache, whose names of element types are used.
+    /// The release that will read the cache. Its names of element types are used.
     pub release: Release,
-    /// The release that wrote the parameters, whose meaning their type codes have (TEN-02); otherwise that of `release`.
+    /// The release that wrote the parameters and whose type codes they use (TEN-02); `None` for the codes of `release`.
     pub written_by: Option<Release>,
 }
 
 impl CacheWriter {
-    /// A writer with the bound of every release, 32 MiB.
+    /// Creates a writer with the bound of every release, 32 MiB.
     pub fn new(encoding: CacheEncoding, release: Release) -> CacheWriter {
         CacheWriter {
             encoding,
@@ -39,12 +39,12 @@ impl CacheWriter {
         }
     }
 
-    /// Makes the shards of `params`, hands the name and the content of each to `put`, and returns the index without metadata.
+    /// Writes the shards of `params` through `put`, which gets the name and content of each, and returns the index without metadata.
     ///
     /// # Errors
     ///
-    /// TEN-02 for a type that [`CacheWriter::written_by`] does not have, TEN-35 for a tensor that is not stored whole, TEN-56 for
-    /// elements below eight bits, and what `put` fails with.
+    /// TEN-02 for a type that [`CacheWriter::written_by`] does not have; TEN-35 for a tensor that is not stored completely; TEN-56 for
+    /// elements below eight bits; and the errors of `put`.
     pub fn write<E: From<Violation>>(
         &self,
         params: &Params<'_>,
@@ -77,7 +77,7 @@ impl CacheWriter {
             };
             if pending.saturating_add(length) >= self.bound {
                 if length.saturating_mul(2) >= self.bound {
-                    // It comes before the shard that is open, which takes further tensors.
+                    // Its shard comes before the open shard, which accepts further tensors.
                     close(
                         vec![CachedTensor {
                             offset: 0,
@@ -100,7 +100,7 @@ impl CacheWriter {
         Ok(cache)
     }
 
-    /// The type of tensor `name` by the codes of [`CacheWriter::release`].
+    /// Converts the type of tensor `name` to the codes of [`CacheWriter::release`].
     fn meant(&self, name: &str, dtype: Dtype) -> Result<Dtype, Violation> {
         let Some(writer) = self.written_by else {
             return Ok(dtype);
@@ -111,7 +111,7 @@ impl CacheWriter {
         let meaning = dtype.meaning(writer);
         let same = meaning.and_then(|name| Dtype::parse(name, self.release).ok());
         Ok(match (meaning, same) {
-            // TEN-04: a bool has another width, too.
+            // TEN-04: the width of a bool differs too.
             (Some("bool"), Some(same)) => Dtype {
                 lanes: dtype.lanes,
                 ..same
@@ -124,9 +124,9 @@ impl CacheWriter {
         })
     }
 
-    /// The text of the type of a tensor.
+    /// Returns the text of the type of a tensor.
     fn dtype_text(&self, tensor: &CachedTensor) -> Result<String, Violation> {
-        // TEN-04: a bool has a code of its own in some releases and is an integer of a bit in others. Its text is one in all.
+        // TEN-04: bool has its own code in some releases, and is an integer of one bit in others. Its text is the same in all.
         let is_bool = matches!(tensor.dtype, OLD_BOOL | NEW_BOOL);
         if is_bool && self.written_by.is_none() {
             return Ok("bool".to_owned());
@@ -135,7 +135,7 @@ impl CacheWriter {
         text.map_err(|broken| broken.in_field(tensor.name.as_str()))
     }
 
-    /// The text of the index, laid out as every release does.
+    /// Returns the text of the index, in the layout that every release uses.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl CacheWriter {
     }
 }
 
-/// The elements of a tensor, each of whole bytes.
+/// Returns the elements of a tensor, if each takes whole bytes.
 fn whole_bytes<'r>(name: &str, record: &'r TensorRecord<'_>) -> Result<&'r [u8], Violation> {
     let (dtype, shape) = (record.dtype(), record.shape());
     let each = Packing::Each.bytes(dtype, shape);
@@ -187,11 +187,11 @@ fn whole_bytes<'r>(name: &str, record: &'r TensorRecord<'_>) -> Result<&'r [u8],
     Ok(record.data().get(..length).unwrap_or_default())
 }
 
-/// JSON with an indentation of four blanks.
+/// Formats JSON with an indentation of four blanks.
 fn text(root: &Value) -> String {
     let mut text = Vec::new();
     let mut out = Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b"    "));
-    // Writing a value to memory does not fail, and JSON is UTF-8.
+    // Writing to memory does not fail, and JSON is UTF-8.
     let _ = root.serialize(&mut out);
     String::from_utf8(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Runs of bytes behind their length: bytes, and text.
+//! Byte runs and text with a length before them.
 
 use super::super::trace::{TraceValue, unit};
 use super::super::{ReadValue, WIRE_04, WIRE_05, show};
@@ -6,26 +6,26 @@ use super::Cursor;
 use crate::rule::{Kind, Rule, Violation};
 
 impl<'a> Cursor<'a> {
-    /// A u64 length and that many bytes (WIRE-04).
+    /// Reads a u64 length and that many bytes (WIRE-04).
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there are fewer bytes than the length or its content takes.
+    /// WIRE-01 if the length or its content is truncated.
     #[inline]
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
-        // Apart, so that a reader without a trace makes up no names.
+        // Without a trace, no name is created.
         if self.trace.is_some() {
             self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
         }
         Ok(self.pass(bytes))
     }
 
-    /// A u64 length and that many bytes of which nothing is known: recorded as a length and a run.
+    /// Reads a u64 length and that many bytes of unknown content, which are recorded as a length and a run.
     ///
     /// # Errors
     ///
-    /// As [`Cursor::bytes`].
+    /// The errors of [`Cursor::bytes`].
     #[inline]
     pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
@@ -35,11 +35,11 @@ impl<'a> Cursor<'a> {
         Ok(self.pass(bytes))
     }
 
-    /// A u64 length and that many bytes of UTF-8 (WIRE-04, WIRE-05).
+    /// Reads a u64 length and that many bytes of UTF-8 (WIRE-04, WIRE-05).
     ///
     /// # Errors
     ///
-    /// As [`Cursor::bytes`]; WIRE-05 at the first byte that is not UTF-8.
+    /// The errors of [`Cursor::bytes`]; WIRE-05 at the first byte that is not UTF-8.
     pub fn str<'f>(
         &mut self,
         field: &'f str,
@@ -50,8 +50,8 @@ impl<'a> Cursor<'a> {
         if self.trace.is_some() {
             self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
         }
-        // WIRE-05: released readers compare names as bytes and do not look. No release writes anything but ASCII.
-        // WIRE-01 before WIRE-05: of bytes that are not there none is wrong.
+        // WIRE-05: released readers compare names as bytes and do not check them. No release writes anything but ASCII. WIRE-01 is checked
+        // before WIRE-05, because missing bytes cannot be wrong.
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let valid = error.valid_up_to() as u64;
             let offset = start.saturating_add(8).saturating_add(valid);
@@ -64,9 +64,9 @@ impl<'a> Cursor<'a> {
         Ok(ReadValue::new(text, start, field))
     }
 
-    /// The bytes behind a u64 length that is here. Nothing is read.
-    // WIRE-04: the length is held against the window before anything is made of it. Released readers reserve first: a length
-    // of 2^40 in a file of 100 bytes costs them the process.
+    /// Returns the bytes after the u64 length at the cursor, without moving the cursor.
+    // WIRE-04: the length is compared with the window before anything is allocated. Released readers allocate first: a length
+    // of 2^40 in a file of 100 bytes ends their process.
     #[inline]
     fn run_here(&self, field: &str) -> Result<&'a [u8], Violation> {
         match self.whole_run(1) {
@@ -75,21 +75,21 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The content of a u64 count that is here and of that many elements of `size` bytes, where it is whole.
+    /// Returns the content after the u64 count at the cursor, of elements of `size` bytes, if all of it is there.
     #[inline]
     pub(in crate::formats::wire) fn whole_run(&self, size: usize) -> Option<&'a [u8]> {
         let (count, rest) = self.window.get(self.position..)?.split_first_chunk()?;
         let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
-        // WIRE-06: 2^61 words of 8 bytes are 0 bytes in 64 bits.
+        // WIRE-06: the product must not overflow: 2^61 words of 8 bytes would be 0 bytes in 64 bits.
         rest.get(..count.checked_mul(size)?)
     }
 
-    /// What is wrong with a length and its bytes.
+    /// Creates the violation for a truncated length or its bytes.
     #[cold]
     fn cut_run(&self, field: &str) -> Violation {
         let mut behind = self.clone();
         match behind.length(field, WIRE_04) {
-            // The length was there and is recorded by now: a dump of a cut file shows the number that is too large.
+            // The length is recorded by now, so that the dump of a truncated file shows the number that is too large.
             Ok(length) => {
                 behind.position = behind.position.saturating_add(8);
                 behind.short(length, field)
@@ -98,14 +98,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads over a count of 8 bytes and `bytes`, which follow it.
+    /// Moves the cursor after a count of 8 bytes and after `bytes`, which follow it, and returns `bytes`.
     #[inline]
     pub(in crate::formats::wire) fn pass(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         self.position = self.position.saturating_add(8).saturating_add(bytes.len());
         bytes
     }
 
-    /// Records a length that is here, and the `bytes` behind it as `value`.
+    /// Records the length at the cursor, and the `bytes` after it as `value`.
     #[cold]
     fn record_run(&self, field: &str, rule: Rule, bytes: &[u8], value: TraceValue<'_>) {
         let (start, length) = (self.offset(), bytes.len() as u64);
