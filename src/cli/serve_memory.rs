@@ -61,7 +61,7 @@ pub(super) fn go_first() {
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }
 
-/// RPC-86: limits the writable memory of the process, because the code of a client allocates freely. Drivers of devices reserve more
+/// Limits the writable memory of the process (RPC-86), because the code of a client allocates freely. Drivers of devices reserve more
 /// addresses than there is memory, which does not count.
 pub(super) fn bound_memory(bytes: u64) -> Result<(), CliError> {
     let own = getrlimit(Resource::Data).maximum;

@@ -17,7 +17,7 @@ pub struct Verification {
     pub violations: Vec<LocatedProblem<Violation>>,
     /// The oddities, [`Findings::MOST`] at most.
     pub findings: Vec<LocatedProblem<Finding>>,
-    /// Kinds of modules that no release has. Nothing after the first of them was read (BLOB-06).
+    /// Kinds of modules that no release has. The payload of such a module, or everything after it, was not read (BLOB-06).
     pub unread: Vec<LocatedProblem<Violation>>,
     /// Whether the payload of a module of such a kind was guessed. The guess is among the findings (BLOB-06).
     pub guessed: bool,
@@ -53,7 +53,7 @@ pub struct CheckedRun<'a> {
     pub violations: &'a [Violation],
     /// The tolerated oddities.
     pub findings: &'a [Finding],
-    /// The kind of a module that no release has. Nothing after that module was read (BLOB-06).
+    /// The kind of a module that no release has. Its payload, or everything after it, was not read (BLOB-06).
     pub unread: &'a [Violation],
 }
 

@@ -59,7 +59,7 @@ fn null_is_no_name_no_bytes_and_no_place() {
     let none = of(&|text| unsafe { tvmspec_examine(verify, null(), null(), 8, text) });
     let message = "the bytes are null, and their length is not 0";
     assert_eq!(none, (2, message.to_owned()));
-    // SAFETY: see above; so many bytes are never looked at.
+    // SAFETY: see above; so many bytes are never read.
     let many = of(&|text| unsafe { tvmspec_examine(verify, null(), start, usize::MAX, text) });
     assert_eq!(many, (2, "no memory has so many bytes".to_owned()));
     // SAFETY: see above.

@@ -51,7 +51,7 @@ mod naive {
         })
     }
 
-    /// TREE-21: returns the entries in the order of the walk, and the modules that were put aside.
+    /// Returns the entries in the order of the walk, and the modules that were put aside (TREE-21).
     fn walk(
         graph: &ModuleGraph,
         seen: &mut Vec<usize>,
@@ -75,7 +75,7 @@ mod naive {
         (entries, put_aside)
     }
 
-    /// TREE-20, TREE-22.
+    /// Returns the entries, with the host modules merged into one (TREE-20, TREE-22).
     fn merged(graph: &ModuleGraph) -> Vec<Vec<usize>> {
         let dso = |module: usize| graph.modules[module].dso;
         let mut seen = vec![0];
@@ -90,7 +90,7 @@ mod naive {
         entries
     }
 
-    /// TREE-23, and the rows of TREE-26.
+    /// Returns the row of an entry (TREE-23, TREE-26).
     fn row(
         graph: &ModuleGraph,
         entries: &[Vec<usize>],
@@ -116,7 +116,7 @@ mod naive {
             .collect()
     }
 
-    /// TREE-27.
+    /// Sorts the entries topologically (TREE-27).
     fn topological(
         graph: &ModuleGraph,
         entries: Vec<Vec<usize>>,

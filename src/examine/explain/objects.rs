@@ -240,7 +240,7 @@ fn number(node: &LegacyNode, release: Release) -> Option<Load> {
     })
 }
 
-/// OBJ-36: returns whether the text begins with a number in the range of the attribute `name`, as C++ reads it.
+/// Returns whether the text begins with a number in the range of the attribute `name`, as C++ reads it (OBJ-36).
 fn begins_with_number(name: &str, text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let start = text.trim_ascii_start();

@@ -227,7 +227,7 @@ fn field<'a>(
     Ok(())
 }
 
-/// PAY-35, PAY-42: checks that the number of things equals the number of names, as every release does.
+/// Checks that the number of things equals the number of names, as every release does (PAY-35, PAY-42).
 fn same(count: u64, names: usize) -> Result<(), Stop> {
     if count == names as u64 {
         return Ok(());

@@ -11,7 +11,7 @@ use crate::tensor::{Dtype, Params, TensorRecord};
 pub(super) fn params(release: Release, bytes: &[u8]) -> Result<Option<String>, Stop> {
     // Every loader copies the file into a string first.
     let mut stream = LoaderStream::new(bytes, Manner::Reports);
-    // TEN-42: no reader looks at the second word.
+    // TEN-42: no reader checks the second word.
     let magic = stream.u64("magic of the file")?;
     stream.u64("reserved word of the file")?;
     if magic != Params::MAGIC {

@@ -300,7 +300,7 @@ pub fn relay_code(release: Release, bytes: &[u8], broken: Option<&Violation>) ->
     }
 }
 
-/// PAY-62: returns the reason why code of another version is rejected.
+/// Returns the reason why code of another version is rejected (PAY-62).
 pub(super) fn foreign_version(version: &str) -> String {
     format!("its Relay VM code is of {version}, and a runtime loads only its own")
 }
