@@ -1,26 +1,26 @@
-//! Names of files that are made of a file's content: of names of kernels, formats, kinds of modules.
+//! File names that are made from the content of a file: names of kernels, formats, kinds of modules.
 //!
-//! Such a text may hold anything: separators of paths, control characters, a name that Windows reserves. Every command that writes
-//! a file called after one makes its name by [`FileNames`].
+//! Such a text may contain anything: path separators, control characters, a name that Windows reserves. Every command that names a file
+//! after such a text uses [`FileNames`].
 
 use std::collections::HashMap;
 
-/// The longest stem, in bytes. With an extension and a number it stays below the 255 bytes that file systems take.
+/// The length of the longest stem, in bytes. With an extension and a number, a name stays below the 255 bytes that file systems allow.
 const LONGEST_STEM: usize = 180;
 
-/// The longest extension, in bytes.
+/// The length of the longest extension, in bytes.
 const LONGEST_EXTENSION: usize = 40;
 
-/// Names that Windows takes for devices, in any case and with any extension.
+/// Names that Windows reserves for devices, in any case and with any extension.
 const RESERVED: [&str; 24] = [
     "aux", "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9", "con",
     "lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9", "nul", "prn",
 ];
 
-/// The names of the files of one folder, each given once.
+/// Unique names for the files of one folder.
 ///
-/// Names that differ only in case are one name to some file systems, so that they count as a repetition. A repetition gets a number:
-/// `add.ptx`, `ADD-2.ptx`. The same texts in the same order have the same names.
+/// Names that differ only in case count as equal, because some file systems do not distinguish them. A repeated name gets a number:
+/// `add.ptx`, `ADD-2.ptx`. The same texts in the same order always give the same names.
 ///
 /// ```
 /// use tvmspec::file_name::FileNames;
@@ -34,14 +34,16 @@ const RESERVED: [&str; 24] = [
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct FileNames {
-    /// Every name in lowercase, with the number that its last repetition got.
+    /// Every name in lowercase, with the number of its last repetition.
     taken: HashMap<String, u64>,
 }
 
 impl FileNames {
-    /// Returns the name of a file that is called after `stem` and `extension`: letters and digits of ASCII, `.`, `_` and `-`, with
-    /// `_` in the place of everything else. It begins and ends with none of `.` and `-`, is no name that Windows reserves, has 255
-    /// bytes at most, and differs from all names before it, letters of another case included.
+    /// Returns a file name made from `stem` and `extension`. It consists of ASCII letters and digits, `.`, `_` and `-`; any other
+    /// character becomes `_`.
+    ///
+    /// The name does not begin or end with `.` or `-`. It is not a name that Windows reserves, and has at most 255 bytes. It differs
+    /// from all earlier names, even if case is ignored.
     pub fn add(&mut self, stem: &str, extension: &str) -> String {
         let mut stem = cleaned(stem, LONGEST_STEM);
         let extension = cleaned(extension, LONGEST_EXTENSION);
@@ -61,7 +63,7 @@ impl FileNames {
     }
 }
 
-/// Returns `text` without what has a meaning to a file system or a shell, cut to `longest` bytes.
+/// Replaces the characters of `text` that have a meaning to a file system or a shell, and cuts the text to `longest` bytes.
 fn cleaned(text: &str, longest: usize) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let plain = text.chars().take(longest);
@@ -82,7 +84,8 @@ fn cleaned(text: &str, longest: usize) -> String {
     name
 }
 
-/// Whether Windows takes a file of this name for a device: whatever follows the first dot, and blanks before it, count for nothing.
+/// Returns whether Windows treats a file of this name as a device. It ignores everything after the first dot, and blanks before that
+/// dot.
 fn is_reserved(name: &str) -> bool {
     let base = name.split('.').next().unwrap_or_default();
     RESERVED
@@ -90,8 +93,8 @@ fn is_reserved(name: &str) -> bool {
         .any(|reserved| base.trim_end().eq_ignore_ascii_case(reserved))
 }
 
-/// Whether a file may be called `name` on every system: a single part of a path, without control characters, at most 255 bytes long,
-/// and with nothing that Windows reserves.
+/// Returns whether a file may be called `name` on every system. The name must be a single path component of at most 255 bytes, without
+/// control characters, and without anything that Windows reserves.
 pub fn is_file_name(name: &str) -> bool {
     let is_letter = |letter: char| !letter.is_control() && !"/\\<>:\"|?*".contains(letter);
     !name.is_empty()

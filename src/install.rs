@@ -1,4 +1,4 @@
-//! What upper rooms bring into lower ones.
+//! Registration of functions of upper chapters in tables of lower ones.
 
 use std::cell::Cell;
 use std::sync::Once;
@@ -6,15 +6,15 @@ use std::sync::Once;
 /// Whether [`install`] has run.
 static INSTALLED: Once = Once::new();
 
-/// Puts what upper rooms bring into the tables of lower ones, once: the C interface into that of `module`, functions into the
-/// registry of `function`.
+/// Registers the contributions of upper chapters in the tables of lower ones, once: the C interface in that of `module`, functions in
+/// the registry of `function`.
 ///
-/// A lookup of a name must find what upper rooms bring without a call of the user's, and Rust has no constructors. So the two
-/// lower rooms call this at the first lookup (`function::registry`, `module::exports`, `module::load`); everything else in the
-/// library points down.
+/// A look-up must find these names without a call by the user, and Rust has no constructors. Therefore the two lower chapters call this
+/// at the first look-up (`function::registry`, `module::exports`, `module::load`). All other dependencies in the library point from
+/// upper chapters to lower ones.
 ///
-/// A lookup from within, such as one of the program's allocator, finds what is there so far: it would wait for itself. After a panic
-/// in here the next lookup begins anew, and finds the names that are taken.
+/// A look-up during installation, such as one of the program's allocator, finds the names that are registered so far. It must not wait,
+/// because it would wait for itself. After a panic in here, the next look-up starts again, and finds that some names are already taken.
 pub(crate) fn install() {
     thread_local! {
         static INSTALLING: Cell<bool> = const { Cell::new(false) };
@@ -47,7 +47,7 @@ pub(crate) fn install() {
     });
 }
 
-/// Whether [`install`] has run to its end.
+/// Returns whether [`install`] has completed.
 #[inline]
 pub(crate) fn is_complete() -> bool {
     INSTALLED.is_completed()

@@ -1,5 +1,5 @@
-//! The TVM runtime, specified: what compiled libraries, parameter files, graphs and VM executables hold, and what a runtime does
-//! with them, in every release from 0.2 to 0.27.
+//! The TVM runtime, specified: the content of compiled libraries, parameter files, graphs and VM executables, and how a runtime handles
+//! them, in every release from 0.2 to 0.27.
 //!
 //! ```toml
 //! [dependencies]
@@ -22,73 +22,74 @@
 //!
 //! # Start here
 //!
-//! * You **read or write files**: [`blob::open`] reads the library binaries of a file, in any container and all four layouts;
-//!   [`blob::StoredModule::decode`] what a module stores, [`tensor`] parameter files, [`graph`] and [`vm`] models. Every
-//!   [`rule::Violation`] names its rule, its byte and its field. What each release makes of a file is in `examine` (feature `inspect`).
-//! * You **run compiled code** (feature `runtime`): `module::load`, then `Module::require`, then `Function::call_with`; or the C
-//!   interfaces of both eras in `capi`. `examples/embed.rs` is a whole program.
-//! * You **wrote a runtime, a loader or a device**: the suite judges it, from the command line (`tvmspec check`) or from your own
+//! * You **read or write files**: [`blob::open`] reads the library binaries of a file, in any container and all four layouts.
+//!   [`blob::StoredModule::decode`] reads the payload of a module, [`tensor`] parameter files, [`graph`] and [`vm`] models. Every
+//!   [`rule::Violation`] names its rule, its byte and its field. `examine` shows how each release treats a file (feature `inspect`).
+//! * You **run compiled code** (feature `runtime`): use `module::load`, then `Module::require`, then `Function::call_with`, or the C
+//!   interfaces of both eras in `capi`. `examples/embed.rs` is a complete program.
+//! * You **wrote a runtime, a loader or a device**: test it with the suite, from the command line (`tvmspec check`) or from your own
 //!   tests (feature `suite`, module `conformance`).
-//! * You look for **what a rule says**: each chapter has a constant for each rule, with its title; the text is in `spec/`.
+//! * You look for **the text of a rule**: each chapter has a constant for each rule, with its title. The text is in `spec/`.
 //!
 //! # Features
 //!
 //! | feature | what it brings | crates |
 //! |---|---|---|
 //! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` | 20 |
-//! | `inspect` | `examine`, what each release makes of a file, also for wasm; with `runtime` `tvmspec_examine` for C, which is 1,036 KB of a small library | 20 |
+//! | `inspect` | `examine`, the verdict of each release on a file, also for wasm; with `runtime` `tvmspec_examine` for C, which is 1,036 KB of a small library | 20 |
 //! | `rpc` | the protocol between processes: its bytes, also for wasm; with `runtime` clients, servers, trackers, proxies | 20 |
 //! | `target` | targets and the contract of code generators, also for wasm; with `runtime` for C: `tvmspec_target_read`, `tvmspec_export`, 7 % more code | 20 |
 //! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only | 28 |
 //! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls; a small library without them has 785 KB instead of 1,047 | 28 |
-//! | `graph`, `vm` | what runs models: the graph executor, the Relax VM | 28 |
-//! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs | 40 |
+//! | `graph`, `vm` | execution of models: the graph executor, the Relax VM | 28 |
+//! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is loaded when the program runs | 40 |
 //! | `web` | the port of the proxy for peers in browsers | 50 |
 //! | `suite` | the conformance suite: adapters, reports, the reader of the cases | 58 |
-//! | `embed` | the cases and goldens inside the library, for binaries that leave the tree | 58 |
-//! | `check` | of the command line `check`, `rule` and `testee`: what the author of an implementation needs | 76 |
+//! | `embed` | the cases and goldens inside the library, for binaries that are used outside the source tree | 58 |
+//! | `check` | the commands `check`, `rule` and `testee`, for authors of implementations | 76 |
 //! | `cli` | the whole command line | 107 |
 //! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that takes its place | 28 |
 //!
-//! All but `cxx` and `embed` are on by default, for the command line's sake. Crates are those that are built for Linux with the features of the
-//! row and what these need.
+//! All except `cxx` and `embed` are on by default, because the command line needs them. The last column counts the crates that are
+//! built for Linux with the features of the row and their dependencies.
 //!
 //! # Chapters
 //!
-//! Every documented format and interface of TVM is one *chapter*, and a chapter has the same name in every
-//! room of this project: `spec/blob.md` states the rules, [`blob`] implements them, `conformance/blob/` holds the
-//! cases, `golden/blob/` real bytes, `fuzz/fuzz_targets/blob.rs` the fuzzer and `tests/formats/blob.rs` the properties.
+//! Every documented format and interface of TVM is one *chapter*. A chapter has the same name in all parts of this project:
+//! `spec/blob.md` states the rules, [`blob`] implements them, `conformance/blob/` has the cases, `golden/blob/` real bytes,
+//! `fuzz/fuzz_targets/blob.rs` the fuzzer and `tests/formats/blob.rs` the properties.
 //!
-//! **Formats** turn bytes into values and back. They do no I/O, hold no globals, never panic, and never allocate
-//! more than their input justifies; with `runtime`, `blob::pack` also calls compilers. A chapter may use only the chapters above it:
+//! **Formats** turn bytes into values and back. They do no I/O, have no globals, never panic, and never allocate more than their input
+//! justifies; with `runtime`, `blob::pack` also calls compilers. A chapter may use only the chapters above it:
 //!
-//! * [`wire`]: integers, strings, vectors; the cursor that every reader is made of
+//! * [`wire`]: integers, strings, vectors; the cursor that all readers use
 //! * [`tensor`]: data types, devices, the tensor record, the parameter file, the tensor cache
-//! * [`payload`]: what each kind of module stores, executables of both VMs included
-//! * [`import_tree`]: which module imports which, and the order in which they are stored
+//! * [`payload`]: the payload of each kind of module, including executables of both VMs
+//! * [`import_tree`]: the imports of each module, and the order in which modules are stored
 //! * [`blob`]: the library binary and the files around it
 //!
-//! **Runtime** chapters behave; they are there with the feature `runtime`. What reads the formats of `object`, [`graph`]
-//! and [`vm`] is there without any feature, under the same lints as the chapters above, and what runs models comes with the features
-//! `graph` and `vm`; `target` and `rpc` have a feature each, and run with `runtime`. `unsafe` is only where a C boundary, a loader, a driver or the memory of an object is touched:
+//! **Runtime** chapters need the feature `runtime`. The readers of the formats of `object`, [`graph`] and [`vm`] need no feature and
+//! follow the same lints as the chapters above. Features `graph` and `vm` add the execution of models. `target` and `rpc` have a
+//! feature each, and run with `runtime`. `unsafe` is used only at a C boundary, for a loader or a driver, or for the memory of an
+//! object:
 //!
 //! * `value`: the tagged value, the object header, strings, types, conversions
 //! * `function`: the calling convention of both eras, errors, typed functions, the registry
 //! * `object`: containers, reflection, comparison, visits, the JSON graph of both eras
 //! * `module`: the contract of modules, loading compiled libraries of every release
-//! * `device`: memory, copies, streams, workspace, kernels: one contract for every kind of device
-//! * `target`: kinds of targets, their options, tags; what text and JSON make of them in every release
-//! * [`graph`]: the graph JSON and its plan of storage; the graph executor and its debug executor
+//! * `device`: memory, copies, streams, workspace, kernels: one contract for all kinds of device
+//! * `target`: kinds of targets, their options, tags; their text and JSON forms in every release
+//! * [`graph`]: graph JSON and its storage plan; the graph executor and its debug executor
 //! * [`vm`]: executables of the Relax VM, checked and as text; the machine that runs them
-//! * `rpc`: what a client and a server write to each other: hello, packets, values
+//! * `rpc`: the messages between a client and a server: hello, packets, values
 //!
-//! Around them: [`rule`] (what a rule, a violation and a finding are), [`release`] (which TVM release), `examine` (what each
-//! release makes of a file) and [`file_name`] (names of files that are made of a file's content).
+//! Other modules: [`rule`] (rules, violations and findings), [`release`] (TVM releases), `examine` (the verdict of each release on a
+//! file) and [`file_name`] (file names that are made from a file's content).
 //!
 //! # Errors
 //!
-//! A broken rule of a format is a [`rule::Violation`]. What runs fails with `function::Error`, which carries the violation; a text or a JSON
-//! form that does not parse, with [`release::ParseError`]; what reads files, with [`std::io::Error`].
+//! A broken rule of a format is a [`rule::Violation`]. Runtime functions fail with `function::Error`, which carries the violation. A
+//! text or a JSON form that does not parse fails with [`release::ParseError`], and reading a file with [`std::io::Error`].
 
 #![deny(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -102,7 +103,7 @@ compile_error!(
 pub mod release;
 pub mod rule;
 
-/// The formats live together for their lints alone: what must never panic is not allowed the means.
+/// The formats share one module only because of their lints: code that must never panic may not use anything that could.
 #[path = "."]
 #[forbid(unsafe_code)]
 #[deny(
@@ -138,7 +139,7 @@ pub mod value;
 #[cfg(feature = "runtime")]
 pub mod function;
 
-// What only the builtins for frontends use stays behind without them, for the linker to drop.
+// Parts that only the builtins for frontends use are compiled without them too, and the linker drops them.
 #[cfg_attr(not(feature = "frontend"), allow(dead_code))]
 pub mod object;
 
@@ -179,7 +180,7 @@ mod thread_local;
 #[cfg(feature = "runtime")]
 use install::install;
 
-/// The README's example runs.
+/// The README, whose example runs as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

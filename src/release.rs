@@ -3,14 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What does not parse: a text that is no release, no layout or none of the other names that the API knows, a JSON form of no value, a case
-/// file; and what the suite cannot begin with. Displayed, it says what is wrong, or what there is. A broken rule of a format is no such
-/// error but a [`Violation`](crate::rule::Violation).
+/// The error for input that does not parse. Examples are an unknown release, layout or other name of the API, JSON without a valid
+/// value, and a case file. Errors that prevent the suite from starting are included. Displays the fault, or the known names. A broken
+/// rule of a format is a [`Violation`](crate::rule::Violation) instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(String);
 
 impl ParseError {
-    /// An error that says this.
+    /// Creates an error with this text.
     pub fn new(text: impl Into<String>) -> ParseError {
         ParseError(text.into())
     }
@@ -36,15 +36,15 @@ impl From<&str> for ParseError {
     }
 }
 
-/// Where a text is the whole of an error.
+/// For functions whose error is only a text.
 impl From<ParseError> for String {
     fn from(error: ParseError) -> String {
         error.0
     }
 }
 
-/// A TVM release `0.minor`, from [`Release::FIRST`] to [`Release::LAST`].
-/// Patch releases are not distinguished: rules are about minor releases.
+/// A TVM release `0.minor`, from [`Release::FIRST`] to [`Release::LAST`]. Patch releases are not distinguished, because rules apply to
+/// minor releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release(u8);
 
@@ -54,8 +54,8 @@ impl Release {
     /// The newest release that the specification covers: 0.27.
     pub const LAST: Release = Release(27);
 
-    /// Release `0.minor`; `None` outside 0.2 to 0.27.
-    /// Constant, so that tables of releases are checked when the crate is compiled.
+    /// Returns release `0.minor`, or `None` outside 0.2 to 0.27. It is a `const fn`, so that tables of releases are checked at compile
+    /// time.
     pub const fn new(minor: u8) -> Option<Release> {
         if minor >= Release::FIRST.0 && minor <= Release::LAST.0 {
             Some(Release(minor))
@@ -64,25 +64,25 @@ impl Release {
         }
     }
 
-    /// Release `0.minor` for the constants of this crate.
+    /// Returns release `0.minor`, for the constants of this crate.
     ///
     /// # Panics
     ///
-    /// When `minor` is not in 2 to 27; in a constant that is a compile error.
+    /// If `minor` is not in 2 to 27; in a constant this is a compile error.
     pub const fn of(minor: u8) -> Release {
         match Release::new(minor) {
             Some(release) => release,
-            // In a constant the compiler stops here, so that a slip in a table is never shipped.
+            // In a constant the compiler stops here, so that a mistake in a table is found at once.
             None => panic!("TVM releases run from 0.2 to 0.27"),
         }
     }
 
-    /// The part after `0.`.
+    /// Returns the number after `0.`.
     pub const fn minor(self) -> u8 {
         self.0
     }
 
-    /// All releases, oldest first.
+    /// Returns all releases, oldest first.
     pub fn all() -> impl Iterator<Item = Release> {
         (Release::FIRST.0..=Release::LAST.0).map(Release)
     }
@@ -103,12 +103,12 @@ impl FromStr for Release {
                 "`{text}` is not a TVM release: 0.2 to 0.27 are covered"
             ))
         };
-        // Tags are accepted as well: `v0.8.0`. What comes behind the second number makes no difference.
+        // Tags such as `v0.8.0` are accepted too. Text after the second number is ignored.
         let mut parts = text.trim_start_matches('v').split('.');
         if parts.next() != Some("0") {
             return Err(wrong());
         }
-        // What is no number fails here, and a number of no release in `new`: with one message.
+        // Text that is not a number fails here, and an unknown release in `new`, with the same message.
         let minor = parts
             .next()
             .filter(|minor| !minor.starts_with('+'))
@@ -118,7 +118,7 @@ impl FromStr for Release {
     }
 }
 
-/// The releases from `since` to `until`, both included. Written `0.7..0.20`, `0.22..` or `..0.6`.
+/// The releases from `since` to `until`, both included. Displayed as `0.7..0.20`, `0.22..` or `..0.6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Releases {
     /// The first release in the range.
@@ -134,7 +134,7 @@ impl Releases {
         until: Release::LAST,
     };
 
-    /// `since` and everything after it.
+    /// Returns the range from `since` to the last release.
     pub const fn from(since: u8) -> Releases {
         Releases {
             since: Release::of(since),
@@ -142,7 +142,7 @@ impl Releases {
         }
     }
 
-    /// `since` to `until`, both included.
+    /// Returns the range from `since` to `until`, both included.
     pub const fn between(since: u8, until: u8) -> Releases {
         Releases {
             since: Release::of(since),
@@ -150,7 +150,7 @@ impl Releases {
         }
     }
 
-    /// `0.8` for one release, otherwise the range as it is written.
+    /// Returns `0.8` for one release, otherwise the usual text of the range.
     pub fn short(self) -> String {
         if self.since == self.until {
             self.since.to_string()
@@ -159,7 +159,7 @@ impl Releases {
         }
     }
 
-    /// The releases that both ranges hold. Where there are none, the end of the result is before its start.
+    /// Returns the releases that are in both ranges. If there are none, the end of the result is before its start.
     pub(crate) fn common(self, other: Releases) -> Releases {
         Releases {
             since: self.since.max(other.since),
@@ -167,7 +167,7 @@ impl Releases {
         }
     }
 
-    /// The same releases in the fewest ranges, ascending: ranges that overlap or follow each other become one.
+    /// Returns the same releases in the fewest ranges, ascending. Ranges that overlap or are adjacent become one.
     #[cfg(feature = "inspect")]
     pub(crate) fn joined(ranges: impl Iterator<Item = Releases>) -> Vec<Releases> {
         let mut ranges: Vec<Releases> = ranges.collect();
@@ -182,7 +182,7 @@ impl Releases {
         ranges
     }
 
-    /// Whether the range holds `release`.
+    /// Returns whether the range contains `release`.
     pub fn contains(self, release: Release) -> bool {
         self.since <= release && release <= self.until
     }
@@ -190,7 +190,7 @@ impl Releases {
 
 impl fmt::Display for Releases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An end is written where it says something: a range to the newest release is open for those to come.
+        // Only an end that restricts the range is written. A range to the newest release is open for future ones.
         if self.since > Release::FIRST {
             write!(f, "{}", self.since)?;
         }
@@ -206,7 +206,7 @@ impl FromStr for Releases {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        // One release is a range, too.
+        // A single release is a range too.
         let Some((since, until)) = text.split_once("..") else {
             let release = text.parse()?;
             return Ok(Releases {
@@ -224,7 +224,7 @@ impl FromStr for Releases {
         } else {
             until.parse()?
         };
-        // No release is in it: a slip, where a rule or a kind states its releases.
+        // An empty range is a mistake of the rule or the kind that states it.
         if since > until {
             Err(ParseError::new(format!("`{text}` runs backwards")))
         } else {
@@ -233,7 +233,7 @@ impl FromStr for Releases {
     }
 }
 
-/// The layouts of the library binary, each named by the release that introduced it.
+/// The layouts of the library binary, named after the release that introduced each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Layout {
@@ -241,9 +241,9 @@ pub enum Layout {
     V0_2,
     /// 0.7 to 0.20: count, payloads, `_lib`, and a last entry `_import_tree`.
     V0_7,
-    /// 0.21: the bytes of 0.7 under another symbol, with function information of another form.
+    /// 0.21: the bytes of 0.7 under another symbol, with another form of function information.
     V0_21,
-    /// 0.22 on: the tree first, then kinds and payloads with their lengths.
+    /// 0.22 and later: the tree first, then kinds and payloads with their lengths.
     V0_22,
 }
 
@@ -251,7 +251,7 @@ impl Layout {
     /// Every layout, oldest first.
     pub const ALL: [Layout; 4] = [Layout::V0_2, Layout::V0_7, Layout::V0_21, Layout::V0_22];
 
-    /// The name: `0.2`, `0.7`, `0.21` or `0.22`.
+    /// Returns the name: `0.2`, `0.7`, `0.21` or `0.22`.
     pub const fn name(self) -> &'static str {
         match self {
             Layout::V0_2 => "0.2",
@@ -261,10 +261,10 @@ impl Layout {
         }
     }
 
-    /// The releases that write it.
+    /// Returns the releases that write it.
     pub const fn releases(self) -> Releases {
         match self {
-            // BLOB-50: the symbol of 0.2 is that of 0.7 as well: it alone tells neither range.
+            // BLOB-50: 0.2 and 0.7 use the same symbol, which alone does not distinguish these ranges.
             Layout::V0_2 => Releases::between(2, 6),
             Layout::V0_7 => Releases::between(7, 20),
             Layout::V0_21 => Releases::between(21, 21),
@@ -272,15 +272,15 @@ impl Layout {
         }
     }
 
-    /// The layout that `release` writes.
+    /// Returns the layout that `release` writes.
     pub const fn of(release: Release) -> Layout {
         match release.minor() {
-            // BLOB-50: the layout has changed with 0.7, 0.21 and 0.22, and between them not.
+            // BLOB-50: the layout changed only with 0.7, 0.21 and 0.22.
             ..=6 => Layout::V0_2,
             7..=20 => Layout::V0_7,
-            // One release: between the move to tvm-ffi and the new layout of the library binary.
+            // Only one release, between the move to tvm-ffi and the new layout of the library binary.
             21 => Layout::V0_21,
-            // BLOB-10: the tree moved to the front, and no release has changed the order since.
+            // BLOB-10: the tree moved to the start, and no later release has changed the order.
             22.. => Layout::V0_22,
         }
     }
@@ -296,7 +296,7 @@ impl FromStr for Layout {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        // By name alone: `0.8` is a release and no layout. `Layout::of` has that of a release.
+        // Only the four names parse: `0.8` is a release but not a layout. `Layout::of` returns the layout of a release.
         let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);
         known.ok_or_else(|| {
             let [first, second, third, last] = Layout::ALL.map(Layout::name);

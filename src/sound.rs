@@ -1,13 +1,13 @@
-//! What safe Rust cannot do to this library. Each example differs in one way from one that compiles, which comes before it.
+//! Misuse that the compiler rejects in safe Rust. Each failing example follows one that compiles, and differs from it in one way.
 
-/// A field of a type is registered by C alone, which vouches for its getter and setter.
+/// Only C can register a field of a type, and must guarantee that its getter and setter are valid.
 /// ```
 /// use tvmspec::value::types::register;
 /// ```
 /// ```compile_fail,E0603
 /// use tvmspec::value::types::push_field;
 /// ```
-/// A description of a field comes from the registry and from nowhere else, so that its name is there.
+/// A description of a field can come only from the registry, so that its name is valid.
 /// ```
 /// use tvmspec::value::{index, types::{self, FieldInfo}};
 /// # tvmspec::object::init();
@@ -24,7 +24,7 @@
 /// ```
 struct Fields;
 
-/// A Rust type is read from objects of its own index alone, and no index that anybody registers is one.
+/// A Rust type is read only from objects of its own index, and no index that a user registers can stand for it.
 /// ```
 /// use tvmspec::value::types::{DynamicType, ObjectIndex};
 /// static TYPE: DynamicType = DynamicType::new("example.Own");
@@ -43,7 +43,7 @@ struct Fields;
 /// ```
 struct Indices;
 
-/// The hooks of Python are C functions, so only C registers them.
+/// The hooks of Python are C functions, so that only C can register them.
 /// ```
 /// tvmspec::object::init();
 /// ```
@@ -53,7 +53,7 @@ struct Indices;
 /// ```
 struct Hooks;
 
-/// Fields are read by name, from objects that have them.
+/// Fields are read by name, and only from objects that have them.
 /// ```
 /// # tvmspec::object::init();
 /// let bare = tvmspec::object::missing();
@@ -66,7 +66,7 @@ struct Hooks;
 /// ```
 struct Records;
 
-/// A description of a tensor says where memory is, and the caller that makes an argument of it vouches for that.
+/// A description of a tensor contains a pointer to memory. The caller that passes it as an argument must guarantee that it is valid.
 /// ```
 /// use tvmspec::value::{AnyView, DLDataType};
 /// let tensor = tvmspec::object::Tensor::empty(&[2], DLDataType::scalar(2, 32)).unwrap();
@@ -77,7 +77,7 @@ struct Records;
 /// let tensor = tvmspec::object::Tensor::empty(&[2], DLDataType::scalar(2, 32)).unwrap();
 /// let argument = AnyView::dltensor(tensor.dl());
 /// ```
-/// So it is with an opaque pointer.
+/// The same applies to an opaque pointer.
 /// ```
 /// use tvmspec::value::AnyView;
 /// let argument: AnyView<'_> = 64i64.into();
@@ -88,7 +88,7 @@ struct Records;
 /// ```
 struct Arguments;
 
-/// The counts in a header are not for users.
+/// Users cannot access the reference counts in a header.
 /// ```
 /// assert!(tvmspec::object::missing().header().strong_count() > 0);
 /// ```

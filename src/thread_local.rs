@@ -1,12 +1,13 @@
-//! What a thread keeps, also while the thread ends.
+//! Access to thread-local values, even while the thread ends.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-/// Runs `body` with what this thread keeps under `key`, or with a new one where the thread is ending and has lost its own.
+/// Runs `body` with the thread-local value of `key`. If the thread is ending and the value is already destroyed, runs it with a new
+/// one.
 ///
-/// Destructors of a thread's other values may still call this library: a tensor that a thread keeps to its end sets its device when it is
-/// freed. A panic there would end the process.
+/// Destructors of other thread-local values may still call this library: a tensor that is freed at the end of a thread sets its device.
+/// A panic there would end the process.
 pub(crate) fn with_kept<T: Default, R>(
     key: &'static LocalKey<RefCell<T>>,
     mut body: impl FnMut(&mut T) -> R,

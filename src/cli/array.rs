@@ -1,7 +1,7 @@
-//! Arrays of files: `.npy`, one array, and `.npz`, a zip of them, as numpy writes them.
+//! Array files as numpy writes them: `.npy`, one array, and `.npz`, a zip archive of arrays.
 //!
-//! The files come from users and may be hostile: a header or a compressed member of a few bytes can declare an array
-//! of any size. Every read therefore has a bound (`Bound`), which is compared before memory is taken.
+//! The files come from users and may be hostile: a header or a compressed member of a few bytes can declare an array of any size. Every
+//! read therefore has a limit (`Bound`), which is checked before memory is allocated.
 
 use super::npy::{self, NpyElement, NpyHeader};
 use super::output;
@@ -14,45 +14,44 @@ use tvmspec::object::Tensor;
 use tvmspec::tensor::Dtype;
 use tvmspec::value::{DLDataType, dtype_to_text};
 
-/// How many bytes an array may have.
+/// The limit for the bytes of an array.
 #[derive(Clone, Copy)]
 pub(super) enum Bound<'t> {
-    /// As many as the file justifies: as it has, or, of a compressed member, [`MAX_INFLATION`] for each of its own.
+    /// The limit that the size of the file justifies: the size itself or, for a compressed member, [`MAX_INFLATION`] times the size.
     File,
-    /// As many as this tensor of the model, which is what input `name` goes to.
+    /// The size of this tensor of the model, which receives input `name`.
     // GRF-33: only the size is compared here. The executor compares data type and shape when it sets the input.
     Like(&'t str, DLDataType, &'t [i64]),
 }
 
-/// What members of an archive may inflate to together, for each byte of the file, where the size that a model takes is
-/// not known.
-// Deflate shrinks zeros a thousandfold, so that the size of an archive alone bounds nothing.
+/// The total size of inflated members per byte of the file, if the size that a model takes is not known.
+// Deflate can shrink zeros a thousandfold, so that the size of an archive alone is no limit.
 const MAX_INFLATION: u64 = 16;
 
-/// The bytes that members of an archive may inflate to in any case: a small archive of zeros shrinks further than
-/// sixteenfold, and 16 MiB cost little.
+/// The size up to which members may inflate in any case. A small archive of zeros shrinks more than sixteenfold, and 16 MiB cost
+/// little.
 const FREE: u64 = 16 << 20;
 
-/// What the elements of an array are.
+/// The interpretation of the elements of an array.
 #[derive(Clone, Copy)]
 pub(super) enum Elements<'t> {
-    /// What the file says.
+    /// As the file states.
     Stored,
-    /// Bits of this type, as the user wrote behind the file.
+    /// As bits of this type, which the user wrote after the file name.
     Stated(DLDataType),
-    /// For parameter `.0` of this type: raw bytes are bits of it, and so are integers where numpy does not have the type.
+    /// For parameter `.0` of this type: raw bytes are bits of it, and so are integers if numpy lacks the type.
     For(&'t str, DLDataType),
 }
 
 impl Elements<'_> {
-    /// The type of elements that are stored as `stored`.
+    /// Returns the type of elements that are stored as `stored`.
     fn resolve(self, stored: NpyElement) -> Result<DLDataType, String> {
         let size = |dtype: DLDataType| u64::from(dtype.bits).div_ceil(8) * u64::from(dtype.lanes);
         let bytes = match stored {
             NpyElement::Typed(dtype) => size(dtype),
             NpyElement::Raw(bytes) => u64::from(bytes),
         };
-        // Bytes without a meaning, or whole numbers that may be bits of something else.
+        // Bytes without a type, or integers that may be bits of another type.
         let are_bits = match stored {
             NpyElement::Raw(_) => true,
             NpyElement::Typed(dtype) => matches!(dtype.code, 0 | 1),
@@ -64,7 +63,7 @@ impl Elements<'_> {
                 type_name(dtype),
                 size(dtype)
             )),
-            // Both bools have one word (TEN-04).
+            // TEN-04: both bool types have the same word in numpy.
             (NpyElement::Typed(own), Elements::Stated(dtype))
                 if !are_bits && npy::word_of(own) != npy::word_of(dtype) =>
             {
@@ -93,7 +92,7 @@ impl Elements<'_> {
     }
 }
 
-/// A tensor from an .npy file, in row-major order.
+/// Reads a tensor from an .npy file, in row-major order.
 pub(super) fn read(
     path: &Path,
     bound: Bound<'_>,
@@ -102,10 +101,10 @@ pub(super) fn read(
     let (file, length) = input::regular(path)?;
     let most = match bound {
         Bound::File => length,
-        // `decode` compares with the tensor of the model, which is the closer bound.
+        // `decode` compares the size with the tensor of the model, which is a tighter limit.
         Bound::Like(..) => u64::MAX,
     };
-    // No further than the length of before: a file that grows while it is read would have no end.
+    // At most the length that was read above: a file that grows during reading might never end.
     decode(
         file.take(length),
         &output::file_name(path).to_string(),
@@ -115,25 +114,25 @@ pub(super) fn read(
     )
 }
 
-/// An .npz file: arrays by name.
+/// An open .npz file, with arrays by name.
 pub(super) struct Archive {
-    /// For messages.
+    /// The path, for messages.
     path: PathBuf,
-    /// The members; opened, and read one by one.
+    /// The archive; its members are read one by one.
     zip: zip::ZipArchive<BufReader<File>>,
-    /// How many bytes of data may still be read of it by [`Bound::File`].
+    /// The bytes of data that may still be read under [`Bound::File`].
     left: u64,
 }
 
 impl Archive {
-    /// Reads the list of members.
+    /// Opens the file and reads the list of members.
     pub(super) fn open(path: &Path) -> Result<Archive, CliError> {
         let (file, length) = input::regular(path)?;
         let zip = zip::ZipArchive::new(BufReader::new(file));
         let zip = zip.map_err(|error| cannot_read(&output::file_name(path), &error))?;
         let (listed, start) = (zip.len(), zip.central_directory_start());
-        // The file is opened again, because the archive owns the first handle and its position.
-        // Of two members of one name the reader shows one.
+        // The archive owns the first handle and its position, so that the file is opened again. The count is needed because the zip
+        // reader lists one of two members with the same name.
         let (mut file, _) = input::regular(path)?;
         let counted = file
             .seek(SeekFrom::Start(start))
@@ -150,8 +149,8 @@ impl Archive {
         })
     }
 
-    /// The names of the arrays. A member whose name cannot be decoded is left out with a warning: no argument can name it, and the
-    /// others are none the worse.
+    /// Returns the names of the arrays. A member whose name cannot be decoded is left out with a warning, because no argument can name
+    /// it. The others remain usable.
     pub(super) fn names(&self) -> Vec<String> {
         let members = self.zip.file_names().zip(self.zip.file_names_raw());
         let names = members.filter_map(|(name, raw)| match name {
@@ -176,7 +175,7 @@ impl Archive {
     ) -> Result<Tensor, CliError> {
         let what = format!("{}, {name}", output::file_name(&self.path));
         let file_name = format!("{name}.npy");
-        // `names` leaves `.npy` out; numpy always writes it, and other programs need not.
+        // `names` removes `.npy`. numpy always writes it, other programs may not.
         let stored = match self.zip.index_for_name(&file_name) {
             Some(_) => file_name.as_str(),
             None => name,
@@ -184,8 +183,7 @@ impl Archive {
         let member = self.zip.by_name(stored);
         let member = member.map_err(|error| cannot_read(&what, &error))?;
         let tensor = decode(member, &what, self.left, bound, elements)?;
-        // An array that is bound by a tensor of the model takes no more memory than the model does, and is not
-        // counted.
+        // An array with the limit of a model's tensor needs no more memory than the model itself, and is not counted.
         if let Bound::File = bound {
             self.left = self.left.saturating_sub(tensor.nbytes() as u64);
         }
@@ -193,10 +191,9 @@ impl Archive {
     }
 }
 
-/// Counts the members in the central directory of a zip, at whose start `directory` is.
+/// Counts the members of a zip archive. `directory` is at the start of the central directory.
 ///
-/// Reads no more of an entry than the lengths of what follows it: all integers of a zip are little endian, and an
-/// entry has 46 bytes.
+/// Reads only the fixed part of each entry, which has 46 bytes with little-endian integers, and skips the rest by its lengths.
 fn members(directory: &mut impl Read) -> io::Result<usize> {
     // The signature of an entry, 0x02014b50.
     const MEMBER: [u8; 4] = *b"PK\x01\x02";
@@ -205,13 +202,13 @@ fn members(directory: &mut impl Read) -> io::Result<usize> {
         let mut entry = [0; 46];
         match directory.read_exact(&mut entry[..4]) {
             Ok(()) if entry.starts_with(&MEMBER) => {}
-            // What follows the members is of another kind.
+            // The records after the members are of another kind.
             Ok(()) => return Ok(count),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(count),
             Err(error) => return Err(error),
         }
         directory.read_exact(&mut entry[4..])?;
-        // Behind it lie its name, its extra fields and its comment.
+        // Name, extra fields and comment follow.
         let lengths = [28, 30, 32].map(|at| u16::from_le_bytes([entry[at], entry[at + 1]]));
         let length = lengths.into_iter().map(u64::from).sum();
         io::copy(&mut directory.by_ref().take(length), &mut io::sink())?;
@@ -219,16 +216,15 @@ fn members(directory: &mut impl Read) -> io::Result<usize> {
     }
 }
 
-/// The error for a file or a member that is not a readable array.
+/// Creates the error for a file or a member that is not a readable array.
 fn cannot_read(what: &dyn Display, error: &dyn Display) -> CliError {
     CliError::Message(format!("cannot read {what}: {error}"))
 }
 
-/// Decodes the array that `from` starts with: at most `most` bytes of data where `bound` is [`Bound::File`], else as
-/// many as the tensor of the model takes. `what` names file and member in messages.
+/// Decodes the array at the start of `from`. The limit is `most` bytes of data for [`Bound::File`], otherwise the size of the model's
+/// tensor. `what` names the file and the member in messages.
 ///
-/// Memory grows with the bytes that really come, whatever the header declares; the tensor is allocated only when all
-/// of them are there.
+/// Memory grows with the bytes that are actually read, independent of the header. The tensor is allocated after all of them are read.
 fn decode(
     mut from: impl Read,
     what: &str,
@@ -268,9 +264,9 @@ fn decode(
     if (data.len() as u64) < length {
         return Err(wrong(&"it ends before its data does"));
     }
-    // Turned into little endian, which `fill` copies as it is. An element of one byte has no order.
+    // Converts to little-endian, because `fill_whole_bytes` copies the bytes unchanged. An element of one byte has no byte order.
     if is_big_endian && dtype.bits > 8 {
-        // A complex number is two of half its size.
+        // A complex number consists of two numbers of half its size.
         let parts = if dtype.code == Dtype::COMPLEX { 2 } else { 1 };
         data.chunks_exact_mut(usize::from(dtype.bits) / 8 / parts)
             .for_each(<[u8]>::reverse);
@@ -280,13 +276,13 @@ fn decode(
     Ok(tensor)
 }
 
-/// The name of a data type for a message, or why it has none.
+/// Returns the name of a data type for a message, or the reason why it has none.
 fn type_name(dtype: DLDataType) -> String {
     dtype_to_text(dtype).unwrap_or_else(|broken| broken.to_string())
 }
 
-/// How many bytes the elements take, each rounded up to whole bytes as in an `.npy` file; `None` for a negative extent
-/// or a product beyond 64 bits.
+/// Returns the number of bytes of the elements, each rounded up to whole bytes as in an `.npy` file. Returns `None` for a negative
+/// extent or if the product exceeds 64 bits.
 pub(super) fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
     let elements = shape.iter().try_fold(1u64, |product, extent| {
         product.checked_mul(u64::try_from(*extent).ok()?)

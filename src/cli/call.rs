@@ -1,7 +1,7 @@
-//! `tvmspec call`: run one function of a compiled library.
+//! `tvmspec call`: runs one function of a compiled library.
 //!
-//! The command starts itself a second time and calls in that process. Compiled code checks few of its arguments: one
-//! of a wrong type can end the process, which the first process survives and explains.
+//! The command starts itself a second time and calls the function in that process. Compiled code checks few of its arguments, and one
+//! of a wrong type can end the process. The first process survives this and explains it.
 
 use super::call_tensor::TensorArgument;
 use super::host_array::{HostArray, tensor_text};
@@ -46,34 +46,33 @@ pub(crate) struct CallArgs {
     save: Option<PathBuf>,
 }
 
-/// The environment variable that is set in the process that really calls, to the number of the first process. It is no option: the
-/// arguments pass unchanged.
+/// The environment variable that marks the second process. Its value is the id of the first process. An environment variable leaves the
+/// command line unchanged.
 const INNER: &str = "TVMSPEC_CALL_INNER";
 
-/// Calls in a process of its own: compiled code does not check everything, and what it does to its process stays
-/// there.
+/// Calls the function in a second process, because compiled code does not check everything and may crash its process.
 ///
-/// Returns [`Exit::Bad`] where the function fails or its process is ended by a signal; ends with the exit code of that
-/// process where it is any other.
+/// Returns [`Exit::Bad`] if the function fails or a signal ends the second process. Exits with any other exit code of the second
+/// process.
 pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
     if let Some(outer) = std::env::var_os(INNER) {
         end_with(&outer);
         return call(args);
     }
-    // The process that calls would find another one in its place.
+    // Checked here, because the second process would find another file in place of the closed stdout.
     super::closed_stdout::check()?;
     let program = std::env::current_exe()?;
     let status = std::process::Command::new(program)
-        // As bytes: a path need not be UTF-8.
+        // Passed as bytes, because a path need not be UTF-8.
         .args(std::env::args_os().skip(1))
         .env(INNER, std::process::id().to_string())
         .status()?;
     match status.code() {
         Some(0) => Ok(Exit::Good),
         Some(1) => Ok(Exit::Bad),
-        // The process that called has printed why.
+        // The second process has printed the reason.
         Some(code) => std::process::exit(code),
-        // No code: a signal ended it, a segmentation fault for example.
+        // Without an exit code: a signal ended it, for example a segmentation fault.
         None => {
             output::note(format_args!(
                 "`{}` of {} crashed ({status}). Compiled code checks few of its arguments: compare their number, order and types, and how tensors lie in memory (FUN-26 to FUN-30)",
@@ -85,26 +84,26 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// Ends this process with the one that started it: what waits for the call is gone then, and no signal would reach it any more.
+/// Ends this process together with its parent. Without the parent, nobody waits for the call and no signal reaches it.
 #[cfg(target_os = "linux")]
 fn end_with(outer: &std::ffi::OsStr) {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-    // Where the kernel has no such thing the call goes on to its end.
+    // If the kernel does not support this, the call runs to its end.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // It may have ended before the line above, which no signal follows then.
+    // The parent may have ended before the call above. Then no signal follows.
     let parent = getppid().map(|parent| parent.as_raw_pid().to_string());
     if outer.to_str() != parent.as_deref() {
         std::process::exit(2);
     }
 }
 
-/// Other systems have no such thing.
+/// Does nothing: other systems have no such signal.
 #[cfg(not(target_os = "linux"))]
 fn end_with(_: &std::ffi::OsStr) {}
 
-/// Loads the library, calls the function, prints the result and every out tensor, and saves those (`--save`).
+/// Loads the library, calls the function, prints the result and every out tensor, and saves the out tensors (`--save`).
 fn call(args: CallArgs) -> Result<Exit, CliError> {
-    // Before the library: loading one runs its initialisers.
+    // Places are checked before the library is loaded, because loading it runs its initializers.
     let places = Places::of(&[&args.device])?;
     let device = places.devices.first().copied().unwrap_or(Device::CPU);
     let module = match places.load(&args.library)? {
@@ -121,7 +120,8 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
         .iter()
         .map(|passed| passed.on(device))
         .collect::<Result<_, CliError>>()?;
-    // Before the call: what fails here has run nothing. Not kept open, since a call that crashes would leave its temporary files.
+    // Before the call, so that nothing has run if this fails. The folder is not kept open, because a crash would leave its temporary
+    // files.
     if let Some(folder) = &args.save {
         drop(OutputFolder::open(folder, &[])?);
     }
@@ -136,12 +136,12 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     let result = match function.call(&views) {
         Ok(result) => result,
         Err(error) => {
-            // The function ran and returned an error: that is an answer, not a failure of ours.
+            // The function ran and returned an error. This is a result, not a failure of the command.
             output::note(error);
             return Ok(Exit::Bad);
         }
     };
-    // Which of its arguments a function writes is not known: every tensor comes back.
+    // It is unknown which arguments a function writes, so that every tensor is copied back.
     for away in away.iter().flatten() {
         away.fetch()?;
     }
@@ -151,7 +151,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     let outs: Vec<HostArray> = outs
         .map(TensorArgument::content)
         .collect::<Result<_, CliError>>()?;
-    // Kernels return None and write to their last arguments: a "None" above those would tell nothing.
+    // Kernels return None and write to their last arguments. If there are out tensors, "None" is not printed.
     if !result.is_none() || outs.is_empty() {
         writeln!(out, "{}", text_of(&result))?;
     }
@@ -166,7 +166,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     if let Some(folder) = &args.save {
         let mut folder = OutputFolder::open(folder, &[])?;
         for (index, array) in outs.iter().enumerate() {
-            // Counted among the out tensors, not among all arguments.
+            // Numbered among the out tensors, not among all arguments.
             let name = format!("out_{index}.npy");
             let bytes = array.npy(&name)?;
             folder.write(&name, &bytes, Content::Binary)?;
@@ -176,23 +176,23 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
-/// Loads the library into this process, and notes what is odd about it on stderr.
+/// Loads the library into this process, and prints its oddities to stderr.
 fn load(path: &Path) -> Result<Module, CliError> {
-    // MOD-01: a file of another extension has a loader of its own, if it has one: a device module with its side file, for example.
+    // MOD-01: files with another extension may have their own loader, for example a device module with its side file.
     let extension = path.extension().and_then(|extension| extension.to_str());
     let loader = extension.filter(|last| *last != "so").and_then(|last| {
         let name = format!("ffi.Module.load_from_file.{last}");
-        // SAFETY: it is looked up, and called below alone.
+        // SAFETY: the function is only looked up, and called only below.
         unsafe { registry::lookup_raw(name.as_bytes()) }
     });
     if loader.is_some() {
         // SAFETY: as below.
         return unsafe { module::load(path) }.map_err(CliError::of);
     }
-    // SAFETY: who calls a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
+    // SAFETY: a user who calls a library by name trusts it, as the help says; `inspect` examines one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
     let loaded = loaded.map_err(|failed| load_error(path, &failed))?;
-    // A release loads an odd library, so that oddities are no reason not to call it.
+    // Releases load libraries with oddities, so that oddities do not prevent the call.
     for finding in &loaded.findings {
         output::note(format_args!("note: {finding}"));
     }
@@ -214,7 +214,8 @@ pub(super) fn load_error(path: &Path, failed: &tvmspec::function::Error) -> CliE
     }
 }
 
-/// Why a file is not loaded, and what to do; `None` where its form is that of a library, and where it cannot be read.
+/// Returns the reason why a file is not loaded, and what to do. Returns `None` if it has the form of a library, or if it cannot be
+/// read.
 pub(super) fn not_loaded(path: &Path) -> Option<String> {
     let input = Input::open(path).ok()?;
     let form = FileForm::of(input.bytes());
@@ -271,7 +272,7 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     let mut message = format!("the library has no function `{name}`");
     let mut known: Vec<String> = root.walk().iter().flat_map(functions).collect();
     known.sort();
-    // Several modules may export one name: a lookup finds the first of them (MOD-08).
+    // MOD-08: several modules may export one name, and a look-up finds the first of them.
     known.dedup();
     if !known.is_empty() {
         let listed = listed(name, known.iter().map(String::as_str));
@@ -281,7 +282,7 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
         message.push_str("\nnote: its functions are the operators of a graph: `tvmspec run --graph GRAPH --params PARAMS --lib LIB` runs them");
     }
     for module in root.walk() {
-        // MOD-11: a module that no loader here knows may be the one that has the function.
+        // MOD-11: a module whose loader is missing here may have the function.
         if let Some(hindrance) = module.implementation().and_then(|own| own.hindrance()) {
             message.push_str(&format!("\nnote: {hindrance}"));
         }
@@ -289,7 +290,7 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     Err(CliError::Message(message))
 }
 
-/// The functions that a library exports; none for a module of another kind, whose names are known to its loader alone.
+/// Returns the functions that a library exports. Returns none for a module of another kind, because only its loader knows its names.
 fn functions(module: &Module) -> Vec<String> {
     Library::of(module)
         .map(Library::functions)
@@ -298,15 +299,14 @@ fn functions(module: &Module) -> Vec<String> {
 
 /// One argument, and the tensor in it if it is one.
 struct CallArgument {
-    /// What the function is called with, unless the tensor is on a device.
+    /// The value that the function is called with, unless the tensor is copied to a device.
     value: Any,
-    /// The same tensor as in `value`, which is counted and shared: what the function writes is seen here.
+    /// The same tensor as in `value`. It is shared, so that writes of the function are visible here.
     tensor: Option<TensorArgument>,
 }
 
 impl CallArgument {
-    /// Makes an argument of its text. What is marked (`@`, `str:`, `out:`) goes before what looks like a number or a
-    /// word, so that `str:42` is a text.
+    /// Parses an argument. Prefixes (`@`, `str:`, `out:`) are checked before numbers and words, so that `str:42` is a text.
     fn parse(text: &str) -> Result<CallArgument, CliError> {
         let plain = |value: Any| {
             Ok(CallArgument {
@@ -336,7 +336,7 @@ impl CallArgument {
         if let Ok(number) = text.parse::<i64>() {
             return plain(number.into());
         }
-        // As a float it would lose digits without a word.
+        // As a float it would silently lose digits.
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(CliError::Message(format!(
@@ -348,7 +348,7 @@ impl CallArgument {
         if let Some(device) = text.strip_prefix("dev:") {
             return plain(device_from_text(device).map_err(CliError::new)?.into());
         }
-        // Last, because Rust also reads `inf`, `infinity` and `nan` as floats; they are floats here, too.
+        // Last, because Rust also parses `inf`, `infinity` and `nan` as floats. They are floats here too.
         match text.parse::<f64>() {
             Ok(number) => plain(number.into()),
             Err(_) => Err(CliError::Message(format!(
@@ -359,12 +359,12 @@ impl CallArgument {
 }
 
 impl CallArgument {
-    /// Copies the argument to `device` if it is a tensor; `None` for any other value, and where the device is the CPU.
+    /// Copies the argument to `device` if it is a tensor. Returns `None` for any other value, and if the device is the CPU.
     fn on(&self, device: Device) -> Result<Option<DeviceMirror>, CliError> {
         if device.kind == Device::CPU.kind {
             return Ok(None);
         }
-        // Tensors of `@FILE` and of `out:` alike: a kernel takes all of them from one device.
+        // Applies to tensors of `@FILE` and of `out:`, because a kernel expects all of them on one device.
         let Some(tensor) = &self.tensor else {
             return Ok(None);
         };
@@ -377,7 +377,7 @@ impl CallArgument {
     }
 }
 
-/// The result as Python prints it; an object that is neither tensor nor sequence as the name of its type.
+/// Formats the result as Python prints it. An object that is neither a tensor nor a sequence is shown as the name of its type.
 fn text_of(value: &Any) -> String {
     let view = value.view();
     // Each arm reads the part of the value that its type index selects (VAL-01).
@@ -391,7 +391,7 @@ fn text_of(value: &Any) -> String {
         index::DEVICE => device_to_text(raw.device()),
         index::OPAQUE => format!("{:p}", raw.ptr()),
         index::SMALL_STR | index::STR => {
-            // A string of compiled code need not be UTF-8.
+            // A string of compiled code may be invalid UTF-8.
             String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
         }
         index::SMALL_BYTES | index::BYTES => format!(

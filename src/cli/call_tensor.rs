@@ -1,4 +1,4 @@
-//! Tensors among the arguments of `call`: what is in them, and how they lie in memory (FUN-26 to FUN-30).
+//! Tensor arguments of `call`: their content and their memory layout (FUN-26 to FUN-30).
 //!
 //! | text | tensor |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `bfloat16` | elements of a file are bits of this type |
 //! | `strides=1,2` | steps from one element to the next on each axis, in elements |
 //! | `offset=64` | bytes from the address of the data to the first element |
-//! | `align=4` | the address of the data is so many bytes after a multiple of 64, of which it is a multiple otherwise |
+//! | `align=4` | the address of the data is so many bytes after a multiple of 64; without it, it is a multiple of 64 |
 
 use super::CliError;
 use super::array::{self, Bound, Elements};
@@ -23,30 +23,30 @@ use tvmspec::release::Release;
 use tvmspec::tensor::Dtype;
 use tvmspec::value::{DLDataType, DLTensor, dtype_from_text};
 
-/// The alignment of a tensor whose argument says nothing of it.
+/// The alignment of a tensor whose argument states none.
 const ALIGNMENT: u64 = 64;
 
-/// A tensor among the arguments.
+/// A tensor argument.
 pub(super) struct TensorArgument {
-    /// What the function gets.
+    /// The tensor that the function gets.
     pub(super) passed: Tensor,
     /// Whether it is shown after the call.
     pub(super) is_out: bool,
-    /// How it lies in memory, where an option says so.
+    /// The memory layout, if an option states it.
     placed: Option<PlacedMemory>,
 }
 
-/// Memory that a tensor lies in as the options say.
+/// The memory of a tensor with a layout from options.
 struct PlacedMemory {
-    /// All of it, as bytes.
+    /// The whole memory, as bytes.
     memory: Tensor,
-    /// Where the first element is in it.
+    /// The offset of the first element in it.
     first: usize,
-    /// In elements.
+    /// Strides in elements.
     strides: Vec<usize>,
 }
 
-/// What the options of an argument say.
+/// The options of an argument.
 #[derive(Default)]
 struct Options {
     dtype: Option<DLDataType>,
@@ -56,7 +56,7 @@ struct Options {
 }
 
 impl TensorArgument {
-    /// Reads `FILE.npy[:OPTION...]`.
+    /// Parses `FILE.npy[:OPTION...]` and reads the file.
     pub(super) fn of_file(text: &str) -> Result<TensorArgument, CliError> {
         let (path, options) = split(text);
         let options = Options::parse(&options)?;
@@ -65,7 +65,7 @@ impl TensorArgument {
         TensorArgument::new(tensor, false, &options)
     }
 
-    /// Makes a tensor of zeros of `float32[2,3][:OPTION...]`; `float32[]` is a scalar.
+    /// Parses `float32[2,3][:OPTION...]` and creates a tensor of zeros. `float32[]` is a scalar.
     pub(super) fn of_form(form: &str) -> Result<TensorArgument, CliError> {
         let wrong = || {
             CliError::Message(format!(
@@ -84,7 +84,7 @@ impl TensorArgument {
             return Err(wrong());
         }
         let dtype = dtype_from_text(text).map_err(CliError::new)?;
-        // TEN-28: a type of no bits has a text and no elements.
+        // TEN-28: a type of zero bits has a name but no elements.
         if let Err(broken) = Dtype::from(dtype).check_element() {
             let message = format!("no tensor has elements of `{text}`: {broken}");
             return Err(CliError::Message(message));
@@ -118,12 +118,12 @@ impl TensorArgument {
         })
     }
 
-    /// Whether options say how it lies in memory.
+    /// Returns whether options state its memory layout.
     pub(super) fn is_placed(&self) -> bool {
         self.placed.is_some()
     }
 
-    /// What is in it now.
+    /// Returns its current content.
     pub(super) fn content(&self) -> Result<HostArray, CliError> {
         let Some(placed) = &self.placed else {
             return HostArray::of(&self.passed).map_err(CliError::new);
@@ -144,7 +144,7 @@ impl TensorArgument {
 }
 
 impl PlacedMemory {
-    /// Calls `visit` with the place of each element, in row-major order.
+    /// Calls `visit` with the offset of each element, in row-major order.
     fn each(&self, shape: &[i64], size: usize, mut visit: impl FnMut(usize)) {
         let count = shape.iter().map(|extent| *extent as usize).product();
         for number in 0..count {
@@ -158,12 +158,12 @@ impl PlacedMemory {
     }
 }
 
-/// Bytes of an element, whole ones.
+/// Returns the bytes of an element, rounded up to whole bytes.
 fn element_size(dtype: DLDataType) -> usize {
     usize::from(dtype.bits).div_ceil(8) * usize::from(dtype.lanes)
 }
 
-/// Makes a tensor of `content` that lies as `options` say.
+/// Creates a tensor with `content` in the memory layout of `options`.
 fn place(
     content: &HostArray,
     description: DLTensor,
@@ -192,7 +192,7 @@ fn place(
         }
     };
     let shift = options.align.unwrap_or_default() % ALIGNMENT;
-    // The last element that is reached, where there is one.
+    // One more than the offset of the last element, in elements.
     let reach = shape.iter().zip(&strides).try_fold(1_usize, |reach, axis| {
         let (extent, stride) = axis;
         let steps = usize::try_from(*extent).ok()?.checked_sub(1)?;
@@ -238,11 +238,11 @@ fn place(
     Ok((passed, placed))
 }
 
-/// The path, and the options after it. A file of the whole name is one without options.
+/// Splits the path from the options after it. If a file has the whole text as its name, there are no options.
 fn split(text: &str) -> (&str, Vec<&str>) {
     let (mut path, mut options) = (text, Vec::new());
     while let Some((before, last)) = path.rsplit_once(':') {
-        // What follows the name of a file is meant as an option, whatever it is.
+        // Everything after the name of an existing file is meant as an option, even if it is invalid.
         let is_option = Path::new(before).is_file()
             || last.split_once('=').map_or_else(
                 || !last.is_empty() && element_type(last).is_some(),
@@ -257,7 +257,7 @@ fn split(text: &str) -> (&str, Vec<&str>) {
     (path, options)
 }
 
-/// The element type of a name of this or any other release (TEN-02): `e4m3_float8` is `float8_e4m3fn`.
+/// Returns the element type for a name of the newest or any other release (TEN-02): `e4m3_float8` is `float8_e4m3fn`.
 fn element_type(name: &str) -> Option<DLDataType> {
     if let Ok(dtype) = dtype_from_text(name) {
         return Some(dtype);
@@ -303,7 +303,7 @@ impl Options {
     }
 }
 
-/// The path of an .npy file and the type that is written behind it, for arguments that take nothing else.
+/// Splits the path of an .npy file from the type after it, for arguments that accept no other options.
 pub(super) fn path_and_type(text: &str) -> Result<(&str, Option<DLDataType>), CliError> {
     let (path, options) = split(text);
     let options = match options.as_slice() {

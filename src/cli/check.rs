@@ -1,4 +1,4 @@
-//! `tvmspec check`: holds an implementation to the rules.
+//! `tvmspec check`: checks an implementation against the rules.
 
 use super::output::Content;
 use super::output_folder::OutputFolder;
@@ -76,19 +76,20 @@ pub(crate) struct CheckArgs {
     help_exec: bool,
 }
 
-/// A time above 0, in seconds with or without a fraction.
+/// Parses a time above 0, in seconds with or without a fraction.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| "not a number of seconds".to_owned())?;
-    // NaN and what no duration holds are rejected here: `from_secs_f64` would panic.
+    // Rejects NaN and values that no duration holds, for which `from_secs_f64` would panic.
     match Duration::try_from_secs_f64(seconds) {
         Ok(limit) if !limit.is_zero() => Ok(limit),
         _ => Err("not a positive number of seconds".to_owned()),
     }
 }
 
-/// Runs the suite against what `--impl` names. What cannot be judged (a spelling, a testee that is not there) is an error and no verdict.
+/// Runs the suite against the implementation of `--impl`. If it cannot be judged, for example because it is missing or misspelt,
+/// returns an error and no verdict.
 pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     if args.help_exec {
         output::print(protocol::TEACH)?;
@@ -121,7 +122,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     order.implementation = args.implementation;
     let mut jobs = args.jobs;
     if order.implementation == BUILTIN {
-        // Many cases of chapter rpc wait.
+        // Many cases of chapter rpc wait, so that more of them than cores run at once.
         jobs = jobs.or(NonZeroUsize::new(8));
         let others = CHAPTERS.iter().filter(|chapter| !chapter.independent);
         order.in_turn = others.map(|chapter| chapter.name.to_owned()).collect();
@@ -149,14 +150,14 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     limits.timeout = args.timeout.unwrap_or(limits.timeout);
     limits.memory = args.memory;
     if order.implementation != BUILTIN {
-        // Our children are testees and nothing else.
+        // All children of this process are testees.
         family::adopt();
     }
     let end = order.end.clone();
     family::end_on_signals(move |signal| drop(end.set(family::signal_name(signal).to_owned())))?;
     let report = judged(suite, &order, limits, jobs, selected.len())?;
     match args.output.as_deref() {
-        // Other forms are for programs.
+        // The other formats are for programs, and are written below.
         None if args.report == ReportFormat::Text => {
             output::stream(|out| report::render_text(out, &report))?;
         }
@@ -169,7 +170,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     })
 }
 
-/// Puts the cases, by `jobs` testees at once where that is more than one.
+/// Runs the cases with `jobs` testees at once if that is more than one.
 fn judged<'a>(
     suite: &'a Suite,
     order: &Run,
@@ -184,7 +185,7 @@ fn judged<'a>(
             progress.set_message(outcome.case.id.clone());
             progress.inc(1);
         });
-        // Also where the run failed: the bar would stand in front of the message.
+        // Cleared even if the run failed. Otherwise the message would follow the bar on the same line.
         progress.finish_and_clear();
         return Ok(report?);
     };
@@ -211,10 +212,10 @@ fn judged<'a>(
     Ok(report?)
 }
 
-/// The implementation that runs in this process: nothing can end it or bound its memory without ending the report too.
+/// The implementation in this process. Its memory and time cannot be limited without ending the report too.
 const BUILTIN: &str = "builtin";
 
-/// Rejects options that would change nothing: a user who sets one expects an effect.
+/// Rejects options that have no effect, because a user who sets one expects an effect.
 fn has_effect(args: &CheckArgs) -> Result<(), CliError> {
     let unused =
         |option: &str, why: &str| Err(CliError::new(format!("{option} has no effect: {why}")));
@@ -239,7 +240,7 @@ fn has_effect(args: &CheckArgs) -> Result<(), CliError> {
     }
 }
 
-/// A case as a line of a list.
+/// Formats a case as a line of a list.
 fn line(case: &Case) -> String {
     let rules = case.rules.join(" ");
     format!(
@@ -249,7 +250,7 @@ fn line(case: &Case) -> String {
     )
 }
 
-/// A case, for a reader who wants to know what is asked: its words, the request and what must come back.
+/// Formats a case for a reader: its description, the request and the expected answer.
 fn shown(case: &Case) -> String {
     let request = json!({"id": 1, "op": case.op, "args": case.request()});
     let parent = case.parent.as_ref();
@@ -266,9 +267,9 @@ fn shown(case: &Case) -> String {
     )
 }
 
-/// `DIR/<id>/`: `request.json`, `expected.json`, and `input.bin` where the input is bytes.
+/// Writes `DIR/<id>/`: `request.json`, `expected.json`, and `input.bin` if the input is bytes.
 fn export(folder: &Path, case: &Case) -> Result<(), CliError> {
-    // A derived case is `<id>#encode`: `#` starts a comment in shells and a fragment in addresses.
+    // A derived case is `<id>#encode`. `#` starts a comment in shells and a fragment in URLs.
     let id = case.id.replace('#', ".");
     let names: Vec<&str> = id.split('/').collect();
     let mut folder = OutputFolder::open(folder, &names)?;
@@ -286,7 +287,7 @@ fn export(folder: &Path, case: &Case) -> Result<(), CliError> {
     folder.finish()
 }
 
-/// The cases for programs; `spec/schema/list.json` is the schema.
+/// Returns the cases as JSON, whose schema is `spec/schema/list.json`.
 fn list(suite: &Suite, cases: &[&Case]) -> Value {
     let cases = cases.iter().map(|case| {
         json!({
@@ -307,12 +308,12 @@ fn list(suite: &Suite, cases: &[&Case]) -> Value {
 fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
     match file {
         Some(file) => output::write(file, text.as_bytes(), Content::Text),
-        // A name in a report may be the user's own, with what a terminal obeys.
+        // `show` escapes names in the report, which come from the user and may contain control sequences.
         None => output::show(text),
     }
 }
 
-/// The known failures of --known; none without it.
+/// Reads the known failures of `--known`; an empty list without that option.
 fn known(file: Option<PathBuf>) -> Result<KnownFailures, CliError> {
     let Some(file) = file else {
         return Ok(KnownFailures::default());
@@ -323,7 +324,8 @@ fn known(file: Option<PathBuf>) -> Result<KnownFailures, CliError> {
         .map_err(|error| CliError::new(format!("{}: {error}", output::file_name(&file))))
 }
 
-/// On stderr: the report has stdout to itself. Shown only on a terminal, and only when the run takes long enough to be looked at.
+/// Creates the progress bar. It is on stderr, because stdout has the report. It is shown only on a terminal, and only if the run takes
+/// long.
 fn progress(cases: usize) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

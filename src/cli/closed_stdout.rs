@@ -1,21 +1,21 @@
-//! Whether stdout was closed when the program started. Before `main` Rust's runtime opens `/dev/null` in its place, and what is written
-//! there would be lost without an error.
+//! Detection of a closed stdout. Rust's runtime opens `/dev/null` in its place before `main`, so that output would be lost without an
+//! error.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Fails where stdout was closed.
+/// Returns an error if stdout was closed when the program started.
 pub(crate) fn check() -> io::Result<()> {
-    // Relaxed: it is written before any thread starts.
+    // Relaxed is enough, because it is written before any thread starts.
     match WAS_CLOSED.load(Ordering::Relaxed) {
         true => Err(io::Error::other("stdout: it is closed")),
         false => Ok(()),
     }
 }
 
-/// The system calls what is in this section before Rust's runtime looks at stdout.
+/// The system calls the functions in this section before Rust's runtime opens stdout.
 #[cfg(unix)]
 #[used]
 // SAFETY: the section holds pointers to functions without arguments and result, as this one.
@@ -26,7 +26,7 @@ pub(crate) fn check() -> io::Result<()> {
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
 static AT_START: extern "C" fn() = look;
 
-/// Asks for the flags of stdout. Nothing of Rust's runtime is used, which has not started.
+/// Records whether stdout is closed. Uses nothing of Rust's runtime, which has not started yet.
 #[cfg(unix)]
 extern "C" fn look() {
     let is_closed = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err();

@@ -1,5 +1,5 @@
-//! Styles of the words that a reader looks for first: verdicts, heads, labels. A text states the style where it writes the word, and
-//! its destination decides whether the style shows.
+//! Styles of the words that a reader looks for first: verdicts, headings, labels. A text states the style of each word; the destination
+//! decides whether styles are shown.
 
 use super::CliError;
 use super::output::{self, plain};
@@ -11,13 +11,13 @@ use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether stdout is painted. Set once, before a command runs; read for each text.
+/// Whether stdout shows styles. Set once before a command runs, and read for each text.
 static PAINTS: AtomicBool = AtomicBool::new(false);
 
-/// Whether stderr is.
+/// Whether stderr shows styles.
 static PAINTS_NOTES: AtomicBool = AtomicBool::new(false);
 
-/// What `--color` asks for among `args`, which need not be a command line that can be parsed; auto where it is not there.
+/// Returns the value of `--color` in `args`, or auto if it is missing. `args` need not be a valid command line.
 pub(crate) fn asked(args: impl Iterator<Item = OsString>) -> ColorChoice {
     let mut choice = ColorChoice::Auto;
     let mut is_next = false;
@@ -35,49 +35,49 @@ pub(crate) fn asked(args: impl Iterator<Item = OsString>) -> ColorChoice {
     choice
 }
 
-/// Settles whether stdout and stderr are painted. By itself each is where it is a terminal that obeys colours, and `NO_COLOR` is
+/// Decides whether stdout and stderr show styles. By default each does if it is a terminal that supports colours, and `NO_COLOR` is
 /// empty or not set.
 pub(crate) fn choose(choice: ColorChoice) {
     let paints = |is_terminal: bool| match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => {
-            // https://no-color.org: a value of any text but the empty one.
+            // https://no-color.org: any value except the empty text.
             let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
             // A dumb terminal prints escapes as text.
             let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
             is_terminal && !is_set("NO_COLOR") && !dumb
         }
     };
-    // Relaxed: they guard no other memory, and no thread has started.
+    // Relaxed is enough, because they guard no other memory and no thread has started.
     PAINTS.store(paints(io::stdout().is_terminal()), Ordering::Relaxed);
     PAINTS_NOTES.store(paints(io::stderr().is_terminal()), Ordering::Relaxed);
 }
 
-/// Whether stderr is painted; false until [`choose`] has run.
+/// Returns whether stderr shows styles; false until [`choose`] has run.
 pub(crate) fn paints_notes() -> bool {
     PAINTS_NOTES.load(Ordering::Relaxed)
 }
 
-/// Whether stdout is painted; false until [`choose`] has run.
+/// Returns whether stdout shows styles; false until [`choose`] has run.
 pub(crate) fn paints() -> bool {
     PAINTS.load(Ordering::Relaxed)
 }
 
-/// A broken rule or a failure, which a reader must not miss.
+/// The style of a broken rule or a failure, which a reader must not miss.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Tolerated, or not known.
+/// The style of tolerated and unknown items.
 pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();
-/// Everything is in order.
+/// The style of a success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// The head of a section, or the name of a file.
+/// The style of a heading or a file name.
 pub(crate) const HEAD: Style = Style::new().bold();
-/// A label of the text beside or below it.
+/// The style of a label for the text next to it.
 pub(crate) const LABEL: Style = Style::new().dimmed();
 
 /// A destination of text whose words may have styles.
 pub(crate) trait StyledWrite: fmt::Write {
-    /// Writes `text` in `style`, or as it is where the destination shows no styles.
+    /// Writes `text` in `style`, or without a style if the destination shows none.
     fn styled(&mut self, style: Style, text: &str) -> fmt::Result;
 
     /// Writes `line`. If it begins with `word`, that word is in `style`.
@@ -87,13 +87,13 @@ pub(crate) trait StyledWrite: fmt::Write {
                 self.styled(style, word)?;
                 self.write_str(rest)
             }
-            // A narrow terminal breaks the line inside the word.
+            // A narrow terminal may break the line inside the word.
             None => self.write_str(line),
         }
     }
 }
 
-/// Without styles.
+/// Ignores styles.
 impl StyledWrite for String {
     fn styled(&mut self, _: Style, text: &str) -> fmt::Result {
         self.push_str(text);
@@ -101,7 +101,7 @@ impl StyledWrite for String {
     }
 }
 
-/// A text for people in its final form: what a terminal obeys is escaped, and words have their styles where they show.
+/// A text for people in its final form: control sequences are escaped, and words have their styles if those are shown.
 pub(crate) struct TerminalText {
     /// The text, with the escape sequences of its styles.
     text: String,
@@ -110,7 +110,7 @@ pub(crate) struct TerminalText {
 }
 
 impl TerminalText {
-    /// An empty text for stdout.
+    /// Creates an empty text for stdout.
     pub(crate) fn new() -> TerminalText {
         TerminalText {
             text: String::new(),
@@ -118,7 +118,7 @@ impl TerminalText {
         }
     }
 
-    /// An empty text for stderr.
+    /// Creates an empty text for stderr.
     pub(crate) fn for_stderr() -> TerminalText {
         TerminalText {
             text: String::new(),
@@ -126,7 +126,7 @@ impl TerminalText {
         }
     }
 
-    /// The text, with the escape sequences of its styles.
+    /// Returns the text, with the escape sequences of its styles.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
@@ -156,7 +156,7 @@ impl StyledWrite for TerminalText {
     }
 }
 
-/// Escapes `text`, and puts it between the escape sequences of `style` where `paints`.
+/// Escapes `text`, and encloses it in the escape sequences of `style` if `paints` is true.
 pub(crate) fn in_style(style: Style, text: &str, paints: bool) -> String {
     let text = plain(text);
     match paints {

@@ -1,4 +1,4 @@
-//! `tvmspec completions SHELL`: a completion script on stdout.
+//! `tvmspec completions SHELL`: writes a completion script to stdout.
 
 use super::{CliError, CommandLine, Exit};
 use clap::CommandFactory as _;
@@ -12,7 +12,7 @@ pub(crate) struct CompletionsArgs {
 
 /// Writes the script to stdout.
 pub(crate) fn run(args: CompletionsArgs) -> Result<Exit, CliError> {
-    // clap panics where it cannot write: a closed pipe is to be quiet.
+    // clap panics on a write error, but a closed pipe should be quiet. Therefore the script is generated in memory.
     let mut script = Vec::new();
     clap_complete::generate(
         args.shell,

@@ -1,4 +1,4 @@
-//! `tvmspec convert FILE [--layout L] -o OUT`: the library binary of a file, in another layout or another form of file.
+//! `tvmspec convert FILE [--layout L] -o OUT`: writes the library binary of a file in another layout or another file format.
 
 use super::convert_params::CacheForm;
 use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
@@ -44,7 +44,7 @@ pub(crate) struct ConvertArgs {
     packaging: Packaging,
 }
 
-/// Reads the library binary, rewrites it in the layout of `--layout`, or its own, and writes the file of `-o`.
+/// Reads the library binary, converts it to the layout of `--layout` or keeps its own, and writes the file of `-o`.
 pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
     let form = CacheForm {
         is_bf16: args.bf16,
@@ -58,10 +58,10 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         layout: args.from,
         blob: args.blob,
     };
-    // The whole of it: a conversion of what is left of a broken one would lose modules without a word.
+    // Requires a whole library binary: converting the readable part of a broken one would silently lose modules.
     choice.whole(|input, unit, blob, findings| {
         let layout = args.layout.unwrap_or(blob.layout);
-        // BLOB-17: what the other layout cannot hold is an error about this command, not a broken rule of the file.
+        // BLOB-17: if the other layout cannot hold something, the command fails, but the file breaks no rule.
         let converted = blob.convert(layout).map_err(|broken| {
             CliError::new(format!(
                 "{} cannot go from layout {} to {}: {}",
@@ -71,7 +71,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
                 broken.message()
             ))
         })?;
-        // A payload that is as it was keeps its place, with whatever no reader looks at.
+        // A payload that did not change is copied unchanged, including bytes that no reader checks.
         let places = converted
             .modules
             .iter()

@@ -1,4 +1,4 @@
-//! `tvmspec convert` of parameters: a tensor cache into a parameter file, and a parameter file into a tensor cache.
+//! `tvmspec convert` for parameters: converts a tensor cache into a parameter file, and a parameter file into a tensor cache.
 
 use super::input::{Input, beside, is_stdin, subject};
 use super::output::{self, Content, file_name};
@@ -13,15 +13,15 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::{CacheEncoding, CacheWriter, Params, TEN_02};
 use tvmspec::wire::{Cursor, Writer};
 
-/// How parameters are written into a tensor cache.
+/// Options for writing parameters into a tensor cache.
 pub(crate) struct CacheForm {
-    /// Whether it has the upper halves of floats only.
+    /// Whether only the upper halves of floats are stored.
     pub(crate) is_bf16: bool,
     /// The release whose type codes the parameters have.
     pub(crate) written_by: Option<Release>,
 }
 
-/// Converts the parameters in `file` to `to`; `None` where the file holds none.
+/// Converts the parameters in `file` to `to`. Returns `None` if the file has none.
 pub(crate) fn convert(file: &Path, to: &Path, form: CacheForm) -> Result<Option<Exit>, CliError> {
     if is_stdin(file) {
         return Ok(None);
@@ -63,7 +63,7 @@ fn to_params(input: &Input, file: &Path, to: &Path) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
-/// Writes the index of a tensor cache to `to`, and its shards beside it.
+/// Writes the index of a tensor cache to `to`, and its shards into the same folder.
 fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<Exit, CliError> {
     let index = to.file_name().and_then(|name| name.to_str());
     let index = index.filter(|name| matches!(*name, "tensor-cache.json" | "ndarray-cache.json"));
@@ -80,7 +80,7 @@ fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<E
     if !found.violations.is_empty() {
         return Ok(Exit::Bad);
     }
-    // The index has the name of a type, and the file a code that several types had.
+    // The index stores the name of a type. The file stores a code that has had several meanings.
     let mut findings = found.findings.iter();
     if form.written_by.is_none() && findings.any(|finding| finding.what.rule == TEN_02) {
         return Err(CliError::new(format!(
@@ -95,7 +95,7 @@ fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<E
         false => CacheEncoding::Raw,
     };
     let newest = newest_of(index);
-    // TEN-50: names of types changed among the releases that read an index of this name, too.
+    // TEN-50: type names also changed among the releases that read an index of this name.
     let reader = form.written_by.filter(|_| newest < Release::LAST);
     let reader = reader.filter(|release| *release >= Release::of(16) && *release <= newest);
     let mut writer = CacheWriter::new(encoding, reader.unwrap_or(newest));
@@ -105,7 +105,7 @@ fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<E
     let cache = writer.write(&params, |name, bytes| -> Result<(), CliError> {
         folder.write(name, bytes, Content::Binary)
     })?;
-    // The index comes last: where it is, its shards are.
+    // The index is written last, so that its shards exist when it appears.
     let text = writer.index(&cache)?;
     folder.write(index, text.as_bytes(), Content::Text)?;
     folder.finish()?;

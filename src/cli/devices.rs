@@ -1,4 +1,4 @@
-//! `tvmspec devices`: what is here, with every attribute.
+//! `tvmspec devices`: lists the devices of this machine with every attribute.
 
 #[cfg(feature = "rpc")]
 use super::remote::Places;
@@ -19,20 +19,20 @@ pub(crate) struct DevicesArgs {
     device: Option<String>,
 }
 
-/// The device types that are looked for, in the order of their numbers.
+/// The device types to look for, in the order of their numbers.
 const NAMES: [&str; 6] = ["cpu", "cuda", "opencl", "vulkan", "metal", "rocm"];
 
-/// Prints the devices and, for each type without one, why.
+/// Prints the devices and, for each type without one, the reason.
 pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     let (mut devices, mut absent) = (Vec::new(), Vec::new());
     #[cfg(feature = "rpc")]
     let server = args.device.map(|text| Places::of(&[text])).transpose()?;
-    // The number of a device of the server in this process has the session in it.
+    // The number of a remote device includes the session.
     #[cfg(feature = "rpc")]
     let first = server.as_ref().and_then(|server| server.devices.first());
     #[cfg(not(feature = "rpc"))]
     let first: Option<&Device> = None;
-    // DEV-57: types of devices are below 128, and what is above them is the session.
+    // DEV-57: device types are below 128, and the rest is the session.
     let session = first.map_or(0, |device| device.kind - device.kind % 128);
     for name in NAMES {
         match look(name, session) {
@@ -40,7 +40,7 @@ pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
             Err(why) => absent.push((name, why)),
         }
     }
-    // A server that is there answers for its CPU: a session that ended is no machine without devices.
+    // A server always has a CPU. If it does not answer for it, the session has ended, and its devices are unknown.
     #[cfg(feature = "rpc")]
     if let Some(device) = first {
         let cpu = Device::new(session + Device::CPU.kind, 0);
@@ -57,15 +57,16 @@ pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
-/// A device and what it answers.
+/// A device and its attributes.
 struct DeviceRow {
     /// The type and the number: `cuda:0`.
     name: String,
-    /// In the order of [`Attribute::ALL`], each attribute once, which the columns of the table rely on.
+    /// One value for each attribute, in the order of [`Attribute::ALL`]. The columns of the table rely on this.
     answers: Vec<(Attribute, AttributeValue)>,
 }
 
-/// Looks for the devices of a type, numbered from 0 without gaps. `session` is what the type of a device of a server has added (DEV-57).
+/// Looks for the devices of a type, which are numbered from 0 without gaps. `session` is added to the type for a device of a server
+/// (DEV-57).
 fn look(name: &str, session: i32) -> Result<Vec<DeviceRow>, String> {
     let there = device_type::number_of(name).ok_or("no release has such a device")?;
     let of = there + session;
@@ -76,8 +77,8 @@ fn look(name: &str, session: i32) -> Result<Vec<DeviceRow>, String> {
     let mut found = Vec::new();
     for device in existing_devices(api, of) {
         let answer = |attribute: Attribute| {
-            // A question that the device does not know has an answer (DEV-08); an error is the driver's, and one of them must not
-            // hide the other attributes.
+            // DEV-08: an unsupported attribute has a value and is no error. An error comes from the driver, and must not hide the other
+            // attributes.
             let value = api.attribute(device, attribute).unwrap_or_else(|error| {
                 let what = attribute.name();
                 output::warning(format_args!("{name}:{}, {what}: {error}", device.id));
@@ -91,8 +92,7 @@ fn look(name: &str, session: i32) -> Result<Vec<DeviceRow>, String> {
         });
     }
     if found.is_empty() {
-        // DEV-08: existence is answered by 0, without a reason. A driver that fails answers any other attribute with
-        // its reason.
+        // DEV-08: a missing device is reported as 0, without a reason. A failing driver gives its reason for any other attribute.
         let why = api.attribute(Device::new(of, 0), Attribute::DeviceName);
         return Err(why
             .err()
@@ -101,7 +101,7 @@ fn look(name: &str, session: i32) -> Result<Vec<DeviceRow>, String> {
     Ok(found)
 }
 
-/// A column for each device, a line below for each type that is not here.
+/// Formats a table with a column for each device, and a line for each type that is missing.
 fn as_text(devices: Vec<DeviceRow>, absent: &[(&str, String)]) -> String {
     let mut text = String::new();
     let mut header = vec![String::from("attribute")];
@@ -122,7 +122,7 @@ fn as_text(devices: Vec<DeviceRow>, absent: &[(&str, String)]) -> String {
     text
 }
 
-/// The form that the help of `--json` shows. An attribute that a device does not know is null.
+/// Returns the JSON that the help of `--json` describes. An unsupported attribute is null.
 fn as_json(devices: &[DeviceRow], absent: &[(&str, String)]) -> Json {
     let devices: Vec<Json> = devices
         .iter()

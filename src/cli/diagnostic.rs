@@ -1,4 +1,4 @@
-//! How a broken rule and an oddity look to people.
+//! The text form of broken rules and oddities.
 //!
 //! ```text
 //! error TREE-03: row 1 ends at 1, before its start 2
@@ -19,37 +19,37 @@ use tvmspec::examine::verify::field_at;
 use tvmspec::rule::{Finding, Rule, Violation};
 use tvmspec::wire::Span;
 
-/// How many fields are shown in front of the one that is wrong.
-// A broken field mostly contradicts one just before it: a count, a start, a length.
+/// The number of fields to show before the one at fault.
+// A broken field usually contradicts a field just before it: a count, a start, a length.
 const BEFORE: usize = 2;
 
-/// The bytes that a diagnostic is about, and what is known of them.
+/// The bytes that a diagnostic is about, and their fields.
 pub(crate) struct DiagnosedBytes<'a> {
-    /// The file, and what inside it: `model.so, symbol __tvm_dev_mblob`.
+    /// The file and the part of it: `model.so, symbol __tvm_dev_mblob`.
     pub(crate) name: &'a str,
-    /// The bytes that offsets count.
+    /// The bytes that offsets refer to.
     pub(crate) bytes: &'a [u8],
     /// Every field that was read, by offset; may be empty.
     pub(crate) spans: &'a [Span],
 }
 
 impl DiagnosedBytes<'_> {
-    /// Writes the broken rule, where it is broken, and why it matters.
+    /// Writes the broken rule, the place, and why it matters.
     pub(crate) fn violation(&self, out: &mut dyn StyledWrite, broken: &Violation) -> fmt::Result {
         out.styled(BAD, &format!("error {}", broken.rule()))?;
         writeln!(out, ": {}", line_of(broken.message()))?;
         match broken.offset() {
             Some(offset) => self.location(out, offset, broken.field())?,
-            // A rule about the file as a whole, or about what was never bytes.
+            // The rule is about the file as a whole, or about a value that was never stored as bytes.
             None => writeln!(out, "  {}", line_of(self.name))?,
         }
         explain(out, broken.rule())
     }
 
-    /// Writes that a module is of a kind that is not known, so that nothing behind it was read (BLOB-06).
+    /// Writes that the kind of a module is unknown, so that its payload or everything after it was not read (BLOB-06).
     pub(crate) fn unknown(&self, out: &mut dyn StyledWrite, unknown: &Violation) -> fmt::Result {
         out.styled(ODD, "not known")?;
-        // Where the payload ends may be known without its grammar.
+        // The end of the payload may be known without its grammar.
         let unread = match unknown.message().contains("its payload") {
             true => "it was not read",
             false => "the rest was not read",
@@ -63,7 +63,7 @@ impl DiagnosedBytes<'_> {
         self.location(out, unknown.offset().unwrap_or(0), unknown.field())
     }
 
-    /// [`DiagnosedBytes::unknown`] of what breaks BLOB-06, [`DiagnosedBytes::violation`] of any other rule.
+    /// Writes BLOB-06 with [`DiagnosedBytes::unknown`], and any other rule with [`DiagnosedBytes::violation`].
     pub(crate) fn violation_or_unknown(
         &self,
         out: &mut dyn StyledWrite,
@@ -76,7 +76,7 @@ impl DiagnosedBytes<'_> {
         }
     }
 
-    /// Writes the oddity in the same form.
+    /// Writes the oddity in the same form as a violation.
     pub(crate) fn finding(&self, out: &mut dyn StyledWrite, finding: &Finding) -> fmt::Result {
         out.styled(ODD, &format!("finding {}", finding.rule))?;
         writeln!(out, ": {}", line_of(&finding.message))?;
@@ -84,9 +84,9 @@ impl DiagnosedBytes<'_> {
         explain(out, finding.rule)
     }
 
-    /// Writes the file, the offset and the field, and the rows around them where fields are known.
+    /// Writes the file, the offset, the field and, if fields are known, the rows around it.
     ///
-    /// `field` may be empty: the name is then that of the field that covers the offset, where one does.
+    /// If `field` is empty, the field that covers the offset is named, if there is one.
     fn location(&self, out: &mut dyn StyledWrite, offset: u64, field: &str) -> fmt::Result {
         let field = if field.is_empty() {
             field_at(self.spans, offset)
@@ -101,7 +101,7 @@ impl DiagnosedBytes<'_> {
         if self.spans.is_empty() {
             return Ok(());
         }
-        // Without marks: the message is above, and `around` points at the row.
+        // No marks, because the message is printed above, and `around` points at the row.
         let dump = Hexdump {
             bytes: self.bytes,
             spans: self.spans,
@@ -109,7 +109,7 @@ impl DiagnosedBytes<'_> {
             whole: false,
             from: 0,
             to: None,
-            // Beside the four blanks in front of each row.
+            // Leaves room for the four blanks before each row.
             columns: columns().map(|columns| columns.saturating_sub(4)),
         };
         for line in dump.around(offset, BEFORE).lines() {
@@ -119,9 +119,9 @@ impl DiagnosedBytes<'_> {
     }
 }
 
-/// Writes the rule's own words: what it requires, and what released implementations make of a breach.
+/// Writes the text of the rule: its requirement, and how released implementations treat a violation.
 ///
-/// Writes nothing for a rule that the book does not have.
+/// Writes nothing for a rule that has no text.
 fn explain(out: &mut dyn StyledWrite, rule: Rule) -> fmt::Result {
     let Some(text) = rule.text() else {
         return Ok(());
@@ -129,9 +129,9 @@ fn explain(out: &mut dyn StyledWrite, rule: Rule) -> fmt::Result {
     if text.text.is_empty() {
         return writeln!(out, "  {}", text.title);
     }
-    // The norm and the paragraph behind it: `tvmspec rule` has the rest.
+    // The norm and the next paragraph. `tvmspec rule` shows the rest.
     for paragraph in text.text.split("\n\n").take(2) {
-        // Tables and code stay in the book.
+        // Tables and code are left to `tvmspec rule`.
         if paragraph.starts_with(['|', ' ', '`']) {
             break;
         }
@@ -142,7 +142,7 @@ fn explain(out: &mut dyn StyledWrite, rule: Rule) -> fmt::Result {
     Ok(())
 }
 
-/// Both counts in words: `1 violation, 2 findings`.
+/// Formats both counts: `1 violation, 2 findings`.
 pub(crate) fn count(violations: usize, findings: usize) -> String {
     let plural = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),

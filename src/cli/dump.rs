@@ -1,4 +1,4 @@
-//! `tvmspec dump FILE`: every byte with its field and its rule.
+//! `tvmspec dump FILE`: prints every byte with its field and its rule.
 
 use super::color::{BAD, HEAD, ODD, StyledWrite as _};
 use super::diagnostic::DiagnosedBytes;
@@ -41,18 +41,18 @@ pub(crate) struct DumpArgs {
     json: bool,
 }
 
-/// An offset as the dump writes it, 0x1f8, or in decimal.
+/// Parses an offset in hexadecimal, as the dump writes it (0x1f8), or in decimal.
 fn offset(text: &str) -> Result<u64, String> {
     dump::parse_offset(text).ok_or_else(|| "it is not an offset: write 0x1f8 or 504".to_owned())
 }
 
 /// Prints the fields of every unit of the file, or those of one payload (`--kind`).
 ///
-/// Returns [`Exit::Bad`] if a rule is broken. Without `--json` a unit is printed before the next is read, since the
-/// record of the fields is many times the size of the bytes.
+/// Returns [`Exit::Bad`] if a rule is broken. Without `--json`, each unit is printed before the next is read, because the fields take
+/// many times the size of the bytes.
 pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
-    // Declared here, because the units borrow from it.
+    // Declared outside the `match`, because the units borrow from it.
     let subject;
     let units = match &args.kind {
         Some(kind) => {
@@ -71,14 +71,14 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     if args.json {
         let fields = dump::dump(&units, args.from);
         output::json(&fields)?;
-        // Known only now: units are read while their JSON is written.
+        // Not known earlier, because units are read while their JSON is written.
         broken = fields.is_broken();
     } else {
         output::stream(|out| {
             for unit in &units {
                 let reading = unit.trace_from(args.from);
                 broken |= reading.broken.is_some();
-                // A single unit that is the whole file needs no name: the user has just typed it.
+                // A single unit that is the whole file needs no heading, because the user has just typed its name.
                 let headed = units.len() > 1
                     || matches!(&unit.format, Format::Library { symbol, .. } if !symbol.is_empty());
                 if headed {
@@ -95,20 +95,20 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     Ok(if broken { Exit::Bad } else { Exit::Good })
 }
 
-/// The units of a file; none for compiled code without a library binary, which is noted.
+/// Returns the units of a file. Returns none for compiled code without a library binary, and prints a note.
 fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, CliError> {
     let units = subject.units();
     if units.is_empty() {
         if !subject.is_compiled() {
             return Err(CliError::line(subject.nothing()));
         }
-        // Compiled code has no fields of ours, and that it has none is the answer.
+        // Compiled code has no fields with rules. This is a valid answer, not an error.
         output::note(verify::host_only(subject.name));
     }
     Ok(units)
 }
 
-/// What there is to show of a file whose container is broken: the rule. Nothing in it was read.
+/// Prints the broken rule of a file whose container is broken. Nothing in the file was read.
 fn without_container(input: &Input, broken: &Violation, is_json: bool) -> Result<Exit, CliError> {
     if is_json {
         output::json(&dump::broken(&input.name, input.bytes(), broken))?;
@@ -123,7 +123,7 @@ fn without_container(input: &Input, broken: &Violation, is_json: bool) -> Result
     Ok(Exit::Bad)
 }
 
-/// The hexdump of a unit, with its findings and its broken rule beside the bytes.
+/// Writes the hexdump of a unit, with its findings and its broken rule next to the bytes.
 fn write_out(
     out: &mut TerminalWriter,
     unit: &Unit<'_>,
@@ -142,7 +142,7 @@ fn write_out(
         .collect();
     if let Some(broken) = &reading.broken {
         marks.push(Mark {
-            // What was never bytes has no offset, and is shown at the start.
+            // A value that was never stored as bytes has no offset, and is shown at the start.
             offset: broken.offset().unwrap_or(0),
             style: BAD,
             head: format!("{} broken:", broken.rule()),

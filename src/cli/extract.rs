@@ -1,4 +1,4 @@
-//! `tvmspec extract FILE INDEX -o OUT`: what one module stores.
+//! `tvmspec extract FILE INDEX -o OUT`: writes the payload of one module.
 
 use super::input::Input;
 use super::library::LibraryChoice;
@@ -50,7 +50,7 @@ pub(crate) struct ExtractArgs {
     blob: Option<usize>,
 }
 
-/// Writes what one module of the library binary stores.
+/// Writes the payload of one module of the library binary.
 pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
     let choice = LibraryChoice {
         file: &args.file,
@@ -62,8 +62,8 @@ pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
 
 /// Writes what the options select: the stored bytes (`--raw`), the JSON form (`--json`), one field, or the code.
 ///
-/// A broken rule behind the module is no hindrance: `partial` holds what was read before it (BLOB-06). Where the
-/// module is not in it, the message names the rule that ended the reading.
+/// A broken rule after the module does no harm: `partial` has everything before it (BLOB-06). If the module is missing, the message
+/// names the rule that ended reading.
 fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Result<Exit, CliError> {
     let modules = &partial.blob.modules;
     let (index, module) = find(&args.module, modules).map_err(|message| match &partial.broken {
@@ -76,7 +76,7 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Resu
             input.line()
         )));
     };
-    // Before decoding, so that a payload that breaks a rule can be written as well.
+    // Before decoding, so that a payload that breaks a rule can be written too.
     if args.raw {
         output::write(&args.output, bytes, Content::Binary)?;
         return Ok(Exit::Good);
@@ -84,12 +84,12 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Resu
     let payload = module
         .decode(partial.blob.layout, &mut Findings::default())
         .map_err(|broken| CliError::new(format!("{broken}; --raw writes the bytes as they are")))?;
-    // Only `_lib` has no payload, which is rejected above.
+    // Only `_lib` has no payload, and it is rejected above.
     let Some(payload) = payload else {
         return Ok(Exit::Good);
     };
     if args.json {
-        // TEN-02: the form is for programs, which read types by the newest names.
+        // TEN-02: programs read this form, and they read types by the newest names.
         let era = partial.blob.layout.releases();
         for (newest, name) in renamed_types(&payload, era) {
             output::note(format_args!(
@@ -107,12 +107,12 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Resu
     code(args, index, &payload)
 }
 
-/// Finds the module of this number, counted from 0, or of this kind, and returns its number with it.
+/// Finds the module with this number, counted from 0, or of this kind. Returns its number too.
 fn find<'m, 'a>(
     wanted: &str,
     modules: &'m [StoredModule<'a>],
 ) -> Result<(usize, &'m StoredModule<'a>), String> {
-    // A number first: no kind of a release is all digits.
+    // Numbers are tried first, because no kind of a release consists of digits only.
     if let Ok(index) = wanted.parse::<usize>() {
         let module = modules.get(index);
         return module.map(|module| (index, module)).ok_or_else(|| {
@@ -128,7 +128,7 @@ fn find<'m, 'a>(
         .filter(|(_, module)| module.kind == wanted);
     match (found.next(), found.next()) {
         (Some(module), None) => Ok(module),
-        // The first of them would be a guess.
+        // Choosing one of them would be a guess.
         (Some(_), Some(_)) => Err(format!(
             "several modules are `{wanted}`; give the number that `tvmspec inspect` shows"
         )),
@@ -142,10 +142,9 @@ fn find<'m, 'a>(
     }
 }
 
-/// Writes the code: one piece, one kernel of several, or every kernel into a folder. `index` is that of the module,
-/// for messages.
+/// Writes the code: one piece, one kernel of several, or every kernel into a folder. `index` is the number of the module, for messages.
 fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit, CliError> {
-    // Empty for kinds that store all kernels in one piece, as CUDA does; Vulkan, for example, stores each by itself.
+    // Empty for kinds that store all kernels in one piece, such as CUDA. Vulkan, for example, stores each kernel separately.
     let kernels: Vec<(&str, &[u8])> = payload.kernels().collect();
     if let Some(name) = &args.kernel {
         let found = kernels.iter().find(|(kernel, _)| kernel == name);
@@ -160,7 +159,7 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
             ))),
         };
     }
-    // All kernels in one piece: PTX, the source of OpenCL, a cubin.
+    // All kernels are in one piece: PTX, OpenCL source, a cubin.
     if let Some(code) = payload.data() {
         return write(&args.output, code);
     }
@@ -197,7 +196,7 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
     }
 }
 
-/// The types of a payload whose newest name, as its form has them, is not the name that releases of `era` have for them.
+/// Returns the types of a payload whose newest name, which its JSON form uses, differs from their name in the releases of `era`.
 fn renamed_types(payload: &Payload<'_>, era: Releases) -> BTreeMap<String, String> {
     let types = payload.dtypes().into_iter();
     let named = types.filter_map(|dtype| Some((dtype.to_string(), dtype.name_in(era)?)));
@@ -220,7 +219,7 @@ fn field<'p>(payload: &'p Payload<'_>, name: &str) -> Result<&'p [u8], CliError>
     }
 }
 
-/// The names of its fields, for a message.
+/// Lists the names of its fields, for a message.
 fn fields(payload: &Payload<'_>) -> String {
     match payload {
         Payload::Known(known) => {
@@ -231,17 +230,17 @@ fn fields(payload: &Payload<'_>) -> String {
     }
 }
 
-/// The names of the kernels, for a message.
+/// Lists the names of the kernels, for a message.
 fn names(kernels: &[(&str, &[u8])]) -> String {
     let names: Vec<&str> = kernels.iter().map(|(name, _)| *name).collect();
     names.join(", ")
 }
 
-/// The extension of a file of one kernel, without the dot: the format that the payload states, which names the usual
-/// extension (`ptx`, `cl`, `metal`).
+/// Returns the file extension for one kernel, without the dot: the format that the payload states, which is the usual extension (`ptx`,
+/// `cl`, `metal`).
 fn extension<'p>(payload: &'p Payload<'_>) -> &'p str {
     match (payload.kind(), payload.format()) {
-        // The payloads of these two state no format that is an extension: theirs are SPIR-V and WGSL.
+        // The payloads of these two state no format that is an extension. Their code is SPIR-V and WGSL.
         ("vulkan", _) => "spv",
         ("webgpu", _) => "wgsl",
         (_, Some(format)) => format,
@@ -249,16 +248,16 @@ fn extension<'p>(payload: &'p Payload<'_>) -> &'p str {
     }
 }
 
-/// Writes code. Source may go to a terminal, machine code may not. Source is UTF-8 without NUL: PTX, for example.
+/// Writes code. Source may go to a terminal, machine code may not. Source is UTF-8 without NUL, such as PTX.
 fn write(path: &Path, code: &[u8]) -> Result<Exit, CliError> {
     let text = std::str::from_utf8(code).is_ok_and(|text| !text.contains('\0'));
-    // By its bytes and not by its format: a format is a text of the file and may state anything.
+    // The bytes decide and not the format, because the file may state any text as its format.
     let content = if text { Content::Text } else { Content::Binary };
     output::write(path, code, content)?;
     Ok(Exit::Good)
 }
 
-/// Whether the output is a folder, or is to become one: its name ends as that of a folder.
+/// Returns whether the output is a folder, or is to become one because its name ends with a separator.
 fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().to_string_lossy().ends_with(['/', '\\'])
 }

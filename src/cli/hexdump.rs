@@ -1,11 +1,11 @@
-//! Bytes beside what they mean: one row for every eight bytes of a field.
+//! Bytes next to their meaning: one row for every eight bytes of a field.
 //!
 //! ```text
 //! 0000  34 00 00 00 00 00 00 00   nbytes = 52  WIRE-02
 //! ```
 //!
-//! `dump` prints all fields in this form, `diagnostic` the few around a broken rule. A field begins a row of its own,
-//! so that its bytes are alone beside its name. Where lines have a bound, long values are cut and remarks go on below.
+//! `dump` prints all fields in this form, `diagnostic` the few around a broken rule. Each field begins a new row, so that only its
+//! bytes stand next to its name. If line length is limited, long values are cut and remarks continue on the next lines.
 
 mod widths;
 
@@ -18,18 +18,18 @@ use std::fmt;
 use tvmspec::wire::Span;
 use widths::Widths;
 
-/// Fields longer than this many rows lose their middle.
-// Code and parameters are fields of megabytes, of which a reader wants the place.
+/// The number of rows above which the middle of a field is left out.
+// Code and parameters are fields of megabytes, of which a reader needs only the position.
 const LONGEST_FIELD: usize = 4;
-/// Values longer than this many characters are cut.
+/// The number of characters above which a value is cut.
 const LONGEST_VALUE: usize = 32;
-/// Values of this many characters are not cut, however narrow the terminal is.
+/// The number of characters of a value that are shown even on a narrow terminal.
 const SHORTEST_VALUE: usize = 8;
-/// Remarks are broken into lines of this many characters, or longer ones.
+/// The minimal number of characters per line into which remarks are broken.
 const NARROWEST_MARK: usize = 20;
-/// What eight bytes and the gap in front of the names take: two digits each, a blank between them, and three behind.
+/// The width of eight bytes and the gap before the names: two digits each, a blank between them, and three blanks after them.
 const BYTES: usize = 26;
-/// Runs of like fields longer than this lose their middle.
+/// The number of similar fields above which the middle of a run is left out.
 const LONGEST_RUN: usize = 12;
 
 /// A remark at an offset: a broken rule, a finding.
@@ -39,13 +39,13 @@ pub(crate) struct Mark {
     pub(crate) offset: u64,
     /// Style of `head`.
     pub(crate) style: Style,
-    /// The rule and what became of it: `TREE-03 broken:`.
+    /// The rule and its state: `TREE-03 broken:`.
     pub(crate) head: String,
     /// The message: `row 1 ends at 1, before its start 2`.
     pub(crate) text: String,
 }
 
-/// The remarks of one row as text, and the beginning of it that has a style.
+/// The remarks of one row as text, and the start of the text that has a style.
 #[derive(Default)]
 struct Remark {
     style: Style,
@@ -54,7 +54,7 @@ struct Remark {
 }
 
 impl Remark {
-    /// Joins the remarks; the text is empty without any.
+    /// Joins the remarks. The text is empty if there are none.
     fn of(marks: &[Mark]) -> Remark {
         let texts: Vec<String> = marks
             .iter()
@@ -69,7 +69,7 @@ impl Remark {
     }
 }
 
-/// What is dumped and how.
+/// The input and the options of a hexdump.
 pub(crate) struct Hexdump<'a> {
     /// All bytes; the first is at offset 0.
     pub(crate) bytes: &'a [u8],
@@ -79,36 +79,36 @@ pub(crate) struct Hexdump<'a> {
     pub(crate) marks: &'a [Mark],
     /// Whether nothing is left out.
     pub(crate) whole: bool,
-    /// Where the listed fields begin.
+    /// The offset at which the listed fields begin.
     pub(crate) from: u64,
-    /// Where they end, if not with the bytes: there were more of them than memory is spent on.
+    /// The offset at which they end, if memory did not suffice to record all fields.
     pub(crate) to: Option<u64>,
-    /// How many characters a line may have; `None` for no bound.
+    /// The maximal number of characters in a line; `None` for no limit.
     pub(crate) columns: Option<usize>,
 }
 
-/// One field, or bytes that no field covers: its bytes are those from offset `start` to before offset `end`.
+/// One field, or bytes that no field covers, from offset `start` to before offset `end`.
 struct HexdumpField<'a> {
-    // As `usize`, unlike those of a `Span`: both lie inside `bytes`.
+    // `usize`, unlike the offsets of a `Span`, because both lie inside `bytes`.
     start: usize,
     end: usize,
-    /// `unread` where no field covers the bytes.
+    /// `unread` if no field covers the bytes.
     name: &'a str,
-    /// For people; a colon in front marks a length or a count.
+    /// The value for people. A leading colon marks a length or a count.
     value: &'a str,
-    /// The id of the rule that puts the field there.
+    /// The id of the rule that defines the field.
     rule: &'a str,
 }
 
 impl Hexdump<'_> {
     /// Writes the dump, a line for each row. Bytes that no field covers are rows named `unread`.
     ///
-    /// A rule is named at the first of the fields that it is about. Fields with a mark are printed also inside a run
-    /// whose middle is left out. Marks at the end of the bytes, where a field is missing, have a row of their own.
+    /// A rule is named only at the first of its fields. Fields with a mark are printed even in the middle of a run that is left out.
+    /// Marks at the end of the bytes, where a field is missing, have a separate row.
     pub(crate) fn render(&self, out: &mut dyn StyledWrite) -> fmt::Result {
         let length = self.bytes.len() as u64;
         let fields = self.fields(self.spans, self.from, self.to.unwrap_or(length));
-        // What is broken must not be what is left out.
+        // Fields at fault must not be left out.
         let keep: Vec<bool> = fields
             .iter()
             .map(|field| !self.marks_in(field).is_empty())
@@ -123,7 +123,7 @@ impl Hexdump<'_> {
                 self.run(&fields, index)
             };
             if run > LONGEST_RUN {
-                // More of the start than of the end, where two rows show which index is the last.
+                // More fields of the start than of the end, where two rows show the last index.
                 let (head, tail) = (LONGEST_RUN / 2, 2);
                 for (position, field) in fields[index..index + run].iter().enumerate() {
                     if position < head || position >= run - tail || keep[index + position] {
@@ -140,7 +140,7 @@ impl Hexdump<'_> {
             index += 1;
         }
         for mark in self.marks {
-            // WIRE-01: a field that is not there at all begins where the bytes end.
+            // WIRE-01: a field that is missing completely begins at the end of the bytes.
             if mark.offset >= length {
                 let mut line = format!("{:0w$x}  the end", self.bytes.len(), w = widths.offset);
                 let remark = Remark::of(std::slice::from_ref(mark));
@@ -159,14 +159,14 @@ impl Hexdump<'_> {
         Ok(())
     }
 
-    /// The rows around `offset`: `before` fields and the one that holds it, with `<-`.
+    /// Returns the rows around `offset`: `before` fields and the one that contains it, with `<-`.
     pub(crate) fn around(&self, offset: u64, before: usize) -> String {
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        // Only the neighbourhood is looked at: there may be as many findings as fields.
+        // Processes only the fields nearby, because there may be as many findings as fields.
         let behind = self.spans.partition_point(|span| span.start <= offset);
         let near = self.spans.get(behind.saturating_sub(before + 1)..behind);
         let near = near.unwrap_or_default();
-        // Up to the next field, so that bytes between fields are rows as well.
+        // Up to the next field, so that bytes between fields are shown too.
         let next = self.spans.get(behind).map(|span| span.start);
         let first = near.first().map_or(0, |span| span.start);
         let fields = self.fields(near, first, next.unwrap_or(self.bytes.len() as u64));
@@ -174,14 +174,14 @@ impl Hexdump<'_> {
         let to = here.map_or(fields.len(), |here| here + 1);
         let shown = fields.get(to.saturating_sub(before + 1)..to);
         let shown = shown.unwrap_or_default();
-        // A diagnostic has named its rule already: the column would repeat it.
+        // A diagnostic has already named its rule, so that the column would repeat it.
         let widths = Widths {
             rule: 0,
             ..self.widths(shown)
         };
         let mut out = String::new();
         for field in shown {
-            // Neighbours are there for comparison, and have no mark.
+            // The other rows are shown for comparison, and have no mark.
             let mut remark = Remark::default();
             if field.start <= at && at < field.end {
                 remark.text.push_str("<-");
@@ -195,7 +195,7 @@ impl Hexdump<'_> {
         out
     }
 
-    /// The fields of `spans`, and rows for what lies between them, from offset `from` to offset `to`.
+    /// Returns the fields of `spans` and rows for the bytes between them, from offset `from` to offset `to`.
     fn fields<'s>(&self, spans: &'s [Span], from: u64, to: u64) -> Vec<HexdumpField<'s>> {
         let mut fields = Vec::with_capacity(spans.len());
         let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
@@ -224,9 +224,9 @@ impl Hexdump<'_> {
         fields
     }
 
-    /// How many fields from `index` on differ only in numbers of their names: elements of one vector.
+    /// Counts the fields from `index` on whose names differ only in numbers: the elements of one vector.
     fn run(&self, fields: &[HexdumpField<'_>], index: usize) -> usize {
-        // A name without an index is its own stem: the field is no element.
+        // A name without an index equals its stem: the field is not an element.
         let first = stem(fields[index].name);
         if first.len() == fields[index].name.len() {
             return 1;
@@ -237,7 +237,7 @@ impl Hexdump<'_> {
             .count()
     }
 
-    /// The marks inside a field. Binary search, since there may be as many marks as fields.
+    /// Returns the marks inside a field. Uses binary search, because there may be as many marks as fields.
     fn marks_in(&self, field: &HexdumpField<'_>) -> &[Mark] {
         let before = |offset: usize| {
             self.marks
@@ -248,8 +248,8 @@ impl Hexdump<'_> {
             .unwrap_or_default()
     }
 
-    /// Writes the rows of a field with its rule and its marks. `rule` is that of the field before and becomes that of
-    /// this one.
+    /// Writes the rows of a field with its rule and its marks. `rule` is the rule of the previous field, and is set to that of this
+    /// field.
     fn row<'a>(
         &self,
         out: &mut dyn StyledWrite,
@@ -257,7 +257,7 @@ impl Hexdump<'_> {
         widths: &Widths,
         rule: &mut &'a str,
     ) -> fmt::Result {
-        // A rule is named where it begins to hold, and not in the rows below.
+        // A rule is named in its first row only.
         let named = if field.rule == *rule { "" } else { field.rule };
         *rule = field.rule;
         let remark = Remark::of(self.marks_in(field));
@@ -276,7 +276,7 @@ impl Hexdump<'_> {
         let bytes = &self.bytes[field.start..field.end];
         let rows = bytes.len().div_ceil(8);
         let elide = !self.whole && rows > LONGEST_FIELD;
-        // Of a long field the first two rows and the last; nothing between them is touched.
+        // Of a long field, only the first two rows and the last row are formatted.
         let (head, tail) = if elide { (2, rows - 1) } else { (rows, rows) };
         for row in (0..head).chain(tail..rows) {
             if elide && row == tail {
@@ -309,9 +309,9 @@ impl Hexdump<'_> {
         Ok(())
     }
 
-    /// The value of a field, with the sign in front of it.
+    /// Returns the value of a field, with the sign before it.
     fn value<'a>(&self, field: &HexdumpField<'a>, widths: &Widths) -> Cow<'a, str> {
-        // A colon in front is that of a length or a count, `: 3 bytes`, which is printed without `=`.
+        // A leading colon marks a length or a count, `: 3 bytes`, which is printed without `=`.
         if field.value.starts_with(':') {
             return field.value.into();
         }
@@ -321,7 +321,7 @@ impl Hexdump<'_> {
         {
             return format!("= {magic:#x}").into();
         }
-        // Where the column is narrower than usual, dots in the place of as many characters say less than those.
+        // In a narrow column, a value that just fits is not replaced by dots, which would need the same space.
         let fits =
             widths.longest < LONGEST_VALUE && field.value.chars().count() + 2 <= widths.value;
         if self.whole || fits {
@@ -331,8 +331,8 @@ impl Hexdump<'_> {
         }
     }
 
-    /// Writes `line` with a remark at `column`, or two blanks behind a longer line. Where it does not fit into the line it is on
-    /// lines of its own, which begin at the column of names.
+    /// Writes `line` with a remark at `column`, or two blanks after a longer line. A remark that does not fit is written on separate
+    /// lines, which begin at the column of names.
     fn put_remark(
         &self,
         out: &mut dyn StyledWrite,
@@ -355,18 +355,18 @@ impl Hexdump<'_> {
         out.write_str(line)?;
         for part in lines_of(text, columns.saturating_sub(indent).max(NARROWEST_MARK)) {
             write!(out, "\n{:indent$}", "")?;
-            // Only the first part begins with it.
+            // Only the first part begins with the head.
             out.styled_beginning(*style, head, &part)?;
         }
         out.write_char('\n')
     }
 
-    /// The widths that hold the columns of `fields`, in lines of `columns` characters as far as cut values make them fit.
+    /// Returns column widths for `fields`. Values are cut as far as needed to fit into lines of `columns` characters.
     fn widths(&self, fields: &[HexdumpField<'_>]) -> Widths {
         let mut widths = Widths::of(fields, self.bytes.len());
         if let Some(columns) = self.columns.filter(|_| !self.whole) {
             let others = widths.rules() - widths.value + widths.rule;
-            // Two of the column are the sign and its blank, three the dots behind what is cut.
+            // The column includes two characters for the sign and its blank, and three for the dots after a cut value.
             let room = columns.saturating_sub(others).max(SHORTEST_VALUE + 5);
             if widths.value > room {
                 widths.value = room;
@@ -377,20 +377,20 @@ impl Hexdump<'_> {
     }
 }
 
-/// How many characters the last line of `text` has.
+/// Returns the number of characters of the last line of `text`.
 fn width(text: &str) -> usize {
     text.rsplit('\n')
         .next()
         .map_or(0, |line| line.chars().count())
 }
 
-/// Fills `line` with blanks up to `column`; one blank where it is longer.
+/// Pads `line` with blanks up to `column`, or with one blank if it is longer.
 fn pad(line: &mut String, column: usize) {
     let blanks = column.saturating_sub(width(line)).max(1);
     line.extend(std::iter::repeat_n(' ', blanks));
 }
 
-/// Fills `line` with blanks up to `column`; two blanks where it is that long.
+/// Pads `line` with blanks up to `column`, or with two blanks if it is that long.
 fn gap(line: &mut String, column: usize) {
     let blanks = match column.saturating_sub(width(line)) {
         0 => 2,
@@ -399,12 +399,12 @@ fn gap(line: &mut String, column: usize) {
     line.extend(std::iter::repeat_n(' ', blanks));
 }
 
-/// Whether the byte at `offset` is one of the field.
+/// Returns whether the field contains the byte at `offset`.
 fn covers(field: &HexdumpField<'_>, offset: u64) -> bool {
     (field.start as u64) <= offset && offset < field.end as u64
 }
 
-/// The value, cut to `longest` characters with dots behind them: its bytes are beside it anyway.
+/// Cuts the value to `longest` characters and adds dots. Its bytes are printed next to it anyway.
 fn shortened(value: &str, longest: usize) -> Cow<'_, str> {
     match value.char_indices().nth(longest) {
         Some((cut, _)) => format!("{}...", value[..cut].trim_end_matches('.')).into(),
@@ -412,7 +412,7 @@ fn shortened(value: &str, longest: usize) -> Cow<'_, str> {
     }
 }
 
-/// Bytes that no field covers, as a field.
+/// Creates a field for bytes that no field covers.
 fn unread<'a>(start: usize, end: usize) -> HexdumpField<'a> {
     HexdumpField {
         start,
@@ -423,7 +423,7 @@ fn unread<'a>(start: usize, end: usize) -> HexdumpField<'a> {
     }
 }
 
-/// A name up to its last index: `indptr` of `indptr[7]`, the whole name where it has none at its end.
+/// Returns a name up to its last index: `indptr` for `indptr[7]`, the whole name if it does not end in an index.
 fn stem(name: &str) -> &str {
     match name
         .strip_suffix(']')

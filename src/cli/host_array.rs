@@ -1,11 +1,11 @@
-//! Arrays on their way out: as text, as `.npy`, as `.npz`.
+//! Output of arrays: as text, as `.npy`, as `.npz`.
 //!
 //! | element | in a `.npy` file |
 //! |---|---|
-//! | what numpy has: bool, integers, float16 to float64, complex | numpy's word: `<f4` |
-//! | bfloat16, the small floats, integers of 2 and 4 bits | `<V2`, `<V1`: whole bytes for each, as the package ml_dtypes has them |
-//! | several lanes of one of these | an axis more, the lanes |
-//! | anything else, and elements that lie packed | the bytes of all elements as `|u1`, with a note |
+//! | types of numpy: bool, integers, float16 to float64, complex | numpy's word: `<f4` |
+//! | bfloat16, the small floats, integers of 2 and 4 bits | `<V2`, `<V1`: whole bytes for each, as in the package ml_dtypes |
+//! | several lanes of one of these | one more axis, for the lanes |
+//! | anything else, and packed elements | the bytes of all elements as `|u1`, with a note |
 
 use super::CliError;
 use super::array_text::array_text;
@@ -18,16 +18,16 @@ use tvmspec::function::Error;
 use tvmspec::object::Tensor;
 use tvmspec::value::{DLDataType, dtype_to_text};
 
-/// The content of a tensor: its elements in row-major order, little endian.
+/// The content of a tensor: its elements in row-major order, little-endian.
 pub(super) struct HostArray {
     pub(super) dtype: DLDataType,
     pub(super) shape: Vec<i64>,
-    /// Whole bytes for each element; fewer where the memory of a tensor is not known to have them.
+    /// Whole bytes for each element. Fewer if the tensor's memory is not known to have them.
     pub(super) bytes: Vec<u8>,
 }
 
 impl HostArray {
-    /// Copies a compact tensor of the CPU.
+    /// Copies a compact tensor on the CPU.
     pub(super) fn of(tensor: &Tensor) -> Result<HostArray, Error> {
         let bytes = tensor.to_whole_bytes().or_else(|_| tensor.to_bytes())?;
         Ok(HostArray {
@@ -37,7 +37,7 @@ impl HostArray {
         })
     }
 
-    /// The elements as text.
+    /// Formats the elements as text.
     pub(super) fn text(&self) -> String {
         match self.numbers() {
             Some((lane, shape)) => array_text(lane, &shape, &self.bytes),
@@ -45,7 +45,7 @@ impl HostArray {
         }
     }
 
-    /// The bytes of a `.npy` file; `name` is for messages.
+    /// Returns the bytes of a `.npy` file. `name` is for messages.
     pub(super) fn npy(&self, name: &str) -> Result<Vec<u8>, CliError> {
         let (word, shape) = self.npy_form().unwrap_or_else(|| {
             let dtype = dtype_to_text(self.dtype).unwrap_or_else(|broken| broken.to_string());
@@ -66,13 +66,13 @@ impl HostArray {
         Err(CliError::Message(message))
     }
 
-    /// Word and shape, where the elements are those of a numpy type.
+    /// Returns word and shape if the elements have a type of numpy.
     fn npy_form(&self) -> Option<(String, Vec<i64>)> {
         let (lane, shape) = self.numbers()?;
         Some((npy::word_of(lane)?, shape))
     }
 
-    /// The array as one of single lanes, each in whole bytes; `None` where elements or lanes share their bytes.
+    /// Returns type and shape of the array with single lanes, each in whole bytes. Returns `None` if elements or lanes share bytes.
     fn numbers(&self) -> Option<(DLDataType, Vec<i64>)> {
         let lane = DLDataType {
             lanes: 1,
@@ -87,7 +87,7 @@ impl HostArray {
     }
 }
 
-/// Whether an encoding decodes to this array again.
+/// Returns whether an encoding decodes to this array again.
 fn reads_back(mut encoded: &[u8], word: &str, shape: &[i64], bytes: &[u8]) -> bool {
     let header = NpyHeader::read(&mut encoded);
     header.is_ok_and(|header| {
@@ -95,7 +95,7 @@ fn reads_back(mut encoded: &[u8], word: &str, shape: &[i64], bytes: &[u8]) -> bo
     })
 }
 
-/// The elements of a tensor as text, or why its bytes cannot be read (OBJ-11).
+/// Formats the elements of a tensor as text, or the reason why its bytes cannot be read (OBJ-11).
 pub(super) fn tensor_text(tensor: &Tensor) -> String {
     match HostArray::of(tensor) {
         Ok(array) => array.text(),
@@ -108,7 +108,7 @@ pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), 
     let wrong = |error: &dyn Display| {
         CliError::Message(format!("cannot write {}: {error}", output::file_name(path)))
     };
-    // In memory, because the file appears only when it is whole and has been read back.
+    // The archive is built in memory, because the file appears only after it is complete and was read back.
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options =
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);

@@ -1,8 +1,7 @@
-//! Files as the subcommands see them: mapped, read, or taken from stdin; never executed.
+//! Input files of the subcommands: mapped, read, or taken from stdin; never executed.
 //!
-//! [`Input`] is for the file of a command, which may be a pipe or stdin; [`regular`] and [`read`] are for files that
-//! other files or options name, which must have an end. Messages about names that are not there have the nearest one
-//! that is.
+//! [`Input`] is for the file of a command, which may be a pipe or stdin. [`regular`] and [`read`] are for files that other files or
+//! options name, which must have an end. Messages about unknown names suggest the most similar known name.
 
 use super::CliError;
 use super::mapped::MappedFile;
@@ -17,32 +16,32 @@ use tvmspec::payload::{self, file};
 use tvmspec::release::Layout;
 use tvmspec::rule::Violation;
 
-/// Below this size a file is read: a map would cost more than it saves.
+/// The size below which a file is read, because mapping it would cost more than it saves.
 const SMALL: u64 = 64 * 1024;
 
-/// How much is read of what is no file. A library of this size is a file.
-// Its bytes are all in memory, where those of a map are read page by page.
+/// The maximal number of bytes to read from a pipe, a device or stdin. A larger library must be a file.
+// All bytes of a stream are in memory, whereas those of a map are loaded page by page.
 const LONGEST_STREAM: u64 = 1 << 28;
 
-/// An opened input: its name for messages, and its bytes.
+/// An open input: its name for messages, and its bytes.
 pub(crate) struct Input {
     /// The path as on the command line, for JSON; `<stdin>` for `-`.
     pub(crate) name: String,
     bytes: Bytes,
 }
 
-/// Where the content lies.
+/// The place of the content.
 enum Bytes {
-    /// In the page cache of the system.
+    /// The page cache of the system.
     Mapped(MappedFile),
-    /// In memory of this process.
+    /// Memory of this process.
     Read(Vec<u8>),
 }
 
 impl Input {
     /// Opens `path`, or stdin for `-`.
     ///
-    /// Of a folder with the index of a tensor cache that index is opened.
+    /// For a folder with the index of a tensor cache, opens that index.
     pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
         let index = index_in(path);
         let path = index.as_deref().unwrap_or(path);
@@ -55,12 +54,12 @@ impl Input {
         Ok(Input { name, bytes })
     }
 
-    /// Its name on one line, for texts and messages: the name of a file may hold what a terminal obeys.
+    /// Returns its name on one line, for texts and messages. The name is escaped, because it may contain control sequences.
     pub(crate) fn line(&self) -> String {
         line_of(&self.name)
     }
 
-    /// The content.
+    /// Returns the content.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
@@ -75,26 +74,26 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-/// The index of a tensor cache in the folder at `path`, the newer name first (TEN-50).
+/// Returns the index of a tensor cache in the folder at `path`. The newer name is preferred (TEN-50).
 fn index_in(path: &Path) -> Option<PathBuf> {
     let indices = ["tensor-cache.json", "ndarray-cache.json"];
     let mut paths = indices.iter().map(|name| path.join(name));
     paths.find(|path| path.is_file())
 }
 
-/// The content of the file `name` beside `index`; `None` where it cannot be read.
+/// Reads the file `name` in the folder of `index`. Returns `None` if it cannot be read.
 pub(crate) fn beside(index: &Path, name: &str) -> Option<impl AsRef<[u8]> + use<>> {
-    // TEN-61: a path out of the file's content leads to any file.
+    // TEN-61: a path from the content of a file may lead to any file.
     if !is_file_name(name) {
         return None;
     }
     let path = index.with_file_name(name);
-    // A pipe would be waited for.
+    // Reading a pipe would wait for its writer.
     regular(&path).ok()?;
     open(&path).ok()
 }
 
-/// What `pairs`, each `KIND=KNOWN`, state of kinds that no release has.
+/// Parses the statements of `pairs`, each `KIND=KNOWN`, about kinds that no release has.
 pub(crate) fn foreign_kinds(pairs: &[String]) -> Result<ForeignKinds, CliError> {
     let split = pairs.iter().map(|pair| {
         pair.split_once('=')
@@ -109,12 +108,12 @@ pub(crate) fn foreign_kinds(pairs: &[String]) -> Result<ForeignKinds, CliError> 
     })
 }
 
-/// Whether `path` stands for stdin.
+/// Returns whether `path` stands for stdin.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// What JSON calls the file at `path`: the path as on the command line; `<stdin>` for `-`.
+/// Returns the name of the file at `path` for JSON: the path as on the command line; `<stdin>` for `-`.
 pub(crate) fn name_of(path: &Path) -> String {
     if is_stdin(path) {
         "<stdin>".to_owned()
@@ -123,14 +122,14 @@ pub(crate) fn name_of(path: &Path) -> String {
     }
 }
 
-/// What is in the file at `path`, or on stdin, which `input` was opened of: a device module with its side file where the extension is
-/// of one (PAY-23), and there is a side file or the bytes are of no other form.
+/// Opens the file at `path`, or stdin, from which `input` was read. If the extension is that of a device module, the side file is
+/// opened too (PAY-23). Bytes of another form need a side file to count as a module.
 pub(crate) fn subject<'i>(
     input: &'i Input,
     path: &Path,
     layout: Option<Layout>,
 ) -> Result<Subject<'i>, Violation> {
-    // PAY-23: stdin has no file beside it.
+    // PAY-23: stdin has no side file.
     let side = if is_stdin(path) {
         None
     } else {
@@ -144,7 +143,7 @@ pub(crate) fn subject<'i>(
     Ok(subject)
 }
 
-/// The whole input as the payload of a module of `kind`, in layout 0.22 where none is stated.
+/// Treats the whole input as the payload of a module of `kind`, in layout 0.22 if none is stated.
 pub(crate) fn payload<'i>(
     input: &'i Input,
     kind: &str,
@@ -158,7 +157,8 @@ pub(crate) fn payload<'i>(
     })
 }
 
-/// The end of a message about `kind`, which no release has: the nearest that one has, however far it is, for the list is long.
+/// Returns the end of a message about an unknown `kind`: the most similar known kind. Even a distant one is named, because the list is
+/// long.
 fn nearest_kind(kind: &str) -> String {
     let near = payload::kinds()
         .iter()
@@ -169,14 +169,15 @@ fn nearest_kind(kind: &str) -> String {
     })
 }
 
-/// Maps a large file, and reads everything else. A folder opens on Unix and fails at the first read, with a message of no help.
+/// Maps a large file, and reads everything else. A folder is rejected here, because on Unix it can be opened, and the first read fails
+/// with an unhelpful message.
 fn open(path: &Path) -> io::Result<Bytes> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::Error::other("it is a directory; give a file in it"));
     }
-    // A pipe or a device has no length and cannot be mapped.
+    // Pipes and devices have no length and cannot be mapped.
     if !metadata.is_file() || metadata.len() < SMALL {
         return drain(file).map(Bytes::Read);
     }
@@ -186,10 +187,10 @@ fn open(path: &Path) -> io::Result<Bytes> {
     }
 }
 
-/// What comes through a pipe, a device or stdin, which may have no end.
+/// Reads from a pipe, a device or stdin, which may have no end.
 fn drain(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more, which tells a stream of exactly that length from a longer one.
+    // One byte more, to distinguish a stream of exactly that length from a longer one.
     from.take(LONGEST_STREAM + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST_STREAM {
         let most = LONGEST_STREAM >> 20;
@@ -200,10 +201,10 @@ fn drain(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens the file at `path`, and returns its length in bytes with it. A device, a pipe or a folder is none: a list of
-/// files, for example a manifest, could name one that has no end, or waits for ever.
+/// Opens the file at `path`, and also returns its length in bytes. Rejects devices, pipes and folders, because a hostile manifest could
+/// name one that has no end or blocks.
 pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
-    // Before it is opened: opening a pipe that no process writes to waits.
+    // Checked before opening: opening a pipe without a writer blocks.
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if !metadata.is_file() {
         return Err(CliError::new(format!(
@@ -215,18 +216,18 @@ pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
     Ok((file, metadata.len()))
 }
 
-/// The content of the file at `path`.
+/// Reads the file at `path`.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let (file, length) = regular(path)?;
     let mut bytes = Vec::new();
-    // The length of before, because a file that grows while it is read would have no end.
+    // At most the length that was read above: a file that grows during reading might never end.
     file.take(length)
         .read_to_end(&mut bytes)
         .map_err(|error| cannot_read(path, &error))?;
     Ok(bytes)
 }
 
-/// The message for a file that cannot be read, with the nearest name in the same folder if the name is wrong.
+/// Creates the message for a file that cannot be read. If the name is wrong, it suggests the most similar name in the same folder.
 fn cannot_read(path: &Path, error: &io::Error) -> CliError {
     let mut message = format!("cannot read {}: {error}", output::file_name(path));
     if error.kind() == io::ErrorKind::NotFound {
@@ -238,7 +239,7 @@ fn cannot_read(path: &Path, error: &io::Error) -> CliError {
     CliError::new(message)
 }
 
-/// The file of the same folder whose name is nearest, if no more than a third of its letters differ.
+/// Returns the file in the same folder with the most similar name, if no more than a third of its letters differ.
 fn nearest(path: &Path) -> Option<PathBuf> {
     let wanted = path.file_name()?.to_str()?;
     let folder = path
@@ -248,22 +249,22 @@ fn nearest(path: &Path) -> Option<PathBuf> {
     names
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .map(|name| (distance(wanted, &name), name))
-        // A name that differs more is another file, not a slip of the fingers.
+        // A name that differs more is probably not a typing error.
         .filter(|(distance, _)| *distance <= wanted.len() / 3)
         .min()
         .map(|(_, name)| folder.map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name)))
 }
 
-/// How many names are listed before only the nearest are.
+/// The number of names up to which all are listed, and not only the most similar ones.
 const FEW: usize = 12;
 
-/// The names that there are, for a message that `wanted` is none of them; of many the nearest few and the count.
+/// Lists the known names, for a message that `wanted` is unknown. If there are many, lists the most similar few and the count.
 pub(crate) fn listed<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
     let mut names: Vec<&str> = names.collect();
     if names.len() <= FEW {
         return names.join(", ");
     }
-    // A name that is much longer is none that was meant, and costs time.
+    // A much longer name is not meant, and would take time to compare.
     names.sort_by_cached_key(|name| match name.len() {
         0..=256 => distance(wanted, name),
         length => length,
@@ -276,8 +277,7 @@ pub(crate) fn listed<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> 
     )
 }
 
-/// How many single-character edits (insertions, deletions, replacements) lie between two names: their Levenshtein
-/// distance.
+/// Returns the Levenshtein distance of two names: the number of single-character insertions, deletions and replacements.
 ///
 /// Time is the product of both lengths; memory is one row of the table.
 pub(crate) fn distance(from: &str, to: &str) -> usize {

@@ -1,19 +1,19 @@
-//! Signals for commands that serve: the first ends them in order.
+//! Signal handling for commands that serve: the first signal ends them in an orderly way.
 
-/// The time that sessions go on after a signal of the system, which sends others that cannot be caught.
+/// The time for which sessions continue after a signal of the system, which later sends one that cannot be caught.
 #[cfg(unix)]
 pub(super) const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Calls `then` at the first signal. Ctrl-C once more ends the process; SIGTERM and SIGHUP end it after [`GRACE`], whatever goes on.
-/// Elsewhere than on Unix Ctrl-C ends it at once.
+/// Calls `then` at the first signal. A second Ctrl-C ends the process. SIGTERM and SIGHUP end it after [`GRACE`] in any case. On
+/// systems other than Unix, Ctrl-C ends it at once.
 pub(crate) fn on_interrupt(then: impl FnOnce() + Send + 'static) {
     #[cfg(unix)]
     {
-        // Without a handler the signal ends the process, as it does elsewhere.
+        // Without a handler the signal ends the process, as on other systems.
         let Ok(mut signals) = signals() else {
             return;
         };
-        // In a thread: hardly anything may be called in the handler of a signal itself.
+        // In a thread, because a signal handler may call only few functions.
         std::thread::spawn(move || {
             let mut then = Some(then);
             for signal in signals.forever() {
@@ -32,7 +32,7 @@ pub(crate) fn on_interrupt(then: impl FnOnce() + Send + 'static) {
     drop(then);
 }
 
-/// SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under `nohup`.
+/// Registers SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under `nohup`.
 #[cfg(unix)]
 pub(super) fn signals() -> std::io::Result<signal_hook::iterator::Signals> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

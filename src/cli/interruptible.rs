@@ -1,4 +1,4 @@
-//! Compilers that a command starts: a signal that ends the command ends them too, and leaves no files of theirs.
+//! Compilers that a command starts. A signal that ends the command also ends them and removes their files.
 
 use std::io;
 
@@ -11,9 +11,9 @@ pub(crate) fn link<T>(link: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     use tvmspec::conformance::adapter::family;
 
     let is_linking = Arc::new(AtomicBool::new(true));
-    // The number of the signal; 0 before one came.
+    // The number of the signal; 0 before any signal.
     let caught = Arc::new(AtomicI32::new(0));
-    // A compiler starts others, which are ours once it is killed.
+    // A compiler starts further processes, which this process adopts after the compiler is killed.
     family::adopt();
     let (is_busy, noted) = (Arc::clone(&is_linking), Arc::clone(&caught));
     family::end_on_signals(move |signal| {
@@ -26,12 +26,12 @@ pub(crate) fn link<T>(link: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     is_linking.store(false, Ordering::SeqCst);
     match caught.load(Ordering::SeqCst) {
         0 => linked,
-        // The compiler was killed, and its files are gone: its error is no message.
+        // The compiler was killed and its files are removed, so that its error is not reported.
         signal => emulate_default_handler(signal).and(linked),
     }
 }
 
-/// Elsewhere a signal ends the command alone.
+/// On other systems a signal ends only the command.
 #[cfg(not(unix))]
 pub(crate) fn link<T>(link: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     link()

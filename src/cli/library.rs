@@ -1,4 +1,4 @@
-//! The one library binary that a command works on.
+//! Selection of the library binary for a command.
 
 use super::diagnostic::DiagnosedBytes;
 use super::input::Input;
@@ -11,20 +11,20 @@ use tvmspec::examine::{Format, NotExaminable, Subject, Unit};
 use tvmspec::release::Layout;
 use tvmspec::rule::{Finding, Findings, Kind};
 
-/// Which file, and which library binary in it.
+/// The file, and which of its library binaries.
 ///
-/// `convert`, `extract` and `unpack` work on one library binary, where `inspect` and `verify` report on all.
+/// `convert`, `extract` and `unpack` work on one library binary, whereas `inspect` and `verify` report on all.
 pub(crate) struct LibraryChoice<'c> {
     /// The file, or `-` for stdin.
     pub(crate) file: &'c Path,
     /// Overrides what symbols and bytes indicate (BLOB-18).
     pub(crate) layout: Option<Layout>,
-    /// Its number, where the file has several.
+    /// Its number, if the file has several.
     pub(crate) blob: Option<usize>,
 }
 
 impl LibraryChoice<'_> {
-    /// Reads the library binary as far as it is good, and hands it to `work`, with the file and the place in it.
+    /// Reads the library binary as far as it is valid, and passes it to `work` with the file and the unit.
     pub(crate) fn partial(
         self,
         work: impl FnOnce(&Input, &Unit<'_>, PartialBlob<'_>) -> Result<Exit, CliError>,
@@ -39,7 +39,7 @@ impl LibraryChoice<'_> {
         }
     }
 
-    /// [`LibraryChoice::partial`] for work that needs all of it: where a rule is broken, the command shows the place and fails.
+    /// Like [`LibraryChoice::partial`], for work that needs all of it: if a rule is broken, the command prints the place and fails.
     pub(crate) fn whole(
         self,
         work: impl FnOnce(&Input, &Unit<'_>, Blob<'_>, &Findings) -> Result<Exit, CliError>,
@@ -50,7 +50,7 @@ impl LibraryChoice<'_> {
                 let place = DiagnosedBytes {
                     name: &unit.name,
                     bytes: &unit.bytes,
-                    // Read a second time, with a record of the fields: only the diagnostic needs one.
+                    // Read a second time with a record of the fields, which only the diagnostic needs.
                     spans: &unit.trace().spans,
                 };
                 output::note_of(|out| place.violation(out, &broken));
@@ -60,10 +60,10 @@ impl LibraryChoice<'_> {
     }
 }
 
-/// Warns of bytes of the library binary that what is written does not have: those that no reader looks at, except those in the
-/// payloads of `kept`, which are written as they were.
+/// Warns about bytes of the library binary that the output lacks, because no reader checks them. Payloads of `kept` are written
+/// unchanged, so that their bytes are not lost.
 pub(crate) fn warn_of_left_out(unit: &Unit<'_>, findings: &Findings, kept: &PayloadPlaces) {
-    /// A hostile file has thousands.
+    /// The number of warnings, because a hostile file may cause thousands.
     const MOST: usize = 20;
     let lost = |finding: &&Finding| finding.kind == Kind::Trailing && !kept.has(finding.offset);
     let lost: Vec<&Finding> = findings.as_slice().iter().filter(lost).collect();
@@ -84,11 +84,11 @@ pub(crate) fn warn_of_left_out(unit: &Unit<'_>, findings: &Findings, kept: &Payl
     }
 }
 
-/// The places of payloads in a library binary: the length of each by its offset.
+/// The positions of payloads in a library binary: the length of each by its offset.
 pub(crate) struct PayloadPlaces(BTreeMap<u64, u64>);
 
 impl PayloadPlaces {
-    /// Takes the payloads of these modules.
+    /// Collects the payloads of these modules.
     pub(crate) fn of<'m>(modules: impl IntoIterator<Item = &'m StoredModule<'m>>) -> PayloadPlaces {
         let payload = |module: &StoredModule<'_>| {
             Some((module.offset, module.payload.as_ref()?.len() as u64))
@@ -96,22 +96,21 @@ impl PayloadPlaces {
         PayloadPlaces(modules.into_iter().filter_map(payload).collect())
     }
 
-    /// Whether the byte at `offset` is one of a payload.
+    /// Returns whether the byte at `offset` belongs to a payload.
     fn has(&self, offset: u64) -> bool {
         let before = self.0.range(..=offset).next_back();
         before.is_some_and(|(start, length)| offset - start < *length)
     }
 }
 
-/// Opens the container in the input, for commands to which a broken container is an input that they cannot read.
-/// `layout` overrides what symbols and bytes indicate (BLOB-18).
+/// Opens the container in the input, for commands that cannot work on a broken container. `layout` overrides the layout that symbols
+/// and bytes indicate (BLOB-18).
 pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, CliError> {
     Subject::open(&input.name, input.bytes(), layout)
         .map_err(|broken| CliError::line(NotExaminable::broken(&input.name, &broken)))
 }
 
-/// Picks the library binary that a command is about: the only one, or number `wanted`, counted from 0 in the order of
-/// the file.
+/// Selects the library binary for a command: the only one, or number `wanted`, counted from 0 in the order of the file.
 fn pick<'u, 'a>(
     subject: &Subject<'_>,
     units: &'u [Unit<'a>],
@@ -119,11 +118,11 @@ fn pick<'u, 'a>(
 ) -> Result<&'u Unit<'a>, CliError> {
     let libraries: Vec<&Unit<'a>> = units
         .iter()
-        // --blob counts library binaries alone: a file may have parameters or a graph beside them.
+        // --blob counts only library binaries, because a file may also have parameters or a graph.
         .filter(|unit| matches!(unit.format, Format::Library { .. }))
         .collect();
     match (libraries.as_slice(), wanted) {
-        // Whatever the number is: what the file is helps more than that it has none of that number.
+        // Independent of the number: the description of the file helps more than a message about a missing number.
         ([], _) => Err(CliError::line(subject.nothing())),
         ([one], None) => Ok(one),
         (several, Some(index)) => several.get(index).copied().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The file of the manifest that `pack` reads, and the files that it names.
+//! The manifest file that `pack` reads, and the files that it names.
 
 use super::CliError;
 use super::input::{self, Input};
@@ -10,20 +10,20 @@ use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat};
 use tvmspec::examine::manifest::ManifestModule;
 use tvmspec::wire::json::with_repeated_names;
 
-/// The longest manifest, in bytes. Its values take up to eighty times its text; payloads belong into files.
+/// The length of the longest manifest, in bytes. Its values take up to eighty times its text. Payloads belong into files.
 const LONGEST: usize = 1 << 20;
 
-/// The bytes that the files of a manifest may have together beyond [`REPEATS`] times those of the files without repetition.
+/// The number of bytes that the files of a manifest may have in addition to [`REPEATS`] times the bytes of the distinct files.
 const SPARE: u64 = 4 << 20;
 
-/// The number of times that each byte of a file may be packed: a library binary in C text takes five times its bytes.
+/// The number of times that each byte of a file may be packed. A library binary in C text takes five times its bytes.
 const REPEATS: u64 = 4;
 
-/// The manifest as a JSON value, and the files that it names.
+/// Reads the manifest as a JSON value, and prepares access to the files that it names.
 pub(super) fn read(path: &Path) -> Result<(Value, NamedFiles), CliError> {
     let input = Input::open(path)?;
     let length = input.bytes().len();
-    // Before any byte is looked at: a sparse file may be as long as it likes.
+    // Checked before any byte is read, because a sparse file may have any length.
     if length > LONGEST {
         return Err(CliError::new(format!(
             "{} has {length} bytes, and a manifest has at most {LONGEST}: put payloads into files, with `file`",
@@ -36,12 +36,12 @@ pub(super) fn read(path: &Path) -> Result<(Value, NamedFiles), CliError> {
             input.line()
         ))
     })?;
-    // By the text and not by the name, which stdin has not. No TOML begins with a brace.
+    // Distinguished by the text, because stdin has no name. No TOML begins with a brace.
     let value = if text.trim_start().starts_with('{') {
         with_repeated_names(text.as_bytes())
             .map_err(|error| error.to_string())
             .and_then(|(value, repeated)| match repeated.first() {
-                // As in TOML.
+                // TOML rejects this too.
                 Some(name) => Err(format!("a table has `{}` twice", output::line_of(name))),
                 None => Ok(value),
             })
@@ -50,12 +50,12 @@ pub(super) fn read(path: &Path) -> Result<(Value, NamedFiles), CliError> {
     };
     let value =
         value.map_err(|error| CliError::new(format!("{}: {}", input.line(), error.trim_end())))?;
-    // Of stdin, which is `-`, the current folder.
+    // For stdin, which is `-`, the current folder.
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
     Ok((value, NamedFiles::new(folder)))
 }
 
-/// The module as it is exported with host code, which is among `files`.
+/// Converts the module for an export together with host code. The code is read from `files`.
 pub(super) fn into_export(
     module: ManifestModule,
     files: &mut NamedFiles,
@@ -74,15 +74,16 @@ pub(super) fn into_export(
     })
 }
 
-/// The files that a manifest names. A small manifest may name one large file many times: what is read is bounded by the bytes that are there.
+/// The files that a manifest names. A small manifest may name one large file many times, so that the bytes read are limited by the size
+/// of the distinct files.
 pub(super) struct NamedFiles {
-    /// The folder that their names start from.
+    /// The folder to which their names are relative.
     folder: PathBuf,
-    /// The files that were read, by the path that all their names lead to.
+    /// The canonical paths of the files that were read.
     known: HashSet<PathBuf>,
-    /// The bytes of these.
+    /// The total bytes of these files.
     bytes: u64,
-    /// The bytes that were read, of a file each time that it was.
+    /// The bytes that were read, with repetitions.
     read: u64,
 }
 
@@ -104,7 +105,7 @@ impl NamedFiles {
             CliError::ClosedPipe => format!("cannot read {}", output::file_name(&path)),
         };
         let (_, length) = input::regular(&path).map_err(message)?;
-        // A name that leads nowhere any more is an error of `read`.
+        // `read` reports a name that does not exist.
         if self.known.insert(path.canonicalize().unwrap_or_default()) {
             self.bytes = self.bytes.saturating_add(length);
         }
@@ -122,7 +123,7 @@ impl NamedFiles {
     }
 }
 
-/// The host code in a file that the manifest names, whose extension says what it is (BLOB-70).
+/// Reads host code from a file that the manifest names. The extension selects its format (BLOB-70).
 fn host_code(files: &mut NamedFiles, name: &str) -> Result<HostCode, String> {
     let code = files.load(name)?;
     let extension = name.rsplit_once('.');

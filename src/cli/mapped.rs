@@ -1,8 +1,8 @@
-//! Mapped files: a file that becomes shorter while it is read ends the command with a message and exit code 2.
+//! Mapped files. If a file becomes shorter while it is read, the command ends with a message and exit code 2.
 //!
-//! A page of a map after the new end of its file cannot be read, and the kernel sends SIGBUS. A private map changes nothing, because a
-//! page that was not touched is still that of the file. Reading the file instead would copy a library of a gigabyte of which only headers are wanted.
-//! So the handler of the signal ends the process; below [`input`](super::input)'s limit a file is read. SIGBUS at any
+//! A page of a map after the new end of its file cannot be read, and the kernel sends SIGBUS. A private map does not help, because an
+//! untouched page still comes from the file. Reading the file instead would copy a library of a gigabyte of which only headers are
+//! needed. Therefore the signal handler ends the process. Files below the limit of [`input`](super::input) are read. SIGBUS at any
 //! other address, for example in the code of a model, has its usual effect.
 
 use memmap2::Mmap;
@@ -17,7 +17,7 @@ pub(super) struct MappedFile {
 }
 
 impl MappedFile {
-    /// Maps `file`; `None` where too many files are mapped to watch another. `name` is for the message.
+    /// Maps `file`. Returns `None` if too many files are mapped to watch another one. `name` is for the message.
     pub(super) fn new(file: &File, name: &str) -> io::Result<Option<MappedFile>> {
         // SAFETY: the map is read-only and private to this process. If another process shrinks or rewrites the file while
         // it is mapped, reads see other bytes or end the process; this program changes no file in place (see `output`)
@@ -32,7 +32,7 @@ impl MappedFile {
         );
         #[cfg(not(unix))]
         {
-            // Windows lets no process shorten a mapped file.
+            // On Windows, no process can shorten a mapped file.
             let _ = name;
             Ok(Some(MappedFile { map }))
         }
@@ -52,20 +52,20 @@ mod shortened {
     use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
     use std::sync::{Mutex, OnceLock};
 
-    /// A map as the handler knows it. A handler may neither lock nor allocate, hence the atomics.
+    /// A map as the signal handler sees it. A handler must not lock or allocate, so that the fields are atomic.
     struct Slot {
-        /// Address of the first byte; 0 where the slot is free, [`TAKEN`] where it is being filled.
+        /// Address of the first byte; 0 if the slot is free, [`TAKEN`] while it is being filled.
         start: AtomicUsize,
         /// Length in bytes.
         length: AtomicUsize,
-        /// The text for stderr; null where the slot is free.
+        /// The text for stderr; null if the slot is free.
         message: AtomicPtr<String>,
     }
 
-    /// No address of a map.
+    /// Marks a slot that is being filled. No map has this address.
     const TAKEN: usize = 1;
 
-    /// A command maps a few files at a time.
+    /// The maps that are watched. A command maps only a few files at a time.
     static SLOTS: [Slot; 16] = [const {
         Slot {
             start: AtomicUsize::new(0),
@@ -74,11 +74,11 @@ mod shortened {
         }
     }; 16];
 
-    /// A map whose SIGBUS ends the process with a message, until this is dropped.
+    /// A map for which SIGBUS ends the process with a message, until this value is dropped.
     pub(super) struct Watched(&'static Slot);
 
     impl Watched {
-        /// Watches `map`; `None` without a free slot.
+        /// Watches `map`. Returns `None` if there is no free slot.
         pub(super) fn new(map: &[u8], name: &str) -> io::Result<Option<Watched>> {
             install()?;
             let take = |slot: &&'static Slot| {
@@ -136,8 +136,8 @@ mod shortened {
         Ok(())
     }
 
-    /// Ends the process with a message if the address of the fault is in a map. Otherwise what was there before handles the signal, which the
-    /// same instruction causes again.
+    /// Ends the process with a message if the address of the fault is in a map. Otherwise restores the previous action, which handles
+    /// the signal when the same instruction causes it again.
     extern "C" fn on_bus_error(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
         // SAFETY: SA_SIGINFO promises it.
         let info = unsafe { &*info };

@@ -1,18 +1,18 @@
-//! The command line: one file per subcommand, each with its arguments and a `run` of them.
+//! The command line: one file per subcommand, with its arguments and its `run` function.
 //!
-//! A `run` takes its arguments and returns an [`Exit`], or a [`CliError`] where it could not do its work. It computes
-//! nothing about TVM itself: what is known of a file comes from `tvmspec::examine`, and the commands turn it into
-//! text, JSON or files. What several of them share is in files that are no subcommands:
+//! A `run` function takes the arguments and returns an [`Exit`], or a [`CliError`] if it could not do its work. It computes nothing
+//! about TVM itself: all knowledge about a file comes from `tvmspec::examine`, and the commands turn it into text, JSON or files.
+//! Shared code is in files that are not subcommands:
 //!
-//! * `input`, `library` and `array` read: files and stdin, the one library binary of a file, arrays of numpy;
-//! * `output` writes: stdout, and files that appear when they are complete; `host_array` arrays for numpy; `output_folder` several files of one folder, by the
-//!   handle of `directory`;
-//! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` are how things look;
+//! * `input`, `library` and `array` read: files and stdin, the one library binary of a file, numpy arrays;
+//! * `output` writes: stdout, and files that appear when they are complete;
+//! * `host_array` writes arrays for numpy, `output_folder` several files of one folder, by the handle of `directory`;
+//! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` format text;
 //! * `several` is for commands that take several files, `package` for those that write a library binary.
 //!
-//! What comes out of a file is escaped before it reaches a terminal, since it may be hostile.
+//! Text from a file is escaped before it reaches a terminal, because the file may be hostile.
 //!
-//! Feature `check` builds `check`, `rule` and `testee` alone, for who wants nothing but to have an implementation judged.
+//! Feature `check` builds only `check`, `rule` and `testee`, for users who only want to test an implementation.
 //!
 //! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
 
@@ -228,21 +228,20 @@ enum Command {
     Worker(testee::WorkerArgs),
 }
 
-/// What a subcommand came to, where it could do its work.
+/// The result of a subcommand that could do its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Exit code 0.
     Good,
     /// Exit code 1: violations, or failed cases.
     Bad,
-    /// Exit code 2: of several files one cannot be read, which has been printed.
+    /// Exit code 2: one of several files cannot be read, and the error has been printed.
     Failed,
 }
 
 impl Exit {
-    /// That of two pieces of work.
-    ///
-    /// The larger exit code counts: a file that cannot be read hides what was found in another.
+    /// Combines two results into the one with the larger exit code, because a file that cannot be read hides the result for another
+    /// file.
     pub(crate) fn or(self, other: Exit) -> Exit {
         match (self, other) {
             (Exit::Failed, _) | (_, Exit::Failed) => Exit::Failed,
@@ -252,27 +251,27 @@ impl Exit {
     }
 }
 
-/// Why a subcommand could not do its work: usage or I/O, exit code 2.
+/// The reason why a subcommand could not do its work: usage or I/O, exit code 2.
 #[derive(Debug)]
 pub(crate) enum CliError {
-    /// For people: what is wrong, where, and what to do.
+    /// A message for people: what is wrong, where, and what to do.
     Message(String),
-    /// The reader closed the pipe: the command ends without a message.
+    /// The reader closed the pipe, and the command ends without a message.
     ClosedPipe,
 }
 
 impl CliError {
-    /// An error with this message.
+    /// Creates an error with this message.
     pub(crate) fn new(message: impl Display) -> CliError {
         CliError::Message(message.to_string())
     }
 
-    /// An error whose message is one line, whatever names of files are in it.
+    /// Creates an error whose message is one line, even if it contains file names with line ends.
     pub(crate) fn line(message: impl Display) -> CliError {
         CliError::Message(output::line_of(&message.to_string()))
     }
 
-    /// What failed in the library, behind the rule that is broken.
+    /// Creates an error with the reason of a failure in the library, which starts with the broken rule.
     pub(crate) fn of(error: tvmspec::function::Error) -> CliError {
         CliError::Message(error.reason())
     }
@@ -281,8 +280,7 @@ impl CliError {
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
         match error.kind() {
-            // `tvmspec dump FILE | head` is not to end with a message. Rust ignores SIGPIPE, so that the write fails
-            // instead.
+            // `tvmspec dump FILE | head` must end without a message. Rust ignores SIGPIPE, so that the write fails.
             ErrorKind::BrokenPipe => CliError::ClosedPipe,
             _ => CliError::new(error),
         }
@@ -307,9 +305,9 @@ impl From<String> for CliError {
     }
 }
 
-/// Parses the command line, runs the subcommand and turns its outcome into the exit code.
+/// Parses the command line, runs the subcommand and converts its outcome into the exit code.
 pub(crate) fn main() -> ExitCode {
-    // Before the line is parsed: what is wrong with it is painted as it asks for, too.
+    // Before the line is parsed, because a message about its errors must also follow `--color`.
     let command = CommandLine::command().color(color::asked(std::env::args_os()));
     let matches = command.try_get_matches();
     let line = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
@@ -362,10 +360,10 @@ pub(crate) fn main() -> ExitCode {
     exit_code(outcome)
 }
 
-/// Prints what is wrong with the command line, or the help that it asks for.
+/// Prints the error of the command line, or the requested help.
 fn print_usage(usage: &clap::Error) -> Result<Exit, CliError> {
     if usage.use_stderr() {
-        // Where stderr takes nothing the exit code is left.
+        // If stderr cannot be written, the exit code still reports the error.
         let _ = usage.print();
         return Ok(Exit::Failed);
     }
@@ -374,15 +372,15 @@ fn print_usage(usage: &clap::Error) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
-/// Turns the outcome of a command into its exit code, and prints why it could not do its work.
+/// Converts the outcome of a command into its exit code, and prints the reason if it could not do its work.
 fn exit_code(outcome: Result<Exit, CliError>) -> ExitCode {
     match outcome {
-        // A reader that has closed the pipe has what it wanted.
+        // A reader that closed the pipe has all the output that it wanted.
         Ok(Exit::Good) | Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::Bad) => ExitCode::from(1),
         Ok(Exit::Failed) => ExitCode::from(2),
         Err(CliError::Message(message)) => {
-            // On stderr: what reads stdout gets results alone.
+            // On stderr, because programs that read stdout expect only results.
             output::error(message);
             ExitCode::from(2)
         }

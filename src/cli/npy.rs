@@ -1,41 +1,41 @@
 //! The header of an `.npy` file: a Python dictionary of type, order and shape.
 //!
-//! | offset | bytes | what |
+//! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 6 | `\x93NUMPY` |
 //! | 6 | 2 | the version, major and minor: 1.0, 2.0 or 3.0 |
-//! | 8 | 2, from version 2 on 4 | the length of the text, little endian |
-//! | 10 or 12 | that length | the text of the dictionary, blanks, an end of line |
+//! | 8 | 2; 4 from version 2 on | the length of the text, little-endian |
+//! | 10 or 12 | that length | the text of the dictionary, blanks, a line end |
 //!
-//! The data follows at once.
+//! The data follow directly.
 //!
-//! Written by hand, because npyz 0.9 does not hold the limits of `conformance/reports/hostile-files.md`: it allocates the length that a
-//! header states, up to 4 GiB, and multiplies extents without a check. It also brings 21 crates that parse any Python literal. The
-//! tests of the models read their arrays by npyz, which shares no code with this.
+//! Written by hand, because npyz 0.9 exceeds the limits of `conformance/reports/hostile-files.md`. It allocates the length that a
+//! header states, up to 4 GiB, and multiplies extents without a check. It also adds 21 crates that parse any Python literal. The tests
+//! of the models read their arrays with npyz, which shares no code with this module.
 
 use std::io::Read;
 use tvmspec::value::DLDataType;
 
-/// How long a header may be. numpy reads 10,000 bytes.
-// Its `max_header_size`: a long header is an attack on the parser of Python, and no array needs one.
+/// The maximal length of a header in bytes, as in numpy.
+// numpy calls it `max_header_size`. A long header is an attack on the Python parser, and no array needs one.
 const LONGEST: usize = 10_000;
 
-/// What numpy's word says of an element.
+/// The type of an element, as numpy's word states it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum NpyElement {
     Typed(DLDataType),
-    /// So many bytes without a meaning: `V2`, which is what numpy writes for the types of the package ml_dtypes.
+    /// So many bytes without a type: `V2`, for example, which numpy writes for the types of the package ml_dtypes.
     Raw(u8),
 }
 
-/// What an array is.
+/// The header of an array.
 #[derive(Debug, PartialEq)]
 pub(super) struct NpyHeader {
     /// The extent of each axis.
     pub(super) shape: Vec<i64>,
-    /// What an element is, in one lane.
+    /// The type of an element, with one lane.
     pub(super) element: NpyElement,
-    /// Whether the bytes of an element have the most significant first.
+    /// Whether the most significant byte of an element comes first.
     pub(super) is_big_endian: bool,
 }
 
@@ -48,10 +48,10 @@ impl NpyHeader {
         if !start.starts_with(b"\x93NUMPY") {
             return Err("it is no .npy array: it does not begin with \\x93NUMPY".into());
         }
-        // The minor version is not looked at: there is none but 0.
+        // The minor version is ignored, because only 0 exists.
         let length = match start[6] {
             1 => u32::from(u16::from_le_bytes([start[8], start[9]])),
-            // Since version 2 the length has four bytes.
+            // From version 2 on, the length has four bytes.
             2 | 3 => {
                 let mut rest = [0; 2];
                 from.read_exact(&mut rest)
@@ -61,7 +61,7 @@ impl NpyHeader {
             version => return Err(format!("unsupported version {version} of .npy")),
         };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        // Before any memory is taken for it: the length of version 2 goes up to 4 GiB.
+        // Checked before memory is allocated, because version 2 allows lengths up to 4 GiB.
         if length > LONGEST {
             return Err(format!(
                 "its header has {length} bytes, an array takes {LONGEST} at most"
@@ -70,13 +70,12 @@ impl NpyHeader {
         let mut text = vec![0; length];
         from.read_exact(&mut text)
             .map_err(|_| "it ends inside its header")?;
-        // Versions 1 and 2 are Latin-1, version 3 is UTF-8: what differs is in names of record fields, which are
-        // rejected.
+        // Versions 1 and 2 are Latin-1, version 3 is UTF-8. They differ only in names of record fields, which are rejected.
         NpyHeader::parse(&String::from_utf8_lossy(&text))
     }
 
-    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, the keys in any order. Of a key that is
-    /// repeated the last counts, as in Python.
+    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, with the keys in any order. The last of repeated keys
+    /// counts, as in Python.
     fn parse(text: &str) -> Result<NpyHeader, String> {
         let (mut word, mut is_column_major, mut shape) = (None, None, None);
         let mut literal = Literal { rest: text };
@@ -105,14 +104,14 @@ impl NpyHeader {
         else {
             return Err("its header lacks `descr`, `fortran_order` or `shape`".into());
         };
-        // For one axis numpy writes True as well as False.
+        // For one axis, numpy writes either True or False.
         if is_column_major && shape.len() > 1 {
             return Err(
                 "its elements are in column-major order: save numpy.ascontiguousarray(x) instead"
                     .into(),
             );
         }
-        // Pickled objects are programs: reading them runs code, which no reader here does.
+        // Pickled objects are programs. Reading them would run code, which no reader here does.
         if word.trim_start_matches('|') == "O" {
             return Err(
                 "it holds pickled Python objects, not numbers: save x.astype(numpy.float32) or the like"
@@ -129,23 +128,23 @@ impl NpyHeader {
     }
 }
 
-/// Makes a header of version 1, up to the first byte of the data; `None` where it would be longer than numpy reads.
-/// `word` is that of [`word_of`].
+/// Creates a header of version 1, up to the first byte of the data. Returns `None` if it would be longer than numpy reads. `word` comes
+/// from [`word_of`].
 pub(super) fn header(word: &str, shape: &[i64]) -> Option<Vec<u8>> {
     const PREFIX: usize = 10;
-    // A comma behind each extent: a tuple of one needs it, and more may have it.
+    // A comma after each extent: a tuple with one element needs it, and longer ones may have it.
     let shape: Vec<String> = shape.iter().map(|extent| format!("{extent},")).collect();
     let mut text = format!(
         "{{'descr': '{word}', 'fortran_order': False, 'shape': ({}), }}",
         shape.join(" ")
     );
-    // Blanks in front of the end of line fill the header up; its length counts them.
-    // numpy begins the data at a multiple of 64, for readers that map the file.
+    // numpy begins the data at a multiple of 64, for readers that map the file. Blanks before the line end pad the header, and its
+    // length includes them.
     let filled = (PREFIX + text.len() + 1).next_multiple_of(64) - PREFIX - 1;
     text.push_str(&" ".repeat(filled - text.len()));
     text.push('\n');
     let length = u16::try_from(text.len()).ok();
-    // Version 1 has two bytes for the length, which is room for more than numpy reads: version 2 is never needed.
+    // The two bytes for the length in version 1 exceed the limit of numpy, so that version 2 is never needed.
     let length = length.filter(|_| text.len() <= LONGEST)?;
     let mut out = b"\x93NUMPY\x01\x00".to_vec();
     out.extend(length.to_le_bytes());
@@ -153,18 +152,18 @@ pub(super) fn header(word: &str, shape: &[i64]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The element of numpy's `<f4`, `|b1`, `<V2`, ...; `None` for what no tensor has: texts, times.
+/// Parses numpy's `<f4`, `|b1`, `<V2`, ... Returns `None` for types that no tensor has: texts, times.
 pub(super) fn element_of(word: &str) -> Option<NpyElement> {
-    // The byte order, which `NpyHeader::read` looks at itself; `=` is that of the machine.
+    // `NpyHeader::read` checks the byte order itself. `=` is the order of the machine.
     let word = word.strip_prefix(['<', '>', '|', '=']).unwrap_or(word);
     let (code, bytes): (u8, u8) = match word.split_at_checked(1)? {
         ("i", bytes @ ("1" | "2" | "4" | "8")) => (0, bytes.parse().ok()?),
         ("u", bytes @ ("1" | "2" | "4" | "8")) => (1, bytes.parse().ok()?),
         ("f", bytes @ ("2" | "4" | "8" | "16")) => (2, bytes.parse().ok()?),
-        // TEN-04: code 6, as releases from 0.23 on have it.
+        // TEN-04: code 6, as in releases from 0.23 on.
         ("b", "1") => (6, 1),
         ("c", bytes @ ("8" | "16")) => (5, bytes.parse().ok()?),
-        // The word of ml_dtypes for float8_e5m2, which numpy itself does not read back.
+        // The word of ml_dtypes for float8_e5m2, which numpy itself cannot read back.
         ("f", "1") => (12, 1),
         ("V", bytes @ ("1" | "2" | "4" | "8" | "16")) => {
             return Some(NpyElement::Raw(bytes.parse().ok()?));
@@ -178,41 +177,41 @@ pub(super) fn element_of(word: &str) -> Option<NpyElement> {
     }))
 }
 
-/// numpy's word for a data type; `None` for those that neither it nor ml_dtypes has.
+/// Returns numpy's word for a data type; `None` for types that neither numpy nor ml_dtypes has.
 pub(super) fn word_of(dtype: DLDataType) -> Option<String> {
     let bytes = dtype.bits.div_ceil(8);
     let kind = match (dtype.code, dtype.bits, dtype.lanes) {
         (0, 8 | 16 | 32 | 64, 1) => 'i',
-        // TEN-04: up to 0.22 a boolean is the one-bit unsigned integer, which takes a byte of a .npy file; then it is code 6.
+        // TEN-04: up to 0.22 a boolean is the one-bit unsigned integer, which takes a byte in a .npy file. Later it has code 6.
         (1, 1, 1) | (6, 8, 1) => 'b',
         (1, 8 | 16 | 32 | 64, 1) => 'u',
         (2, 16 | 32 | 64, 1) => 'f',
         (5, 64 | 128, 1) => 'c',
-        // Types of ml_dtypes, of which each element takes whole bytes.
+        // Types of ml_dtypes. Each element takes whole bytes.
         (0, 1 | 2 | 4, 1) | (1, 2 | 4, 1) | (4, 16, 1) => 'V',
         // Code 8 with 4 bits is float4_e2m1fn of 0.20.
         (7..=14, 8, 1) | (15 | 16, 6, 1) | (8 | 17, 4, 1) => 'V',
         _ => return None,
     };
-    // One byte has no order, which numpy writes as `|`, but for the types that it does not know.
+    // One byte has no byte order, which numpy writes as `|`, except for types that it does not know.
     let end = if bytes == 1 && kind != 'V' { '|' } else { '<' };
     Some(format!("{end}{kind}{bytes}"))
 }
 
-/// What is left of a Python literal: a parser of dictionaries of strings, truth values and tuples, without recursion,
-/// so that nesting cannot exhaust the stack.
+/// The rest of a Python literal. The parser handles dictionaries of strings, truth values and tuples without recursion, so that nesting
+/// cannot exhaust the stack.
 struct Literal<'t> {
     rest: &'t str,
 }
 
 impl<'t> Literal<'t> {
-    /// Whether `text` comes next, behind blanks.
+    /// Skips blanks and returns whether `text` comes next.
     fn starts_with(&mut self, text: &str) -> bool {
         self.rest = self.rest.trim_start();
         self.rest.starts_with(text)
     }
 
-    /// Goes on behind `text` if it comes next; whether it did.
+    /// Skips `text` if it comes next, and returns whether it did.
     fn skip(&mut self, text: &str) -> bool {
         let starts = self.starts_with(text);
         if starts {
@@ -221,7 +220,7 @@ impl<'t> Literal<'t> {
         starts
     }
 
-    /// Goes on behind `text`.
+    /// Skips `text`, which must come next.
     fn expect(&mut self, text: &str) -> Result<(), String> {
         if self.skip(text) {
             Ok(())
@@ -230,14 +229,13 @@ impl<'t> Literal<'t> {
         }
     }
 
-    /// Reads a text in single or double quotes. One with a backslash is rejected: nothing that names a key or a type
-    /// has one.
+    /// Reads a text in single or double quotes. Rejects a backslash, because no name of a key or a type contains one.
     fn string(&mut self) -> Result<&'t str, String> {
         for quote in ["'", "\""] {
             if !self.skip(quote) {
                 continue;
             }
-            // The first quote decides: what it begins, the same one ends.
+            // The text ends at the next quote of the same kind.
             match self.rest.split_once(quote) {
                 Some((inside, rest)) if !inside.contains('\\') => {
                     self.rest = rest;
@@ -260,7 +258,7 @@ impl<'t> Literal<'t> {
         }
     }
 
-    /// Reads integers from 0 on in parentheses. One alone has a comma behind it, or it would be no tuple.
+    /// Reads integers from 0 on in parentheses. A single one needs a comma after it to be a tuple.
     fn tuple(&mut self) -> Result<Vec<i64>, String> {
         let (mut items, mut has_comma) = (Vec::new(), true);
         self.expect("(")?;
@@ -276,7 +274,7 @@ impl<'t> Literal<'t> {
             }
             let extent = digits.parse();
             items.push(extent.map_err(|_| format!("no memory holds an extent of {digits}"))?);
-            // Python 2 writes a long integer so.
+            // Python 2 writes a long integer with this suffix.
             self.rest = rest.strip_prefix('L').unwrap_or(rest);
             has_comma = self.skip(",");
         }
@@ -287,7 +285,7 @@ impl<'t> Literal<'t> {
         }
     }
 
-    /// The message that `wanted` was expected, with the next 20 characters of what is there.
+    /// Creates the message that `wanted` was expected, with the next 20 characters that were found.
     fn wrong(&self, wanted: &str) -> String {
         let found: String = self.rest.trim_start().chars().take(20).collect();
         format!("its header has {found:?} where {wanted} is expected")

@@ -1,4 +1,4 @@
-//! A tensor of the command line on another device than the CPU.
+//! Tensors of the command line on a device other than the CPU.
 //!
 //! Tensors of files are on the CPU. `call` copies them to the device, passes the copies, and copies them back.
 
@@ -7,18 +7,18 @@ use tvmspec::device::{CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Str
 use tvmspec::object::Tensor;
 use tvmspec::value::{AnyView, DLDevice, DLTensor};
 
-/// Memory of a device with what a tensor of the host holds. Freed when dropped.
+/// Device memory with the content of a tensor on the host. Freed when dropped.
 pub(crate) struct DeviceMirror {
     /// The backend of the device, which allocates, copies and frees.
     api: &'static dyn DeviceApi,
     device: Device,
-    /// The memory on the device; as many bytes as `host` has.
+    /// The memory on the device, with as many bytes as `host`.
     space: Space,
-    /// The tensor on the CPU, which is copied from and back to. It is kept alive here.
+    /// The tensor on the CPU, which is the source and the destination of copies. It is kept alive here.
     host: Tensor,
     /// The shape, which `dl` points to.
     _shape: Vec<i64>,
-    /// The description of the memory that is passed as an argument.
+    /// The description of the memory, which is passed as an argument.
     dl: DLTensor,
 }
 
@@ -27,7 +27,7 @@ impl DeviceMirror {
     pub(crate) fn new(host: &Tensor, device: Device) -> Result<DeviceMirror, CliError> {
         let api = Manager::global().api(device.kind).map_err(CliError::of)?;
         api.set_device(device).map_err(CliError::of)?;
-        // A copy of its own, to which `dl` points: the heap block keeps its address when this value moves.
+        // A copy to which `dl` points. The heap block keeps its address when this value moves.
         let mut shape = host.shape().to_vec();
         let of = host.dl().dtype;
         let dtype = Dtype::from(of);
@@ -38,12 +38,12 @@ impl DeviceMirror {
             data: space.0,
             device: DLDevice::from(device),
             shape: shape.as_mut_ptr(),
-            // Null strides mean a compact tensor in row-major order, which is what `host` is.
+            // Null strides mean a compact tensor in row-major order, as `host` is.
             strides: std::ptr::null_mut(),
             byte_offset: 0,
             ..*host.dl()
         };
-        // Made before the copy: where that fails, dropping it frees the memory.
+        // Created before the copy. If the copy fails, dropping it frees the memory.
         let tensor = DeviceMirror {
             api,
             device,
@@ -56,18 +56,18 @@ impl DeviceMirror {
         Ok(tensor)
     }
 
-    /// The tensor as an argument.
+    /// Returns the tensor as an argument.
     pub(crate) fn view(&self) -> AnyView<'_> {
         // SAFETY: describes memory of the device that this value owns, with a shape that it owns.
         unsafe { AnyView::dltensor(&self.dl) }
     }
 
-    /// Copies what the device has now to the tensor of the host.
+    /// Copies the current content of the device memory to the tensor on the host.
     pub(crate) fn fetch(&self) -> Result<(), CliError> {
         self.copy(false)
     }
 
-    /// Copies all bytes in one direction, and waits for them.
+    /// Copies all bytes in one direction, and waits for the copy.
     fn copy(&self, to_device: bool) -> Result<(), CliError> {
         let dl = self.host.dl();
         let host = CopyRequest {
@@ -93,7 +93,7 @@ impl DeviceMirror {
                 ..host
             }
         };
-        // DEV-37: the copy is behind what the function queued on the same stream.
+        // DEV-37: the copy runs after the work that the function queued on the same stream.
         let stream = Stream::DEFAULT;
         // SAFETY: both sides have the bytes of the tensor, and live beyond the sync.
         unsafe { self.api.copy(&copy, stream) }.map_err(CliError::of)?;
@@ -101,7 +101,7 @@ impl DeviceMirror {
     }
 }
 
-/// A tensor of any device as one of the host: itself where it is there.
+/// Returns a tensor of any device as one on the host. A tensor on the CPU is returned unchanged.
 pub(crate) fn on_host(tensor: Tensor) -> Result<Tensor, CliError> {
     let dl = tensor.dl();
     let device = Device::from(dl.device);

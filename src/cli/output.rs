@@ -1,15 +1,15 @@
-//! Where results go: stdout, or a file that is there whole or not at all.
+//! Output of results: to stdout, or to a file that appears completely or not at all.
 //!
 //! | function | for | escaped | styles |
 //! |---|---|---|---|
-//! | [`print`] | texts of our own | no | no |
-//! | [`show`] | people: what holds names or texts of a file | yes | no |
-//! | [`stream`], [`TerminalText`] | the same, piece by piece | yes | yes |
-//! | [`json`], [`json_text`] | programs, and people who look | DEL and C1 controls | no |
+//! | [`print`] | fixed texts of this program | no | no |
+//! | [`show`] | people: texts with names or content of a file | yes | no |
+//! | [`stream`], [`TerminalText`] | like `show`, piece by piece | yes | yes |
+//! | [`json`], [`json_text`] | programs and people | DEL and C1 controls | no |
 //! | [`note`] | stderr | yes | no |
 //! | [`error`], [`warning`], [`note_of`] | stderr | yes | yes |
 //!
-//! Escaping is for terminals: they obey control characters, and a hostile file could hide or rewrite what was printed.
+//! Escaping protects terminals: they obey control characters, and a hostile file could hide or rewrite printed text.
 
 use super::CliError;
 use super::closed_stdout;
@@ -23,21 +23,21 @@ use std::io::{self, BufWriter, IsTerminal as _, Read, Seek as _, StdoutLock, Wri
 use std::path::Path;
 use tvmspec::conformance::report::Emphasis;
 
-/// What is written, which decides whether it may go to a terminal and whether it may be executed.
+/// The kind of content, which decides whether it may go to a terminal and whether a file is executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// For people or parsers.
     Text,
     /// Bytes that would garble a terminal.
     Binary,
-    /// A shared library: binary, and a file of it is executable as linkers make them.
+    /// A shared library: binary, and executable as a file, as linkers create it.
     Library,
 }
 
-/// Stdout, whose errors name it: a full disk behind `> FILE` is not one of an input.
+/// Stdout, whose errors name it. A full disk behind `> FILE` must not look like an error of an input.
 pub(crate) struct Stdout(StdoutLock<'static>);
 
-/// [`Stdout`], for as long as it is held.
+/// Returns [`Stdout`], locked while it is held.
 pub(crate) fn stdout() -> Stdout {
     Stdout(io::stdout().lock())
 }
@@ -53,7 +53,7 @@ impl Write for Stdout {
     }
 }
 
-/// Of the same kind, since a closed pipe and an interruption are no failures.
+/// Adds the name of stdout to an error and keeps its kind. A closed pipe or an interruption is no failure and stays unchanged.
 pub(crate) fn of_stdout(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::Interrupted | io::ErrorKind::BrokenPipe => error,
@@ -61,7 +61,7 @@ pub(crate) fn of_stdout(error: io::Error) -> io::Error {
     }
 }
 
-/// Writes `text` to stdout as it is: texts of our own alone, with nothing from a file. A closed pipe is
+/// Writes `text` to stdout unescaped. Only for texts of this program without content of a file. A closed pipe is
 /// [`CliError::ClosedPipe`], which has no message.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
     let mut out = stdout();
@@ -75,7 +75,7 @@ pub(crate) fn show(text: &str) -> Result<(), CliError> {
     stream(|out| out.write_str(text))
 }
 
-/// Writes to stdout for people what `write` writes, piece by piece: it is never in memory as a whole.
+/// Writes the output of `write` to stdout for people, piece by piece, so that it is never in memory as a whole.
 pub(crate) fn stream(
     write: impl FnOnce(&mut TerminalWriter) -> fmt::Result,
 ) -> Result<(), CliError> {
@@ -84,14 +84,14 @@ pub(crate) fn stream(
         failed: Ok(()),
     };
     let written = write(&mut out);
-    // `fmt::Error` has no cause: what really failed, a closed pipe for example, was kept aside.
+    // `fmt::Error` has no cause. `failed` has the original error, such as a closed pipe.
     out.failed?;
     written.map_err(CliError::new)?;
     out.out.flush()?;
     Ok(())
 }
 
-/// Stdout for people: what a terminal obeys is escaped, and styles show where stdout is painted.
+/// Stdout for people: control sequences are escaped, and styles are shown if stdout is painted.
 pub(crate) struct TerminalWriter {
     /// Buffered, because a dump writes several pieces for each line.
     out: BufWriter<Stdout>,
@@ -100,7 +100,7 @@ pub(crate) struct TerminalWriter {
 }
 
 impl TerminalWriter {
-    /// Writes `text` as it is, and keeps the error.
+    /// Writes `text` unescaped, and stores the error.
     fn put(&mut self, text: &str) -> fmt::Result {
         self.out.write_all(text.as_bytes()).map_err(|error| {
             self.failed = Err(error);
@@ -133,14 +133,14 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<(), CliError> {
     write_json(BufWriter::new(stdout()), value)
 }
 
-/// JSON for a terminal as much as for a parser: indented, an end of line behind, and no control character but ends of lines.
+/// Formats JSON for terminals and parsers: indented, ending with a line end, without control characters other than line ends.
 pub(crate) fn json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
     let mut text = Vec::new();
     write_json(&mut text, value)?;
     String::from_utf8(text).map_err(CliError::new)
 }
 
-/// Writes `value` to `out`, indented by two blanks, with an end of line behind it.
+/// Writes `value` to `out`, indented by two blanks and followed by a line end.
 fn write_json<T: Serialize + ?Sized>(out: impl Write, value: &T) -> Result<(), CliError> {
     let mut out = Escaped { out, held: false };
     serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
@@ -149,13 +149,12 @@ fn write_json<T: Serialize + ?Sized>(out: impl Write, value: &T) -> Result<(), C
     Ok(())
 }
 
-/// JSON with DEL and the characters from U+0080 to U+009F as escapes: JSON allows them raw in a string, and terminals
-/// obey them.
+/// A JSON writer that escapes DEL and the characters from U+0080 to U+009F. JSON allows them in a string, but terminals obey them.
 struct Escaped<W> {
-    /// Where the escaped text goes.
+    /// The destination of the escaped text.
     out: W,
     // serde_json writes a text in pieces, which may end inside a character.
-    /// Whether the byte 0xc2 came last, which those characters start with.
+    /// Whether the last byte was 0xc2, the first byte of those characters.
     held: bool,
 }
 
@@ -164,7 +163,7 @@ impl<W: Write> Write for Escaped<W> {
         let mut start = 0;
         for (at, byte) in bytes.iter().copied().enumerate() {
             if std::mem::take(&mut self.held) {
-                // In UTF-8 they are 0xc2 and their own number: U+0080 to U+009F are the bytes c2 80 to c2 9f.
+                // In UTF-8, U+0080 to U+009F are the bytes c2 80 to c2 9f.
                 if (0x80..=0x9f).contains(&byte) {
                     write!(self.out, "\\u{byte:04x}")?;
                     start = at + 1;
@@ -191,7 +190,7 @@ impl<W: Write> Write for Escaped<W> {
     }
 }
 
-/// Writes a line to stderr for people, or several.
+/// Writes one or more lines to stderr for people.
 pub(crate) fn note(text: impl Display) {
     note_of(|out| writeln!(out, "{text}"));
 }
@@ -212,36 +211,36 @@ pub(crate) fn warning(message: impl Display) {
     });
 }
 
-/// Writes whole lines to stderr, at once: several threads and processes share it.
+/// Writes whole lines to stderr in one call, because several threads and processes share it.
 pub(crate) fn note_of(write: impl FnOnce(&mut TerminalText) -> fmt::Result) {
     let mut text = TerminalText::for_stderr();
-    // A `Display` of ours does not fail, and what came before it is still worth showing.
+    // Only this program's `Display` implementations are used, which do not fail. Earlier text is printed in any case.
     let _ = write(&mut text);
-    // Where stderr takes nothing the exit code is left.
+    // If stderr cannot be written, the exit code still reports the outcome.
     let _ = io::stderr().write_all(text.as_str().as_bytes());
 }
 
-/// A text of a file may hold what a terminal obeys: what is unseen, but for ends of lines, is written as an escape.
+/// Escapes invisible characters except line ends, because a text from a file may contain control sequences.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let is_escaped = |letter: char| letter != '\n' && is_unseen(letter);
-    // Most texts have nothing to escape, and are not copied.
+    // Most texts need no escapes, and are not copied.
     match text.contains(is_escaped) {
         true => escaped(text, is_escaped).into(),
         false => text.into(),
     }
 }
 
-/// [`plain`] for a name, which is on one line with what describes it: a name that ends the line could pass for a line of ours.
+/// Like [`plain`], for a name within a line. Line ends are escaped too, because a name with one could imitate a line of this program.
 pub(crate) fn line_of(text: &str) -> String {
     escaped(text, is_unseen)
 }
 
-/// The name of a file, on one line: in messages it stands between words of ours.
+/// Returns the name of a file on one line, for use within a message.
 pub(crate) fn file_name(path: &Path) -> String {
     line_of(&path.display().to_string())
 }
 
-/// `text` with the selected characters as Rust escapes them: `\u{1b}`, `\t`.
+/// Escapes the selected characters of `text` as Rust does: `\u{1b}`, `\t`.
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -254,19 +253,18 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Control characters; what ends a line or turns its direction; what has no width. A name with one of them could look
-/// like another name.
+/// Returns whether the character is invisible: control characters, line ends, changes of direction, characters without width. With one
+/// of them, a name could look like another name.
 pub(crate) fn is_unseen(letter: char) -> bool {
-    // C0, DEL and C1; behind it soft hyphens, marks of direction, separators of lines, joiners, the byte order mark
-    // and tags.
+    // C0, DEL and C1; then soft hyphens, direction marks, line separators, joiners, the byte order mark and tags.
     letter.is_control()
         || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Writes `bytes` to `path`, or to stdout for `-`. Binary never goes to a terminal.
+/// Writes `bytes` to `path`, or to stdout for `-`. Binary content never goes to a terminal.
 ///
-/// A file appears under its name only when it is complete; an interrupted run leaves the old one.
+/// A file appears under its name only when it is complete. An interrupted run leaves the old file.
 pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
         check_stdout(content)?;
@@ -278,7 +276,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), C
     replace(path, bytes, content).map_err(|error| cannot_write(path, &error))
 }
 
-/// Checks that [`write`] can write to `path` before there is anything to write.
+/// Checks that [`write`] can write to `path`, before the content is computed.
 pub(crate) fn check(path: &Path, content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
         return check_stdout(content);
@@ -302,13 +300,13 @@ fn check_stdout(content: Content) -> Result<(), CliError> {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> CliError {
-    // An error of the temporary file goes on to name that file, which is nothing to the user.
+    // An error of the temporary file also names that file, which means nothing to the user.
     let text = error.to_string();
     let cause = text.split(" at path ").next().unwrap_or_default();
     CliError::new(format!("cannot write {}: {cause}", file_name(path)))
 }
 
-/// The folder that a file lies in.
+/// Returns the folder of a file.
 fn folder_of(path: &Path) -> &Path {
     let folder = path
         .parent()
@@ -316,7 +314,7 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Writes a new file beside the old one and renames it. In the same folder: a rename does not cross file systems.
+/// Writes a new file in the folder of the old one and renames it, because a rename cannot cross file systems.
 ///
 /// A failure before the rename removes the new file and leaves the old one.
 fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
@@ -329,12 +327,12 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
         return std::fs::write(path, bytes);
     }
     let mut builder = tempfile::Builder::new();
-    // Hidden, because an interrupted run leaves it behind.
+    // Hidden, because an interrupted run leaves it.
     builder.prefix(".tvmspec-");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // A temporary file is private to its user by default; this one becomes an ordinary file.
+        // A temporary file is private to its user by default, but this one becomes an ordinary file.
         builder.permissions(std::fs::Permissions::from_mode(mode(content)));
     }
     let mut file = builder.tempfile_in(folder_of(path))?;
@@ -343,7 +341,7 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes `bytes` to a new file and reads them back: what is renamed into place is what was meant.
+/// Writes `bytes` to a new file and reads them back, so that only the intended content is renamed into place.
 pub(crate) fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.rewind()?;
@@ -353,8 +351,7 @@ pub(crate) fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether `file` has these bytes from its position on, and no more. Reads 64 KiB at a time, so that no second copy of
-/// the bytes is in memory.
+/// Returns whether `file` contains exactly these bytes from its position on. Reads 64 KiB at a time, to avoid a second copy in memory.
 fn holds(file: &mut impl Read, bytes: &[u8]) -> io::Result<bool> {
     let mut rest = bytes;
     let mut room = [0; 1 << 16];
@@ -373,7 +370,7 @@ fn holds(file: &mut impl Read, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// What a new file may be used for, before the umask takes its part: what linkers and editors pass to `open`.
+/// Returns the permissions of a new file before the umask applies, as linkers and editors pass them to `open`.
 pub(crate) fn mode(content: Content) -> u32 {
     match content {
         Content::Library => 0o777,

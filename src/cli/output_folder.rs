@@ -1,4 +1,4 @@
-//! Folders of files that a command writes together: all of them appear, or none does.
+//! Output folders: the files that a command writes together all appear, or none of them.
 
 use super::CliError;
 use super::directory::Directory;
@@ -7,26 +7,25 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// A folder that one command at a time writes to.
+/// A folder that only one command writes to at a time.
 ///
-/// Files are written into a directory inside it and renamed by [`OutputFolder::finish`], which is what cannot fail for want of room.
-/// The folder is locked meanwhile: of two processes that write to it, the second waits for the first, so that the files of one are
-/// there in the end.
+/// Files are written into a directory inside it. [`OutputFolder::finish`] renames them, which cannot fail for lack of space. The folder
+/// is locked in the meantime. A second process that writes to it waits, so that the final files come from one process.
 pub(crate) struct OutputFolder {
-    /// For messages.
+    /// The path, for messages.
     path: PathBuf,
-    /// The files that are written and have no name in the folder yet; gone when dropped.
+    /// The written files that have no name in the folder yet. They are removed on drop.
     files: VecDeque<String>,
-    // The order of the next three is that in which they are dropped: folders are removed before the lock is.
+    // The order of the next three fields is their drop order: folders are removed before the lock is released.
     made: MadeFolders,
-    /// The directory that holds `files`, and its name.
+    /// The directory that contains `files`, and its name.
     staged: (Directory, String),
     folder: Directory,
 }
 
 impl OutputFolder {
-    /// Opens the folder at `path`, or the one below it that `names` lead to, and makes what is missing. No link among `names` is
-    /// followed.
+    /// Opens the folder at `path`, or the folder below it to which `names` lead, and creates missing folders. Does not follow links
+    /// among `names`.
     pub(crate) fn open(path: &Path, names: &[&str]) -> Result<OutputFolder, CliError> {
         let whole = names.iter().fold(path.to_owned(), |at, name| at.join(name));
         let failed = |error| cannot_write(&whole, &error);
@@ -41,7 +40,7 @@ impl OutputFolder {
         })
     }
 
-    /// Writes the file `name`, which [`OutputFolder::finish`] puts into the folder. It is a single part of a path.
+    /// Writes the file `name`, which must be a single path component. [`OutputFolder::finish`] puts it into the folder.
     pub(crate) fn write(
         &mut self,
         name: &str,
@@ -58,7 +57,7 @@ impl OutputFolder {
         output::fill(&mut file, bytes).map_err(failed)
     }
 
-    /// Removes the file `name` of the folder, if it is there.
+    /// Removes the file `name` of the folder, if it exists.
     pub(crate) fn remove(&self, name: &str) -> Result<(), CliError> {
         match self.folder.remove(name) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -69,7 +68,7 @@ impl OutputFolder {
         }
     }
 
-    /// Puts every file under its name, in the order in which they were written.
+    /// Renames every file to its final name, in the order in which they were written.
     pub(crate) fn finish(&mut self) -> Result<(), CliError> {
         while let Some(name) = self.files.front() {
             let renamed = self.staged.0.rename_into(name, &self.folder);
@@ -84,7 +83,7 @@ impl OutputFolder {
 impl Drop for OutputFolder {
     fn drop(&mut self) {
         let (staged, name) = &self.staged;
-        // A file that cannot be removed is litter, not an error.
+        // A file that cannot be removed is left over, but this is no error.
         for file in &self.files {
             let _ = staged.remove(file);
         }
@@ -92,9 +91,9 @@ impl Drop for OutputFolder {
     }
 }
 
-/// Opens and locks the folder `whole`, to which `names` lead from `path`, and makes what is missing of it.
+/// Opens and locks the folder `whole`, to which `names` lead from `path`, and creates missing folders.
 fn locked(path: &Path, names: &[&str], whole: &Path) -> io::Result<Directory> {
-    /// Each failure removes the folder that another process waits for.
+    /// The number of attempts. An attempt fails if another process removes the folder in the meantime.
     const MOST: usize = 1000;
     let mut last = io::Error::other("other processes remove it");
     for _ in 0..MOST {
@@ -119,12 +118,12 @@ fn locked(path: &Path, names: &[&str], whole: &Path) -> io::Result<Directory> {
     Err(last)
 }
 
-/// Makes the directory in `folder` that files are written to first, and returns its name with it. In the same folder: a rename
-/// there moves no bytes.
+/// Creates the directory in `folder` that files are written to first, and also returns its name. It is in the same folder, so that a
+/// rename moves no bytes.
 fn staged(folder: &Directory) -> io::Result<(Directory, String)> {
     let mut number = 0;
     loop {
-        // Hidden, because a run that is killed does not remove it; a later one takes another number.
+        // Hidden, because a killed run does not remove it. A later run takes another number.
         let name = format!(".tvmspec-{}-{number}", std::process::id());
         match folder.make(&name, true) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
@@ -133,17 +132,17 @@ fn staged(folder: &Directory) -> io::Result<(Directory, String)> {
     }
 }
 
-/// The error for a file or a folder that cannot be written.
+/// Creates the error for a file or a folder that cannot be written.
 fn cannot_write(path: &Path, error: &io::Error) -> CliError {
     let path = output::file_name(path);
     CliError::new(format!("cannot write {path}: {error}"))
 }
 
-/// The folders that are made for the output, the innermost first; gone when dropped, where they are empty.
+/// The folders that were created for the output, the innermost first. Empty ones are removed on drop.
 struct MadeFolders(Vec<PathBuf>);
 
 impl MadeFolders {
-    /// Those on the way to `folder` that are not there yet.
+    /// Returns the folders on the way to `folder` that do not exist yet.
     fn missing(folder: &Path) -> MadeFolders {
         let missing = folder
             .ancestors()
@@ -155,7 +154,7 @@ impl MadeFolders {
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // One that is not empty is in use.
+            // A folder that is not empty is in use.
             let _ = std::fs::remove_dir(folder);
         }
     }

@@ -1,6 +1,6 @@
-//! `tvmspec pack MANIFEST -o OUT`: a library binary from a list of modules.
+//! `tvmspec pack MANIFEST -o OUT`: builds a library binary from a list of modules.
 //!
-//! The way: [`manifest::read`], a [`Manifest`] of its value, then the library binary of it, which [`Packaging`] writes.
+//! Steps: [`manifest::read`] returns a value, which becomes a [`Manifest`], then a library binary, which [`Packaging`] writes.
 
 use super::manifest::{self, NamedFiles};
 use super::package::Packaging;
@@ -13,7 +13,7 @@ use tvmspec::import_tree::{Algorithm, TREE_25};
 use tvmspec::release::Layout;
 use tvmspec::rule::Violation;
 
-/// Behind the options in `--help`: the manifest by example.
+/// The text after the options in `--help`: an example of a manifest.
 const HELP: &str = "\
 The manifest is TOML or JSON:
 
@@ -68,7 +68,7 @@ pub(crate) struct PackArgs {
     packaging: Packaging,
 }
 
-/// Packs the manifest. Options go before what the manifest states.
+/// Packs the manifest. Options override the manifest.
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     let (value, mut files) = manifest::read(&args.manifest)?;
     let named = |error: String| {
@@ -85,7 +85,7 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
                 "`library` has its host code already; leave `code` out, or `library`".into(),
             ));
         }
-        // BLOB-70: the files of host code have the order of a walk along the imports.
+        // BLOB-70: the files of host code are ordered by a walk along the imports.
         if manifest.tree.is_some() {
             return Err(named(
                 "host code is ordered by `imports`; leave `import_tree` out".into(),
@@ -103,7 +103,7 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     }
     let blob = manifest.into_blob().map_err(|error| {
         let hint = match error.broken().map(Violation::rule) {
-            // TREE-25: the graph has no cycle, only the order of the release rejects it.
+            // TREE-25: the graph has no cycle, and only the order of the release rejects it.
             Some(TREE_25) => "; `--order topological` stores it so that every loader accepts it",
             _ => "",
         };
@@ -115,7 +115,7 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// The library that the manifest keeps whole: `unpack --whole` names the file that the library binary is from.
+/// Opens the library that is kept, except for its library binary. `unpack --whole` writes its name into the manifest.
 fn whole_library(
     manifest: &Manifest,
     files: &mut NamedFiles,

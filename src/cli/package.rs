@@ -1,7 +1,7 @@
-//! What `pack` and `convert` share: a library binary goes into a file of the form that its extension names.
+//! Shared code of `pack` and `convert`: writes a library binary into a file of the form that its extension selects.
 //!
-//! Every form is read back before the file appears. A library that a loader rejects, or silently reads differently, is
-//! noticed long after it was written.
+//! Every form is read back before the file appears. Otherwise a library that a loader rejects or silently misreads would be noticed
+//! only much later.
 
 use super::interruptible;
 use super::output::{self, Content};
@@ -50,7 +50,7 @@ pub(crate) struct Packaging {
 }
 
 impl Packaging {
-    /// The file to write.
+    /// Returns the file to write.
     pub(crate) fn output(&self) -> &Path {
         &self.output
     }
@@ -58,9 +58,9 @@ impl Packaging {
 
 /// The form of the file, which the extension of its name selects.
 enum PackageForm {
-    /// The library binary alone (`.bin`), also for stdout.
+    /// Only the library binary (`.bin`), also for stdout.
     Bin,
-    /// C text that spells it out (BLOB-58, BLOB-59).
+    /// C text with its bytes (BLOB-58, BLOB-59).
     C,
     /// An object file that defines its symbol (BLOB-66).
     Object,
@@ -71,20 +71,20 @@ enum PackageForm {
 }
 
 impl Packaging {
-    /// Writes `blob` in its layout. A layout that cannot hold it is a message, not a violation of a file.
+    /// Writes `blob` in its layout. If the layout cannot hold it, the command fails, but no file breaks a rule.
     pub(crate) fn write(&self, blob: &Blob<'_>) -> Result<Exit, CliError> {
         let form = self.form(false)?;
         let bytes = blob
             .write()
             .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
-        // `Blob::write` takes payloads as they are: one in the form of another layout is noticed only when it is read.
+        // `Blob::write` accepts payloads unchanged. Only reading back detects one in the form of another layout.
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
-        // `_lib` is the library around the library binary: its code is in no payload, and only --with can supply it.
+        // `_lib` is the library around the library binary. Its code is in no payload, and only --with can add it.
         let lacks_code =
             self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY);
         let verdict = self.judge(&bytes, Some(blob.layout))?;
-        // What is linked is judged as a whole, unless it is a part of what a user links.
+        // A linked file is judged as a whole, unless the user links it into something else.
         let is_judged_whole =
             matches!(form, PackageForm::Shared) && (self.release.is_some() || !lacks_code);
         if !is_judged_whole || verdict.is_rejected() {
@@ -111,7 +111,7 @@ impl Packaging {
                     ));
                 }
                 let with = self.linking();
-                // It reads back what it linked: nothing is left to check of that here.
+                // `pack::shared` reads its output back, so that nothing is left to check here.
                 self.link("link", lacks_code, |file| {
                     pack::shared(&bytes, &naming, &with, file)
                 })?;
@@ -141,7 +141,7 @@ impl Packaging {
             ));
         }
         let naming = self.naming(layout)?;
-        // Without a machine that objects can be written for, the library binary is text.
+        // If no object files can be written for this machine, the library binary is written as C text.
         let machine = match &self.target {
             Some(_) => Some(self.machine()?),
             None => ObjectTarget::host(),
@@ -157,7 +157,7 @@ impl Packaging {
         Ok(Exit::Good)
     }
 
-    /// Writes `library` with `blob` in the place of its library binary (BLOB-75). The form is that of the library.
+    /// Replaces the library binary of `library` with `blob` (BLOB-75). The form is that of the library.
     pub(crate) fn replace_in_library(
         &self,
         blob: &Blob<'_>,
@@ -168,7 +168,7 @@ impl Packaging {
                 "{option} has no effect: the library stays as it is, but for its library binary"
             )));
         }
-        // Before it is written: payloads in the form of another layout read back as anything.
+        // Checked before writing, because payloads in the form of another layout may read back as something else.
         library.is_for(blob.layout)?;
         let bytes = blob
             .write()
@@ -176,7 +176,7 @@ impl Packaging {
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let (made, form) = library.replace(&bytes)?;
         self.judge(&made, None)?.report(&self.output)?;
-        // Stdout has no extension, and takes every form.
+        // Stdout has no extension, and accepts every form.
         let endings = whole::extensions(form);
         let fits = endings.contains(&extension(&self.output)) || self.output.as_os_str() == "-";
         if !fits {
@@ -198,8 +198,8 @@ impl Packaging {
         Ok(Exit::Good)
     }
 
-    /// Makes a file through `make`, which is given its path, and puts it in its place after `explain` was asked about it. A rejection is a
-    /// warning where the file `lacks_code`, which the user adds.
+    /// Creates a file with `make`, which gets its path, judges it with `explain`, and moves it into place. If the file `lacks_code`,
+    /// which the user adds later, a rejection is only a warning.
     fn link(
         &self,
         verb: &str,
@@ -221,7 +221,7 @@ impl Packaging {
             make(&file)?;
             let verdict = self.judge(&std::fs::read(&file)?, None);
             let reported = verdict.and_then(|verdict| match (lacks_code, self.release) {
-                // A warning says already that it is not whole.
+                // A warning has already said that it is incomplete.
                 (true, None) => Ok(()),
                 (true, Some(_)) => verdict.tolerated().report(&self.output),
                 (false, _) => verdict.report(&self.output),
@@ -239,7 +239,7 @@ impl Packaging {
         })?
     }
 
-    /// Warns where the code of the file `bytes`, which is not carried over, is for another machine than what is written.
+    /// Warns if the code of the file `bytes`, which is not copied, is for another machine than the output.
     pub(crate) fn warn_of_machine(&self, bytes: &[u8]) {
         let is_code = matches!(
             extension(&self.output),
@@ -269,13 +269,13 @@ impl Packaging {
         }
     }
 
-    /// Asks `explain` about what is to be written: a whole file, or a library binary in `layout`.
+    /// Judges the content to write with `explain`: a whole file, or a library binary in `layout`.
     fn judge(&self, bytes: &[u8], layout: Option<Layout>) -> Result<Verdict, CliError> {
         let name = output::file_name(&self.output).to_string();
         Verdict::of(&name, bytes, layout, self.release)
     }
 
-    /// The first option besides `-o` that the command line has.
+    /// Returns the first option on the command line other than `-o`.
     fn stated(&self) -> Option<&'static str> {
         let stated = [
             ("--release", self.release.is_some()),
@@ -292,7 +292,7 @@ impl Packaging {
             .map(|(option, _)| option)
     }
 
-    /// Arguments of the linker besides the files of a plan.
+    /// Returns the linker arguments other than the files of a plan.
     fn linking(&self) -> LinkOptions {
         let mut options = LinkOptions::default();
         options.inputs = self.with.clone();
@@ -303,8 +303,8 @@ impl Packaging {
         options
     }
 
-    /// Reads the file around the library binary back: it must be found there by its symbol, as it was and in its
-    /// layout (BLOB-18, BLOB-52).
+    /// Reads the file around the library binary back. The library binary must be found by its symbol, unchanged and in its layout
+    /// (BLOB-18, BLOB-52).
     fn found_again(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), CliError> {
         let again = container::open(file).map_err(|broken| self.not_written(&broken))?;
         let found = again.blobs().any(|(_, found)| {
@@ -317,7 +317,7 @@ impl Packaging {
         Ok(())
     }
 
-    /// The error for an output that does not read back.
+    /// Creates the error for an output that does not read back.
     fn not_written(&self, why: &dyn Display) -> CliError {
         CliError::new(format!(
             "{} is not written, because reading it back fails: {why}",
@@ -325,10 +325,10 @@ impl Packaging {
         ))
     }
 
-    /// The form that the name of the output selects; `has_code` where host code goes into it.
+    /// Returns the form that the name of the output selects. `has_code` is whether host code is included.
     fn form(&self, has_code: bool) -> Result<PackageForm, CliError> {
         let form = match extension(&self.output) {
-            // Before the extensions: stdout has none.
+            // Checked before the extensions, because stdout has none.
             _ if self.output.as_os_str() == "-" => PackageForm::Bin,
             "bin" | "library_bin" | "mblob" => PackageForm::Bin,
             "c" | "cc" | "cpp" => PackageForm::C,
@@ -361,7 +361,7 @@ impl Packaging {
                 "--system-lib is for what has a symbol: a .bin has none",
             ));
         }
-        // One object is made of several by the compiler, and of the library binary alone without one.
+        // The compiler is needed to join several objects into one, but not for the library binary alone.
         let compiled = match form {
             PackageForm::Shared => true,
             PackageForm::Object => has_code,
@@ -380,8 +380,8 @@ impl Packaging {
         Ok(form)
     }
 
-    /// The system whose files have the extension of the output, where that is not the one written for. `--cc` may name a cross compiler,
-    /// so that with it nothing is known.
+    /// Returns the system to which the extension of the output belongs, if it is not the target system. With `--cc` nothing is known,
+    /// because it may name a cross compiler.
     fn other_system(&self) -> Option<&'static str> {
         let is_for = |words: [&str; 2], here: bool| match &self.target {
             Some(triple) => words.iter().any(|word| triple.contains(word)),
@@ -394,10 +394,10 @@ impl Packaging {
         }
     }
 
-    /// The symbol of the library binary, and whether it registers itself, as the release of `--release` or the last of
-    /// `layout` has it.
+    /// Returns the symbol of the library binary, and whether it registers itself. Both follow the release of `--release`, or the last
+    /// release of `layout`.
     fn naming(&self, layout: Layout) -> Result<SymbolNaming, CliError> {
-        // BLOB-59: the releases of a layout agree on the bytes, and not on the look of C text.
+        // BLOB-59: the releases of a layout write the same bytes, but different C text.
         let release = self.release.unwrap_or(layout.releases().until);
         if Layout::of(release) != layout {
             return Err(CliError::new(format!(
@@ -409,7 +409,7 @@ impl Packaging {
         SymbolNaming::of(release, self.system_lib.is_some(), prefix).map_err(CliError::new)
     }
 
-    /// The machine of an object file: that of `--target`, or this one.
+    /// Returns the machine of an object file: that of `--target`, or this one.
     fn machine(&self) -> Result<ObjectTarget, CliError> {
         match &self.target {
             Some(triple) => ObjectTarget::from_triple(triple).map_err(CliError::new),
@@ -420,13 +420,12 @@ impl Packaging {
     }
 }
 
-/// Reads the written bytes back, by the rules of their layout, and compares kinds, payloads and tree with those of
-/// `blob`.
+/// Reads the written bytes back by the rules of their layout, and compares kinds, payloads and tree with those of `blob`.
 fn read_back(bytes: &[u8], blob: &Blob<'_>) -> Result<(), String> {
     let mut findings = Findings::default();
     let again =
         Blob::read(bytes, blob.layout, &mut findings).map_err(|broken| broken.to_string())?;
-    // Not the offsets: a module of another file or of a manifest has its own, or none.
+    // Offsets are not compared, because a module of another file has a different offset, and one of a manifest has none.
     let same = |(one, other): (&StoredModule<'_>, &StoredModule<'_>)| {
         one.kind == other.kind && one.payload == other.payload
     };
@@ -448,7 +447,7 @@ fn read_back(bytes: &[u8], blob: &Blob<'_>) -> Result<(), String> {
     }
 }
 
-/// What the name ends in, without the dot; empty for a name without.
+/// Returns the extension of the name, without the dot; empty if there is none.
 fn extension(path: &Path) -> &str {
     path.extension()
         .and_then(|extension| extension.to_str())

@@ -1,4 +1,4 @@
-//! `tvmspec proxy`: servers and clients that both connect to it, or one server behind it; and a record of what they write.
+//! `tvmspec proxy`: connects servers and clients that both connect to it, or forwards to one server, and records the traffic.
 
 use super::{CliError, Exit, output};
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ pub(crate) struct ProxyArgs {
 
 /// Serves until Ctrl-C.
 pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
-    // Looked up now: an unknown name is an error of the command, and not of each connection.
+    // Resolved here, so that an unknown name fails the command and not each connection.
     let to = match &args.to {
         None => None,
         Some(to) => {
@@ -54,7 +54,7 @@ pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
     let server = ProxyServer::bind(address, options);
     let server = server.map_err(|why| format!("{address}: {why}"))?;
     let handle = server.handle()?;
-    // First: who reads the address may send the signal at once.
+    // Installed before the address is printed, because its reader may send the signal at once.
     let stop = handle.clone();
     super::interrupt::on_interrupt(move || stop.stop());
     output::stream(|out| match handle.web_address() {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
-/// What happened, on one line.
+/// Formats an event as one line.
 fn line(event: &ProxyEvent) -> String {
     match event {
         ProxyEvent::Waits(peer, key) => format!("{peer} waits as {key:?}"),

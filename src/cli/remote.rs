@@ -1,5 +1,5 @@
-//! Devices of the command line: those of this machine by name, those of servers as `rpc://host:port/key#cpu:0`, or
-//! `rpc-tracker://host:port/key#cpu:0` for one that a tracker hands out.
+//! Devices of the command line. Those of this machine are given by name, those of servers as `rpc://host:port/key#cpu:0`.
+//! `rpc-tracker://host:port/key#cpu:0` requests a server from a tracker.
 
 use super::CliError;
 #[cfg(feature = "rpc")]
@@ -17,16 +17,16 @@ use tvmspec::module::Module;
 use tvmspec::rpc::client::{RemoteAddress, Session};
 use tvmspec::value::device_from_text;
 
-/// Where a command runs: devices, and the session that they are of.
+/// The devices that a command runs on, and the session that they belong to.
 pub(crate) struct Places {
-    /// In the order of the command line.
+    /// The devices, in the order of the command line.
     pub(crate) devices: Vec<Device>,
     #[cfg(feature = "rpc")]
     session: Option<Session>,
 }
 
 impl Places {
-    /// The devices that `texts` name. Those of servers are of one: the first that is named is connected to.
+    /// Finds the devices that `texts` name. Devices of servers must belong to one server, which is connected to.
     pub(crate) fn of<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
         #[cfg(feature = "rpc")]
         if texts
@@ -43,10 +43,10 @@ impl Places {
         })
     }
 
-    /// [`Places::of`] where a server is among them.
+    /// Like [`Places::of`], if a device of a server is among them.
     #[cfg(feature = "rpc")]
     fn of_server<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
-        // With devices of this process among them the text of one of these is not of the form.
+        // If a device of this process is among them, its text does not parse.
         let addresses = texts.iter().map(|text| RemoteAddress::parse(text.as_ref()));
         let addresses: Vec<RemoteAddress> =
             addresses.collect::<Result<_, _>>().map_err(CliError::of)?;
@@ -63,7 +63,7 @@ impl Places {
             } = address.clone();
             (host, port, key, tracker)
         };
-        // One process runs a model: memory of two servers meets on the host alone.
+        // One process runs a model, and memory of two servers could be exchanged only through the host.
         if rest.iter().any(|other| server(other) != server(first)) {
             return Err(CliError::new(
                 "the devices are of several servers: name those of one",
@@ -79,7 +79,7 @@ impl Places {
         })
     }
 
-    /// Whether the devices are those of a server.
+    /// Returns whether the devices belong to a server.
     pub(crate) fn is_remote(&self) -> bool {
         #[cfg(feature = "rpc")]
         return self.session.is_some();
@@ -87,12 +87,13 @@ impl Places {
         false
     }
 
-    /// Loads a library where the devices are: on the server by its code, and here what runs a model of it. `None` where they are here.
+    /// Loads a library for remote devices: its code on the server, and here the executor for a model in it. Returns `None` if the
+    /// devices are local.
     pub(crate) fn load(&self, path: &Path) -> Result<Option<Module>, CliError> {
         #[cfg(feature = "rpc")]
         if let Some(session) = &self.session {
             let content = super::input::read(path)?;
-            // What a server does with a file goes by its extension. Of the path nothing else is of use there.
+            // The server chooses a loader by the extension. The rest of the path is not needed there.
             let name = path
                 .file_name()
                 .map_or("library.so".into(), |name| name.to_string_lossy());
@@ -101,17 +102,17 @@ impl Places {
                 .map(Some)
                 .map_err(CliError::of);
         }
-        // Without the feature `rpc` nothing else uses it.
+        // Without the feature `rpc` the path is unused.
         let _ = path;
         Ok(None)
     }
 }
 
-/// After which time a user wants to know what is waited for.
+/// The time after which a user is told what the command waits for.
 #[cfg(feature = "rpc")]
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Connects, and notes what is waited for where that takes long: a server of a tracker that is free, or the answer of a server.
+/// Connects. If that takes long, prints what it waits for: a free server of a tracker, or the answer of a server.
 #[cfg(feature = "rpc")]
 fn connect(address: &RemoteAddress) -> tvmspec::function::Result<Session> {
     if address.tracker.is_none() {
@@ -133,7 +134,7 @@ fn connect(address: &RemoteAddress) -> tvmspec::function::Result<Session> {
     })
 }
 
-/// [`connect`] to one server, which has one client at a time (RPC-80): nothing answers the next one.
+/// Connects to one server. A server has one client at a time (RPC-80), and the next client gets no answer.
 #[cfg(feature = "rpc")]
 fn connect_to_server(address: &RemoteAddress) -> tvmspec::function::Result<Session> {
     let (connected, is_connected) = std::sync::mpsc::channel::<()>();
@@ -151,13 +152,13 @@ fn connect_to_server(address: &RemoteAddress) -> tvmspec::function::Result<Sessi
             }
         });
         let session = address.connect();
-        // Ends the wait of the thread above, which the scope stays for.
+        // Ends the wait of the thread above, which the scope joins.
         drop(connected);
         session
     })
 }
 
-/// A device of this machine.
+/// Finds a device of this machine.
 fn local(text: &str) -> Result<Device, CliError> {
     device_from_text(text)
         .map(Device::from)

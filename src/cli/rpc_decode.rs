@@ -1,7 +1,7 @@
-//! `tvmspec rpc-decode`: what client and server of a connection wrote, message by message.
+//! `tvmspec rpc-decode`: prints the messages that client and server of a connection wrote.
 //!
-//! The input is one file for each direction, as a capture of the connection has them: the bytes of a direction have no
-//! mark of their own, and both are needed to find the release.
+//! The input is one file for each direction, as a capture of the connection has them. The bytes do not state their direction, and both
+//! directions are needed to find the release.
 
 use super::input::Input;
 use super::{CliError, Exit, output};
@@ -49,12 +49,12 @@ pub(crate) fn run(args: RpcDecodeArgs) -> Result<Exit, CliError> {
     Ok(if whole { Exit::Good } else { Exit::Bad })
 }
 
-/// How the two files of a capture end: as in `golden/rpc`, and as `tvmspec proxy --capture` writes them.
+/// The endings of the two files of a capture: as in `golden/rpc`, and as `tvmspec proxy --capture` writes them.
 const ENDS: [[&str; 2]; 2] = [[".c2s.bin", ".s2c.bin"], [".client.bin", ".server.bin"]];
 
-/// Finds both files of a capture by the name that they share, or by one of them.
+/// Finds both files of a capture by their common name, or by one of them.
 fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
-    // By its text and not by an extension: the name may have dots of its own.
+    // By the text and not by an extension, because the name may contain dots.
     let text = name.as_os_str().to_string_lossy();
     let stem = ENDS
         .as_flattened()
@@ -91,7 +91,7 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
     )))
 }
 
-/// The error of one file without the other: of one direction, nothing shows the release.
+/// Creates the error for one file without the other: one direction alone does not show the release.
 fn alone(found: &Path, side: &str, missing: &Path) -> CliError {
     let (found, missing) = (output::file_name(found), output::file_name(missing));
     CliError::new(format!(
@@ -99,14 +99,14 @@ fn alone(found: &Path, side: &str, missing: &Path) -> CliError {
     ))
 }
 
-/// Writes the connection for people: the releases that speak like that, why the others do not, then the messages of
-/// both sides in turn, with their fields unless `brief`, then findings and broken rules.
+/// Writes the connection for people: the matching releases, why the others do not match, then the messages of both sides in turn.
+/// Fields are included unless `brief`. Findings and broken rules come last.
 fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool) -> fmt::Result {
     let (first, last) = connection.releases;
     writeln!(out, "spoken as in {}", range(first, last))?;
     for (first, last, broken) in &connection.others {
         match broken {
-            // Few messages differ between the forms: a short session may be one of several releases.
+            // The forms differ in few messages, so that a short session may match several releases.
             None => writeln!(
                 out,
                 "  {}: too, as far as these bytes show",
@@ -118,8 +118,8 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
             }
         }
     }
-    // RPC-10: a packet has no number of the request that it answers, so their order is all there is.
-    // The nth message of the server answers the nth of the client.
+    // RPC-10: a packet does not state the request that it answers, so that only the order tells. Message number n of the server answers
+    // message number n of the client.
     let mut sides = [&connection.client, &connection.server].map(|side| (side, side.messages()));
     loop {
         let mut is_end = true;
@@ -168,7 +168,7 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
     Ok(())
 }
 
-/// A range of releases in words: `0.22 to 0.27`, or `0.21` for one alone.
+/// Describes a range of releases: `0.22 to 0.27`, or `0.21` for one alone.
 fn range(first: Release, last: Release) -> String {
     if first == last {
         first.to_string()
@@ -177,17 +177,17 @@ fn range(first: Release, last: Release) -> String {
     }
 }
 
-/// The most characters of a message on its line.
+/// The maximal number of characters of a message on its line.
 const LONGEST: usize = 160;
 
-/// A message on one line of at most [`LONGEST`] characters: what it is, and its content in the JSON form; of copies the size
-/// alone.
+/// Formats a message on one line of at most [`LONGEST`] characters: its kind, and its content in JSON form. Of a copy, only the size is
+/// shown.
 fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
     let mut text = match message {
         ConnectionMessage::Hello(hello) => format!("hello `{}`", hello.key),
         ConnectionMessage::Answer(HelloAnswer::Success(key)) => format!("success `{key}`"),
         ConnectionMessage::Answer(HelloAnswer::Duplicate) => "duplicate key".to_owned(),
-        // RPC-04: the code is called mismatch, which does not tell what it means.
+        // RPC-04: the name of the code, mismatch, does not say what it means.
         ConnectionMessage::Answer(HelloAnswer::Mismatch) => "no server of this key".to_owned(),
         ConnectionMessage::TrackerHello => "hello of a tracker".to_owned(),
         ConnectionMessage::TrackerRequest(request) => {
@@ -195,10 +195,10 @@ fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
         }
         ConnectionMessage::TrackerReply(reply) => beginning(&relay_json::from_tracker_reply(reply)),
         ConnectionMessage::Packet(packet) => {
-            // RPC-11: a packet of nothing has no code.
+            // RPC-11: an empty packet has no code.
             let code = packet.code().map_or("nothing", RpcCode::name);
             match packet {
-                // Their JSON form has all bytes in base64.
+                // The JSON form would contain all bytes in base64.
                 Packet::CopyToRemote(_, data) | Packet::CopyAck(data) => {
                     format!("{code} of {} bytes", data.len())
                 }
@@ -206,7 +206,7 @@ fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
             }
         }
     };
-    // At a character, not at a byte: keys and names are UTF-8.
+    // Cut at a character and not at a byte, because keys and names are UTF-8.
     if let Some((at, _)) = text.char_indices().nth(LONGEST) {
         text.truncate(at);
         text.push_str("...");
@@ -214,15 +214,15 @@ fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
     text
 }
 
-/// The JSON form, or more than [`LONGEST`] characters of it: the form of a packet may be much longer than its line.
+/// Returns the JSON form, or its start if it has more than [`LONGEST`] characters. The form of a packet may be much longer than a line.
 fn beginning(form: &impl Serialize) -> String {
     let mut written = Beginning(Vec::new());
-    // It fails where enough is written.
+    // Writing fails once the text is long enough.
     let _ = serde_json::to_writer(&mut written, form);
     String::from_utf8_lossy(&written.0).into_owned()
 }
 
-/// Text that takes no more where it has more than [`LONGEST`] characters, of four bytes at most.
+/// A text that rejects further bytes after more than [`LONGEST`] characters, of up to four bytes each.
 struct Beginning(Vec<u8>);
 
 impl Write for Beginning {

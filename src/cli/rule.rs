@@ -1,4 +1,4 @@
-//! `tvmspec rule ID`: everything that is known of a rule: text, evidence, place in the code, cases, files, known failures.
+//! `tvmspec rule ID`: prints everything known about a rule: text, evidence, place in the code, cases, files, known failures.
 
 use super::table::wrap;
 use super::{CliError, Exit, output};
@@ -12,9 +12,8 @@ use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Kind;
 use tvmspec::spec::{self, Evidence, RuleText};
 
-/// The releases in whose files each rule was read, as `tests/foreign/eras.rs` writes it: an object of lists by rule
-/// id.
-// Compiled in, as the book and the cases are: the command works without the repository.
+/// The releases in whose files each rule was applied, as `tests/foreign/eras.rs` writes it: an object of lists by rule id.
+// Compiled in, like the rules and the cases, so that the command works without the repository.
 const ERAS: &str = include_str!("../../golden/eras/rules.json");
 
 #[derive(clap::Args)]
@@ -30,11 +29,11 @@ pub(crate) struct RuleArgs {
     list: bool,
 }
 
-/// Prints the rules that match, in the order of the ids on the command line, then of the book.
+/// Prints the matching rules, in the order of the ids on the command line, then in the order of the specification.
 pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
     let mut rules: Vec<&RuleText> = Vec::new();
     for id in &args.ids {
-        // Ids are upper case; people type them as they like.
+        // Ids are upper case, but users may type lower case.
         let wanted = id.to_ascii_uppercase();
         let before = rules.len();
         rules.extend(spec::rules().iter().filter(|rule| glob(&wanted, &rule.id)));
@@ -43,11 +42,11 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
         }
     }
     if !args.list {
-        // Pages name the cases; from here on the suite is there.
+        // Pages name the cases, so that the suite must be loaded first.
         Suite::ours()?;
     }
     if args.list {
-        // Not escaped: the book is ours.
+        // Not escaped, because the rules are part of this program.
         output::print(&rules.iter().map(|rule| line(rule)).collect::<String>())?;
     } else if args.json {
         output::json(&rules.iter().map(|rule| as_json(rule)).collect::<Vec<_>>())?;
@@ -58,9 +57,9 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
-/// The error for an id that no rule has, with the prefixes that there are.
+/// Creates the error for an id that no rule has, with the known prefixes.
 fn unknown(id: &str) -> CliError {
-    // Prefixes and not ids, of which there are hundreds.
+    // Prefixes and not ids, because there are hundreds of ids.
     let prefixes: BTreeSet<&str> = spec::rules()
         .iter()
         .filter_map(|rule| rule.id.split_once('-').map(|(prefix, _)| prefix))
@@ -72,7 +71,7 @@ fn unknown(id: &str) -> CliError {
     ))
 }
 
-/// A rule as a line of --list: id, level, releases, title.
+/// Formats a rule as a line of --list: id, level, releases, title.
 fn line(rule: &RuleText) -> String {
     let releases = rule.releases.to_string();
     format!(
@@ -83,8 +82,7 @@ fn line(rule: &RuleText) -> String {
     )
 }
 
-/// The cases that show a rule. The suite derives an encoding case of each decoding case (`#encode`), which is not
-/// listed beside it.
+/// Returns the cases of a rule. The encoding case that the suite derives from each decoding case (`#encode`) is left out.
 fn cases(rule: &RuleText) -> impl Iterator<Item = &'static Case> + '_ {
     Suite::embedded()
         .cases
@@ -92,7 +90,7 @@ fn cases(rule: &RuleText) -> impl Iterator<Item = &'static Case> + '_ {
         .filter(|case| case.rules.contains(&rule.id) && !case.id.ends_with("#encode"))
 }
 
-/// The files that the cases of the rule read, by their paths below `golden/`.
+/// Returns the files that the cases of the rule read, by their paths below `golden/`.
 fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
     cases(rule)
         .filter_map(|case| match &case.input {
@@ -102,19 +100,19 @@ fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// The releases of `golden/eras` in whose files the rule was read; empty for most rules.
+/// Returns the releases of `golden/eras` in whose files the rule was applied; empty for most rules.
 fn eras(rule: &RuleText) -> &'static [String] {
-    // Parsed once, and only where a rule is printed.
+    // Parsed only once, when the first rule is printed.
     static ALL: LazyLock<BTreeMap<String, Vec<String>>> =
         LazyLock::new(|| serde_json::from_str(ERAS).expect("a test writes this file"));
     ALL.get(&rule.id).map_or(&[], Vec::as_slice)
 }
 
-/// The known failures of cases of the rule: the file of known failures, the case, and the entry. An entry may be about
-/// many cases.
+/// Returns the known failures of cases of the rule: the file of known failures, the case, and the entry. An entry may apply to many
+/// cases.
 fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known::KnownFailure)> {
     let mut found = Vec::new();
-    // Collected: each of hundreds of entries would look through all cases.
+    // Collected once. Otherwise each of hundreds of entries would search all cases.
     let cases: Vec<&'static Case> = cases(rule).collect();
     for (file, known) in known::embedded() {
         for entry in &known.entries {
@@ -126,13 +124,13 @@ fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known:
     found
 }
 
-/// The elements with commas between them.
+/// Joins the elements with commas.
 fn words<T: std::fmt::Display>(list: &[T]) -> String {
     let words: Vec<String> = list.iter().map(ToString::to_string).collect();
     words.join(", ")
 }
 
-/// All that is known of a rule, for people: title, level and releases, the text, then the sections that are not empty.
+/// Formats all that is known about a rule for people: title, level and releases, the text, then the sections that are not empty.
 fn page(rule: &RuleText) -> String {
     let mut page = format!("{} {}\n", rule.id, rule.title);
     let mut obliged = format!(
@@ -141,14 +139,14 @@ fn page(rule: &RuleText) -> String {
         words(&rule.who),
         held(rule)
     );
-    // A rule without kinds rejects nothing: it is about a behaviour.
+    // A rule without kinds rejects nothing, because it is about behaviour.
     if !rule.kinds.is_empty() {
         let _ = write!(obliged, "; rejected as {}", words(&rule.kinds));
     }
     let _ = writeln!(page, "  {obliged}\n  spec/{}.md", rule.chapter);
     for paragraph in rule.text.split("\n\n").filter(|text| !text.is_empty()) {
         page.push('\n');
-        // What is set out in lines keeps them: tables, lists, code.
+        // Tables, lists and code keep their lines.
         let is_set = paragraph
             .lines()
             .any(|line| line.starts_with(['|', '*', '-', ' ', '`']));
@@ -185,7 +183,7 @@ fn page(rule: &RuleText) -> String {
     page
 }
 
-/// The releases in which a rule holds, in words: `in every release`, `since 0.22`, `up to 0.6`, `from 0.7 to 0.21`.
+/// Describes the releases in which a rule holds: `in every release`, `since 0.22`, `up to 0.6`, `from 0.7 to 0.21`.
 fn held(rule: &RuleText) -> String {
     let (since, until) = (rule.releases.since, rule.releases.until);
     let all = Releases::ALL;
@@ -193,13 +191,13 @@ fn held(rule: &RuleText) -> String {
         (true, true) => "in every release".to_owned(),
         (false, true) => format!("since {since}"),
         (true, false) => format!("up to {until}"),
-        // Before the range, which would name the same release twice.
+        // Checked before the range, which would name the same release twice.
         (false, false) if since == until => format!("in {since} alone"),
         (false, false) => format!("from {since} to {until}"),
     }
 }
 
-/// Appends a heading and its lines, indented; nothing where there are no lines.
+/// Appends a heading and its lines, indented. Appends nothing if there are no lines.
 fn section(page: &mut String, name: &str, lines: Vec<String>) {
     if lines.is_empty() {
         return;
@@ -210,8 +208,8 @@ fn section(page: &mut String, name: &str, lines: Vec<String>) {
     }
 }
 
-/// The lines of the evidence: where the rule is documented, in which source it was found, in which releases it was
-/// observed, which passed or failed its cases, and why it is taken to hold where nothing of this is known.
+/// Formats the evidence: where the rule is documented, in which source it was found, and in which releases it was observed. Also lists
+/// the releases that passed or failed its cases, and the reason for a rule without such evidence.
 fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
     let Some(evidence) = evidence else {
         return Vec::new();
@@ -238,7 +236,7 @@ fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
     lines
 }
 
-/// A case as a line: id, operation, and what is expected of an implementation.
+/// Formats a case as a line: id, operation, and the expected answer.
 fn about(case: &Case) -> String {
     let expected = match &case.expect {
         Expect::Accept(_) => "accepts".to_owned(),
@@ -248,14 +246,14 @@ fn about(case: &Case) -> String {
     format!("{:<44} {:<20} {expected}", case.id, case.op)
 }
 
-/// The releases as JSON has them: `"0.22"`.
+/// Formats the releases for JSON: `"0.22"`.
 fn texts(releases: &[Release]) -> Vec<String> {
     releases.iter().map(ToString::to_string).collect()
 }
 
-/// An element of the list that `spec/schema/rule.json` describes.
+/// Returns an element of the list that `spec/schema/rule.json` describes.
 fn as_json(rule: &RuleText) -> Json {
-    // A rule without evidence has empty lists, so that every element has the same members.
+    // For a rule without evidence, the lists are empty, so that every element has the same members.
     let evidence = spec::evidence(&rule.id).cloned().unwrap_or_default();
     let failures = failures(rule).into_iter();
     json!({

@@ -1,4 +1,5 @@
-//! `tvmspec serve`: an RPC server. It reads the hello of a connection and nothing else: each client goes to a process of its own, so that what
+//! `tvmspec serve`: an RPC server. The server itself reads only the hello of a connection. Each client gets its own process, so that a
+//! crash, a hang or a fork affects only its session.
 //! it does to its session, a crash, a hang, a fork, is done to that session alone.
 
 use super::serve_lobby::{Lobby, NOT_STARTED};
@@ -63,7 +64,7 @@ pub(crate) struct ServeArgs {
     permits: SessionArgs,
 }
 
-/// How long the tracker may take for its first answer before clients are served without it.
+/// The time that the tracker has for its first answer, before clients are served without it.
 const FIRST_OFFER: Duration = Duration::from_secs(15);
 
 /// Accepts clients until it is stopped.
@@ -102,7 +103,8 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
             heard,
         };
         std::thread::spawn(move || line.keep());
-        // What reads that the server is there may request it from the tracker at once. That a tracker is not there is in the log by then.
+        // A program that reads the line below may ask the tracker for this server at once. If the tracker cannot be reached, the log
+        // says so before that line.
         if wait.recv_timeout(FIRST_OFFER).is_err() {
             output::note(format_args!("tracker {tracker}: no answer yet"));
         }
@@ -115,7 +117,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     loop {
         running.await_slot(args.sessions as usize);
         let client = lobby.next();
-        // The connection is dropped, so that the client sees its end and does not wait for a session.
+        // Drops the connection, so that the client sees its end and does not wait for a session.
         if running.is_draining() {
             continue;
         }
@@ -140,21 +142,21 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// What a server does at a proxy.
+/// A server that gets its clients from a proxy.
 struct ProxyLine {
     /// The proxy, as `HOST:PORT`.
     proxy: String,
     key: String,
-    /// How many sessions there are at a time.
+    /// The maximal number of concurrent sessions.
     sessions: usize,
     program: std::path::PathBuf,
 }
 
-/// How long a proxy that is gone, or has another server of the key, is left alone.
+/// The pause after the proxy disconnects or rejects this server because another one has the key.
 const PROXY_PAUSE: Duration = Duration::from_secs(2);
 
 impl ProxyLine {
-    /// Waits for clients, one at a time: a proxy has one server of a key that waits. The thread of the signal ends the process.
+    /// Waits for clients, one at a time, because a proxy accepts only one waiting server for a key. The signal thread ends the process.
     fn keep(&self, permits: &SessionArgs, running: &Arc<RunningSessions>) -> ! {
         let mut last = String::new();
         let mut number = 0;
@@ -172,7 +174,7 @@ impl ProxyLine {
                         output::note(format_args!("session {number}{NOT_STARTED}{error}"));
                     }
                 }
-                // Ten minutes without a client are nothing to report.
+                // Ten minutes without a client are not reported.
                 Err(error) if error.kind() == ErrorKind::Timeout => {}
                 Err(error) => {
                     let error = error.reason();
@@ -186,13 +188,13 @@ impl ProxyLine {
         }
     }
 
-    /// A connection that the proxy has paired, and the key of the client.
+    /// Returns a connection that the proxy has paired, and the key of the client.
     fn pair(&self) -> tvmspec::function::Result<(TcpStream, String)> {
         let gone = |error: io::Error| {
             tvmspec::function::Error::new(ErrorKind::Connection, error.to_string())
         };
         let mut stream = TcpStream::connect(&*self.proxy).map_err(gone)?;
-        // A proxy that vanished sends no client, and would keep the server from looking for it again.
+        // A proxy that vanished sends no client. Without keep-alive, the server would never reconnect.
         keep_alive(&stream);
         let client = await_pair(&mut stream, &self.key)?;
         Ok((stream, client))
@@ -217,10 +219,10 @@ impl ProxyLine {
     }
 }
 
-/// The first port that is free.
+/// Binds the first free port.
 fn bind(host: IpAddr, first: u16, last: Option<u16>) -> Result<TcpListener, CliError> {
     let last = last.unwrap_or(first);
-    // The message of an empty range: --port-end below --port.
+    // The message for an empty range: --port-end below --port.
     let mut why = format!("there is no port from {first} to {last}");
     for port in first..=last {
         match TcpListener::bind(SocketAddr::new(host, port)) {
@@ -231,13 +233,13 @@ fn bind(host: IpAddr, first: u16, last: Option<u16>) -> Result<TcpListener, CliE
     Err(CliError::Message(why))
 }
 
-/// A session that is to be started.
+/// A session to start.
 struct SessionProcess {
     number: u64,
     peer: SocketAddr,
-    /// The text that the client has written in its hello.
+    /// The key from the hello of the client.
     key: String,
-    /// The key of the server, with which the session answers; `None` where a proxy has answered.
+    /// The key of the server, with which the session answers; `None` if a proxy has answered.
     name: Option<String>,
 }
 
@@ -257,43 +259,43 @@ impl SessionProcess {
             .arg(format!("--number={}", self.number))
             .arg("--directory")
             .arg(directory.path())
-            // No argument has a NUL, nor has an option of a client.
+            // Neither an argument nor an option of a client may contain NUL.
             .arg(format!("--client={}", self.key.replace('\0', "\u{fffd}")))
             .args(self.name.iter().map(|name| format!("--name={name}")))
             .args(permits.to_arguments())
             .current_dir(directory.path())
-            // What a compiler writes meanwhile goes with the session, also where a signal ends both.
+            // Temporary files of a compiler are removed together with the session, even if a signal ends both.
             .env("TMPDIR", directory.path())
             .stdin(Stdio::from(OwnedFd::from(stream)));
-        // Output of a function goes to the log.
+        // Output of functions goes to the log.
         command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         let (number, peer) = (self.number, self.peer);
         let (started, start) = channel();
         let own = running.clone();
-        // In front of the process: one that no thread waits for would hold its place for ever. A system that has no thread left may have
-        // one for the next client.
+        // The thread is created before the process, because a process without a waiting thread would occupy its place for ever. If no
+        // thread can be created now, the next client may succeed.
         threads::spawn(STACK, move || {
             if let Ok(child) = start.recv() {
                 self.await_end(child, directory, &own);
             }
         })?;
-        // Before the process starts, so that its own lines follow.
+        // Printed before the process starts, so that its own lines follow.
         output::note(format_args!("session {number} from {peer}{BEGINS}"));
         let child = running.spawn(&mut command)?;
-        // The command holds the socket: while it does, the client does not see the session end.
+        // The command holds the socket, and the client would not see the end of the session.
         drop(command);
-        // The thread is there: it waits for nothing else.
+        // The thread exists and waits for this message.
         let _ = started.send(child);
         Ok(())
     }
 
-    /// Waits for the process, ends what it started, and removes its files.
+    /// Waits for the process, ends the processes that it started, and removes its files.
     fn await_end(self, mut child: Child, directory: TempDir, running: &RunningSessions) {
         let status = running.end(&mut child);
         drop(directory.close());
         match status {
             Ok(status) if status.success() => {}
-            // A session that ends by itself writes its own line.
+            // A session that ends by itself writes this line itself.
             Ok(status) => output::note(format_args!(
                 "session {} from {}: {PROCESS_ENDED}: {status}",
                 self.number, self.peer

@@ -1,4 +1,5 @@
-//! Where the sessions of a server have their files. A server that was killed leaves its directory behind, and the next one removes it.
+//! The directory of a server for the files of its sessions. A server that was killed leaves its directory, and the next server removes
+//! it.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -7,27 +8,27 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tempfile::{Builder, TempDir};
 
-/// How the name of a server's directory begins, in the directory of the system for such.
+/// The prefix of the name of a server's directory in the system's temporary directory.
 const PREFIX: &str = "tvmspec-rpc-";
 
-/// Locked for as long as the server runs, which the system sees to.
+/// The lock file. The system holds the lock as long as the server runs.
 const LOCK: &str = "lock";
 
-/// The directory of a server, which this user alone reads.
+/// The directory of a server, which only this user can read.
 pub(super) struct ServerDirectory {
     folder: TempDir,
     _lock: File,
 }
 
 impl ServerDirectory {
-    /// A new one; those of servers that are gone are removed.
+    /// Creates a directory, and removes those of servers that have ended.
     pub(super) fn new() -> io::Result<ServerDirectory> {
         remove_orphans(&std::env::temp_dir());
         let folder = Builder::new().prefix(PREFIX).tempdir()?;
         let unnamed = folder.path().join("lock.new");
         let lock = File::create_new(&unnamed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        // It has its name once it is locked: another server finds no directory with a lock that no process holds.
+        // Renamed after it is locked, so that another server never finds a lock file that is not locked.
         fs::rename(unnamed, folder.path().join(LOCK))?;
         Ok(ServerDirectory {
             folder,
@@ -35,7 +36,7 @@ impl ServerDirectory {
         })
     }
 
-    /// A directory for a session; in a new one of the server where its own was removed, as systems do with what is old.
+    /// Creates a directory for a session. If the directory of the server was removed, as systems do with old files, creates that anew.
     pub(super) fn session(&mut self) -> io::Result<TempDir> {
         match self.inside() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -46,21 +47,21 @@ impl ServerDirectory {
         }
     }
 
-    /// A directory in that of the server.
+    /// Creates a directory inside that of the server.
     fn inside(&self) -> io::Result<TempDir> {
         Builder::new()
             .prefix("session-")
             .tempdir_in(self.folder.path())
     }
 
-    /// Removes all of it, at the end of the process.
+    /// Removes everything, at the end of the process.
     pub(super) fn remove(&self) {
-        // What cannot be removed is left for the next server.
+        // Files that cannot be removed are left for the next server.
         let _ = fs::remove_dir_all(self.folder.path());
     }
 }
 
-/// Removes what servers of this user have left in `folder`. What cannot be removed stays.
+/// Removes the directories that servers of this user have left in `folder`. Those that cannot be removed stay.
 fn remove_orphans(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -75,11 +76,11 @@ fn remove_orphans(folder: &Path) {
         if !is_ours {
             continue;
         }
-        // One without a lock is being made (`new`), and stays.
+        // A directory without a lock file is being created (`new`), and stays.
         let Ok(lock) = File::open(entry.path().join(LOCK)) else {
             continue;
         };
-        // The system lets go of a lock with its process: one that can be had is of a server that is gone.
+        // The system releases a lock when its process ends. A lock that can be taken belongs to a server that has ended.
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -1,5 +1,5 @@
-//! Clients before they have a session: first each writes its hello, then those with a key of the server wait in the order of
-//! their hellos. Neither costs a process, and no one waits for a peer that writes nothing.
+//! Clients before they have a session. Each first writes its hello. Those with a key of the server then wait in the order of their
+//! hellos. Neither step needs a process, and nobody waits for a peer that writes nothing.
 
 use super::output;
 use std::collections::VecDeque;
@@ -11,18 +11,18 @@ use tvmspec::rpc::handshake::{Handshake, Handshakes};
 use tvmspec::rpc::{Hello, HelloAnswer, threads};
 use tvmspec::wire::Writer;
 
-/// The most clients that may wait for a session. Others stay in the queue of the system, and are not accepted.
+/// The maximal number of clients that wait for a session. Others stay in the system's queue and are not accepted.
 const MOST: usize = 250;
 
-/// The text in the log between a connection that never became a session and the reason.
+/// The text in the log between a connection without a session and the reason.
 pub(super) const NOT_STARTED: &str = ": not started: ";
 
-/// The stack of a thread that reads a hello.
+/// The stack size of a thread that reads a hello, in bytes.
 const STACK: usize = 256 << 10;
 
 /// A client with a key of the server.
 pub(super) struct WaitingClient {
-    /// The number of its connection, which its session has too.
+    /// The number of its connection, which is also that of its session.
     pub(super) number: u64,
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
@@ -38,7 +38,7 @@ pub(super) struct Lobby {
 }
 
 impl Lobby {
-    /// Accepts connections until the process ends, and lets those in whose hello has a key that `is_own` finds.
+    /// Accepts connections until the process ends, and admits those whose hello has a key that `is_own` accepts.
     pub(super) fn fill(
         self: &Arc<Lobby>,
         listener: &TcpListener,
@@ -61,7 +61,7 @@ impl Lobby {
                     "session {number} from {peer}{NOT_STARTED}{why}"
                 ));
             };
-            // A system that has no thread left may have one for the next client.
+            // If no thread can be created now, the next client may succeed.
             let begun = threads::spawn(STACK, move || match greet(stream, handshake, &*is_own) {
                 Ok((stream, hello)) => lobby.push(WaitingClient {
                     number,
@@ -77,7 +77,7 @@ impl Lobby {
         }
     }
 
-    /// The client that has waited longest, once there is one.
+    /// Waits for a client, and returns the one that has waited longest.
     pub(super) fn next(&self) -> WaitingClient {
         let mut waiting = self.waiting();
         loop {
@@ -101,7 +101,7 @@ impl Lobby {
         }
     }
 
-    /// Those that wait, locked. A thread that panicked has left them whole.
+    /// Locks the queue. A thread that panicked has left it consistent.
     fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingClient>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,7 +116,7 @@ impl Lobby {
 }
 
 impl WaitingClient {
-    /// Whether it has closed its connection. The end of the stream is only behind what it has written.
+    /// Returns whether the client has closed its connection and all its bytes were read.
     pub(super) fn is_gone(&self) -> io::Result<bool> {
         self.stream.set_nonblocking(true)?;
         let looked = self.stream.peek(&mut [0]);
@@ -128,19 +128,19 @@ impl WaitingClient {
     }
 }
 
-/// Reads a hello, and sends a client with another key away.
+/// Reads a hello, and rejects a client with another key.
 fn greet(
     stream: Arc<TcpStream>,
     handshake: Handshake,
     is_own: &dyn Fn(&str) -> bool,
 ) -> Result<(TcpStream, Hello<'static>), String> {
     let hello = handshake.read_hello(&stream)?;
-    // RPC-05: before the answer: Python's servers answer first, and then fail.
+    // RPC-05: checked before the answer, unlike in Python's servers, which answer first and then fail.
     hello.timeout().map_err(|broken| broken.to_string())?;
-    // RPC-80: the first word is compared whole, so that `server:` is no client either.
+    // RPC-80: the whole first word is compared, so that `server:` is not a client.
     let first = hello.key.split_whitespace().next().unwrap_or_default();
     if !first.strip_prefix("client:").is_some_and(is_own) {
-        // A client that is gone learns nothing.
+        // A client that has left needs no answer.
         let _ = write_answer(&stream, &HelloAnswer::Mismatch);
         return Err(format!("`{}` has another key", hello.key.escape_debug()));
     }
@@ -149,7 +149,7 @@ fn greet(
     Ok((stream, hello))
 }
 
-/// Writes an answer, which is shorter than what the system takes of a stream that nothing was written to.
+/// Writes an answer. It is short enough for the empty send buffer of the system, so that writing does not block.
 pub(super) fn write_answer(mut stream: &TcpStream, answer: &HelloAnswer<'_>) -> io::Result<()> {
     let mut out = Writer::new();
     let written = answer.write(Release::LAST, &mut out);

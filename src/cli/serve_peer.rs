@@ -1,4 +1,4 @@
-//! The other end of a session's connection, as far as the system knows of it: whether it is still there.
+//! Detection of whether the peer of a session's connection is still there, as far as the system knows.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt;
@@ -6,25 +6,25 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// After which silence the system asks the other end whether it is there.
+/// The time without traffic after which the system probes the peer.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How long it waits for each answer.
+/// The time that it waits for each answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How many answers stay out before the connection is gone: about a minute behind the last sign of the other end.
+/// The number of missing answers after which the connection is closed: about a minute after the last sign of the peer.
 const QUESTIONS: u32 = 3;
 
-/// Has the system look whether the other end is still there: of a machine that lost its power or its network nothing comes, not even an end.
+/// Enables keep-alive. A machine that lost its power or its network sends nothing, not even the end of the connection.
 pub(super) fn keep_alive(stream: &TcpStream) {
-    // Where one of these fails, the session is as one without: its times still end it.
+    // If one of these fails, the session works without it, and its time limits still apply.
     let _ = sockopt::set_tcp_keepidle(stream, SILENCE);
     let _ = sockopt::set_tcp_keepintvl(stream, ANSWER);
     let _ = sockopt::set_tcp_keepcnt(stream, QUESTIONS);
     let _ = sockopt::set_socket_keepalive(stream, true);
 }
 
-/// Returns when the other end has closed its side, or is gone. Bytes that it wrote before and that are not read make no difference.
+/// Returns when the peer has closed its side, or has vanished. Unread bytes from before make no difference.
 pub(super) fn await_departure(stream: &TcpStream) -> io::Result<()> {
     loop {
         let mut looked = [PollFd::new(stream, CLOSED)];
@@ -36,10 +36,10 @@ pub(super) fn await_departure(stream: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// The other end writes nothing any more, as behind a close.
+/// The event that the peer will write nothing more, as after a close.
 #[cfg(target_os = "linux")]
 const CLOSED: PollFlags = PollFlags::RDHUP;
 
-/// Other systems show it as the end of the connection.
+/// Other systems report it as the end of the connection.
 #[cfg(not(target_os = "linux"))]
 const CLOSED: PollFlags = PollFlags::HUP;

@@ -1,4 +1,4 @@
-//! The sessions of a server that run: how many, their processes, and how they end with the server.
+//! The running sessions of a server: their number, their processes, and how they end with the server.
 
 use super::interrupt::{GRACE, signals};
 use super::output;
@@ -17,9 +17,9 @@ use std::thread::Builder;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The sessions that run.
+/// The running sessions.
 pub(super) struct RunningSessions {
-    /// Where their files are.
+    /// The directory for their files.
     directory: Mutex<ServerDirectory>,
     state: Mutex<RunningSessionsState>,
     changed: Condvar,
@@ -27,15 +27,15 @@ pub(super) struct RunningSessions {
 
 #[derive(Default)]
 struct RunningSessionsState {
-    /// How many there are, those included whose files are being removed.
+    /// The number of sessions, including those whose files are being removed.
     count: usize,
-    /// The processes, each the first of its group, that were not waited for.
+    /// The processes that were not waited for. Each is the leader of its group.
     leaders: BTreeSet<u32>,
     is_draining: bool,
 }
 
 impl RunningSessions {
-    /// None yet.
+    /// Creates an empty set of sessions.
     pub(super) fn new() -> io::Result<RunningSessions> {
         adopt_orphans();
         Ok(RunningSessions {
@@ -45,24 +45,24 @@ impl RunningSessions {
         })
     }
 
-    /// The state, locked. A thread that panicked has left it whole.
+    /// Locks the state. A thread that panicked has left it consistent.
     fn lock(&self) -> MutexGuard<'_, RunningSessionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A directory for the files of a session, readable by this user alone.
+    /// Creates a directory for the files of a session, which only this user can read.
     pub(super) fn session_directory(&self) -> io::Result<TempDir> {
         self.directory().session()
     }
 
-    /// Where their files are, locked. A thread that panicked has left it whole.
+    /// Locks the directory of their files. A thread that panicked has left it consistent.
     fn directory(&self) -> MutexGuard<'_, ServerDirectory> {
         self.directory
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there are fewer than `most`.
+    /// Waits until there are fewer than `most` sessions.
     pub(super) fn await_slot(&self, most: usize) {
         let mut state = self.lock();
         while state.count >= most {
@@ -70,7 +70,7 @@ impl RunningSessions {
         }
     }
 
-    /// Waits until the server drains and the last one is over.
+    /// Waits until the server drains and the last session has ended.
     fn await_last(&self) {
         let mut state = self.lock();
         while !state.is_draining || state.count > 0 {
@@ -86,25 +86,25 @@ impl RunningSessions {
         woken.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     pub(super) fn count(&self) -> usize {
         self.lock().count
     }
 
-    /// Waits for a session to begin or end, or for a signal, and not longer than `most`.
+    /// Waits until a session begins or ends, or a signal arrives, but not longer than `most`.
     pub(super) fn pause(&self, most: Duration) {
         drop(self.changed.wait_timeout(self.lock(), most));
     }
 
-    /// Whether no session begins any more.
+    /// Returns whether no further session begins.
     pub(super) fn is_draining(&self) -> bool {
         self.lock().is_draining
     }
 
-    /// Starts a process in a group of its own.
+    /// Starts a process in a new process group.
     pub(super) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         let mut state = self.lock();
-        // Under the lock: a signal finds every process that there is, and none begins behind it.
+        // Under the lock, so that a signal reaches every process, and no process starts after it.
         if state.is_draining {
             return Err(io::Error::other("the server ends"));
         }
@@ -118,13 +118,13 @@ impl RunningSessions {
     /// Waits for a process and kills the rest of its group.
     pub(super) fn end(&self, child: &mut Child) -> io::Result<ExitStatus> {
         if let Some(pid) = pid(child.id()) {
-            // Looks without waiting for it: until then its number, and that of its group, goes to no other process.
+            // Waits without reaping the process. Until it is reaped, no other process gets its id or that of its group.
             while let Err(rustix::io::Errno::INTR) = waitid(
                 WaitId::Pid(pid),
                 WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
             ) {}
         }
-        // Before the wait: behind it the number may be that of another process, which a second signal would kill.
+        // Before the process is reaped. Afterwards its id may belong to another process, which a second signal would kill.
         self.lock().leaders.remove(&child.id());
         kill_group(child.id());
         let status = child.wait();
@@ -132,13 +132,13 @@ impl RunningSessions {
         status
     }
 
-    /// Kills what sessions that are over have started and what left their groups: its parents are gone, so that it is a child of this
-    /// process, and no session.
+    /// Kills orphaned processes of sessions that have ended and processes that left their groups. Their parents have ended, so that
+    /// they are children of this process, and they are not sessions.
     fn end_orphans(&self) {
-        // Each round finds what the round before has made a child of this process.
-        // Bounded: what starts processes faster than they end would keep this thread for ever.
+        // Each round finds the processes that became children of this process in the previous round. The number of rounds is limited,
+        // because code that starts processes fast enough would keep this thread for ever.
         for _ in 0..100 {
-            // Under the lock: every session that was started is among them.
+            // Under the lock, so that every session that was started is among the leaders.
             let state = self.lock();
             let orphans = own_children();
             let orphans = orphans.filter(|number| !state.leaders.contains(number));
@@ -149,7 +149,7 @@ impl RunningSessions {
             }
             for orphan in orphans {
                 let _ = kill_process(orphan, Signal::KILL);
-                // Fails where another thread was faster.
+                // Fails if another thread was faster.
                 let _ = waitpid(Some(orphan), WaitOptions::empty());
             }
         }
@@ -161,14 +161,14 @@ impl RunningSessions {
     }
 }
 
-/// Processes whose parents are gone become children of this one, and not of the system's first: what a session leaves behind is found.
+/// Makes orphaned processes children of this process instead of the system's first process, so that leftovers of a session are found.
 fn adopt_orphans() {
-    // Where the kernel has no such thing, what leaves its group goes on.
+    // If the kernel does not support this, processes that leave their group continue to run.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// The children of this process, by their numbers; nothing where the system does not list them.
+/// Returns the ids of the children of this process; none if the system does not list them.
 fn own_children() -> impl Iterator<Item = u32> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let lists = threads
@@ -179,25 +179,25 @@ fn own_children() -> impl Iterator<Item = u32> {
     })
 }
 
-/// The number of a process as the system takes it; none for 0.
+/// Converts a process id for the system; `None` for 0.
 fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
 }
 
-/// Kills a group by the number of its first process.
+/// Kills a group by the id of its first process.
 fn kill_group(leader: u32) {
     if let Some(group) = pid(leader) {
-        // Fails only when all of it is gone.
+        // Fails only if the whole group has ended.
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
-/// At the first signal no session begins any more, and the program ends with the last one. Ctrl-C waits for the sessions, until it comes
-/// again; SIGTERM and SIGHUP end them after [`GRACE`].
+/// Starts draining at the first signal: no further session begins, and the program ends with the last one. Ctrl-C waits for the
+/// sessions until it is pressed again. SIGTERM and SIGHUP end them after [`GRACE`].
 pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
     let mut signals = signals()?;
     let own = running.clone();
-    // Before there is a signal: by then the system may have no thread left.
+    // Created before any signal, because later the system may not be able to create a thread.
     Builder::new().spawn(move || {
         own.await_last();
         own.directory().remove();

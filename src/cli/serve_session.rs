@@ -1,4 +1,4 @@
-//! `tvmspec serve-session`: one session of `tvmspec serve`, in a process of its own. The socket is its stdin.
+//! `tvmspec serve-session`: one session of `tvmspec serve`, in a separate process. The socket is its stdin.
 
 use super::serve_lobby::write_answer;
 use super::serve_memory::{bound_memory, default_memory, go_first};
@@ -66,18 +66,18 @@ pub(super) struct SessionArgs {
     suite_functions: bool,
 }
 
-/// A release whose clients are served (RPC-84).
+/// Parses a release whose clients are served (RPC-84).
 fn served(text: &str) -> Result<Release, String> {
     let release: Release = text.parse()?;
     if release.minor() >= 7 {
         Ok(release)
     } else {
-        // Up to there each session would end with its first byte, and the server itself would show nothing wrong.
+        // For older releases each session would end at its first byte, and the server itself would show no fault.
         Err("clients up to 0.6 have another protocol, which is not served".to_owned())
     }
 }
 
-/// A time above 0.
+/// Parses a time above 0, in seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok() => Ok(seconds),
@@ -85,7 +85,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A time, or 0.
+/// Parses a time in seconds, or 0.
 fn seconds_or_none(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(0.0) => Ok(0.0),
@@ -94,12 +94,12 @@ fn seconds_or_none(text: &str) -> Result<f64, String> {
 }
 
 impl SessionArgs {
-    /// The same with what this machine has at present in the place of what is absent: each session is to have as much as the first.
+    /// Replaces missing options by defaults from the current state of the machine, so that each session gets as much as the first.
     pub(super) fn settle(&mut self) {
         self.memory.get_or_insert_with(default_memory);
     }
 
-    /// The same on a command line.
+    /// Returns the options as command line arguments.
     pub(super) fn to_arguments(&self) -> Vec<String> {
         let mut all: Vec<String> = [("--largest", self.largest), ("--uploads", self.uploads)]
             .iter()
@@ -146,17 +146,18 @@ pub(crate) struct ServeSessionArgs {
     permits: SessionArgs,
 }
 
-/// How long a call that no client waits for any more has gone on when the session ends.
+/// The duration of a call that nobody waits for, after which the session ends.
 const DEPARTED: Duration = Duration::from_secs(2);
 
-/// Serves the client on stdin, and writes one line on stderr: what the session came to.
+/// Serves the client on stdin, and writes one line with the result of the session to stderr.
 pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{Signal, set_parent_process_death_signal};
-        // Where the kernel has no such thing the session ends with its connection.
+        // If the kernel does not support this, the session ends with its connection.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
-        // What leaves the group of the session and loses its parent stays below it as long as it runs, and goes to the server with it.
+        // Processes that leave the group of the session and lose their parent become its children. When it ends, the server adopts
+        // them.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
     go_first();
@@ -166,7 +167,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     let began = Instant::now();
     let stream = TcpStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let peer = stream.peer_addr().map_err(CliError::new)?;
-    // A request waits for its answer: nothing is to be gathered.
+    // A client waits for each answer, so that data must not be held back.
     stream.set_nodelay(true)?;
     keep_alive(&stream);
     let socket = stream.try_clone()?;
@@ -189,7 +190,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     options.idle = (permits.idle > 0.0).then(|| Duration::from_secs_f64(permits.idle));
     options.watch = Some(watch.clone());
     let is_written = Arc::new(Mutex::new(false));
-    // One: what ends a session may come from two sides at once.
+    // Only one line, because two causes may end the session at the same time.
     let line = move |report: &str| {
         let mut is_written = is_written.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *is_written, true) {
@@ -206,7 +207,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         if await_departure(&socket).is_err() {
             return;
         }
-        // The thread of the session notices by itself where it reads or writes, and a short call may come to its end.
+        // The thread of the session notices this itself when it reads or writes, and a short call may complete.
         std::thread::sleep(DEPARTED);
         loop {
             std::thread::sleep(DEPARTED / 8);
@@ -219,9 +220,9 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     let ends = line.clone();
     std::thread::spawn(move || {
         watch.wait();
-        // The thread of the session notices by itself where it waits for a packet.
+        // The thread of the session notices this itself while it waits for a packet.
         std::thread::sleep(Duration::from_millis(200));
-        // A client that does not read is not waited for.
+        // Do not wait for a client that does not read.
         let _ = second.set_limit(Some(Duration::from_secs(1)));
         if watch.expire(&mut second) {
             ends("its time was over during a call");
@@ -239,7 +240,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     line(&text_of(&report));
     // A process that the client started may still hold the socket.
     last.end(true);
-    // Without unloading what the client loaded: it is the client's code, and nothing needs its end.
+    // Exits without unloading the client's code, because nothing needs its finalizers.
     std::process::exit(0);
 }
 
@@ -256,7 +257,7 @@ fn duration_text(time: Duration) -> String {
     }
 }
 
-/// What a session came to, in a line.
+/// Formats the result of a session as a line.
 fn text_of(report: &SessionReport) -> String {
     let SessionReport {
         key,

@@ -1,5 +1,5 @@
-//! The line between `tvmspec serve` and a tracker: the server offers itself under a key that is good for one client, asks whether the key
-//! was handed out, and offers itself anew (RPC-54 to RPC-57).
+//! The connection between `tvmspec serve` and a tracker. The server offers itself under a key for one client, asks whether the key was
+//! handed out, and offers itself again (RPC-54 to RPC-57).
 
 use super::output;
 use super::serve_running::RunningSessions;
@@ -14,23 +14,23 @@ use tvmspec::function::Error;
 use tvmspec::rpc::tracker::TrackerClient;
 use tvmspec::rpc::{TrackerOffer, TrackerPeer, TrackerRequest};
 
-/// How often the tracker is asked, as by the servers of Python.
+/// The interval between requests to the tracker, as in Python's servers.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// How long a client that got a key has a session kept free for it, as by the servers of Python.
+/// The time for which a session is reserved for a client with a key, as in Python's servers.
 const RESERVED: Duration = Duration::from_secs(6);
 
-/// How many keys that were handed out still open a session.
+/// The number of keys that were handed out and still open a session.
 const REMEMBERED: usize = 64;
 
-/// The match keys that clients may come with.
+/// The match keys that clients may use.
 #[derive(Default)]
 pub(super) struct MatchKeys {
     keys: Mutex<VecDeque<String>>,
 }
 
 impl MatchKeys {
-    /// Whether this is one of the newest. A client with any other wants another server.
+    /// Returns whether the key is one of the newest. A client with any other key wants another server.
     pub(super) fn contains(&self, key: &str) -> bool {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         keys.iter().any(|own| own == key)
@@ -45,35 +45,36 @@ impl MatchKeys {
     }
 }
 
-/// What is offered, and where.
+/// The offer of the server, and its tracker.
 pub(super) struct TrackerLine {
     /// The tracker, as `HOST:PORT`.
     pub(super) tracker: String,
-    /// What clients ask the tracker for.
+    /// The key that clients request from the tracker.
     pub(super) key: String,
-    /// Where the server listens.
+    /// The address on which the server listens.
     pub(super) at: SocketAddr,
-    /// The host that clients are sent to, where it is not the one that the tracker sees.
+    /// The host that clients are sent to, if it differs from the address that the tracker sees.
     pub(super) host: Option<String>,
-    /// How many sessions there are at a time.
+    /// The maximal number of concurrent sessions.
     pub(super) sessions: usize,
     pub(super) keys: Arc<MatchKeys>,
     pub(super) running: Arc<RunningSessions>,
-    /// Whether the log has that clients do not reach the server: once, and not for each connection to the tracker.
+    /// Whether the log contains the warning that clients cannot reach the server. It is written once, and not for each connection to
+    /// the tracker.
     pub(super) is_warned: Cell<bool>,
-    /// Hears when the tracker has the first offer, or the log why it has not.
+    /// Receives a message when the tracker has the first offer, or when the log says why it has not.
     pub(super) heard: SyncSender<()>,
 }
 
 impl TrackerLine {
-    /// Keeps the server in the tracker until the server drains: a tracker that is gone is looked for again.
+    /// Keeps the server registered with the tracker until the server drains, and reconnects to a tracker that has vanished.
     pub(super) fn keep(&self) {
         let mut last = String::new();
         while !self.running.is_draining() {
-            // It returns when the server drains. The tracker withdraws an offer when its connection ends.
+            // `serve` returns when the server drains. The tracker withdraws an offer when its connection ends.
             let Err(error) = self.serve() else { return };
             let error = error.reason();
-            // A tracker that is not there would fill the log.
+            // Logged once, because a tracker that is missing would fill the log.
             if error != last {
                 output::note(format_args!("tracker {}: {error}", self.tracker));
                 last = error;
@@ -83,13 +84,14 @@ impl TrackerLine {
         }
     }
 
-    /// The tracker was reached, or the log has why it was not.
+    /// Reports that the tracker was reached, or that the log says why it was not.
     fn is_heard(&self) {
-        // Full or closed behind the first time, and nothing waits any more.
+        // After the first message the channel is full or closed, and nobody waits any more.
         let _ = self.heard.try_send(());
     }
 
-    /// A server that clients are sent to and do not reach looks as good as one that has none. `seen` is its address, as the tracker has it.
+    /// Warns if clients are sent to an address on which the server does not listen. They could not reach it, and nothing else would
+    /// show this. `seen` is its address as the tracker sees it.
     fn warn(&self, seen: IpAddr) {
         let is_hidden = self.at.ip().is_loopback() && !seen.is_loopback();
         if is_hidden && self.host.is_none() && !self.is_warned.replace(true) {
@@ -100,7 +102,7 @@ impl TrackerLine {
         }
     }
 
-    /// One connection.
+    /// Serves one connection to the tracker.
     fn serve(&self) -> Result<(), Error> {
         let mut connection = TrackerClient::connect(&*self.tracker)?;
         self.warn(connection.local_addr()?.ip());
@@ -111,12 +113,12 @@ impl TrackerLine {
         let mut taken: VecDeque<Instant> = VecDeque::new();
         while !self.running.is_draining() {
             let now = Instant::now();
-            // A client that never comes does not hold its session for ever.
+            // A reservation expires, because its client may never connect.
             taken.retain(|since| now.duration_since(*since) < RESERVED);
             let busy = self.running.count() + taken.len();
             if offered.is_none() && busy < self.sessions {
                 let match_key = format!("{}:{}", self.key, random());
-                // Known before it is handed out: a client may be here before the tracker's answer is.
+                // Stored before it is handed out, because a client may connect before the tracker's answer arrives.
                 self.keys.push(match_key.clone());
                 connection.order(&TrackerRequest::Put(TrackerOffer {
                     key: self.key.clone(),
@@ -136,7 +138,7 @@ impl TrackerLine {
             }
             if offered.as_ref().is_some_and(|key| !pending.contains(key)) {
                 offered = None;
-                // The client that has the key is not here yet: a session stays free for it.
+                // The client with the key has not connected yet, so that a session stays reserved for it.
                 if self.running.count() <= before {
                     taken.push_back(Instant::now());
                 }
@@ -146,7 +148,7 @@ impl TrackerLine {
     }
 }
 
-/// A number from 0 to 1, as the keys of Python's servers have it.
+/// Returns a random number from 0 to 1, as in the keys of Python's servers.
 pub(super) fn random() -> f64 {
     let number = RandomState::new().build_hasher().finish();
     number as f64 / u64::MAX as f64

@@ -1,7 +1,7 @@
-//! What the log of a server says of a session, as far as tests look for it.
+//! Texts about sessions in the log of a server, as far as tests search for them.
 
-/// Of a session that begins, at the end of the line.
+/// The end of the line for a session that begins.
 pub(crate) const BEGINS: &str = ": begins";
 
-/// Of a session whose process has not ended by itself.
+/// The text for a session whose process did not end by itself.
 pub(crate) const PROCESS_ENDED: &str = "the process ended";

@@ -1,5 +1,4 @@
-//! Commands about several files: one that cannot be read does not keep the others from being looked at. `inspect` and
-//! `verify` are those.
+//! Commands on several files, `inspect` and `verify`. A file that cannot be read does not stop the others.
 
 use super::color::TerminalText;
 use super::input::{is_stdin, name_of};
@@ -7,16 +6,16 @@ use super::{CliError, Exit, output};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// The answer about one file.
+/// The answer for one file.
 pub(crate) enum FileAnswer {
-    /// For people.
+    /// A text for people.
     Text(TerminalText),
-    /// For programs.
+    /// JSON for programs.
     Json(Value),
 }
 
-/// Prints the answer about each file: texts one after the other; JSON as it is for one file, as a list for several, in which a file
-/// that cannot be read is `{"file", "error"}`. Each is printed before the next is looked at. Of the exit codes the largest counts.
+/// Prints the answer for each file before it examines the next one. Texts follow each other. JSON is printed as it is for one file, and
+/// as a list for several; in the list, an unreadable file is `{"file", "error"}`. Returns the largest exit code.
 pub(crate) fn each(
     files: &[PathBuf],
     is_json: bool,
@@ -30,17 +29,17 @@ pub(crate) fn each(
         }
         return Ok(exit);
     }
-    // The second would be empty: the first takes all of it.
+    // The second `-` would be empty, because the first one reads all of stdin.
     if files.iter().filter(|file| is_stdin(file)).count() > 1 {
         return Err(CliError::new("`-` is there twice: stdin is read once"));
     }
     let mut exit = Exit::Good;
-    // The list is written piece by piece: the report of one file may take megabytes.
+    // The list is written piece by piece, because the report on one file may take megabytes.
     let mut between = if is_json { "[\n  " } else { "" };
     for file in files {
         let (of_file, of_exit) = match answer(file) {
             Ok((of_file, exit)) => (Some(of_file), exit),
-            // No reader is left for the other files.
+            // Nobody reads the output for the other files.
             Err(CliError::ClosedPipe) => return Err(CliError::ClosedPipe),
             Err(CliError::Message(message)) => {
                 output::error(&message);
@@ -56,11 +55,11 @@ pub(crate) fn each(
                 output::print(between)?;
                 text.print()?;
             }
-            // No text of JSON holds an end of line.
+            // No JSON string contains a line end, so that every line end can be indented.
             Some(FileAnswer::Json(value)) => {
                 let text = output::json_text(&value)?;
                 let text = text.trim_end().replace('\n', "\n  ");
-                // Escaped already, as JSON does it: an escape of Rust is no JSON.
+                // `print` and not `show`, because the text is already escaped for JSON, and Rust's escapes are not valid JSON.
                 output::print(&format!("{between}{text}"))?;
             }
             None => continue,

@@ -1,8 +1,8 @@
-//! Values of floats of 8, 6 and 4 bits (TEN-02), each in a byte.
+//! Values of floats of 8, 6 and 4 bits (TEN-02), each stored in a byte.
 
 use tvmspec::value::DLDataType;
 
-/// How the bits of a small float are read.
+/// The format of a small float.
 struct SmallFloat {
     exponent_bits: u32,
     mantissa_bits: u32,
@@ -10,20 +10,20 @@ struct SmallFloat {
     specials: Specials,
 }
 
-/// Which bits are no numbers.
+/// The bit patterns that are not numbers.
 #[derive(PartialEq)]
 enum Specials {
-    /// The highest exponent: infinity, and NaN where the mantissa is not 0.
+    /// The highest exponent: infinity, or NaN if the mantissa is not 0.
     Ieee,
-    /// All bits of exponent and mantissa set: NaN (`fn`).
+    /// All bits of exponent and mantissa are 1: NaN (`fn`).
     AllOnes,
-    /// What would be negative zero: NaN (`fnuz`).
+    /// The pattern of negative zero: NaN (`fnuz`).
     NegativeZero,
     None,
 }
 
 impl SmallFloat {
-    /// The format of `dtype`; `None` for any other type.
+    /// Returns the format of `dtype`; `None` for any other type.
     fn of(dtype: DLDataType) -> Option<SmallFloat> {
         use Specials::{AllOnes, Ieee, NegativeZero, None as Nothing};
         let (exponent_bits, mantissa_bits, bias, specials) =
@@ -37,7 +37,7 @@ impl SmallFloat {
                 (13, 8, 1) => (5, 2, 16, NegativeZero),
                 (15, 6, 1) => (2, 3, 1, Nothing),
                 (16, 6, 1) => (3, 2, 3, Nothing),
-                // Code 8 with 4 bits is that of 0.20.
+                // Code 8 with 4 bits is the type of 0.20.
                 (8 | 17, 4, 1) => (2, 1, 1, Nothing),
                 _ => return None,
             };
@@ -63,7 +63,7 @@ impl SmallFloat {
             Specials::AllOnes if is_highest && mantissa == all_ones(self.mantissa_bits) => f32::NAN,
             Specials::NegativeZero if is_negative && magnitude == 0 => f32::NAN,
             _ => {
-                // A subnormal number has the exponent 1 and no leading one.
+                // A subnormal number has exponent 1 and no leading one.
                 let leading = u32::from(exponent > 0) << self.mantissa_bits;
                 let power =
                     exponent.max(1).cast_signed() - self.bias - self.mantissa_bits.cast_signed();
@@ -74,9 +74,9 @@ impl SmallFloat {
     }
 }
 
-/// The value of `bits` as an element of `dtype`; `None` where that is no small float.
+/// Returns the value of `bits` as an element of `dtype`; `None` if that is not a small float.
 pub(super) fn value(dtype: DLDataType, bits: u8) -> Option<f32> {
-    // Of float8_e8m0fnu all bits are the exponent.
+    // All bits of float8_e8m0fnu are the exponent.
     if (dtype.code, dtype.bits, dtype.lanes) == (14, 8, 1) {
         return Some(match bits {
             u8::MAX => f32::NAN,

@@ -1,20 +1,19 @@
-//! Text in columns and lines, as wide as the terminal or as `COLUMNS` in the environment states; and sizes in words.
+//! Text in columns and lines, as wide as the terminal or as stated by `COLUMNS` in the environment; and sizes with units.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use terminal_size::terminal_size;
 
-/// The least width that is wrapped for: below it a line holds no word.
+/// The minimal width for wrapping. A narrower line would hold no word.
 const LEAST: usize = 20;
 
-/// Rows below a header, indented by two blanks, without rules and without blanks at line ends. A cell that the terminal is
-/// too narrow for goes on below; a header is broken at blanks alone:
-/// no table is narrower than the words of its header.
+/// Formats rows below a header, indented by two blanks, without rules and without blanks at line ends. A cell that is too wide for the
+/// terminal continues on the next line. A header is broken only at blanks, so that no table is narrower than the words of its header.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table
-        // No rules between cells: rows are copied, searched and cut by other programs.
+        // No rules between cells, because other programs copy, search and cut rows.
         .load_style(presets::NOTHING)
-        // Without a width every row is one line: what reads a file or a pipe takes them apart by lines.
+        // Without a width every row is one line, because programs that read a file or a pipe split it by lines.
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(header.iter().copied())
         .add_rows(rows);
@@ -22,7 +21,7 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
         let words: Vec<u16> = header.iter().map(|head| longest_word(head)).collect();
         // Each column has a blank on both sides.
         let heads = words.iter().map(|word| word + 2).sum::<u16>();
-        // The blank that each line begins with below takes the place of the last one, which is cut off.
+        // The blank that each line begins with below replaces the last blank, which is cut off.
         let width = u16::try_from(columns.max(LEAST)).unwrap_or(u16::MAX);
         let least = |word: &u16| ColumnConstraint::LowerBoundary(Width::Fixed(word + 2));
         table
@@ -33,22 +32,22 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let lines = table.to_string();
     lines
         .lines()
-        // Cells are padded to their column, the last one of a row, too.
+        // All cells are padded to the width of their column, including the last one of a row.
         .map(|line| format!(" {}\n", line.trim_end()))
         .collect()
 }
 
-/// How many characters the longest word of a header has.
+/// Returns the number of characters of the longest word of a header.
 fn longest_word(head: &str) -> u16 {
     let words = head.split_whitespace().map(|word| word.chars().count());
     u16::try_from(words.max().unwrap_or(0)).unwrap_or(u16::MAX / 64)
 }
 
-/// How many characters a line may have; `None` for no bound.
+/// Returns the maximal number of characters in a line; `None` for no limit.
 ///
-/// As in git, ls and ps, `COLUMNS` in the environment is what the user wants, of a terminal as of a pipe: POSIX calls it the preferred
-/// width, and no shell exports it by itself. Without it a terminal has its own width, and a file or a pipe has no bound: what reads
-/// those wants each row on one line.
+/// As in git, ls and ps, `COLUMNS` in the environment is the user's choice for terminals and for pipes. POSIX calls it the preferred
+/// width, and no shell exports it by itself. Without it, a terminal has its own width. A file or a pipe has no limit, because programs
+/// that read it expect each row on one line.
 pub(crate) fn columns() -> Option<usize> {
     use std::io::IsTerminal as _;
     let wanted = std::env::var("COLUMNS").ok();
@@ -61,12 +60,12 @@ pub(crate) fn columns() -> Option<usize> {
     terminal_size().map(|(columns, _)| columns.0.into())
 }
 
-/// The width that `COLUMNS` states; `None` for a text that is no width, and for 0.
+/// Parses the width of `COLUMNS`. Returns `None` for text that is not a width, and for 0.
 fn stated(columns: &str) -> Option<usize> {
     columns.parse().ok().filter(|columns| *columns > 0)
 }
 
-/// Breaks `text` at blanks into lines that fit beside `indent` characters; one line where a line has no bound.
+/// Breaks `text` at blanks into lines that fit next to `indent` characters. Returns one line if the width has no limit.
 pub(crate) fn wrap(text: &str, indent: usize) -> Vec<String> {
     let width = columns().map_or(usize::MAX, |columns| {
         columns.saturating_sub(indent).max(LEAST)
@@ -74,8 +73,7 @@ pub(crate) fn wrap(text: &str, indent: usize) -> Vec<String> {
     lines_of(text, width)
 }
 
-/// Breaks `text` into lines of at most `width` characters. A longer word has a line of its own: names and paths are
-/// copied from it whole.
+/// Breaks `text` into lines of at most `width` characters. A longer word has its own line, so that names and paths can be copied whole.
 pub(crate) fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -90,13 +88,13 @@ pub(crate) fn lines_of(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A size for people, in powers of 1,024 with one digit behind the point: `485 B`, `12.3 KiB`, `1.0 GiB`.
+/// Formats a size for people, in powers of 1,024 with one decimal: `485 B`, `12.3 KiB`, `1.0 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
         if value < 1024.0 || unit == "TiB" {
             return match unit {
-                // Bytes are whole, and printed exactly.
+                // Bytes are integers, and are printed exactly.
                 "B" => format!("{bytes} B"),
                 _ => format!("{value:.1} {unit}"),
             };

@@ -1,4 +1,4 @@
-//! `tvmspec target`: what names a target, normalised, and what each release makes of it.
+//! `tvmspec target`: prints the normalised form of a target, and how each release reads it.
 
 use super::input::Input;
 use super::target_remedy::remedy;
@@ -14,10 +14,11 @@ use tvmspec::target::{
     HostMachine, Target, TargetAccount, Targets, device_target, local_machine, rejection,
 };
 
-/// The longest text, in bytes.
+/// The length of the longest text, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// The most words, items and members of a text. Each takes up to 400 bytes while it is read; LLVM knows fewer than a thousand features.
+/// The maximal number of words, items and members of a text. Each takes up to 400 bytes while it is read. LLVM has fewer than a
+/// thousand features.
 const MOST_PARTS: usize = 100_000;
 
 /// Exit code 1 where the release rejects it: the one of --release, otherwise every one.
@@ -46,10 +47,10 @@ pub(crate) struct TargetArgs {
     json: bool,
 }
 
-/// What one release makes of the text.
+/// The result of reading the text as one release does.
 type Read = Result<Target, Violation>;
 
-/// Prints the target and what releases make of the text.
+/// Prints the target, and how releases read the text.
 pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     let device = match &args.from_device {
         None => None,
@@ -63,7 +64,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
         Some("-") => {
             let input = Input::open(Path::new("-"))?;
             let text = std::str::from_utf8(input.bytes()).map_err(CliError::new)?;
-            // The end of line of the last command: no target has one.
+            // Removes the line end of the command that wrote to stdin. No target contains one.
             text.trim_end_matches(['\n', '\r']).to_owned()
         }
         text => text.unwrap_or_default().to_owned(),
@@ -76,7 +77,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
             text.len()
         )));
     }
-    // TGT-58: without a machine no driver is there, and none answers.
+    // TGT-58: without a machine there is no driver that could answer.
     if !args.ask_devices && text.contains("from_device") {
         output::note("note: no device is asked for `from_device` without --ask-devices");
     }
@@ -87,7 +88,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
             HostMachine::default()
         };
         let mut machine = asked;
-        // TGT-54: both are LLVM's to name, which no device answers: the user states them.
+        // TGT-54: LLVM names both and no device states them, so that the user does.
         machine.triple = args.triple.clone();
         machine.cpu = args.cpu.clone();
         let targets = Targets::on(release, machine);
@@ -100,7 +101,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     let shown = match (args.release, account.newest()) {
         (Some(release), _) => read(release),
         (None, Some(target)) => Ok(target),
-        // Where all reject it, what the newest says is of use to who writes it now.
+        // If all releases reject it, the message of the newest release is the most useful.
         (None, None) => read(Release::LAST),
     };
     if args.json {
@@ -114,8 +115,8 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
     Ok(if shown.is_ok() { Exit::Good } else { Exit::Bad })
 }
 
-/// Writes the target of the newest release that reads it, or of the one that was asked for, and below what the other releases make of the
-/// text.
+/// Writes the target as the requested release reads it, or the newest release that accepts it. How the other releases read the text
+/// follows.
 fn write_out(
     out: &mut dyn fmt::Write,
     text: &str,
@@ -123,7 +124,7 @@ fn write_out(
     asked: Option<Release>,
     account: &TargetAccount<impl Fn(Release) -> Read>,
 ) -> fmt::Result {
-    // Of several releases the one that was asked for comes first, rejected or not.
+    // The requested release comes first, even if it rejects the text.
     if let (Err(broken), Some(release)) = (shown, asked) {
         writeln!(out, "{release} rejects it: {broken}")?;
     }
@@ -131,7 +132,7 @@ fn write_out(
         let (kind, device_type) = (&target.kind, target.device_type);
         writeln!(out, "kind     {kind}, device type {device_type}")?;
         writeln!(out, "keys     {}", target.keys.join(", "))?;
-        // TGT-63: a target may have no text, and is a target all the same.
+        // TGT-63: a target may have no text form and still be valid.
         let text = target
             .render()
             .unwrap_or_else(|broken| format!("none: {broken}"));
@@ -146,7 +147,7 @@ fn write_out(
         }
     }
     let (asked, newest) = (asked.map(|asked| (asked, shown)), account.rows().last());
-    // That of the newest release, where none is asked for: it is the one that people have.
+    // Without a requested release, that of the newest one, because most users have it.
     let rejected = match (&asked, &newest) {
         (Some((release, Err(broken))), _) => Some((*release, broken)),
         (None, Some((releases, Err(broken)))) => Some((releases.until, broken)),
@@ -158,7 +159,7 @@ fn write_out(
     Ok(())
 }
 
-/// The JSON form of the page, written piece by piece.
+/// The JSON form of the output, written piece by piece.
 struct TargetForm<'t, R> {
     shown: &'t Read,
     account: &'t TargetAccount<R>,
@@ -174,7 +175,7 @@ impl<R: Fn(Release) -> Read> Serialize for TargetForm<'_, R> {
         for (name, member) in shown.as_object().into_iter().flatten() {
             form.serialize_entry(name, member)?;
         }
-        // Its memory is free before the releases take theirs.
+        // Its memory is freed before the releases are read.
         drop(shown);
         form.serialize_entry("releases", self.account)?;
         form.end()

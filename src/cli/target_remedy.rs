@@ -1,4 +1,4 @@
-//! What to write instead of a target that releases reject: what took the place of an option, the nearest tags, the text as JSON.
+//! Replacements for a target that releases reject: the successor of an option, similar tags, the text as JSON.
 
 use super::input::distance;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use tvmspec::release::Release;
 use tvmspec::rule::Violation;
 use tvmspec::target::Targets;
 
-/// Options that targets had up to 0.9, and what took their place.
+/// Options that targets had up to 0.9, and their replacements.
 const MOVED: [(&str, &str); 6] = [
     (
         "system-lib",
@@ -34,10 +34,10 @@ const MOVED: [(&str, &str); 6] = [
     ),
 ];
 
-/// Options that were read under other names, as compilers have them.
+/// Options of compilers and the names that TVM uses for them.
 const RENAMED: [(&str, &str); 2] = [("target", "mtriple"), ("max_threads", "max_num_threads")];
 
-/// Devices that people take for kinds, and their kinds.
+/// Devices that users mistake for kinds, and their kinds.
 const DEVICES: [(&str, &str); 5] = [
     ("arm_cpu", "llvm"),
     ("adreno", "opencl"),
@@ -46,8 +46,8 @@ const DEVICES: [(&str, &str); 5] = [
     ("mali", "opencl"),
 ];
 
-/// What to write instead of `text`, which `release` rejects by `broken`; `None` where nothing is known. A target in it is one that `release`
-/// accepts.
+/// Returns a replacement for `text`, which `release` rejects because of `broken`; `None` if none is known. If the answer contains a
+/// target, `release` accepts it.
 pub(super) fn remedy(text: &str, release: Release, broken: &Violation) -> Option<String> {
     let first = text.split_ascii_whitespace().next()?;
     match broken.rule().id() {
@@ -73,7 +73,7 @@ pub(super) fn remedy(text: &str, release: Release, broken: &Violation) -> Option
     }
 }
 
-/// What to write instead of a kind or tag that `release` does not have.
+/// Returns a replacement for a kind or a tag that `release` does not have.
 fn other_kind(name: &str, release: Release) -> Option<String> {
     if let Some((device, kind)) = DEVICES.iter().find(|(device, _)| *device == name) {
         let json = json!({ "kind": kind, "device": device }).to_string();
@@ -91,7 +91,7 @@ fn other_kind(name: &str, release: Release) -> Option<String> {
     Some(format!("the kinds that {release} has are {kinds}"))
 }
 
-/// What took the place of the options that `text` states and that were moved.
+/// Returns the replacements of the moved options that `text` states.
 fn moved(text: &str) -> Vec<String> {
     let stated = MOVED.iter().filter(|(option, _)| has_option(text, option));
     let words = stated.map(|(option, instead)| {
@@ -100,7 +100,7 @@ fn moved(text: &str) -> Vec<String> {
     words.collect()
 }
 
-/// Whether `text` states an option: `-name`, `--name=value`, or a member of JSON.
+/// Returns whether `text` states an option: `-name`, `--name=value`, or a member of JSON.
 fn has_option(text: &str, name: &str) -> bool {
     let words = text.split_ascii_whitespace();
     let mut options = words.filter_map(|word| word.strip_prefix('-'));
@@ -111,19 +111,19 @@ fn has_option(text: &str, name: &str) -> bool {
     options.any(is_named) || text.contains(&format!("\"{name}\""))
 }
 
-/// How many names are shown.
+/// The number of names to show.
 const MOST: usize = 3;
 
-/// The tags and kinds of `release` that are most like `name`.
+/// Returns the tags and kinds of `release` that are most similar to `name`.
 fn nearest(name: &str, release: Release) -> Vec<String> {
-    // A tag is a vendor and a model; who writes one often knows the model alone.
+    // A tag is a vendor and a model, and users often know only the model.
     let model = |name: &str| name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
     let wanted = model(name);
     if wanted.is_empty() || name.len() > 128 {
         return Vec::new();
     }
     let targets = Targets::new(release);
-    // The model without its series in front: `rtx-4090` of `geforce-rtx-4090`.
+    // The model without its series is compared too: `rtx-4090` of `geforce-rtx-4090`.
     let differ = |own: &str| {
         let tails = own
             .match_indices('-')
@@ -163,8 +163,8 @@ fn nearest(name: &str, release: Release) -> Vec<String> {
         .collect()
 }
 
-/// A command line or JSON as JSON that `release` accepts, and the options that it leaves out because the kind has none like them; `None`
-/// without any.
+/// Converts a command line or JSON into JSON that `release` accepts. Also returns the options that were left out because the kind has
+/// no similar ones. Returns `None` if this is impossible.
 fn as_json(text: &str, release: Release) -> Option<(String, Vec<String>)> {
     let stated = match serde_json::from_str(text) {
         Ok(Value::Object(members)) => members,
@@ -209,7 +209,7 @@ fn as_json(text: &str, release: Release) -> Option<(String, Vec<String>)> {
     targets.read(&json).is_ok().then_some((json, left_out))
 }
 
-/// The members of a command line; `None` where it has a word that is no option.
+/// Returns the members of a command line; `None` if one of its words is not an option.
 fn members(text: &str) -> Option<Map<String, Value>> {
     let mut words = text.split_ascii_whitespace();
     let mut members = Map::new();
@@ -225,7 +225,7 @@ fn members(text: &str) -> Option<Map<String, Value>> {
     Some(members)
 }
 
-/// The value of an option: a list, a number or a text.
+/// Parses the value of an option: a list, a number or a text.
 fn number_or_text(name: &str, value: &str) -> Value {
     if matches!(name, "keys" | "libs" | "mattr") {
         return value.split(',').collect::<Vec<_>>().into();

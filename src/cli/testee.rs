@@ -1,5 +1,5 @@
-//! `tvmspec testee` speaks the exec protocol for our own implementation; `tvmspec worker SPEC`, which is not typed by hand, for
-//! whatever `check` wants in a process of its own.
+//! `tvmspec testee` serves the exec protocol for this crate's implementation. `tvmspec worker SPEC`, which users do not call, serves it
+//! for an implementation that `check` runs in a separate process.
 
 use super::{CliError, Exit};
 use std::io;
@@ -20,7 +20,7 @@ pub(crate) struct WorkerArgs {
     spec: String,
 }
 
-/// Serves our own implementation, or one that lies on purpose, until stdin ends.
+/// Serves this crate's implementation, or one that is wrong on purpose, until stdin ends.
 pub(crate) fn run(args: TesteeArgs) -> Result<Exit, CliError> {
     match args.liar {
         Some(mut liar) => serve(&mut liar),
@@ -28,14 +28,14 @@ pub(crate) fn run(args: TesteeArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// Serves the implementation that `check` names, until stdin ends or `check` does.
+/// Serves the implementation that `check` names, until stdin or `check` ends.
 pub(crate) fn run_worker(args: WorkerArgs) -> Result<Exit, CliError> {
-    // A killed `check` cannot end its workers, and one that hangs in a case would stay.
+    // A killed `check` cannot end its workers, and one that hangs in a case would remain.
     family::end_with_parent();
     serve(&mut *worker(&args.spec)?)
 }
 
-/// Answers requests, a line of JSON each, until stdin ends.
+/// Answers requests, one line of JSON each, until stdin ends.
 fn serve(testee: &mut dyn Testee) -> Result<Exit, CliError> {
     protocol::serve(
         testee,

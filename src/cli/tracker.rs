@@ -1,4 +1,5 @@
-//! `tvmspec tracker`: servers offer themselves to it, and clients ask it for one; or what another tracker has.
+//! `tvmspec tracker`: runs a tracker, at which servers register and from which clients request one, or prints the content of another
+//! tracker.
 
 use super::{CliError, Exit, output};
 use std::fmt::Write as _;
@@ -29,14 +30,14 @@ pub(crate) struct TrackerArgs {
     json: bool,
 }
 
-/// Serves until Ctrl-C or Stop, or queries another tracker.
+/// Runs the tracker until Ctrl-C or Stop, or queries another tracker.
 pub(crate) fn run(args: TrackerArgs) -> Result<Exit, CliError> {
     if let Some(address) = &args.query {
         return super::tracker_query::run(address, args.json);
     }
     let server = bind(&args)?;
     let handle = server.handle()?;
-    // First: who reads the address may send the signal at once.
+    // Installed before the address is printed, because its reader may send the signal at once.
     let stop = handle.clone();
     super::interrupt::on_interrupt(move || stop.stop());
     output::stream(|out| writeln!(out, "tracker at {}", handle.address()))?;
@@ -50,9 +51,9 @@ pub(crate) fn run(args: TrackerArgs) -> Result<Exit, CliError> {
     Ok(Exit::Good)
 }
 
-/// The tracker at the first port that is free.
+/// Binds the tracker to the first free port.
 fn bind(args: &TrackerArgs) -> Result<TrackerServer, CliError> {
-    // --port alone, at or above the default end, tries that one port.
+    // If --port alone is at or above the default end, only that port is tried.
     let end = args.port_end.max(args.port.saturating_add(1));
     let mut last = None;
     for port in args.port..end {
@@ -65,7 +66,7 @@ fn bind(args: &TrackerArgs) -> Result<TrackerServer, CliError> {
     Err(CliError::new(last.unwrap_or_default()))
 }
 
-/// What happened, on one line; nothing for what peers ask again and again.
+/// Formats an event as one line. Returns `None` for events that peers repeat often.
 fn line(event: &TrackerEvent) -> Option<String> {
     Some(match event {
         TrackerEvent::Opened(_) => return None,

@@ -1,5 +1,5 @@
-//! `tvmspec tracker --query HOST:PORT`: the servers and keys of a tracker, in the lines of TVM's own `tvm.exec.query_rpc_tracker`
-//! of 0.27.
+//! `tvmspec tracker --query HOST:PORT`: prints the servers and keys of a tracker, in the format of `tvm.exec.query_rpc_tracker` of
+//! 0.27.
 
 use super::output::line_of;
 use super::{CliError, Exit, output};
@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 use tvmspec::rpc::tracker::TrackerClient;
 use tvmspec::rpc::{TrackerReply, TrackerRequest, TrackerSummary};
 
-/// Asks the tracker at `address`, of any release, for its summary and prints it.
+/// Requests the summary of the tracker at `address`, of any release, and prints it.
 pub(super) fn run(address: &str, as_json: bool) -> Result<Exit, CliError> {
     let mut client = TrackerClient::connect(address).map_err(CliError::of)?;
     let reply = client.ask(&TrackerRequest::Summary).map_err(CliError::of)?;
@@ -34,7 +34,7 @@ fn text(out: &mut dyn Write, address: &str, summary: &TrackerSummary) -> fmt::Re
         "Server List\n{LINE}\nserver-address           key\n{LINE}"
     )?;
     let mut servers: Vec<_> = summary.servers.iter().collect();
-    // Stable: servers of one key stand in the order in which they came.
+    // A stable sort: servers of one key keep the order in which they registered.
     servers.sort_by_key(|server| &server.key);
     let mut totals: BTreeMap<&str, usize> = BTreeMap::new();
     for server in servers {
@@ -56,12 +56,12 @@ fn text(out: &mut dyn Write, address: &str, summary: &TrackerSummary) -> fmt::Re
         .map(|count| line_of(&count.key).chars().count());
     let width = letters.max().unwrap_or(0);
     let title = format!("{:<width$}   total  free  pending", "key");
-    // TVM counts the line break behind the title, too.
+    // TVM also counts the line break after the title.
     let line = "-".repeat(title.chars().count() + 1);
     writeln!(out, "Queue Status\n{line}\n{title}\n{line}")?;
     for count in queues {
         let total = totals.get(count.key.as_str()).copied().unwrap_or(0);
-        // A key that nobody serves and nobody waits for is a remnant.
+        // A key without servers and without waiting clients is a remnant.
         if total > 0 || count.pending > 0 {
             let (key, free, pending) = (line_of(&count.key), count.free, count.pending);
             writeln!(out, "{key:<width$}   {total:<5}  {free:<4}  {pending:<7}")?;
@@ -70,7 +70,7 @@ fn text(out: &mut dyn Write, address: &str, summary: &TrackerSummary) -> fmt::Re
     writeln!(out, "{line}\n")
 }
 
-/// As the tracker writes it.
+/// Returns the summary in the form of the tracker's own message.
 fn to_json(summary: &TrackerSummary) -> Value {
     let queues = summary.queues.iter().map(|count| {
         let counts = json!({ "free": count.free, "pending": count.pending });

@@ -1,4 +1,4 @@
-//! `tvmspec unpack FILE -o DIR`: what `pack` makes a library binary of.
+//! `tvmspec unpack FILE -o DIR`: writes a manifest and payloads from which `pack` rebuilds the library binary.
 
 use super::input::{self, Input};
 use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
@@ -45,14 +45,14 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
         layout: args.layout,
         blob: args.blob,
     };
-    // Stdout for other commands; here it would become a folder of that name.
+    // Other commands write `-` to stdout. Here it would become a folder of that name.
     if args.output.as_os_str() == "-" {
         return Err(CliError::new(
             "a folder cannot go to stdout: name one with -o",
         ));
     }
     choice.whole(|input, unit, blob, findings| {
-        // Payloads are written as they are.
+        // Payloads are written unchanged.
         let kept = PayloadPlaces::of(&blob.modules);
         let exit = write_out(input, blob, &args)?;
         warn_of_left_out(unit, findings, &kept);
@@ -69,7 +69,7 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
             .file
             .extension()
             .and_then(|extension| extension.to_str());
-        // Stdin has no name, and a name no extension always.
+        // Stdin has no name, and a name may have no extension.
         let usual = whole::extensions(form).first().copied();
         let extension = extension.or(usual).unwrap_or("bin");
         unpacked.library = Some(FileNames::default().add("library", extension));
@@ -77,7 +77,7 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
     }
     let text = output::json_text(&unpacked)?;
     let mut folder = OutputFolder::open(&args.output, &[])?;
-    // After the folder is locked: another process may have just written the manifest.
+    // After the folder is locked, because another process may have just written the manifest.
     let stale = stale(&args.output, &text, args.force)?;
     for (name, payload) in unpacked.files() {
         folder.write(name, payload, Content::Binary)?;
@@ -90,13 +90,13 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
         folder.write(name, input.bytes(), content)?;
     }
     folder.write(MANIFEST, text.as_bytes(), Content::Text)?;
-    // An older manifest goes first, and the new one comes last: where one is, all of its files are.
+    // The old manifest is removed first, and the new one is written last. If a manifest exists, all of its files exist.
     folder.remove(MANIFEST)?;
     folder.finish()?;
     let written = unpacked.files().map(|(name, _)| name);
     let written: HashSet<&str> = written.chain(unpacked.library.as_deref()).collect();
     for name in stale {
-        // One that is written anew is no longer the other library's.
+        // A file that was written now does not belong to the other library.
         if !written.contains(name.as_str()) {
             folder.remove(&name)?;
         }
@@ -104,13 +104,14 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
     Ok(Exit::Good)
 }
 
-/// The files in `folder` that the manifest of another library in it lists; none where there is no manifest, or it has this text.
+/// Returns the files in `folder` that the manifest of another library in it lists. Returns none if there is no manifest, or if it
+/// equals `text`.
 fn stale(folder: &Path, text: &str, force: bool) -> Result<Vec<String>, CliError> {
     let path = folder.join(MANIFEST);
     if !path.is_file() {
         return Ok(Vec::new());
     }
-    // A manifest that cannot be read is not this one.
+    // A manifest that cannot be read is a different one.
     let old = input::read(&path).unwrap_or_default();
     if old == text.as_bytes() {
         return Ok(Vec::new());
@@ -124,7 +125,7 @@ fn stale(folder: &Path, text: &str, force: bool) -> Result<Vec<String>, CliError
     let old: OldManifest = serde_json::from_slice(&old).unwrap_or_default();
     let names = old.modules.into_iter().map(|module| module.file);
     let names = names.chain([old.library]).flatten();
-    // As `unpack` names files: a manifest written by hand may list any, and those of other folders stay.
+    // Only names as `unpack` writes them: a manifest written by hand may list any path, and files of other folders stay.
     let own = names.filter(|name| Path::new(name).components().count() == 1);
     let there = own.filter(|name| folder.join(name).is_file() && *name != MANIFEST);
     Ok(there.collect())

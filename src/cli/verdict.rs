@@ -1,4 +1,4 @@
-//! What `explain` says of a file that a command is about to write.
+//! The verdict of `explain` on a file that a command is about to write.
 
 use super::CliError;
 use super::output;
@@ -11,17 +11,17 @@ use tvmspec::release::{Layout, Release, Releases};
 /// Whether releases load a file.
 pub(super) enum Verdict {
     Loads,
-    /// Why it may not be loaded whole.
+    /// The reason why parts of it may not be loaded.
     Doubted(String),
-    /// Why the release that was asked for does not load it.
+    /// The reason why the requested release does not load it.
     Rejected(String),
 }
 
 impl Verdict {
     /// Judges a whole file, or a library binary in `layout`.
     ///
-    /// What `release` rejects is not written, and what it may not load whole is a doubt. Without a release there is a doubt where none of the
-    /// layout loads it: it may be meant for another reader.
+    /// If `release` rejects it, it is not written. If `release` may not load all of it, this is a doubt. Without a release, it is a
+    /// doubt if no release of the layout loads it, because it may be meant for another reader.
     pub(super) fn of(
         name: &str,
         bytes: &[u8],
@@ -38,7 +38,7 @@ impl Verdict {
             });
         // C text and code without a library binary have no layout.
         let layouts = layout.map_or(Releases::from(2), Layout::releases);
-        // Host code alone, in which nothing is of TVM, is the user's to judge.
+        // For host code without any symbol of TVM, the user decides.
         let Ok(accounts) = explain(&subject, release) else {
             return Ok(Verdict::Loads);
         };
@@ -68,12 +68,12 @@ impl Verdict {
         )
     }
 
-    /// Whether the release that was asked for does not load it.
+    /// Returns whether the requested release does not load it.
     pub(super) fn is_rejected(&self) -> bool {
         matches!(self, Verdict::Rejected(_))
     }
 
-    /// The same, with a rejection as a doubt.
+    /// Turns a rejection into a doubt.
     pub(super) fn tolerated(self) -> Verdict {
         match self {
             Verdict::Rejected(why) => Verdict::Doubted(why),
@@ -81,7 +81,7 @@ impl Verdict {
         }
     }
 
-    /// Makes an error of a rejection, and a warning of a doubt.
+    /// Reports a rejection as an error, and a doubt as a warning.
     pub(super) fn report(self, output: &Path) -> Result<(), CliError> {
         match self {
             Verdict::Rejected(why) => Err(CliError::new(format!(

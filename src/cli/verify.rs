@@ -1,4 +1,4 @@
-//! `tvmspec verify FILE...`: every violation and finding, rule by rule.
+//! `tvmspec verify FILE...`: prints every violation and finding.
 
 use super::color::{BAD, GOOD, ODD, StyledWrite as _, TerminalText};
 use super::diagnostic::{DiagnosedBytes, count};
@@ -14,7 +14,7 @@ use tvmspec::examine::verify::{self, CheckedRun, Verification};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
 
-/// How many findings are written out for people.
+/// The number of findings that are printed for people.
 const MOST: usize = 50;
 
 /// Exit code 0: no rule is broken. 1: one is, also in the container around the library, or, with --strict, something is odd.
@@ -42,7 +42,7 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
-/// Verifies each file and prints what was found; of several files their totals, too.
+/// Verifies each file and prints the result, and the totals of several files.
 pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
     let mut totals = Totals::default();
     let exit = several::each(&args.files, args.json, |path| {
@@ -57,19 +57,19 @@ pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-/// How many files were read, and what was found in them.
+/// Counts of files that were read, by result.
 #[derive(Default)]
 struct Totals {
-    /// All that were read.
+    /// All files that were read.
     read: usize,
-    /// Those in which a rule is broken.
+    /// Files in which a rule is broken.
     broken: usize,
-    /// Those of the others that have findings.
+    /// The other files that have findings.
     odd: usize,
 }
 
 impl Totals {
-    /// Counts one file more.
+    /// Counts one more file.
     fn add(&mut self, found: &Verification) {
         self.read += 1;
         match (found.violations.len(), found.found()) {
@@ -89,7 +89,7 @@ impl Totals {
     }
 }
 
-/// Verifies one file. The text ends with the line of counts, behind the name of the file where there are several.
+/// Verifies one file. The text ends with a line of counts, which starts with the file name if there are several files.
 fn verify(
     path: &Path,
     args: &VerifyArgs,
@@ -98,7 +98,7 @@ fn verify(
     let input = Input::open(path)?;
     let bytes = input.bytes();
     let mut text = TerminalText::new();
-    // Across all units of the file: a person counts findings by file.
+    // The limit applies to all units of the file together.
     let mut left = MOST;
     let mut shown = Ok(());
     let each = |judged: &CheckedRun<'_>| {
@@ -113,15 +113,15 @@ fn verify(
             subject.foreign = foreign_kinds(&args.grammar)?;
             verify::verify(&subject, each).map_err(CliError::line)?
         }
-        // A container that breaks a rule has no parts, and is a violation like any other.
+        // A container that breaks a rule has no parts, and its violation is reported like any other.
         Err(broken) => verify::broken(&input.name, bytes, broken, each),
     };
     totals.add(&found);
-    // A finding is a tolerated oddity: the file is readable, and does not fail for it alone.
+    // A finding is a tolerated oddity: the file is readable, and a finding alone is no failure.
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
     let exit = match bad {
         true => Exit::Bad,
-        // BLOB-06: nothing is known to be wrong, and not all of it was read, or by a guess.
+        // BLOB-06: no fault is known, but a part was not read or was guessed.
         false if found.guessed || !found.unread.is_empty() => Exit::Failed,
         false => Exit::Good,
     };
@@ -150,7 +150,7 @@ pub(super) fn diagnostics(subject: &Subject<'_>) -> Result<Verification, CliErro
     Ok(found)
 }
 
-/// Puts `text`, the diagnostics of a file, between the summary of the file and the line of counts.
+/// Inserts `text`, the diagnostics of a file, between the summary of the file and the line of counts.
 fn summary(
     text: TerminalText,
     found: &Verification,
@@ -164,7 +164,7 @@ fn summary(
     whole.append(&text);
     if found.found() > MOST {
         let more = found.found() - MOST;
-        // Readers keep that many findings and count the rest.
+        // Readers store that many findings and count the rest.
         let listed = if found.found() > Findings::MOST {
             format!("--json lists the first {}", Findings::MOST)
         } else {
@@ -190,10 +190,9 @@ fn style(bad: usize, odd: usize) -> Style {
     }
 }
 
-/// Appends the diagnostics of one unit: its first `left` findings, which is lowered by their count, and every
-/// violation.
+/// Appends the diagnostics of one unit: at most `left` findings, and every violation. Subtracts the printed findings from `left`.
 ///
-/// Thousands of findings of the same kind show a person nothing more than the first.
+/// Thousands of findings of the same kind tell a person no more than the first ones.
 fn show(text: &mut TerminalText, left: &mut usize, judged: &CheckedRun<'_>) -> fmt::Result {
     let place = DiagnosedBytes {
         name: judged.place,
@@ -207,14 +206,14 @@ fn show(text: &mut TerminalText, left: &mut usize, judged: &CheckedRun<'_>) -> f
         place.unknown(text, unknown)?;
     }
     *left = left.saturating_sub(judged.findings.len());
-    // All of them, whatever `left` is: they decide the exit code.
+    // Violations are never limited by `left`, because they decide the exit code.
     for broken in judged.violations {
         place.violation(text, broken)?;
     }
     Ok(())
 }
 
-/// The note about compiled code that has nothing else. `dump` prints it, too.
+/// Returns the note about compiled code without a library binary. `dump` prints it too.
 pub(super) fn host_only(name: &str) -> String {
     let name = line_of(name);
     format!(

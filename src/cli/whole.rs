@@ -1,4 +1,4 @@
-//! Libraries that `pack` and `convert` keep whole, but for their library binary (BLOB-75).
+//! Libraries in which `pack` and `convert` replace only the library binary (BLOB-75).
 
 use super::CliError;
 use std::borrow::Cow;
@@ -6,18 +6,18 @@ use tvmspec::blob::container::{self, FileForm};
 use tvmspec::blob::pack::{self, SymbolNaming};
 use tvmspec::release::Layout;
 
-/// A file with a library binary that is replaced.
+/// A file whose library binary is replaced.
 pub(crate) struct WholeLibrary<'w> {
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) name: String,
     /// Its content.
     pub(crate) bytes: Cow<'w, [u8]>,
-    /// The number of the library binary, where the file has several.
+    /// The number of the library binary, if the file has several.
     pub(crate) index: Option<usize>,
 }
 
 impl WholeLibrary<'_> {
-    /// Whether a library binary of `layout` has a place in it.
+    /// Checks that the file can take a library binary of `layout`.
     pub(crate) fn is_for(&self, layout: Layout) -> Result<(), CliError> {
         let file = container::open(&self.bytes).map_err(CliError::new)?;
         let count = file.blobs().count();
@@ -27,7 +27,7 @@ impl WholeLibrary<'_> {
                 self.name
             )));
         }
-        // BLOB-50: host code is found by the symbols of its own releases. A library binary of its own has none.
+        // BLOB-50: the symbols of its releases also find the host code. A library binary alone has no symbol.
         let found = file.blobs().nth(self.index.unwrap_or(0));
         let own = found.and_then(|(_, found)| found.layout);
         let symbol = |layout: Layout| {
@@ -43,7 +43,7 @@ impl WholeLibrary<'_> {
         }
     }
 
-    /// The file with `blob` in the place of its own, and its form.
+    /// Returns the file with `blob` instead of its own library binary, and its form.
     pub(crate) fn replace(&self, blob: &[u8]) -> Result<(Vec<u8>, FileForm), CliError> {
         // `is_for` has rejected several library binaries without a number.
         let made = pack::replace(&self.bytes, self.index.unwrap_or(0), blob);
@@ -51,7 +51,7 @@ impl WholeLibrary<'_> {
     }
 }
 
-/// What names of files of `form` end in, the usual one first.
+/// Returns the extensions of files of `form`, the usual one first.
 pub(crate) const fn extensions(form: FileForm) -> &'static [&'static str] {
     match form {
         FileForm::ElfShared => &["so"],

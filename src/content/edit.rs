@@ -1,7 +1,7 @@
-//! Changing what a module stores.
+//! Editing of the payload of a module.
 //!
-//! A payload is decoded, changed, encoded and read back before it replaces the bytes that were there: an edit that fails, or that no reader
-//! accepts, leaves the module as it was.
+//! A payload is decoded, changed, encoded and read back before it replaces the old bytes. If an edit fails, or no reader accepts its
+//! result, the module is unchanged.
 
 use super::fault_of;
 use crate::blob::{BLOB_17, Blob, StoredModule, check_kind};
@@ -13,16 +13,17 @@ use crate::wire::Cursor;
 use std::borrow::Cow;
 
 impl StoredModule<'_> {
-    /// Decodes the payload, passes it to `change`, and stores what it became as `layout` does. Returns what `change` returns; where
+    /// Decodes the payload, passes it to `change`, and stores the result in the form of `layout`. Returns the result of `change`; if
     /// that is an error, nothing changes.
     ///
-    /// The new bytes are read back before they replace the old ones: alone, and before layout 0.22 in a library binary of
-    /// `layout` too, where only the grammar of the payload shows where the next module begins (BLOB-05). Code of the Relax VM is held
-    /// to VM-01 to VM-05, and the graph of a graph executor to chapter graph, unless the content broke a rule before the change. So no
-    /// edit makes a module that a reader rejects or takes for another. Oddities of the new payload go to `findings`, at offsets into it.
+    /// The new bytes are read back before they replace the old ones. They are read alone and, before layout 0.22, also within a library
+    /// binary of `layout`. There, only the grammar of the payload shows where the next module begins (BLOB-05). Code of the Relax VM is
+    /// checked against VM-01 to VM-05, and the graph of a graph executor against chapter graph. The content is not checked if it broke
+    /// a rule before the change. So no edit creates a module that a reader rejects or mistakes for another. Oddities of the new payload
+    /// go to `findings`, at offsets into it.
     ///
-    /// The payload borrows from the module alone, so that what `change` puts into it is owned: `Cow::Owned(bytes)`, and
-    /// `name.clone().into()` for a `String`, where `name.as_str().into()` does not compile.
+    /// The payload borrows only from the module, so that `change` must insert owned values: `Cow::Owned(bytes)`, and
+    /// `name.clone().into()` for a `String`, because `name.as_str().into()` does not compile.
     ///
     /// ```
     /// use tvmspec::blob::Blob;
@@ -48,10 +49,14 @@ impl StoredModule<'_> {
     ///
     /// # Errors
     ///
-    /// The error of `change`. BLOB-17 for a module that stores nothing, as `_lib` does. The rule that the payload breaks, before or
-    /// after the change, or its content after it; the rule that the module breaks in a library binary, like BLOB-04 for its kind;
-    /// PAY-09 where the changed payload is read in another form than it was written in, or to another end. The module is then as it
-    /// was.
+    /// Returns the error of `change`, and one of these:
+    ///
+    /// * BLOB-17 for a module without a payload, such as `_lib`;
+    /// * the rule that the payload breaks before or after the change, or that its content breaks after it;
+    /// * the rule that the module breaks in a library binary, such as BLOB-04 for its kind;
+    /// * PAY-09 if the changed payload is read in another form than it was written in, or up to another end.
+    ///
+    /// In all cases the module is unchanged.
     pub fn edit<R, E: From<Violation>>(
         &mut self,
         layout: Layout,
@@ -63,14 +68,14 @@ impl StoredModule<'_> {
             let message = format!("a module of kind `{}` has no payload to change", self.kind);
             return Err(BLOB_17.rejected(Kind::Missing, message).into());
         };
-        // What releases do not look at while they load may be broken in a file that is worth changing.
+        // A valid file may break rules that releases do not check during loading. Such a file may still be edited.
         let was_sound = fault_of(&payload, 0).is_none();
         let answer = change(&mut payload)?;
         let bytes = payload.to_bytes(layout)?;
         let mut cursor = Cursor::new(&bytes);
-        // Lenient here and strict below: a finding must not leave the payload half changed.
+        // Lenient here, and with the caller's strictness below, because a finding must not leave the payload half changed.
         let mut after = Findings::new(Strictness::Lenient);
-        // PAY-09: written bytes do not name their form, so that only reading shows which one they are taken for.
+        // PAY-09: written bytes do not name their form, so that only reading shows how they are interpreted.
         let again = payload::read(&self.kind, layout, &mut cursor, &mut after)?;
         if again.form() != payload.form() || !cursor.is_at_end() {
             let message = format!(
@@ -82,7 +87,7 @@ impl StoredModule<'_> {
         if let Some(broken) = fault_of(&again, 0).filter(|_| was_sound) {
             return Err(broken.into());
         }
-        // Both borrow what is about to be replaced.
+        // Both borrow from the bytes that are replaced below.
         drop((payload, again));
         read_in_place(&self.kind, &bytes, layout)?;
         for finding in after {
@@ -95,12 +100,12 @@ impl StoredModule<'_> {
     }
 }
 
-/// Reads a module as a reader of a library binary does: by its kind, with another module behind it.
+/// Reads a module as a reader of a library binary does: by its kind, with another module after it.
 ///
-/// In layout 0.22 a payload is a window of its own (BLOB-11), so that reading it alone is what that reader does. Before, it ends
-/// where its grammar does (BLOB-05), and a form that is cut off alone may go on reading in the module behind (PAY-09).
+/// In layout 0.22 a payload has its own length (BLOB-11), so that reading it alone is the same. Before 0.22 it ends where its grammar
+/// ends (BLOB-05), and a truncated form may continue into the next module (PAY-09).
 fn read_in_place(kind: &str, payload: &[u8], layout: Layout) -> Result<(), Violation> {
-    // Offsets in a library binary that is made for this mean nothing to the caller.
+    // Offsets in the temporary library binary mean nothing to the caller.
     let nowhere = |broken: Violation| broken.rule().rejected(broken.kind(), broken.message());
     check_kind(kind, 0).map_err(nowhere)?;
     if layout >= Layout::V0_22 {
@@ -112,7 +117,7 @@ fn read_in_place(kind: &str, payload: &[u8], layout: Layout) -> Result<(), Viola
         offset: 0,
     };
     let mut scratch = Findings::new(Strictness::Lenient);
-    // BLOB-14: 0.2 has no tree, so that its last module ends with the bytes.
+    // BLOB-14: 0.2 has no tree, so that its last module ends at the end of the bytes.
     let tree = match layout {
         Layout::V0_2 => None,
         _ => Some(ImportTree::new(&[0, 1, 1], &[1], &mut scratch)?),

@@ -1,7 +1,7 @@
-//! What a payload stores that has a chapter of its own: the code of a Relax VM, the graph of a graph executor.
+//! Content of payloads that has its own chapter: code of the Relax VM, the graph of a graph executor.
 //!
-//! Chapter payload reads the fields, and their content is held to the rules of chapters graph and vm here, beside the chapters: both are
-//! below payload and blob, which store it. Releases look at none of it while they load a library.
+//! Chapter payload reads the fields. The content is checked here against the rules of chapters graph and vm, which come after payload
+//! and blob in the order of chapters. Releases check none of it while they load a library.
 
 mod edit;
 
@@ -10,20 +10,21 @@ use crate::payload::{Field, Payload};
 use crate::rule::{Findings, Violation};
 use crate::vm::Executable;
 
-/// The kinds of module whose `graph_json` a graph executor runs (PAY-40). That of a vendor's module need not be such a graph (PAY-45).
+/// The kinds of module whose `graph_json` a graph executor runs (PAY-40). The field of a vendor's module need not be such a graph
+/// (PAY-45).
 const FACTORIES: [&str; 2] = ["GraphRuntimeFactory", "GraphExecutorFactory"];
 
-/// Whether a module of this kind stores something that [`fault_of`] looks at.
+/// Returns whether a module of this kind has content that [`fault_of`] checks.
 #[cfg(feature = "inspect")]
 pub(crate) fn is_held(kind: &str) -> bool {
     kind.starts_with("relax.") || FACTORIES.contains(&kind)
 }
 
-/// What a payload that keeps the rules of chapter payload breaks of those of the chapter of its content. `start` is its offset, from where
-/// the violation counts: of code whose words were read the violation has the offset of the file.
+/// Checks the content of a valid payload against the rules of its own chapter. `start` is the offset of the payload, to which the
+/// offset of the violation refers. For VM code, the offset is the one that was recorded when its words were read.
 ///
-/// Code of the Relax VM is held to VM-01 to VM-05, and a graph to GRF-01 to GRF-24 and to GRF-51 to GRF-53, those of its plan of storage
-/// included.
+/// Code of the Relax VM is checked against VM-01 to VM-05. A graph is checked against GRF-01 to GRF-24 and GRF-51 to GRF-53, including
+/// those of its storage plan.
 pub(crate) fn fault_of(payload: &Payload<'_>, start: u64) -> Option<Violation> {
     if let Some(code) = payload.relax_vm() {
         return Executable::new(code.clone()).err();
@@ -31,7 +32,7 @@ pub(crate) fn fault_of(payload: &Payload<'_>, start: u64) -> Option<Violation> {
     if !FACTORIES.contains(&payload.kind()) {
         return None;
     }
-    // PAY-40: the graph is the first field, behind the length of its text.
+    // PAY-40: the graph is the first field, after the length of its text.
     let Some(Field::Text(text)) = payload.fields().first() else {
         return None;
     };
@@ -42,7 +43,7 @@ pub(crate) fn fault_of(payload: &Payload<'_>, start: u64) -> Option<Violation> {
         "" => "graph_json".to_owned(),
         inner => format!("graph_json.{inner}"),
     };
-    // The plan blames no byte: there it is the text.
+    // A violation of the plan has no byte. It is placed at the text.
     let placed = match broken.offset() {
         Some(_) => broken.shifted(at),
         None => broken

@@ -7,25 +7,25 @@ use super::{NotExaminable, Subject, verify};
 use crate::release::{Layout, Release};
 use serde_json::Value;
 
-/// The answer of `command` about the file of this name, as JSON, and whether all is good.
+/// Runs `command` on the file of this name. Returns the answer as JSON, and whether all is good.
 ///
-/// The command is the command line's, without the file: `inspect [--code] [--layout L]`, `verify [--strict] [--layout L]`, `explain
-/// [--release R] [--layout L]`, `dump [--from OFFSET] [--layout L]`. `--json` and, of `explain`, `--elsewhere` change nothing here.
-/// What writes files (`unpack`) is no command here: see [`unpack`](super::unpack::unpack).
+/// A command is written as on the command line, without the file: `inspect [--code] [--layout L]`, `verify [--strict] [--layout L]`,
+/// `explain [--release R] [--layout L]`, `dump [--from OFFSET] [--layout L]`. `--json` is accepted and has no effect; so is
+/// `--elsewhere` of `explain`. `unpack` is not among the commands, because it writes files: see [`unpack`](super::unpack::unpack).
 ///
 /// # Errors
 ///
-/// Nothing in the file has rules, or the command is invalid.
+/// Fails if nothing in the file has rules, or if the command is invalid.
 pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), NotExaminable> {
     answer_of_files(command, name, bytes, None)
 }
 
-/// [`answer`] about the file of this name and its side file, for the code of a device module has one (PAY-23):
-/// [`side_file_of`](crate::payload::file::side_file_of) names it.
+/// Like [`answer`], for a file and its side file. The code of a device module has a side file (PAY-23), which
+/// [`side_file_of`](crate::payload::file::side_file_of) names.
 ///
 /// # Errors
 ///
-/// Those of [`answer`].
+/// Fails like [`answer`].
 pub fn answer_of_files(
     command: &str,
     name: &str,
@@ -34,10 +34,10 @@ pub fn answer_of_files(
 ) -> Result<(bool, String), NotExaminable> {
     let mut words = command.split_ascii_whitespace();
     let command = words.next().unwrap_or_default();
-    // The options come before the file: `--layout` says how it is opened.
+    // The options are parsed before the file is opened, because `--layout` decides how it is opened.
     let options = Options::parse(command, words).map_err(NotExaminable)?;
     let subject = match command {
-        // What a dump shows are bytes of the file, and those of two files are none.
+        // A dump shows the bytes of one file. A module that is assembled from two files has no such bytes.
         "dump" => Subject::open(name, bytes, options.layout),
         _ => Subject::of_files(name, bytes, side, options.layout),
     };
@@ -50,7 +50,7 @@ pub fn answer_of_files(
             };
             let all = match subject {
                 Ok(subject) => of_subject(&subject, wanted)?,
-                // A file whose container is broken has a report too, with the violation in it.
+                // A file with a broken container also has a report, with the violation in it.
                 Err(broken) => of_broken(name, bytes, broken),
             };
             (all.broken.is_empty(), all.report)
@@ -60,9 +60,9 @@ pub fn answer_of_files(
                 Ok(subject) => verify::verify(subject, |_| {})?,
                 Err(broken) => verify::broken(name, bytes, broken.clone(), |_| {}),
             };
-            // An oddity breaks a SHOULD, which readers let pass: it counts only where the caller is strict.
+            // An oddity breaks a SHOULD, which readers tolerate. It counts only if the caller is strict.
             let odd = options.strict && all.found() > 0;
-            // BLOB-06: what nobody knows is not good.
+            // BLOB-06: a file with an unknown or guessed kind is not known to be good.
             let known = all.unread.is_empty() && !all.guessed;
             (all.violations.is_empty() && known && !odd, all.to_json())
         }
@@ -71,7 +71,7 @@ pub fn answer_of_files(
                 Ok(subject) => explain(subject, options.release)?,
                 Err(broken) => vec![damaged(name, bytes, broken, options.release)],
             };
-            // Hardly any file loads in all releases: without one that is named there is no verdict.
+            // Hardly any file loads in all releases, so that there is no verdict unless the caller names a release.
             let good = options.release.is_none() || accounts.iter().all(Account::is_good);
             let accounts: Vec<Value> = accounts.iter().map(Account::to_json).collect();
             (good, accounts.into())
@@ -88,7 +88,7 @@ pub fn answer_of_files(
             if units.is_empty() && !subject.is_compiled() {
                 return Err(subject.nothing());
             }
-            // The fields are read while they are written, so that `is_broken` is known behind that only.
+            // `fields` reads the units while it is serialized, so that `is_broken` is known only afterwards.
             let fields = dump(&units, options.from);
             let text =
                 serde_json::to_string(&fields).map_err(|error| NotExaminable(error.to_string()))?;
@@ -103,23 +103,23 @@ pub fn answer_of_files(
     Ok((good, value.to_string()))
 }
 
-/// The options of a command; those that it does not have keep their defaults.
+/// Options of a command. Options that a command does not have keep their defaults.
 #[derive(Default)]
 struct Options {
     /// `verify --strict`: an oddity counts as a violation.
     strict: bool,
     /// `inspect --code`: the report has the code of executables.
     code: bool,
-    /// `--layout`, of every command: the layout of library binaries and payloads, whatever symbols and bytes say.
+    /// `--layout`, of every command: the layout of library binaries and payloads. It overrides symbols and bytes.
     layout: Option<Layout>,
-    /// `explain --release`: the one release that is looked at.
+    /// `explain --release`: the only release to examine.
     release: Option<Release>,
     /// `dump --from`: fields that end at or before this offset, in bytes, are left out.
     from: u64,
 }
 
 impl Options {
-    /// The options of `command`, `--name value` or `--name=value`, in any order.
+    /// Parses the options of `command`, `--name value` or `--name=value`, in any order.
     fn parse<'w>(
         command: &str,
         mut words: impl Iterator<Item = &'w str>,
@@ -134,14 +134,14 @@ impl Options {
             if own.is_some() && flags.contains(&word) {
                 return Err(format!("{word} takes no value"));
             }
-            // Called only for options that have a value: a word behind a flag is the next option.
+            // Called only for options that have a value: the word after a flag is the next option.
             let mut value = || {
                 own.or_else(|| words.next())
                     .ok_or(format!("{word} has no value"))
             };
             match (word, command) {
-                // The answer is JSON in any case, and no library of this machine is looked for: a command line's options pass without
-                // effect.
+                // The answer is always JSON, and libraries of this machine are never searched. The options are accepted so that a
+                // command line can be passed unchanged.
                 ("--json", _) | ("--elsewhere", "explain") => {}
                 ("--from", "dump") => {
                     let text = value()?;

@@ -1,5 +1,4 @@
-//! Files that are of one format from the first byte to the last: the JSON of models and of objects, parameter files, tensors,
-//! executables.
+//! Files that have one format from the first byte to the last: JSON of models and of objects, parameter files, tensors, executables.
 
 use crate::blob::Blob;
 use crate::blob::container::FileForm;
@@ -14,7 +13,7 @@ use crate::rule::{Findings, Violation};
 use crate::tensor::{Params, Sizing, TensorCache, TensorRecord};
 use crate::wire::Cursor;
 
-/// Holds `bytes` to the rules of its form; `None` where the form is that of a container, or none.
+/// Checks `bytes` against the rules of `form`. Returns `None` if the form is a container, or is unknown.
 pub fn read(
     form: FileForm,
     name: &str,
@@ -23,7 +22,7 @@ pub fn read(
 ) -> Option<Result<(), Violation>> {
     let mut cursor = Cursor::new(bytes);
     Some(match form {
-        // Some rules of chapter graph span all nodes: they are checked where the graph is planned, and the plan is dropped.
+        // Some rules of chapter graph span all nodes. Planning the graph checks them; the plan is dropped.
         FileForm::GraphJson => Graph::read_bytes(bytes, findings)
             .and_then(|graph| Plan::of(&graph))
             .map(drop),
@@ -33,10 +32,10 @@ pub fn read(
         // TEN-45: a parameter file does not say which release counted its bytes.
         FileForm::Params => Params::detect(&mut cursor, findings)
             .and_then(|_| cursor.finish("the parameter file", findings)),
-        // TEN-31: a lone record is read by the newest count; TEN-45 is about parameter files only.
+        // TEN-31: a single record is read by the newest byte count; TEN-45 applies to parameter files only.
         FileForm::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, findings)
             .and_then(|_| cursor.finish("the tensor", findings)),
-        // PAY-60: the file that `save` returns is the code alone, and only a payload has a length in front.
+        // PAY-60: the file that `save` returns is the code alone. Only a payload starts with a length.
         FileForm::RelayVm if magic_first(bytes) => {
             relay_vm::RelayExecutable::read_code(&mut cursor, findings)
                 .and_then(|_| cursor.finish("the VM code", findings))
@@ -49,7 +48,7 @@ pub fn read(
     })
 }
 
-/// The newest release that may have written the index of a tensor cache of this name (TEN-50).
+/// Returns the newest release that may have written the index of a tensor cache of this name (TEN-50).
 pub fn newest_of(name: &str) -> Release {
     let name = super::base_name(name);
     if name.starts_with("ndarray-cache") {
@@ -59,8 +58,8 @@ pub fn newest_of(name: &str) -> Release {
     }
 }
 
-/// What the content of a library binary that keeps its own rules breaks, of the first module that breaks one: releases find out when the
-/// model runs.
+/// Checks the content of the modules of a valid library binary, and returns the first violation. Releases notice such a fault only when
+/// the model runs.
 ///
 /// Offsets count from the start of the library binary.
 pub(super) fn fault_in(blob: &Blob<'_>) -> Option<Violation> {
@@ -69,42 +68,42 @@ pub(super) fn fault_in(blob: &Blob<'_>) -> Option<Violation> {
     held.find_map(|(index, module)| {
         let payload = module.decode(blob.layout, &mut Findings::default());
         let broken = fault_of(&payload.ok()??, module.offset)?;
-        // The grammars of the layouts have two names for a module (BLOB-04, BLOB-10).
+        // A module has a different name in the grammars of different layouts (BLOB-04, BLOB-10).
         let list = match blob.layout {
             Layout::V0_22 => "module",
             _ => "entry",
         };
         match broken.field().to_owned() {
-            // A violation of code has its offset, by which its field is found.
+            // A violation in code has an offset instead, and its field is found by that.
             field if field.is_empty() => Some(broken),
             field => Some(broken.in_field(format!("{list}[{index}].{field}"))),
         }
     })
 }
 
-/// The kind of module whose payload a file of this form is, and the layout of the era that wrote it.
+/// Returns the kind of module whose payload a file of this form is, and the layout of the era that wrote it.
 ///
-/// `None` for every form that is read in another way. Relax VM code with its length in front is that of layout 0.21 where only its tags
-/// fit the constants (PAY-86), else that of 0.7: no byte of it states which.
+/// Returns `None` for every form that is read in another way. No byte of Relax VM code that starts with its length states a layout. The
+/// code has layout 0.21 if the constants can be read only with the tags of that layout (PAY-86), otherwise layout 0.7.
 pub fn payload(form: FileForm, bytes: &[u8]) -> Option<(&'static str, Layout)> {
     Some(match form {
-        // The file has what the payload of its era has: the code with its length up to 0.21, the code alone after.
+        // The file has the same bytes as the payload of its era: the code with its length up to 0.21, the code alone afterwards.
         FileForm::RelaxVm if magic_first(bytes) => ("relax.VMExecutable", Layout::V0_22),
         FileForm::RelaxVm => ("relax.VMExecutable", relax_layout(bytes)),
         FileForm::RelayVm => ("VMExecutable", Layout::V0_7),
-        // PAY-55: a file of 0.4 to 0.19, whose imports are stored as layout 0.7 stores them (PAY-57).
+        // PAY-55: a file of 0.4 to 0.19. Its imports are stored as in layout 0.7 (PAY-57).
         FileForm::StackVm => ("stackvm", Layout::V0_7),
         _ => return None,
     })
 }
 
-/// The layout whose tags the constants of a Relax VM executable with its length in front have.
+/// Returns the layout that defines the tags of the constants, for a Relax VM executable that starts with its length.
 fn relax_layout(bytes: &[u8]) -> Layout {
     let reads = |layout| {
         let mut findings = Findings::default();
         RelaxExecutable::read(layout, &mut Cursor::new(bytes), &mut findings).is_ok()
     };
-    // A file that is broken in either layout is held to the older one.
+    // A file that is broken in both layouts is checked against the older one.
     if !reads(Layout::V0_7) && reads(Layout::V0_21) {
         Layout::V0_21
     } else {
@@ -112,10 +111,10 @@ fn relax_layout(bytes: &[u8]) -> Layout {
     }
 }
 
-/// Whether an executable starts with its magic and not with a length.
+/// Returns whether an executable starts with its magic and not with a length.
 ///
-/// A length has zeros in its upper bytes, so that seven bytes distinguish them. The first byte is left out: it is what the two magics
-/// differ in (PAY-82).
+/// The upper bytes of a length are zero, so that seven bytes are enough to tell. The first byte is left out because the two magics
+/// differ in it (PAY-82).
 pub fn magic_first(bytes: &[u8]) -> bool {
     // The last seven bytes of both executable magics, 0xD225DE2F4214151D and ..1E.
     bytes.get(1..8) == Some(&[0x15, 0x14, 0x42, 0x2f, 0xde, 0x25, 0xd2])

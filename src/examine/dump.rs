@@ -8,20 +8,22 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::fmt;
 
-/// The fields of some units as JSON: `[{"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}],
-/// "findings": [{"rule", "offset", "message"}], "broken": {"rule", "kind", "offset", "field", "message"}}]`, and `left_out_from` where not
-/// all fields are listed. Offsets count from the start of the unit. Units are read while they are written, one after the other: only one
-/// is in memory at a time. [`Dump::readings`] has the same without JSON.
+/// Fields of several units, serialized as JSON: `[{"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}],
+/// "findings": [{"rule", "offset", "message"}], "broken": {"rule", "kind", "offset", "field", "message"}}]`. `left_out_from` is added
+/// if not all fields are listed.
+///
+/// Offsets count from the start of the unit. Units are read one by one during serialization, so that only one is in memory at a time.
+/// [`Dump::readings`] returns the same data without JSON.
 pub struct Dump<'d, 'a> {
-    /// What is dumped, in this order.
+    /// The units to dump, in this order.
     units: &'d [Unit<'a>],
     /// Fields that end at or before this offset into their unit are left out.
     from: u64,
-    /// Whether a unit that was written broke a rule. A cell, because `serialize` takes a shared reference.
+    /// Whether any unit written so far broke a rule. A cell, because `serialize` takes a shared reference.
     broken: Cell<bool>,
 }
 
-/// The fields of `units` that end behind offset `from`.
+/// Creates a dump of the fields of `units` that end after offset `from`.
 pub fn dump<'d, 'a>(units: &'d [Unit<'a>], from: u64) -> Dump<'d, 'a> {
     Dump {
         units,
@@ -30,7 +32,7 @@ pub fn dump<'d, 'a>(units: &'d [Unit<'a>], from: u64) -> Dump<'d, 'a> {
     }
 }
 
-/// [`dump`] of a file whose container itself is broken: one element without fields, for nothing in it was read.
+/// Creates the dump of a file whose container is broken: one element without fields, because nothing in it was read.
 pub fn broken(name: &str, bytes: &[u8], broken: &Violation) -> Value {
     json!([{
         "name": name,
@@ -43,30 +45,30 @@ pub fn broken(name: &str, bytes: &[u8], broken: &Violation) -> Value {
 }
 
 impl<'d, 'a> Dump<'d, 'a> {
-    /// What is dumped, in this order.
+    /// Returns the units to dump, in this order.
     pub fn units(&self) -> &'d [Unit<'a>] {
         self.units
     }
 
-    /// The offset into each unit behind which its fields end.
+    /// Returns the offset into each unit up to which fields are left out.
     pub fn from(&self) -> u64 {
         self.from
     }
 
-    /// Every unit with what is read of it, one after the other. Each is read when it is its turn.
+    /// Reads the units one by one, each when the iterator reaches it.
     pub fn readings(&self) -> impl Iterator<Item = (&'d Unit<'a>, Reading)> + use<'d, 'a> {
         let from = self.from;
         let units = self.units.iter();
         units.map(move |unit| (unit, unit.trace_from(from)))
     }
 
-    /// Whether a rule was broken in what was written so far.
+    /// Returns whether any unit written so far broke a rule.
     pub fn is_broken(&self) -> bool {
         self.broken.get()
     }
 }
 
-/// Names the units: their bytes may be those of a whole file.
+/// Prints the names of the units only, because their bytes may be a whole file.
 impl fmt::Debug for Dump<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.units.iter().map(|unit| unit.name.as_str()).collect();
@@ -79,7 +81,7 @@ impl fmt::Debug for Dump<'_, '_> {
 
 impl Serialize for Dump<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A unit is read when it is its turn and dropped behind it: its fields take many times the memory of its bytes.
+        // Each unit is read here and dropped after it is written, because its fields take many times the memory of its bytes.
         serializer.collect_seq(self.readings().map(|(unit, reading)| {
             self.broken
                 .set(self.broken.get() || reading.broken.is_some());
@@ -88,9 +90,9 @@ impl Serialize for Dump<'_, '_> {
     }
 }
 
-/// One unit and what was read of it: an element of the list.
+/// One unit and its fields: an element of the list.
 struct UnitFields<'d, 'a> {
-    /// What is dumped.
+    /// The unit.
     unit: &'d Unit<'a>,
     /// Its fields and findings.
     reading: Reading,
@@ -103,12 +105,12 @@ impl Serialize for UnitFields<'_, '_> {
         map.serialize_entry("format", &self.unit.title())?;
         map.serialize_entry("bytes", &self.unit.bytes.len())?;
         map.serialize_entry("fields", &Spans(&self.reading))?;
-        // A hostile file has a field for each byte: where the list ends early, this member says from where on.
+        // A hostile file can have a field for each byte. If the list ends early, this member says at which offset.
         if let Some(offset) = self.reading.left_out {
             map.serialize_entry("left_out_from", &offset)?;
         }
         map.serialize_entry("findings", &FindingList(&self.reading))?;
-        // There in any case, and null in a sound file.
+        // Always present; null in a sound file.
         let broken = self.reading.broken.as_ref().map(violation);
         map.serialize_entry("broken", &broken)?;
         map.end()
@@ -117,7 +119,7 @@ impl Serialize for UnitFields<'_, '_> {
 
 /// The fields of a unit, by offset.
 ///
-/// Written one by one: as one JSON value they would take their memory twice.
+/// They are serialized one by one, because one JSON value of all fields would double their memory.
 struct Spans<'d>(&'d Reading);
 
 impl Serialize for Spans<'_> {
@@ -149,7 +151,7 @@ impl Serialize for FindingList<'_> {
     }
 }
 
-/// An offset as a dump shows it, `0x1f8`, or in decimal; `None` for any other text.
+/// Parses an offset in hexadecimal, as a dump shows it (`0x1f8`), or in decimal. Returns `None` for any other text.
 pub fn parse_offset(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

@@ -1,9 +1,10 @@
-//! Files of a TVM after 0.27, as far as their beginning shows that.
+//! Recognition of files of a TVM after 0.27, by their first bytes.
 
 use crate::payload::relay_vm;
 use crate::tensor::{Params, TensorRecord};
 
-/// What a file is whose magic is that of a known form, counted up: every form of TVM has been changed that way. `None` for any other.
+/// Describes a file whose magic is higher than that of a known form, because TVM increments it when a form changes. Returns `None` for
+/// any other file.
 pub(super) fn later_magic(bytes: &[u8]) -> Option<String> {
     let known = [
         ("parameter file", Params::MAGIC),

@@ -16,15 +16,15 @@ use std::fmt;
 pub struct Manifest {
     /// The layout to write.
     pub layout: Layout,
-    /// The release whose order of modules is written, where `tree` states none.
+    /// The release whose order of modules is used if `tree` is `None`.
     pub order: Algorithm,
     /// The modules; the first is the root.
     pub modules: Vec<ManifestModule>,
-    /// The tree, with which modules stay where they are.
+    /// The import tree. If it is present, the modules keep their order.
     pub tree: Option<ImportTree<'static>>,
-    /// The name of the file whose library binary is replaced: its host code stays.
+    /// The name of the file whose library binary is replaced. Its host code stays.
     pub library: Option<String>,
-    /// The number of that library binary, where the file has several.
+    /// The number of that library binary, if the file has several.
     pub blob: Option<usize>,
 }
 
@@ -36,25 +36,25 @@ pub struct ManifestModule {
     pub kind: String,
     /// The bytes as they are stored; `None` for the host library alone.
     pub payload: Option<Vec<u8>>,
-    /// Positions in the list of modules, in the order of import, which counts (TREE-21).
+    /// Positions in the list of modules, in the order of import, which is significant (TREE-21).
     pub imports: Vec<usize>,
-    /// The name of the file with the code of a host module, which is then exported with the rest. It is not read here.
+    /// The name of the file with the code of a host module, to be exported together with the library binary. It is not read here.
     pub code: Option<String>,
 }
 
-/// Why a manifest is none, or none that a library binary can be made of.
+/// The reason why a value is not a manifest, or why no library binary can be made from the manifest.
 ///
-/// It displays as one line.
+/// Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotPackable {
     /// The line.
     message: String,
-    /// The rule, where one is broken.
+    /// The broken rule, if there is one.
     broken: Option<Violation>,
 }
 
 impl NotPackable {
-    /// The rule that is broken, of a manifest that is of the form.
+    /// Returns the broken rule, if the value has the form of a manifest.
     pub fn broken(&self) -> Option<&Violation> {
         self.broken.as_ref()
     }
@@ -99,14 +99,14 @@ impl From<Violation> for NotPackable {
 }
 
 impl Manifest {
-    /// The manifest in `value`; `layout` and `order` override what it states. `file` returns the bytes of a file that it names: of
-    /// payloads and their decoded forms, not of host code and of a whole library.
+    /// Reads the manifest in `value`. `layout` and `order` override what it states. `file` returns the bytes of a file that the
+    /// manifest names. It is asked for payloads and decoded forms, not for host code or a whole library.
     ///
     /// # Errors
     ///
-    /// A member that there is not, or one of another form; no layout; a module without a kind or without exactly one source of its
-    /// payload; what `file` returns; a payload that the layout cannot store (chapter payload); a tree that breaks a rule of its own
-    /// (TREE-01 to TREE-09).
+    /// Fails for an unknown member, a member of the wrong form, or a missing layout. Also fails for a module without a kind, or without
+    /// exactly one source of its payload. Other errors come from `file`, from a payload that the layout cannot store (chapter payload),
+    /// and from a tree that breaks TREE-01 to TREE-09.
     pub fn read<D: fmt::Display>(
         value: &Value,
         layout: Option<Layout>,
@@ -121,7 +121,7 @@ impl Manifest {
             "library",
             "blob",
         ];
-        // A misspelt `library` would otherwise be a library binary without its host code.
+        // Unknown keys are rejected: with a misspelt `library`, the result would silently lack its host code.
         let manifest = table(value, KEYS)?;
         let modules = manifest.get("modules").and_then(Value::as_array);
         let modules = modules.filter(|modules| !modules.is_empty());
@@ -143,11 +143,11 @@ impl Manifest {
                 .map_err(|error| format!("module {index}: {error}"))
         });
         let modules: Vec<ManifestModule> = modules.collect::<Result<_, _>>()?;
-        // The JSON form of a library binary without a tree has null there.
+        // The JSON form of a library binary without a tree has null here.
         let tree = match manifest.get("import_tree").filter(|tree| !tree.is_null()) {
             Some(tree) => {
                 table(tree, &["indptr", "indices"])?;
-                // What is odd in the tree is what the user wants to be packed, and is not noted here.
+                // Oddities of the tree are what the user wants to pack, and are not reported.
                 Some(json::to_tree(tree, &mut Findings::default())??)
             }
             None => None,
@@ -176,17 +176,17 @@ impl Manifest {
         })
     }
 
-    /// The library binary: with the modules as they are listed where there is a tree, else in the order in which the release stores
-    /// them. Code of host modules is not in it.
+    /// Converts the manifest into a library binary. The modules keep their order if there is a tree; otherwise they stand in the order
+    /// in which the release stores them. Code of host modules is not included.
     ///
     /// # Errors
     ///
-    /// TREE-24 and TREE-25 for imports that cannot be stored in this order, TREE-09 for a cycle, and what else
-    /// [`order`](crate::import_tree::order) rejects; BLOB-17 where the layout cannot hold the modules.
+    /// TREE-24 and TREE-25 for imports that cannot be stored in this order, TREE-09 for a cycle, and the other errors of
+    /// [`order`](crate::import_tree::order); BLOB-17 if the layout cannot hold the modules.
     pub fn into_blob(self) -> Result<Blob<'static>, NotPackable> {
         let (layout, first) = (self.layout, listed(self.layout));
         let blob = match self.tree {
-            // TREE-01: an explicit tree numbers the modules as they are listed: they must not move, and nothing is merged.
+            // TREE-01: an explicit tree refers to modules by position, so that nothing is reordered or merged.
             Some(tree) => Blob {
                 layout: first,
                 modules: self.modules.into_iter().map(stored).collect(),
@@ -197,7 +197,7 @@ impl Manifest {
         if layout == first {
             return Ok(blob);
         }
-        // BLOB-14: converted at the end, which rejects a tree that layout 0.2 cannot hold (BLOB-17).
+        // BLOB-14: the conversion is the last step. It rejects a tree that layout 0.2 cannot hold (BLOB-17).
         blob.convert(layout).map_err(|broken| NotPackable {
             message: broken.message().to_owned(),
             broken: Some(broken),
@@ -206,14 +206,14 @@ impl Manifest {
 }
 
 impl ManifestModule {
-    /// A module, with a decoded payload in the form of `layout`.
+    /// Reads one module. A decoded payload has the form of `layout`.
     fn read(
         value: &Value,
         layout: Layout,
         load: &mut impl FnMut(&str) -> Result<Vec<u8>, String>,
     ) -> Result<ManifestModule, String> {
         const KEYS: &[&str] = &["kind", "file", "payload", "decoded", "code", "imports"];
-        // A misspelt `imports` would otherwise be a module without imports.
+        // Unknown keys are rejected: with a misspelt `imports`, the module would silently import nothing.
         let object = table(value, KEYS)?;
         let text = |key: &str| object.get(key).and_then(Value::as_str);
         let kind = text("kind").ok_or("it has no `kind`")?.to_owned();
@@ -226,7 +226,7 @@ impl ManifestModule {
             (["code"], _) => {
                 return Err(format!("`code` is of `{LIBRARY}`, and this is a `{kind}`"));
             }
-            // BLOB-17: its code is the library itself.
+            // BLOB-17: the code of `_lib` is the library itself.
             (_, true) => return Err("`_lib` has no payload".into()),
             (["file"], _) => Some(load(text("file").ok_or("`file` is not a file name")?)?),
             (["payload"], _) => {
@@ -263,16 +263,16 @@ impl ManifestModule {
     }
 }
 
-/// The layout whose payloads and tree a manifest of `layout` has.
+/// Returns the layout in which a manifest of `layout` lists its payloads and its tree.
 fn listed(layout: Layout) -> Layout {
     match layout {
-        // BLOB-14: layout 0.2 is the one-level content of a later layout, whose payloads have the same forms.
+        // BLOB-14: layout 0.2 has one level of the content of a later layout, and its payloads have the same forms.
         Layout::V0_2 => Layout::V0_7,
         layout => layout,
     }
 }
 
-/// The object `value`, all of whose members are among `keys`.
+/// Returns the members of the object `value`, and rejects members that are not among `keys`.
 fn table<'v>(value: &'v Value, keys: &[&str]) -> Result<&'v Map<String, Value>, String> {
     let object = value.as_object().ok_or("it is not a table")?;
     match object.keys().find(|key| !keys.contains(&key.as_str())) {
@@ -284,14 +284,14 @@ fn table<'v>(value: &'v Value, keys: &[&str]) -> Result<&'v Map<String, Value>, 
     }
 }
 
-/// The position of a module in the manifest, from 0; `None` for anything but an integer from 0 on.
+/// Returns the position of a module in the manifest, from 0; `None` for anything but an integer from 0 on.
 fn position(value: &Value) -> Option<usize> {
     value.as_u64().and_then(|index| usize::try_from(index).ok())
 }
 
-/// Encodes a payload from its decoded form, which is in the manifest or in a file that it names, as `layout` stores it.
+/// Encodes a payload from its decoded form, as `layout` stores it. The decoded form is in the manifest or in a file that it names.
 ///
-/// The form is that of a payload of this kind, whose layout has it (PAY-01).
+/// The form must be that of a payload of this kind, in a layout that has it (PAY-01).
 fn encode(
     kind: &str,
     decoded: &Value,
@@ -305,11 +305,11 @@ fn encode(
         value => value.clone(),
     };
     if let Some(object) = decoded.as_object_mut() {
-        // The module has the kind already, and need not repeat it in the form.
+        // The manifest states the kind of the module already, and the decoded form need not repeat it.
         object.entry("kind").or_insert_with(|| kind.into());
     }
     let payload = Payload::from_json(&decoded).map_err(|error| error.to_string())?;
-    // A form of its own kind, written by `extract --json` for another module.
+    // `extract --json` writes the kind into the decoded form. Here that form belongs to a module of another kind.
     if payload.kind() != kind {
         return Err(format!("the payload is that of a `{}`", payload.kind()));
     }
@@ -318,7 +318,7 @@ fn encode(
         .map_err(|broken| broken.to_string())
 }
 
-/// The module as a library binary stores it; its offset is 0, since it was never in one.
+/// Converts the module into its form in a library binary. The offset is 0, because the module was never in one.
 fn stored(module: ManifestModule) -> StoredModule<'static> {
     StoredModule {
         kind: Cow::Owned(module.kind),
@@ -327,7 +327,7 @@ fn stored(module: ManifestModule) -> StoredModule<'static> {
     }
 }
 
-/// The modules in the order in which a release stores them, and their tree: those of the host code are one entry
+/// Puts the modules into the order in which a release stores them, and builds their tree. All modules of host code become one entry
 /// (TREE-20).
 fn ordered(
     modules: Vec<ManifestModule>,
@@ -336,7 +336,7 @@ fn ordered(
 ) -> Result<Blob<'static>, Violation> {
     let lone = matches!(modules.as_slice(), [root] if root.kind == LIBRARY);
     if lone && matches!(layout, Layout::V0_7 | Layout::V0_21) {
-        // BLOB-03, BLOB-16: what those layouts have for a library without imports: a count of 0, no entry and no tree.
+        // BLOB-03, BLOB-16: in these layouts, a library without imports has a count of 0, no entry and no tree.
         return Ok(Blob {
             layout,
             modules: Vec::new(),
@@ -354,7 +354,7 @@ fn ordered(
     let found = order(&graph, algorithm)?;
     let tree = ImportTree::new(&found.indptr, &found.indices, &mut Findings::default())?;
     let mut modules: Vec<Option<ManifestModule>> = modules.into_iter().map(Some).collect();
-    // TREE-20, BLOB-12: a group of several is the merged host library, one entry for all of them.
+    // TREE-20, BLOB-12: a group of several modules is the merged host library, which has one entry.
     let modules = found
         .groups
         .iter()

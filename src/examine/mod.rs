@@ -1,21 +1,22 @@
-//! What is in a file, what is wrong with it, and who reads it, without running it.
+//! Examination of a file without running it: its content, its faults, and the releases that load it.
 //!
-//! A [`Subject`] is a file that was looked into: its container, and its *units*, runs of bytes of one format each. Every function
-//! here answers one question about it, as plain data with a JSON form, whose schema is in `spec/schema/`:
+//! A [`Subject`] is a file whose container was read. It has *units*: runs of bytes of one format each. Each function here answers one
+//! question about a subject, as plain data with a JSON form. The schemas are in `spec/schema/`:
 //!
-//! | function | what it returns | JSON |
+//! | function | result | JSON |
 //! |---|---|---|
-//! | [`inspect`](inspect::inspect) | what is in it | `inspect.json` |
-//! | [`verify`](verify::verify) | every rule that it breaks, and every oddity | `verify.json` |
-//! | [`explain`](explain::explain) | what the loader of each release makes of it | `explain.json` |
+//! | [`inspect`](inspect::inspect) | the content of the file | `inspect.json` |
+//! | [`verify`](verify::verify) | every broken rule and every oddity | `verify.json` |
+//! | [`explain`](explain::explain) | how the loader of each release treats the file | `explain.json` |
 //! | [`dump`](dump::dump) | every byte with its field and its rule | `dump.json` |
 //! | [`unpack`](unpack::unpack) | the manifest and the payloads that its library binary is packed from | `manifest.json` |
 //!
-//! [`pack`](unpack::pack) is the inverse of the last. An inspection is JSON by design, with no struct behind it: its members are those of
-//! the kinds of module and of file that there are, and grow with them, and who prints it need not know each.
+//! [`pack`](unpack::pack) is the inverse of `unpack`. An inspection is JSON by design, without a struct. Its members depend on the
+//! kinds of modules and files, and new kinds add members; a program that prints it need not know them.
 //!
-//! [`runtime`] holds a file against what one runtime registers. [`answer`] has the first four by name. The command line prints them and the C interface returns them; neither computes anything of its own.
-//! [`loading`] is beneath `explain`: what the loader of each release makes of a library, whether or not the library keeps the rules.
+//! [`runtime`] compares a file with the names that one runtime registers. [`answer`] runs the first four functions by name. The command
+//! line prints the results and the C interface returns them; neither computes anything itself. `explain` is built on [`loading`]: the
+//! verdict of the loader of each release on a library, valid or not.
 //!
 //! ```
 //! use tvmspec::examine::{Subject, verify::verify};
@@ -55,21 +56,21 @@ use crate::wire::json::object;
 use serde_json::Value;
 use std::fmt;
 
-/// The last part of a path, whichever system wrote it.
+/// Returns the last part of a path, with the separators of any system.
 fn base_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
-/// Why a file has no answer: it has nothing that any rule is about, or not what was asked for.
+/// The reason why a file cannot be examined: no rule is about its content, or it lacks the requested content.
 ///
-/// It displays as one line that names the file and says what to do.
+/// Displays as one line that names the file and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotExaminable(String);
 
 impl NotExaminable {
-    /// Of the file of this name, whose container itself is broken.
+    /// Creates the error for a file whose container cannot be parsed.
     ///
-    /// For commands that read units, of which a file has none then; `verify` and `inspect` report the violation itself.
+    /// For commands that read units, because such a file has none. `verify` and `inspect` report the violation itself.
     pub fn broken(name: &str, broken: &Violation) -> NotExaminable {
         NotExaminable(format!(
             "{name}: the container itself is broken, {broken}; `tvmspec verify` shows where"
@@ -85,7 +86,8 @@ impl fmt::Display for NotExaminable {
 
 impl std::error::Error for NotExaminable {}
 
-/// The JSON form of a violation: `{"rule", "kind", "offset", "field", "message"}`. The offset is null where no byte is at fault.
+/// Returns the JSON form of a violation: `{"rule", "kind", "offset", "field", "message"}`. The offset is null if the fault is at no
+/// particular byte.
 pub(crate) fn violation(broken: &Violation) -> Value {
     object([
         ("rule", broken.rule().id().into()),
@@ -96,7 +98,7 @@ pub(crate) fn violation(broken: &Violation) -> Value {
     ])
 }
 
-/// The JSON form of an oddity: `{"rule", "offset", "message"}`.
+/// Returns the JSON form of an oddity: `{"rule", "offset", "message"}`.
 fn finding(finding: &Finding) -> Value {
     object([
         ("rule", finding.rule.id().into()),

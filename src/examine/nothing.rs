@@ -1,4 +1,4 @@
-//! The message for a file in which there is nothing to read.
+//! The message for a file in which nothing can be read.
 
 use super::named::NamedFile;
 use super::other_format::other_format;
@@ -7,7 +7,7 @@ use crate::blob::container::FileForm;
 use crate::payload::file;
 
 impl Subject<'_> {
-    /// The message for a file in which there is nothing to read: what it is and what to do.
+    /// Creates the message for a file in which nothing can be read: what the file is and what to do.
     pub fn nothing(&self) -> NotExaminable {
         let form = self.file.form;
         let named = self.hint_of_name();
@@ -18,9 +18,9 @@ impl Subject<'_> {
         if let Some(other) = other {
             return NotExaminable(format!("nothing to read in {}: it is {other}", self.name));
         }
-        // The reader of this message has a file that was expected to be something: each hint says what to do next.
+        // The reader of this message expected the file to be something else, so that each hint says what to do next.
         let hint = match form {
-            // Before the forms: of an empty file the list of forms would tell nothing.
+            // Checked first: for an empty file, the list of forms would not help.
             _ if self.bytes.is_empty() => "it is empty",
             _ if named.is_some() => named.unwrap_or_default(),
             FileForm::Unknown if self.is_shard() => {
@@ -56,13 +56,14 @@ impl Subject<'_> {
         NotExaminable(format!("nothing to read in {}{form}: {hint}", self.name))
     }
 
-    /// Whether the name is that of a shard of a tensor cache.
+    /// Returns whether the name is that of a shard of a tensor cache.
     fn is_shard(&self) -> bool {
         let name = super::base_name(self.name);
         name.starts_with("params_shard_") && name.ends_with(".bin")
     }
 
-    /// What the name says of a file that has no fields of its own: `None` where bytes say what it is, or the name nothing.
+    /// Returns a hint from the name of a file that has no fields itself. Returns `None` if the bytes already say what it is, or if the
+    /// name states nothing.
     fn hint_of_name(&self) -> Option<&'static str> {
         let is_other = !matches!(self.file.form, FileForm::Unknown | FileForm::CText);
         if is_other {
@@ -82,7 +83,7 @@ impl Subject<'_> {
             }
         }
         match file::extension(self.name)? {
-            // PAY-28: SPIR-V is saved among the shaders of a `.vulkan` file only.
+            // PAY-28: SPIR-V is saved only as one of the shaders in a `.vulkan` file.
             "spv" => Some("SPIR-V alone is not a module file: the shaders of a `vulkan` module are in one `.vulkan` file, with its side file"),
             "cu" => Some(
                 "it is the source of a module of CUDA, which no release loads: `tvmspec inspect`, `verify` and `explain` read it with its side file",

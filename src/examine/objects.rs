@@ -1,4 +1,4 @@
-//! Objects saved as JSON in a few numbers: the root, how many nodes of which types, who wrote them.
+//! A summary of objects that are saved as JSON: the root, the count of nodes by type, the writer.
 
 use crate::blob::container::FileForm;
 use crate::object::json_graph::ffi;
@@ -7,7 +7,7 @@ use crate::rule::Findings;
 use crate::wire::json::object;
 use serde_json::{Map, Value};
 
-/// Sums up the objects of either era; `None` where `text` has none that can be read.
+/// Summarizes the objects of either era. Returns `None` if `text` has no readable objects.
 ///
 /// The value is the member `objects` of `inspect.json`, with the same members for both eras: `root`, `nodes`, `tensors`, `types`,
 /// `written_by`, `releases`.
@@ -19,9 +19,9 @@ pub(super) fn summary(text: &[u8], form: FileForm) -> Option<Value> {
     }
 }
 
-/// Objects as releases up to 0.21 save them (OBJ-21 to OBJ-33).
+/// Summarizes objects as releases up to 0.21 save them (OBJ-21 to OBJ-33).
 fn legacy(text: &[u8]) -> Option<Value> {
-    // The oddities are those that `Subject::json` reports: here they are dropped.
+    // The findings are dropped here, because `Subject::json` reports them.
     let graph = LegacyGraph::read(text, &mut Findings::default()).ok()?;
     let version = graph.attrs.get(VERSION);
     let keys = graph.nodes.iter().map(|node| named(&node.type_key));
@@ -33,7 +33,7 @@ fn legacy(text: &[u8]) -> Option<Value> {
         ("types", counts(keys.collect())),
         (
             "written_by",
-            // OBJ-21: strings hold every byte as it is, so that this one need not be UTF-8.
+            // OBJ-21: a string may hold any bytes and need not be UTF-8.
             version.map(|text| String::from_utf8_lossy(text)).into(),
         ),
         (
@@ -43,10 +43,10 @@ fn legacy(text: &[u8]) -> Option<Value> {
     ]))
 }
 
-/// Objects as tvm-ffi saves them, from 0.22 on (OBJ-18 to OBJ-20).
+/// Summarizes objects as tvm-ffi saves them, from 0.22 on (OBJ-18 to OBJ-20).
 fn ffi(text: &[u8]) -> Option<Value> {
     let graph = ffi::summary(text, VERSION)?;
-    // OBJ-18: tensors are nodes here, and no list of their own as in OBJ-26.
+    // OBJ-18: tensors are nodes here. OBJ-26, of the older form, lists them separately.
     let tensors = graph.keys.iter().filter(|key| *key == "ffi.Tensor").count();
     let keys = graph.keys.iter().map(|key| named(key)).collect();
     Some(object([
@@ -59,14 +59,15 @@ fn ffi(text: &[u8]) -> Option<Value> {
     ]))
 }
 
-/// Null has no type key up to 0.21 (OBJ-30); tvm-ffi calls it `None` (OBJ-18), and so do reports of both.
+/// Returns the name of a type key. Null has no type key up to 0.21 (OBJ-30). tvm-ffi calls it `None` (OBJ-18), and this name is used
+/// for both eras.
 fn named(key: &str) -> &str {
     if key.is_empty() { "None" } else { key }
 }
 
-/// How often each key is there, by key.
+/// Counts how often each key occurs.
 fn counts(mut keys: Vec<&str>) -> Value {
-    // Equal keys become neighbours, and the members come in the order of their names.
+    // Sorting brings equal keys together and orders the members by name.
     keys.sort_unstable();
     let mut counts = Map::new();
     for same in keys.chunk_by(|one, next| one == next) {

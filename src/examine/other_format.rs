@@ -1,9 +1,9 @@
-//! Files of other programs, and what is left of a broken download: what a file is that TVM does not write, by its beginning.
+//! Recognition of files that TVM did not write, by their first bytes: formats of other programs and damaged downloads.
 
 use super::later::later_magic;
 use serde_json::Value;
 
-/// What `bytes` are, and what to do, as the end of a sentence that begins with "it is"; `None` where nothing is recognised.
+/// Says what `bytes` are and what to do, as the end of a sentence that begins with "it is". Returns `None` if nothing is recognised.
 pub(super) fn other_format(bytes: &[u8]) -> Option<String> {
     let fixed = FORMATS.iter().find(|format| {
         bytes
@@ -34,7 +34,7 @@ pub(super) fn other_format(bytes: &[u8]) -> Option<String> {
     if is_core_ml(bytes) {
         return Some("a model of Core ML, which is compiled before it runs: import it with TVM's frontend (`relay.frontend.from_coreml`, up to 0.19), or convert it to ONNX and import that, and export the library".to_owned());
     }
-    // The protocol, 2 to 5; what 0 writes begins with an empty dictionary or list, and 1 has no beginning of its own.
+    // The bytes state protocols 2 to 5. Protocol 0 begins with an empty dictionary or list; protocol 1 has no fixed beginning.
     if matches!(
         bytes,
         [0x80, 2..=5, ..] | [b'(', b'd' | b'l', b'p', b'0' | b'1', b'\n', ..]
@@ -47,20 +47,20 @@ pub(super) fn other_format(bytes: &[u8]) -> Option<String> {
     text(bytes)
 }
 
-/// A form that is known by bytes at a fixed place.
+/// A format with fixed bytes at a fixed offset.
 struct OtherFormat {
     at: usize,
     magic: &'static [u8],
-    /// What it is, and what to do.
+    /// The name of the format, and what to do.
     is: &'static str,
 }
 
-/// A row of [`FORMATS`].
+/// Creates a row of [`FORMATS`].
 const fn format(at: usize, magic: &'static [u8], is: &'static str) -> OtherFormat {
     OtherFormat { at, magic, is }
 }
 
-/// The forms with a magic.
+/// The formats that have a magic number.
 const FORMATS: [OtherFormat; 20] = [
     format(
         0,
@@ -164,7 +164,7 @@ const FORMATS: [OtherFormat; 20] = [
     ),
 ];
 
-/// What a zip archive is, by the names in its beginning.
+/// Returns the description of a zip archive, from the file names near its start.
 fn zip(bytes: &[u8]) -> &'static str {
     let has = |name: &[u8]| mentions(bytes, name);
     if has(b"data.pkl") {
@@ -178,7 +178,7 @@ fn zip(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// A pointer of git-lfs, with the size of what it stands for.
+/// Describes a pointer file of git-lfs, with the size of the file that it stands for.
 fn git_lfs(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes.get(..1024).unwrap_or(bytes));
     let size = text.lines().find_map(|line| line.strip_prefix("size "));
@@ -189,20 +189,20 @@ fn git_lfs(bytes: &[u8]) -> String {
     )
 }
 
-/// A header of JSON behind its length.
+/// Returns whether the bytes start with a length and a JSON header.
 fn is_safetensors(bytes: &[u8]) -> bool {
     let Some((length, rest)) = bytes.split_first_chunk() else {
         return false;
     };
-    // Its readers allow no longer header.
+    // Readers of safetensors allow no longer header.
     let is_length = (2..=100_000_000).contains(&u64::from_le_bytes(*length));
     let head = rest.get(..1 << 12).unwrap_or(rest);
     is_length && head.starts_with(b"{\"")
 }
 
-/// The version of the format, then the producer's name, its version, or the graph.
+/// Recognises ONNX: the version of the format, then the name of the producer, its version, or the graph.
 fn is_onnx(bytes: &[u8]) -> bool {
-    // Fields of Protocol Buffers: 1 is a number, 2 to 6 and 8 texts, 7 the graph.
+    // Field numbers of Protocol Buffers: 1 is a number, 2 to 6 and 8 are texts, 7 is the graph.
     match bytes {
         [0x08, 1..=30, 0x12 | 0x1a | 0x22 | 0x32, length, rest @ ..] => {
             let text = rest.get(..usize::from(*length));
@@ -248,7 +248,7 @@ fn is_core_ml(bytes: &[u8]) -> bool {
     matches!(bytes, [0x08, 1..=12, 0x12, ..]) && mentions(bytes, b"coremltools")
 }
 
-/// What a text is that is none of TVM's.
+/// Describes a text that TVM did not write.
 fn text(bytes: &[u8]) -> Option<String> {
     let marked = bytes.strip_prefix(b"\xef\xbb\xbf");
     let text = marked.unwrap_or(bytes).trim_ascii_start();
@@ -256,7 +256,7 @@ fn text(bytes: &[u8]) -> Option<String> {
         return Some(tuning_log(text).unwrap_or_else(|| json(text)));
     }
     let head = text.get(..1 << 12).unwrap_or(text);
-    // A character may be cut at the end of what is looked at.
+    // The last character may be cut off.
     let is_text = match std::str::from_utf8(head) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),
@@ -292,7 +292,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     Some(is.to_owned())
 }
 
-/// What tunes a model, when each line of `text` is JSON: the first one tells by whom it was written.
+/// Describes a tuning log, in which each line of `text` is JSON. The first line shows which tuner wrote it.
 fn tuning_log(text: &[u8]) -> Option<String> {
     let line = text.split(|byte| *byte == b'\n').next()?;
     let line: Value = serde_json::from_slice(line).ok()?;
@@ -314,7 +314,7 @@ fn tuning_log(text: &[u8]) -> Option<String> {
     ))
 }
 
-/// What a JSON text is that is none of TVM's: its members, or where it ends.
+/// Describes JSON that TVM did not write: its members, or where it ends too early.
 fn json(text: &[u8]) -> String {
     const NAMED: usize = 6;
     match serde_json::from_slice::<Value>(text) {

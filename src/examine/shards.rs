@@ -1,4 +1,4 @@
-//! The shards of a tensor cache, held to its index (TEN-54, TEN-58).
+//! Comparison of the shards of a tensor cache with its index (TEN-54, TEN-58).
 
 use super::document::newest_of;
 use super::{Reading, Subject};
@@ -12,12 +12,12 @@ use crate::tensor::TensorCache;
 pub(crate) struct ReadShard {
     /// The name of its file.
     pub(crate) path: String,
-    /// What is wrong and odd. Nothing has an offset.
+    /// The faults and oddities. None of them has an offset.
     pub(crate) reading: Reading,
 }
 
 impl Subject<'_> {
-    /// The tensor cache whose index this file is; `None` for any other file, and for an index that breaks a rule.
+    /// Returns the tensor cache if this file is its index. Returns `None` for any other file, and for an index that breaks a rule.
     pub fn tensor_cache(&self) -> Option<TensorCache> {
         if self.file.form != FileForm::TensorCache {
             return None;
@@ -26,8 +26,9 @@ impl Subject<'_> {
         TensorCache::read(self.bytes, newest, &mut Findings::default()).ok()
     }
 
-    /// Compares the shards of a tensor cache with this file, its index. `open` returns the content of the file of a name beside it, or
-    /// `None` where there is none; one is open at a time. No other file is asked for (TEN-61).
+    /// Compares the shards of a tensor cache with this file, its index. `open` returns the content of the file with this name in the
+    /// same folder, or `None` if there is no such file. Only one file is open at a time, and only files of the index are requested
+    /// (TEN-61).
     pub fn read_shards<B: AsRef<[u8]>>(&mut self, mut open: impl FnMut(&str) -> Option<B>) {
         let Some(cache) = self.tensor_cache() else {
             return;

@@ -1,4 +1,4 @@
-//! What a file holds that can be read field by field: library binaries, parameter files, tensors, executables.
+//! The parts of a file that can be read field by field: library binaries, parameter files, tensors, executables.
 
 use super::document;
 use super::named::NamedFile;
@@ -15,39 +15,39 @@ use std::borrow::Cow;
 /// A file whose container was read.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// What it is called in names and messages: its path.
+    /// The name in reports and messages: the path of the file.
     pub name: &'a str,
     /// Its bytes.
     pub bytes: &'a [u8],
     /// Its container.
     pub file: container::File<'a>,
-    /// Overrides what symbols and bytes say of the layout of library binaries and payloads.
+    /// Overrides the layout that symbols and bytes show, for library binaries and payloads.
     pub layout: Option<Layout>,
-    /// The module that the file and its side file are, put together as a payload; [`Subject::with_side_file`] sets it.
+    /// The device module that the file and its side file form, assembled as a payload. [`Subject::with_side_file`] sets it.
     pub(crate) module: Option<Assembled>,
-    /// What the name says that the whole file is, where no bytes do; [`Subject::of_files`] and [`Subject::of_payload`] set it.
+    /// The format of the whole file if only its name shows it. [`Subject::of_files`] and [`Subject::of_payload`] set it.
     pub(crate) named: Option<NamedFile>,
-    /// What the caller states of kinds that no release has (BLOB-06).
+    /// Grammars that the caller states for kinds that no release has (BLOB-06).
     pub foreign: ForeignKinds,
-    /// What was found in the shards of a tensor cache; [`Subject::read_shards`] fills it.
+    /// Results for the shards of a tensor cache. [`Subject::read_shards`] fills it.
     pub(crate) shards: Vec<ReadShard>,
 }
 
 /// A device module that was read from its two files (PAY-23).
 #[derive(Debug)]
 pub(crate) struct Assembled {
-    /// The row of its extension.
+    /// The row of the table of formats for its extension.
     pub(crate) format: &'static FileFormat,
     /// The layout of `payload`.
     layout: Layout,
-    /// What a library stores of the same module.
+    /// The payload that a library stores for the same module.
     payload: Vec<u8>,
     /// Releases whose readers reject the side file, and why.
     pub(crate) rejected: Vec<(Releases, String)>,
 }
 
 impl<'a> Subject<'a> {
-    /// Looks into the container of `bytes`. `layout` overrides what symbols and bytes say.
+    /// Reads the container of `bytes`. `layout` overrides the layout that symbols and bytes show.
     ///
     /// # Errors
     ///
@@ -69,12 +69,16 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// [`Subject::with_side_file`] where the extension of `name` is one of device modules and there is a side file, or the bytes are of
-    /// no other form; a side file, and LLVM's text and bitcode, by their names; otherwise [`Subject::open`].
+    /// Opens a file with an optional side file, by the rules of the first case that fits:
+    ///
+    /// * A side file, LLVM text or bitcode is recognised by its name.
+    /// * A file with the extension of a device module is opened by [`Subject::with_side_file`]. This requires a side file, or bytes of
+    ///   no other form.
+    /// * Any other file is opened by [`Subject::open`].
     ///
     /// # Errors
     ///
-    /// What [`Subject::open`] and [`Subject::with_side_file`] reject.
+    /// Fails like [`Subject::open`] and [`Subject::with_side_file`].
     pub fn of_files(
         name: &'a str,
         bytes: &'a [u8],
@@ -88,7 +92,7 @@ impl<'a> Subject<'a> {
             });
         }
         let known = file::extension(name).is_some_and(|last| file::file_format(last).is_some());
-        // PAY-23: some code objects are ELF, and read as libraries without a side file.
+        // PAY-23: some code objects are ELF files. Without a side file they are read as libraries.
         let bare = || matches!(FileForm::of(bytes), FileForm::Unknown | FileForm::CText);
         if known && (side.is_some() || bare()) {
             Subject::with_side_file(name, bytes, side)
@@ -97,11 +101,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The device module whose code is `bytes`, and `side` what its side file holds (PAY-23); `name` has the extension.
+    /// Assembles a device module from its code, `bytes`, and the content of its side file, `side` (PAY-23). The extension of `name`
+    /// selects the kind.
     ///
     /// # Errors
     ///
-    /// The rules PAY-23 to PAY-29, at an offset into `bytes` where they have one.
+    /// A violation of the rules PAY-23 to PAY-29, at an offset into `bytes` if it has one.
     pub fn with_side_file(
         name: &'a str,
         bytes: &'a [u8],
@@ -121,8 +126,8 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The whole of `bytes` as the payload of a module of `kind`, as `layout` stores it; `None` where no kind of this name has a
-    /// known payload.
+    /// Treats the whole of `bytes` as the payload of a module of `kind`, as `layout` stores it. Returns `None` if no kind of this name
+    /// has a known payload.
     pub fn of_payload(
         name: &'a str,
         bytes: &'a [u8],
@@ -136,7 +141,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// A file that is one thing, without parts.
+    /// Creates a subject for a file without parts.
     fn without_container(name: &'a str, bytes: &'a [u8], findings: Findings) -> Subject<'a> {
         Subject {
             name,
@@ -154,10 +159,10 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Every unit, in the order of the parts.
+    /// Returns every unit, in the order of the parts.
     ///
-    /// The layout of a library binary is the stated one, otherwise that of its symbol and bytes (BLOB-18). Where a layout is stated and
-    /// the file is no container and shows neither library binary nor payload, all of it is taken for one library binary.
+    /// The layout of a library binary is `self.layout` if it is set. Otherwise the symbol and the bytes decide (BLOB-18). With
+    /// `self.layout` set, a file that is no container and shows neither library binary nor payload is treated as one library binary.
     pub fn units(&self) -> Vec<Unit<'_>> {
         if let Some(module) = &self.module {
             return vec![Unit {
@@ -209,7 +214,7 @@ impl<'a> Subject<'a> {
                     foreign: self.foreign.clone(),
                 });
             }
-            // Only a file of its own: members of archives are code.
+            // Only for the file as a whole: members of archives are code.
             if part.member.is_empty()
                 && let Some(format) = data(part.form, self.bytes, self.layout)
             {
@@ -224,7 +229,7 @@ impl<'a> Subject<'a> {
             }
         }
         let form = self.file.form;
-        // BLOB-50: a container has its library binaries under symbols; its own first bytes are no header of one.
+        // BLOB-50: the library binaries of a container lie under symbols. The first bytes of the container are not a header.
         let container = form.is_object() || form.is_archive() || form == FileForm::CText;
         if let Some(layout) = self.layout
             && !container
@@ -232,7 +237,7 @@ impl<'a> Subject<'a> {
                 .iter()
                 .all(|unit| !matches!(unit.format, Format::Library { .. } | Format::Payload { .. }))
         {
-            // A layout that is asked for says that this is a library binary, even if nothing in it looks like one.
+            // By stating a layout, the caller says that this is a library binary, even if nothing in it looks like one.
             units = vec![Unit {
                 name: self.name.to_owned(),
                 offset: Some(0),
@@ -248,9 +253,7 @@ impl<'a> Subject<'a> {
         units
     }
 
-    /// What a part is called: the file, and the member of the archive.
-    ///
-    /// It is the place of messages: `model.tar, member lib0.o`.
+    /// Returns the name of a part for messages: the file and the member of the archive, as in `model.tar, member lib0.o`.
     pub(super) fn place(&self, part: &Part<'_>) -> String {
         match part.member.as_str() {
             "" => self.name.to_owned(),
@@ -258,10 +261,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The JSON of models and of objects, held to the rules of its own chapter; `None` for any other form. Offsets are those of
-    /// JSON values.
-    ///
-    /// Graph JSON is held to chapter graph, objects to chapter object.
+    /// Checks JSON of models and of objects against the rules of its own chapter. Graph JSON belongs to chapter graph, objects belong
+    /// to chapter object. Returns `None` for any other form. Offsets are those of JSON values.
     pub fn json(&self) -> Option<Reading> {
         let mut findings = Findings::default();
         let broken = match self.file.form {
@@ -276,22 +277,22 @@ impl<'a> Subject<'a> {
         Some(Reading::of(findings, broken))
     }
 
-    /// Whether any part of it is code that TVM compiled.
+    /// Returns whether any part of it is code that TVM compiled.
     ///
-    /// Code of which this holds and that has no library binary is sound: it imports nothing (BLOB-03).
+    /// Such code without a library binary is valid: it imports nothing (BLOB-03).
     pub fn is_compiled(&self) -> bool {
         self.file.parts.iter().any(Part::is_compiled)
     }
 }
 
-/// The format of a file that is no container; `None` for a container, and for JSON, which has no binary fields.
+/// Returns the format of a file that is no container. Returns `None` for a container, and for JSON, which has no binary fields.
 ///
-/// `layout` overrides the layout of payloads; parameter files, tensors and Relay VM code have none.
+/// `layout` overrides the layout of payloads; parameter files, tensors and Relay VM code have no layout.
 fn data(form: FileForm, bytes: &[u8], layout: Option<Layout>) -> Option<Format> {
     Some(match form {
         FileForm::Params => Format::Params,
         FileForm::Tensor => Format::Tensor,
-        // `save()` writes the code without the length that the payload puts in front.
+        // `save()` writes the code without the length that precedes it in a payload.
         FileForm::RelayVm if document::magic_first(bytes) => Format::RelayCode,
         _ => {
             let (kind, detected) = document::payload(form, bytes)?;
@@ -303,7 +304,7 @@ fn data(form: FileForm, bytes: &[u8], layout: Option<Layout>) -> Option<Format> 
     })
 }
 
-/// The releases that both the symbols of a part and the layouts of its library binaries speak of.
+/// Returns the releases that agree with both the symbols of a part and the layouts of its library binaries.
 pub(super) fn releases<'u>(
     part: &Part<'_>,
     units: impl Iterator<Item = &'u Unit<'u>>,
@@ -316,6 +317,6 @@ pub(super) fn releases<'u>(
         .into_iter()
         .chain(layouts)
         .reduce(Releases::common)
-        // Objects of several eras can be linked into one file: then no release has them all.
+        // Objects of several eras can be linked into one file. Then no release agrees with all of them.
         .filter(|releases| releases.since <= releases.until)
 }

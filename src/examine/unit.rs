@@ -1,4 +1,4 @@
-//! A part of a file that is of one format, and what reading it field by field brings.
+//! A part of a file that has one format, and the result of reading it field by field.
 
 use super::document;
 use super::loading::types;
@@ -16,21 +16,21 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Unit<'a> {
-    /// For messages: `model.so, symbol __tvm_dev_mblob`.
+    /// The name for messages: `model.so, symbol __tvm_dev_mblob`.
     pub name: String,
-    /// Where the bytes start in the file; `None` where the file does not have them as they are.
+    /// The offset of the bytes in the file; `None` if the file does not contain them unchanged.
     pub offset: Option<u64>,
-    /// What they are.
+    /// The format of the bytes.
     pub format: Format,
     /// The bytes. Offsets of fields, violations and findings count from their start.
     pub bytes: Cow<'a, [u8]>,
     /// The part of the container that holds them, in [`File::parts`](crate::blob::container::File::parts).
     pub part: usize,
-    /// The grammars that are stated of kinds that no release has.
+    /// The stated grammars of kinds that no release has.
     pub foreign: ForeignKinds,
 }
 
-/// What a [`Unit`] is.
+/// The format of a [`Unit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
@@ -47,7 +47,7 @@ pub enum Format {
     Tensor,
     /// Relay VM code, as `save()` of 0.6 to 0.19 returns it.
     RelayCode,
-    /// What a module of this kind stores, as a file of its own.
+    /// The payload of a module of this kind, as a separate file.
     Payload {
         /// The kind of the module.
         kind: &'static str,
@@ -56,12 +56,12 @@ pub enum Format {
     },
     /// The side file of a device module (PAY-24).
     SideFile,
-    /// Code of the host as LLVM's text or bitcode, which has no fields (PAY-28).
+    /// Host code as LLVM text or bitcode, which has no fields (PAY-28).
     HostFile {
-        /// The row of its extension.
+        /// The row of the table of formats for its extension.
         format: &'static FileFormat,
     },
-    /// A device module in a file with a side file (PAY-23). The unit's bytes are the payload that both make.
+    /// A device module in a file with a side file (PAY-23). The bytes of the unit are the payload that both files form.
     ModuleFile {
         /// The kind of the module.
         kind: &'static str,
@@ -70,24 +70,24 @@ pub enum Format {
     },
 }
 
-/// A unit read to its end or to the first broken rule.
+/// The result of reading a unit to its end or to the first broken rule.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Reading {
     /// Every field, by offset.
     pub spans: Vec<Span>,
-    /// Where the first field starts that `spans` has no room for.
+    /// The start of the first field that `spans` has no room for.
     pub left_out: Option<u64>,
-    /// What is odd.
+    /// The oddities.
     pub findings: Vec<Finding>,
-    /// How many more oddities there are.
+    /// The number of further oddities.
     pub omitted: usize,
-    /// Why reading stopped early.
+    /// The violation that ended reading early.
     pub broken: Option<Violation>,
 }
 
 impl Reading {
-    /// The reading of bytes whose fields were not recorded.
+    /// Creates the reading of bytes whose fields were not recorded.
     pub(super) fn of(findings: Findings, broken: Option<Violation>) -> Reading {
         Reading {
             omitted: findings.omitted(),
@@ -97,7 +97,7 @@ impl Reading {
         }
     }
 
-    /// That of a container, whose oddities are noted already.
+    /// Creates the reading of a container, whose oddities were recorded when it was opened.
     pub(super) fn noted(findings: &Findings) -> Reading {
         Reading {
             omitted: findings.omitted(),
@@ -108,7 +108,7 @@ impl Reading {
 }
 
 impl<'a> Unit<'a> {
-    /// The whole of `bytes` as the payload of a module of `kind`; `None` where no kind of this name has a known payload.
+    /// Treats the whole of `bytes` as the payload of a module of `kind`. Returns `None` if no kind of this name has a known payload.
     pub fn payload(name: &str, bytes: &'a [u8], kind: &str, layout: Layout) -> Option<Unit<'a>> {
         let info = payload::kind_info(kind)?;
         Some(Unit {
@@ -126,27 +126,28 @@ impl<'a> Unit<'a> {
 }
 
 impl Unit<'_> {
-    /// Reads everything and says what is wrong and odd, without a record of the fields.
+    /// Reads everything and reports faults and oddities, without recording fields.
     ///
-    /// [`Reading::spans`] is empty; everything else is as [`Unit::trace`] has it.
+    /// [`Reading::spans`] is empty. The rest equals the result of [`Unit::trace`].
     pub fn judge(&self) -> Reading {
         self.read(None)
     }
 
-    /// Reads everything and records every field, as far as memory goes.
+    /// Reads everything and records every field, as far as memory allows.
     ///
-    /// Where there is no room for all of them, [`Reading::left_out`] says from where on they are missing.
+    /// If there is no room for all of them, [`Reading::left_out`] is the offset from which they are missing.
     pub fn trace(&self) -> Reading {
         self.trace_from(0)
     }
 
-    /// [`Unit::trace`] of the fields behind offset `from`.
+    /// Like [`Unit::trace`], but records only the fields after offset `from`.
     pub fn trace_from(&self, from: u64) -> Reading {
-        /// How many fields of a small unit are recorded. One takes some 300 bytes, with what a dump makes of it.
+        /// The number of fields that are recorded for a small unit. A field takes about 300 bytes, including its place in a dump.
         const FREE: usize = 48 << 10;
-        /// And one more for each so many bytes.
+        /// One more field is recorded for each so many bytes of the unit.
         const BYTES: usize = 24;
-        // The memory of a trace is bounded by the file's size, however many fields a hostile file has; `left_out` says where it ended.
+        // The size of the file bounds the memory of a trace, even if a hostile file has a field for each byte. `left_out` is where it
+        // ended.
         let most = (self.bytes.len() / BYTES).saturating_add(FREE);
         let trace = Trace::bounded(from, most);
         let reading = self.read(Some(&trace));
@@ -157,10 +158,10 @@ impl Unit<'_> {
         }
     }
 
-    /// The library binary, as far as it is good.
+    /// Returns the library binary, as far as it is valid.
     ///
-    /// `None` for a unit of another format. Behind a broken rule nothing is read (BLOB-06). What the payloads store for other chapters,
-    /// code of the Relax VM and graphs, is held to their rules by [`Unit::judge`] alone.
+    /// Returns `None` for a unit of another format. Nothing is read after a broken rule (BLOB-06). Payloads with content of other
+    /// chapters, Relax VM code and graphs, are checked against those chapters by [`Unit::judge`] only.
     pub fn library(&self) -> Option<PartialBlob<'_>> {
         match &self.format {
             Format::Library { layout, .. } => Some(Blob::read_foreign(
@@ -174,7 +175,7 @@ impl Unit<'_> {
         }
     }
 
-    /// What the format is called.
+    /// Returns the name of the format.
     pub fn title(&self) -> String {
         match &self.format {
             Format::Library { layout, .. } => format!("library binary, layout {layout}"),
@@ -191,7 +192,7 @@ impl Unit<'_> {
         }
     }
 
-    /// Reads the unit by the rules of its format, with every field recorded in `trace` where there is one.
+    /// Reads the unit by the rules of its format, and records every field in `trace` if it is given.
     fn read(&self, trace: Option<&Trace>) -> Reading {
         let mut findings = Findings::default();
         let bytes: &[u8] = &self.bytes;
@@ -201,21 +202,21 @@ impl Unit<'_> {
         };
         let broken = match &self.format {
             Format::Library { layout, .. } => {
-                // A trace records the fields of payloads as well, each at its offset in the library binary.
+                // A trace also records the fields of payloads, each at its offset in the library binary.
                 let partial = Blob::read_foreign(bytes, *layout, findings, trace, &self.foreign);
-                // The reading of a library binary takes the findings and returns them: what comes before a broken rule is kept.
+                // `read_foreign` takes the findings and returns them, so that findings before a broken rule are kept.
                 findings = partial.findings;
                 let content = || document::fault_in(&partial.blob);
                 partial.broken.or_else(content)
             }
-            // TEN-45: no release is known, so that all three counts of bytes are tried.
+            // TEN-45: the release is unknown, so that all three ways to count bytes are tried.
             Format::Params => match Params::detect(&mut cursor, &mut findings) {
                 Ok((params, _)) => types::note(&types::of_params(&params), &mut findings)
                     .and_then(|()| cursor.finish("the parameter file", &mut findings))
                     .err(),
                 Err(broken) => Some(cut_data(broken)),
             },
-            // TEN-31: the newest count; TEN-45 is about parameter files only.
+            // TEN-31: the newest byte count. TEN-45 applies to parameter files only.
             Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings)
                 .and_then(|_| cursor.finish("the tensor", &mut findings))
                 .map_err(cut_data)
@@ -236,7 +237,8 @@ impl Unit<'_> {
     }
 }
 
-/// TEN-32 where the data of a tensor in a file end early: the loaders of such files take what is there. Elsewhere they reject it (WIRE-01).
+/// Returns TEN-32 if the data of a tensor in a file end early, because loaders of such files take what is there. Elsewhere such data is
+/// rejected (WIRE-01).
 fn cut_data(broken: Violation) -> Violation {
     let field = broken.field();
     let is_data = field.rsplit('.').next() == Some("data");

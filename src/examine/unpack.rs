@@ -1,4 +1,4 @@
-//! What a library binary is packed from: a manifest and a file for each payload (`spec/schema/manifest.json`).
+//! The manifest and the payload files that a library binary is packed from (`spec/schema/manifest.json`).
 //!
 //! ```
 //! use tvmspec::blob;
@@ -26,8 +26,8 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// A library binary as its manifest has it. It serializes as the manifest, module by module: `{"layout", "modules": [{"kind", "file"}, ..],
-/// "import_tree"}`, and `library` and `blob` where they are set.
+/// A library binary in the form of its manifest. It serializes as the manifest, one module at a time: `{"layout", "modules": [{"kind",
+/// "file"}, ..], "import_tree"}`, and also `library` and `blob` if they are set.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnpackedLibrary<'a> {
@@ -35,11 +35,11 @@ pub struct UnpackedLibrary<'a> {
     pub layout: Layout,
     /// The modules, in the order of the library binary.
     pub modules: Vec<UnpackedModule<'a>>,
-    /// Which module imports which.
+    /// The imports of each module.
     pub tree: Option<ImportTree<'a>>,
-    /// The file that the library binary is put back into; [`unpack`] leaves it out.
+    /// The file that the library binary is put back into. [`unpack`] leaves it out.
     pub library: Option<String>,
-    /// The number of the library binary in that file, where it has several; [`unpack`] leaves it out.
+    /// The number of the library binary in that file, if it has several. [`unpack`] leaves it out.
     pub blob: Option<usize>,
 }
 
@@ -49,17 +49,17 @@ pub struct UnpackedLibrary<'a> {
 pub struct UnpackedModule<'a> {
     /// Its kind.
     pub kind: Cow<'a, str>,
-    /// The payload as it is stored, with the name of its file; `None` for the host library.
+    /// The payload as it is stored, and the name of its file; `None` for the host library.
     pub file: Option<(String, Cow<'a, [u8]>)>,
 }
 
 impl UnpackedLibrary<'_> {
-    /// The manifest as a value.
+    /// Returns the manifest as a value.
     pub fn manifest(&self) -> Value {
         json!(self)
     }
 
-    /// The payloads as they are stored, each with the name of its file.
+    /// Returns the payloads as they are stored, each with the name of its file.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let files = self
             .modules
@@ -69,7 +69,7 @@ impl UnpackedLibrary<'_> {
     }
 }
 
-// A library binary may have modules by the hundred thousand, and as values they take many times its bytes.
+// Serialized directly: a library binary may have a hundred thousand modules, and as JSON values they take many times its bytes.
 impl Serialize for UnpackedLibrary<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -99,7 +99,7 @@ impl Serialize for UnpackedModule<'_> {
     }
 }
 
-/// The import tree of a manifest.
+/// The import tree, serialized for a manifest.
 struct TreeForm<'t, 'a>(&'t ImportTree<'a>);
 
 impl Serialize for TreeForm<'_, '_> {
@@ -111,14 +111,14 @@ impl Serialize for TreeForm<'_, '_> {
     }
 }
 
-/// Takes a library binary apart; [`pack`] makes the same bytes of it again. Layout 0.2 has no import tree to store: it is
-/// listed as layout 0.7 has it.
+/// Takes a library binary apart. [`pack`] restores the same bytes. Layout 0.2 stores no import tree: its modules are listed as in
+/// layout 0.7.
 ///
 /// # Errors
 ///
-/// A payload of layout 0.2 that layout 0.7 cannot hold.
+/// Fails for a payload of layout 0.2 that layout 0.7 cannot hold.
 pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
-    // The manifest states the layout of the file, also where the modules are listed as another layout has them.
+    // The manifest states the layout of the file, even if the modules are listed as in another layout.
     let layout = blob.layout;
     let listed = as_listed(blob)?;
     let mut names = FileNames::default();
@@ -127,9 +127,9 @@ pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
         .into_iter()
         .enumerate()
         .map(|(index, module)| {
-            // BLOB-12: `_lib` has no payload, and so no file.
+            // BLOB-12: `_lib` has no payload and therefore no file.
             let file = module.payload.map(|payload| {
-                // BLOB-04: a kind may hold anything but NUL. The number keeps names apart.
+                // BLOB-04: a kind may hold anything but NUL. The number keeps file names distinct.
                 (names.add(&index.to_string(), &module.kind), payload)
             });
             UnpackedModule {
@@ -146,13 +146,13 @@ pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
     })
 }
 
-/// Puts a library binary together: the inverse of [`unpack`], of any manifest. `file` returns the bytes of a file that the manifest
+/// Puts a library binary together from a manifest: the inverse of [`unpack`]. `file` returns the bytes of a file that the manifest
 /// names.
 ///
 /// # Errors
 ///
-/// Those of [`Manifest::read`] and of [`Manifest::into_blob`]. A manifest with host code or with a library to put it into, of which a
-/// library binary is a part: [`Manifest::read`] returns their names, and modules `blob::pack` and `blob::pack::replace` write them.
+/// Fails like [`Manifest::read`] and [`Manifest::into_blob`]. Also fails for a manifest with host code or with a library to put the
+/// binary into. [`Manifest::read`] returns the names of these files, and modules `blob::pack` and `blob::pack::replace` write them.
 pub fn pack<D: Display>(
     manifest: &Value,
     file: impl FnMut(&str) -> Result<Vec<u8>, D>,
@@ -165,16 +165,16 @@ pub fn pack<D: Display>(
     manifest.into_blob()
 }
 
-/// The library in the form of a manifest: with a host library on top, also where the layout has none to store.
+/// Lists the library as a manifest does: with a host library as the first module, even if the layout stores none.
 fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
-    // BLOB-14: the exported module is no entry there; a conversion puts the host library on top of the entries.
+    // BLOB-14: the exported module has no entry in this layout. The conversion adds the host library as the first entry.
     if blob.layout == Layout::V0_2 {
         return blob.convert(Layout::V0_7);
     }
     if !blob.modules.is_empty() {
         return Ok(blob);
     }
-    // BLOB-03: a count of 0 is a lone host library.
+    // BLOB-03: a count of 0 stands for a host library alone.
     let library = StoredModule {
         kind: LIBRARY.into(),
         payload: None,

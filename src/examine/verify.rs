@@ -1,4 +1,4 @@
-//! Every rule that a file breaks, and every oddity (`spec/schema/verify.json`).
+//! Verification of a file: every broken rule and every oddity (`spec/schema/verify.json`).
 
 use super::{NotExaminable, Reading, Subject};
 use crate::blob::{BLOB_06, is_unknown_kind};
@@ -7,35 +7,35 @@ use crate::wire::Span;
 use crate::wire::json::object;
 use serde_json::Value;
 
-/// What was found in a file.
+/// The result of verifying a file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Verification {
-    /// The name of the file, as the caller stated it.
+    /// The name of the file, as the caller states it.
     pub file: String,
-    /// The broken rules. What can be read and not be used breaks a MUST all the same.
+    /// The broken rules. Also contains content that can be read but not used, because it breaks a MUST.
     pub violations: Vec<LocatedProblem<Violation>>,
     /// The oddities, [`Findings::MOST`] at most.
     pub findings: Vec<LocatedProblem<Finding>>,
-    /// Kinds of modules that no release has: nothing behind them was read (BLOB-06).
+    /// Kinds of modules that no release has. The payload of such a module, or everything after it, was not read (BLOB-06).
     pub unread: Vec<LocatedProblem<Violation>>,
-    /// Whether a module of such a kind was read by a guess, which is among the findings (BLOB-06).
+    /// Whether the payload of a module of such a kind was guessed. The guess is among the findings (BLOB-06).
     pub guessed: bool,
-    /// How many oddities there are besides.
+    /// The number of further oddities.
     pub omitted: usize,
-    /// Whether nothing in the file has fields: it is compiled code without a library binary.
+    /// Whether nothing in the file has fields, because it is compiled code without a library binary.
     pub host_only: bool,
 }
 
-/// Something that is wrong or odd, and where.
+/// A fault or an oddity, and its place.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LocatedProblem<T> {
-    /// What it is about.
+    /// The violation or the finding.
     pub what: T,
-    /// The file, and what inside it: `model.so, symbol __tvm_dev_mblob`.
+    /// The file and the part of it: `model.so, symbol __tvm_dev_mblob`.
     pub place: String,
-    /// The field that holds the offset; empty where none is known.
+    /// The field at the offset; empty if none is known.
     pub field: String,
 }
 
@@ -43,35 +43,36 @@ pub struct LocatedProblem<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CheckedRun<'a> {
-    /// The file, and what inside it.
+    /// The file and the part of it.
     pub place: &'a str,
-    /// The bytes that offsets count.
+    /// The bytes that offsets refer to.
     pub bytes: &'a [u8],
-    /// Every field, by offset; empty where nothing is wrong or odd, and of JSON.
+    /// Every field, by offset; empty if there is no fault or oddity, and for JSON.
     pub spans: &'a [Span],
     /// The broken rules.
     pub violations: &'a [Violation],
-    /// What is odd and tolerated.
+    /// The tolerated oddities.
     pub findings: &'a [Finding],
-    /// The kind of a module that no release has, behind which nothing was read (BLOB-06).
+    /// The kind of a module that no release has. Its payload, or everything after it, was not read (BLOB-06).
     pub unread: &'a [Violation],
 }
 
-/// Holds a file to every rule that is about its bytes. `each` sees every run of bytes, one after the other: what it is shown
-/// does not stay in memory.
+/// Checks a file against every rule about its bytes. `each` is called for every run of bytes in turn; the run is dropped after the
+/// call.
 ///
 /// # Errors
 ///
-/// Nothing in the file has rules: it is no file of TVM, or a runtime and no compiled code.
+/// Fails if nothing in the file has rules: TVM did not write it, or it is a runtime without compiled code.
 pub fn verify(
     subject: &Subject<'_>,
     mut each: impl FnMut(&CheckedRun<'_>),
 ) -> Result<Verification, NotExaminable> {
     let units = subject.units();
-    // JSON is no unit: its offsets are those of values, and it has no fields.
+    // JSON is not a unit: its offsets are those of values, and it has no fields.
     let json = subject.json();
     let host_only = units.is_empty() && json.is_none();
-    // MOD-01: compiled code without a library binary is sound, and has nothing to verify. Anything else without rules is a mistake.
+    // MOD-01: compiled code without a library binary is valid and has nothing to verify. Any other file without rules is a mistake of
+    // the caller.
     if host_only && !subject.is_compiled() {
         return Err(subject.nothing());
     }
@@ -79,7 +80,7 @@ pub fn verify(
         host_only,
         ..Verification::new(subject.name)
     };
-    // The container was read when the file was opened: only its oddities are left to report, and they come first.
+    // The container was checked when the file was opened. Only its oddities are left to report, and they come first.
     let container = Reading::noted(&subject.file.findings);
     for reading in std::iter::once(container).chain(json) {
         all.add(subject.name, subject.bytes, reading, &mut each);
@@ -89,8 +90,8 @@ pub fn verify(
         all.add(&place, &[], shard.reading.clone(), &mut each);
     }
     for unit in &units {
-        // Fields take many times the memory of the bytes, and most files are sound: they are recorded in a second reading, where there is
-        // something to find a field for.
+        // Fields take many times the memory of the bytes, and most files are valid. Fields are recorded by a second reading, only if
+        // there is a fault or an oddity to locate.
         let mut reading = unit.judge();
         if reading.broken.is_some() || !reading.findings.is_empty() {
             reading = unit.trace();
@@ -100,9 +101,9 @@ pub fn verify(
     Ok(all)
 }
 
-/// [`verify`] of a file whose container itself is broken.
+/// Creates the verification of a file whose container is broken.
 ///
-/// There is one violation, without a field: nothing behind it was read.
+/// It has one violation, without a field, because nothing in the container was read.
 pub fn broken(
     name: &str,
     bytes: &[u8],
@@ -119,7 +120,7 @@ pub fn broken(
 }
 
 impl Verification {
-    /// That of a file of this name in which nothing is wrong or odd so far.
+    /// Creates a verification of this file without any fault or oddity.
     fn new(file: &str) -> Verification {
         Verification {
             file: file.to_owned(),
@@ -132,12 +133,12 @@ impl Verification {
         }
     }
 
-    /// How many oddities there are.
+    /// Returns the number of oddities.
     pub fn found(&self) -> usize {
         self.findings.len().saturating_add(self.omitted)
     }
 
-    /// The JSON form: `{"file", "host_only", "violations": [..], "findings": [..]}`, and `omitted_findings` where there are any.
+    /// Returns the JSON form: `{"file", "host_only", "violations": [..], "findings": [..]}`, and `omitted_findings` if any are omitted.
     pub fn to_json(&self) -> Value {
         let violations = self.violations.iter().map(|located| {
             let broken = &located.what;
@@ -178,15 +179,15 @@ impl Verification {
             });
             whole.insert("unread".to_owned(), unread.collect());
         }
-        // The member is there only where the list of findings is not whole.
+        // The member is present only if the list of findings is incomplete.
         if let (1.., Value::Object(whole)) = (self.omitted, &mut whole) {
             whole.insert("omitted_findings".to_owned(), self.omitted.into());
         }
         whole
     }
 
-    /// Adds what was read of one run of bytes, after `each` has seen it. The field of an oddity is that of its offset: a reader notes
-    /// it before the field is known.
+    /// Adds the reading of one run of bytes, after `each` has seen it. The field of an oddity is found by its offset, because a reader
+    /// reports an oddity before the field is recorded.
     fn add(
         &mut self,
         place: &str,
@@ -198,9 +199,9 @@ impl Verification {
         let (findings, unusable): (Vec<_>, Vec<_>) = reading
             .findings
             .into_iter()
-            // TEN-35: what can be read and not be used is noted as an oddity by readers, and breaks a MUST all the same.
+            // TEN-35: readers report content that can be read but not used as an oddity. It breaks a MUST nevertheless.
             .partition(|finding| finding.usable);
-        // BLOB-06: a kind of a vendor breaks no rule: it is not known here.
+        // BLOB-06: the kind of a vendor is unknown here, and breaks no rule.
         let (unread, violations): (Vec<_>, Vec<_>) = unusable
             .iter()
             .map(Finding::to_violation)
@@ -222,7 +223,7 @@ impl Verification {
             }));
         self.violations.extend(violations.into_iter().map(|broken| {
             let known = broken.field();
-            // Most violations name their field; where one does not, the recorded fields have it by the offset.
+            // Most violations name their field. For the others, the recorded fields have it by the offset.
             let field = match broken.offset() {
                 Some(offset) if known.is_empty() => field_at(&spans, offset),
                 _ => known,
@@ -236,7 +237,7 @@ impl Verification {
         self.guessed |= findings.iter().any(|finding| finding.rule == BLOB_06);
         self.omitted = self.omitted.saturating_add(reading.omitted);
         for finding in findings {
-            // The bound of one reading is not enough: a file of many units would add them up.
+            // The limit per reading is not enough, because a file may have many units.
             if self.findings.len() >= Findings::MOST {
                 self.omitted = self.omitted.saturating_add(1);
                 continue;
@@ -250,9 +251,9 @@ impl Verification {
     }
 }
 
-/// The field of `spans` that holds `offset`; empty where none does.
+/// Returns the field of `spans` that holds `offset`, or an empty string.
 pub fn field_at(spans: &[Span], offset: u64) -> &str {
-    // Spans ascend, so that the last one that starts at or before the offset is the innermost candidate.
+    // Spans are sorted, so that the last one that starts at or before the offset is the only candidate.
     let behind = spans.partition_point(|span| span.start <= offset);
     let span = behind.checked_sub(1).and_then(|last| spans.get(last));
     span.filter(|span| offset < span.end)

@@ -1,29 +1,28 @@
-//! Oddities that are tolerated: broken rules with which reading goes on.
+//! Oddities that are tolerated: broken rules that do not stop reading.
 
 use super::violation::shortened;
 use super::{Kind, Rule, Violation};
 use std::fmt;
 
-/// A tolerated oddity: the input is readable, but a rule is broken that is not a MUST, or one that binds the user of what
-/// was read (TEN-35).
+/// A tolerated oddity. The input is readable, but breaks a rule that is not a MUST, or a rule for the user of the content (TEN-35).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The rule that was not kept.
+    /// The broken rule.
     pub rule: Rule,
-    /// The class of the violation that it is where it counts as one.
+    /// The class of the violation, if the oddity counts as one.
     pub kind: Kind,
     /// Byte offset from the start of the input.
     pub offset: u64,
-    /// What is odd, for people.
+    /// A description of the oddity, for people.
     pub message: String,
-    /// Whether what was read can be used. Where it cannot, a MUST is broken that binds its user, and a verdict of the file
-    /// counts a violation (TEN-35).
+    /// Whether the content can be used. If it cannot, a MUST for its user is broken, and a verdict on the file counts a violation
+    /// (TEN-35).
     pub usable: bool,
 }
 
 impl Finding {
-    /// The violation that it is where it counts as one.
+    /// Converts the oddity to the violation that it is if it counts as one.
     #[cfg(feature = "inspect")]
     pub(crate) fn to_violation(&self) -> Violation {
         self.rule.broken(self.kind, self.offset, &*self.message)
@@ -40,7 +39,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Whether an oddity is noted or rejected.
+/// Whether oddities are tolerated or rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
     /// Oddities become findings.
@@ -50,22 +49,22 @@ pub enum Strictness {
     Strict,
 }
 
-/// The oddities met while reading one input, in the order met.
+/// The oddities found while reading one input, in the order of reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     list: Vec<Finding>,
     omitted: usize,
-    /// The rules that were met since the list is full.
+    /// The rules that were found since the list is full.
     met: Vec<Rule>,
     strictness: Strictness,
 }
 
 impl Findings {
-    /// How many are kept, and the first of each rule besides; the rest is counted. A file can be odd in every few of its bytes, and
-    /// the list is not to grow larger than the file.
+    /// The number of findings that are stored. The first finding of each rule is stored even after that; the others are only counted.
+    /// Almost every byte of a file can be odd, and the list must not become larger than the file.
     pub const MOST: usize = 10_000;
 
-    /// Collects under `strictness`.
+    /// Creates an empty collection.
     pub fn new(strictness: Strictness) -> Findings {
         Findings {
             list: Vec::new(),
@@ -75,7 +74,7 @@ impl Findings {
         }
     }
 
-    /// Notes that `rule` is not kept at byte `offset`; under [`Strictness::Strict`] that is a violation.
+    /// Records that `rule` is broken at byte `offset`. Under [`Strictness::Strict`] this is a violation.
     ///
     /// # Errors
     ///
@@ -87,7 +86,7 @@ impl Findings {
         offset: u64,
         message: impl Into<String>,
     ) -> Result<(), Violation> {
-        // First, so that a rule that is off is neither a finding nor a violation.
+        // Checked first, so that a rule that is off is neither a finding nor a violation.
         if rule.is_off() {
             return Ok(());
         }
@@ -95,9 +94,9 @@ impl Findings {
         if self.strictness == Strictness::Strict {
             return Err(rule.broken(kind, offset, message));
         }
-        // The first of each rule goes in even when the list is full: a report that lacked a rule altogether would mislead.
+        // The first finding of each rule is stored even if the list is full, because a report without the rule would mislead.
         if self.list.len() >= Findings::MOST && self.has(rule) {
-            // Format code may not overflow, and beyond this the number is of no use.
+            // Format code must not overflow, and a larger number would be of no use.
             self.omitted = self.omitted.saturating_add(1);
             return Ok(());
         }
@@ -111,7 +110,7 @@ impl Findings {
         Ok(())
     }
 
-    /// [`Findings::expect`] of a rule without which what was read cannot be used.
+    /// Like [`Findings::expect`], for a rule whose violation makes the content unusable.
     pub(crate) fn expect_usable(
         &mut self,
         rule: Rule,
@@ -122,18 +121,18 @@ impl Findings {
     ) -> Result<(), Violation> {
         let before = self.list.len();
         self.expect(rule, kind, kept, offset, message)?;
-        // Nothing was pushed where the rule is kept, or the list is full and only counts.
+        // Nothing was added if the rule is kept, or if the list is full and only counts.
         if let Some(noted) = self.list.get_mut(before) {
             noted.usable = false;
         }
         Ok(())
     }
 
-    /// [`Findings::note`] unless `kept`.
+    /// Calls [`Findings::note`] unless `kept`.
     ///
     /// # Errors
     ///
-    /// As [`Findings::note`] when not `kept`.
+    /// As [`Findings::note`] if not `kept`.
     pub fn expect(
         &mut self,
         rule: Rule,
@@ -149,14 +148,16 @@ impl Findings {
         }
     }
 
-    /// What was found.
+    /// Returns the stored findings.
     pub fn as_slice(&self) -> &[Finding] {
         &self.list
     }
 
-    /// Whether a finding of `rule` is in the list. Called on a full list only: each rule is searched for once, then remembered.
+    /// Returns whether a finding of `rule` is in the list. Called only on a full list, where each rule is searched for once and then
+    /// remembered.
     fn has(&mut self, rule: Rule) -> bool {
-        // A chapter has some tens of rules, a file as many oddities as bytes: `met` is short, and the list is not searched for each.
+        // A chapter has some tens of rules, whereas a file may have as many oddities as bytes. `met` is therefore short, and avoids
+        // searching the list each time.
         if self.met.contains(&rule) {
             return true;
         }
@@ -164,13 +165,13 @@ impl Findings {
         self.list.iter().any(|finding| finding.rule == rule)
     }
 
-    /// How many more there were than [`Findings::MOST`].
+    /// Returns the number of findings that were not stored.
     #[cfg(feature = "inspect")]
     pub(crate) fn omitted(&self) -> usize {
         self.omitted
     }
 
-    /// Whether nothing was found.
+    /// Returns whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -1,14 +1,14 @@
-//! Rules, and what is returned where one is broken. Read this first.
+//! Rules, and the values that report a broken rule. Read this module first.
 //!
-//! The specification (`spec/<chapter>.md`) is numbered rules: `### BLOB-07 The import tree occurs once`. Each id is a constant of
-//! its chapter, of type [`Rule`]: [`blob::BLOB_07`](crate::blob::BLOB_07). Its title is the constant's documentation, its text
-//! `Rule::text` (feature `suite`). A constant that no chapter of the specification has does not compile.
+//! The specification (`spec/<chapter>.md`) consists of numbered rules: `### BLOB-07 The import tree occurs once`. Each id is a constant
+//! of its chapter, of type [`Rule`]: [`blob::BLOB_07`](crate::blob::BLOB_07). The documentation of the constant is its title, and
+//! `Rule::text` returns its text (feature `suite`). A constant without a rule in the specification does not compile.
 //!
-//! Whatever reads, writes, loads or runs returns one of two things about a rule that is not kept:
+//! Code that reads, writes, loads or runs reports a broken rule in one of two ways:
 //!
-//! * a [`Violation`], which is an error: the rule, the byte, the field, a class ([`Kind`]) that cases compare, and a text.
-//! * a [`Finding`], which goes to the caller's [`Findings`] while reading goes on: the rule is a SHOULD, or is disputed, or binds
-//!   the user of what was read. Under [`Strictness::Strict`] the first of them is returned as a violation.
+//! * A [`Violation`] is an error with the rule, the byte, the field, a class ([`Kind`]) that cases compare, and a text.
+//! * A [`Finding`] is added to the caller's [`Findings`], and reading continues. The rule is a SHOULD, or is disputed, or binds the
+//!   user of the content. Under [`Strictness::Strict`] the first finding is returned as a violation.
 //!
 //! ```
 //! use tvmspec::blob::BLOB_04;
@@ -28,19 +28,19 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 //!
-//! # Holding a rule
+//! # Enforcing a rule
 //!
-//! | method | of | returns |
+//! | method | subject | result |
 //! |---|---|---|
 //! | [`Rule::require`] | bytes | the violation, at an offset, unless the rule is kept |
 //! | [`Rule::demand`] | a value that was never bytes | the violation, without an offset, unless the rule is kept |
 //! | [`Findings::expect`], [`Findings::note`] | bytes | a finding; under strict findings the violation |
-//! | [`Rule::broken`], [`Rule::rejected`] | bytes; a value | the violation itself, where there is nothing to go on with |
+//! | [`Rule::broken`], [`Rule::rejected`] | bytes; a value | the violation itself, if reading cannot continue |
 //!
-//! The first three are checks that can be switched off: the rule-off test of the suite leaves one rule unenforced at a time, and
-//! some case must notice. [`Rule::broken`] and [`Rule::rejected`] cannot be: for a rule that ends in one of them a mutant
-//! (`conformance/mutants/`) is what the cases must notice. All of them make the violation in one place, which takes a rule: no
-//! violation is without one.
+//! The first three are checks that can be switched off: the rule-off test of the suite leaves one rule unenforced at a time, and some
+//! case must notice. [`Rule::broken`] and [`Rule::rejected`] cannot be switched off. A rule that uses one of them needs a mutant
+//! (`conformance/mutants/`) that the cases must notice. All of them create the violation in one place, so that every violation has a
+//! rule.
 
 mod findings;
 mod violation;
@@ -50,30 +50,31 @@ pub use violation::{Kind, Violation};
 
 use std::fmt;
 
-/// How strongly a rule binds: the attribute `level` of its heading.
+/// The level of obligation of a rule: the attribute `level` of its heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Breaking it is a violation.
     Must,
-    /// A limit of this crate, which no release has: breaking it is a violation here, and nothing of the format.
+    /// A limit of this crate, which no release has. Breaking it is a violation here, although the format allows it.
     Limit,
     /// Breaking it is a finding, and a violation under [`Strictness::Strict`].
     Should,
-    /// A permission: nothing breaks it.
+    /// A permission, which cannot be broken.
     May,
-    /// Released implementations disagree: the text of the rule says how, and its part *Here* which side this crate takes. Where
-    /// bytes show the disagreement, that is a finding.
+    /// Released implementations disagree. The text of the rule says how, and its part *Here* states the choice of this crate. If bytes
+    /// show the disagreement, it is a finding.
     Disputed,
 }
 
 impl Level {
-    /// Whether breaking a rule of this level is a violation, and not a finding.
+    /// Returns whether breaking a rule of this level is a violation, and not a finding.
     pub const fn binds(self) -> bool {
-        // A limit is none of the format, but what it rejects would exhaust memory or stack here: the caller gets an error, as of a MUST.
+        // A limit is not part of the format, but input beyond it would exhaust memory or stack here. The caller therefore gets an
+        // error, as for a MUST.
         matches!(self, Level::Must | Level::Limit)
     }
 
-    /// The word that the specification writes: `MUST`, `LIMIT`, ...
+    /// Returns the word of the specification: `MUST`, `LIMIT`, ...
     pub const fn name(self) -> &'static str {
         match self {
             Level::Must => "MUST",
@@ -85,26 +86,26 @@ impl Level {
     }
 }
 
-/// The id of a numbered rule, such as `BLOB-07`. Each chapter has a constant for each of its rules, and `RULES` with all of them.
+/// The id of a numbered rule, such as `BLOB-07`. Each chapter has a constant for each of its rules, and all of them in `RULES`.
 ///
-/// Rules compare and sort by their ids.
+/// Rules are compared and sorted by their ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rule(&'static str);
 
 impl Rule {
-    /// The rule of this id. Nothing checks the id here: the constants of the chapters are checked when the crate compiles, and a
-    /// rule of another id is for code outside of it that has rules of its own.
+    /// Creates the rule with this id, without a check. The constants of the chapters are checked at compile time. Other ids are for
+    /// code outside this crate that defines rules.
     pub const fn new(id: &'static str) -> Rule {
         Rule(id)
     }
 
-    /// The id as the specification writes it: `BLOB-07`.
+    /// Returns the id as the specification writes it: `BLOB-07`.
     pub const fn id(self) -> &'static str {
         self.0
     }
 
-    /// Holds bytes to the rule: unless `kept`, a violation of kind [`Kind::Malformed`] at byte `offset`. The message is made only
-    /// then.
+    /// Checks bytes against the rule. Unless `kept`, returns a violation of kind [`Kind::Malformed`] at byte `offset`. The message is
+    /// created only then.
     ///
     /// # Errors
     ///
@@ -118,8 +119,8 @@ impl Rule {
         self.require_as(Kind::Malformed, kept, offset, message)
     }
 
-    /// [`Rule::require`] with another kind.
-    // Loops over the words of a file hold each of them to a rule: a call each would be half of what they cost.
+    /// Like [`Rule::require`], with another kind.
+    // Loops over the words of a file check each word. The calls would take half of their time.
     #[inline(always)]
     pub(crate) fn require_as(
         self,
@@ -135,7 +136,7 @@ impl Rule {
         }
     }
 
-    /// [`Rule::require`] of a value that was never bytes, with a kind: the violation has no offset.
+    /// Like [`Rule::require`], with a kind, for a value that was never bytes: the violation has no offset.
     ///
     /// # Errors
     ///
@@ -153,15 +154,15 @@ impl Rule {
         }
     }
 
-    /// The violation at byte `offset`, for a place where reading cannot go on: there is no value that could stand for what is
-    /// missing, so there is no check to switch off.
-    // Cold: well-formed input never comes here, and the callers that hold words in loops stay small.
+    /// Creates the violation at byte `offset`, for a place where reading cannot continue. No other value could take the place of the
+    /// missing one, so that there is no check to switch off.
+    // Cold, because valid input never gets here, and the loops that check words stay small.
     #[cold]
     pub fn broken(self, kind: Kind, offset: u64, message: impl Into<String>) -> Violation {
         Violation::new(self, kind, Some(offset), message.into())
     }
 
-    /// The violation without an offset, for a value that cannot be written, called or run.
+    /// Creates the violation without an offset, for a value that cannot be written, called or run.
     #[cold]
     pub fn rejected(self, kind: Kind, message: impl Into<String>) -> Violation {
         Violation::new(self, kind, None, message.into())
@@ -170,7 +171,7 @@ impl Rule {
     /// Returns whether the rule-off test has switched this rule off on this thread. Always false in a release build.
     #[inline]
     fn is_off(self) -> bool {
-        // By thread, since tests run beside each other, and only one of them has the rule off.
+        // Per thread, because tests run in parallel, and only one of them has the rule off.
         #[cfg(all(feature = "suite", debug_assertions))]
         return off::OFF.get() == Some(self);
         #[cfg(not(all(feature = "suite", debug_assertions)))]
@@ -190,9 +191,9 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// `BLOB-07` of `BLOB_07`, when the crate compiles: a rule is written once.
+/// Converts `BLOB_07` to `BLOB-07` at compile time, so that a rule is written only once.
 pub(crate) const fn id_of<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
-    // A constant cannot hold a `String`, and `for` and iterators do not run when the crate compiles: hence bytes, and a `while`.
+    // A constant cannot hold a `String`, and neither `for` nor iterators work in constants. Therefore it uses bytes and `while`.
     let mut id = [0; LENGTH];
     let mut at = 0;
     while at < LENGTH {
@@ -209,13 +210,13 @@ pub(crate) const fn id_of<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
 macro_rules! rules {
     ($($name:ident)*) => {
         $(
-            // A rule that no chapter of the specification has does not compile.
+            // A rule that is in no chapter of the specification does not compile.
             #[doc = include_str!(concat!(env!("OUT_DIR"), "/rules/", stringify!($name), ".md"))]
             pub const $name: $crate::rule::Rule = {
                 const ID: [u8; stringify!($name).len()] = $crate::rule::id_of(stringify!($name));
                 match std::str::from_utf8(&ID) {
                     Ok(id) => $crate::rule::Rule::new(id),
-                    // The names are ASCII, and `-` for `_` keeps them so.
+                    // The names are ASCII, and remain so when `-` replaces `_`.
                     Err(_) => unreachable!(),
                 }
             };
@@ -226,7 +227,7 @@ macro_rules! rules {
 }
 pub(crate) use rules;
 
-/// The switch of the rule-off check in `tests/suite`. A release build has none.
+/// The switch of the rule-off check in `tests/suite`. A release build does not have it.
 #[cfg(all(feature = "suite", debug_assertions))]
 #[doc(hidden)]
 pub mod off {
@@ -239,7 +240,8 @@ pub mod off {
 
     /// Runs `body` with `rule` unenforced on this thread.
     pub fn with<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
-        // Reset by a destructor: a body that panics, as a failing assertion does, must not leave the rule off for the next test.
+        // Reset by a destructor, because a body that panics, such as a failing assertion, must not leave the rule off for the next
+        // test.
         struct Reset;
         impl Drop for Reset {
             fn drop(&mut self) {

@@ -1,30 +1,30 @@
-//! A broken rule: which one, of what class, at which byte, in which field.
+//! A broken rule: its id, its class, the byte and the field.
 
 use super::Rule;
 use std::fmt;
 
-/// The class of a violation. A rule states which classes breaking it may have (attribute `kind`), and cases compare them; texts are
-/// free to differ between implementations.
+/// The class of a violation. A rule states its possible classes (attribute `kind`), and cases compare them. Texts may differ between
+/// implementations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The input ends before the value does, or a count or length promises more than there is.
+    /// The input ends before the value does, or a count or a length exceeds the input.
     Truncated,
-    /// Bytes follow where none may.
+    /// There are bytes after the end.
     Trailing,
-    /// The bytes are there but say something that the rule forbids.
+    /// The bytes are present, but contradict the rule.
     Malformed,
-    /// Well-formed, but of a form that cannot be handled or expressed here.
+    /// The value is well-formed, but has a form that cannot be handled or expressed here.
     Unsupported,
-    /// Beyond a named limit of this implementation.
+    /// A named limit of this implementation is exceeded.
     Limit,
-    /// A module kind, type key, opcode or tag without a meaning.
+    /// A module kind, type key, opcode or tag has no meaning.
     UnknownKind,
-    /// Something required is absent.
+    /// A required part is missing.
     Missing,
-    /// Something is there twice that may be there once.
+    /// A part occurs twice that may occur once.
     Duplicate,
-    /// A cycle where there must be none.
+    /// There is a cycle where none is allowed.
     Cycle,
     /// A value has the wrong type, or an argument is wrong.
     Type,
@@ -45,7 +45,7 @@ impl Kind {
         Kind::Type,
     ];
 
-    /// The word that cases, JSON and reports use: `truncated`, `unknown-kind`, ...
+    /// Returns the word for cases, JSON and reports: `truncated`, `unknown-kind`, ...
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Truncated => "truncated",
@@ -68,10 +68,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A broken rule: which one, at which byte, and how.
+/// A broken rule, with the byte and a description.
 ///
-/// [`Display`](fmt::Display) writes it for people: `WIRE-01: kind needs 3 bytes, 1 remain (at byte 0x8, kind)`. It is one word
-/// wide, because every function that reads returns a `Result` of it.
+/// [`Display`](fmt::Display) formats it for people: `WIRE-01: kind needs 3 bytes, 1 remain (at byte 0x8, kind)`. It has the size of one
+/// pointer, because every function that reads returns a `Result` with it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation(Box<BrokenRule>);
 
@@ -81,12 +81,12 @@ struct BrokenRule {
     offset: Option<u64>,
     kind: Kind,
     message: String,
-    /// `None` where no field was named: the fields around it do not name it either.
+    /// `None` if no field was named. An enclosing field then adds no name either.
     field: Option<String>,
 }
 
 impl Violation {
-    /// The only maker; [`Rule`] has the public ones.
+    /// Creates a violation. This is the only constructor; [`Rule`] has the public ones.
     pub(super) fn new(rule: Rule, kind: Kind, offset: Option<u64>, message: String) -> Violation {
         Violation(Box::new(BrokenRule {
             rule,
@@ -97,35 +97,37 @@ impl Violation {
         }))
     }
 
-    /// The rule that was broken.
+    /// Returns the broken rule.
     pub fn rule(&self) -> Rule {
         self.0.rule
     }
 
-    /// Byte offset of the field that breaks the rule, from the start of the input. What exactly that is where a count, a length or
-    /// a text is at fault, chapter `wire` of the specification says under *Operations*.
+    /// Returns the byte offset of the field that breaks the rule, from the start of the input. Chapter `wire` of the specification
+    /// defines the exact byte for counts, lengths and texts, under *Operations*.
     ///
-    /// `None` for a value that was never bytes, and for what has no place in the file, such as a symbol without a section.
+    /// Returns `None` for a value that was never bytes, and for an object without a place in the file, such as a symbol without a
+    /// section.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 
-    /// The class.
+    /// Returns the class.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// What is wrong, for people: at most about 2,000 bytes. It may change in any release: compare [`Violation::kind`].
+    /// Returns a description for people, of at most about 2,000 bytes. It may change in any release: compare [`Violation::kind`]
+    /// instead.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The path of the field, such as `module[1].kind`, in the names of the chapter's grammar; empty where there is none.
+    /// Returns the path of the field, such as `module[1].kind`, in the names of the chapter's grammar; empty if there is none.
     pub fn field(&self) -> &str {
         self.0.field.as_deref().unwrap_or_default()
     }
 
-    /// The same violation, of the field `path`.
+    /// Sets the field to `path`.
     #[must_use]
     pub(crate) fn in_field(mut self, path: impl Into<String>) -> Violation {
         self.0.field = Some(shortened(path.into()));
@@ -140,11 +142,11 @@ impl Violation {
         self
     }
 
-    /// The same violation with `base` added to its offset: what was found in a part, as one of the whole that has the part at
-    /// `base`. Without an offset it stays without.
+    /// Adds `base` to the offset. This turns the violation of a part into one of the whole that has the part at `base`. A violation
+    /// without an offset stays without one.
     #[must_use]
     pub fn shifted(mut self, base: u64) -> Violation {
-        // Saturating: format code may not panic, and the rule and the field still say what is wrong where a place overflows.
+        // Saturating, because format code must not panic. If the offset overflows, the rule and the field still describe the fault.
         self.0.offset = self.0.offset.map(|offset| offset.saturating_add(base));
         self
     }
@@ -170,15 +172,15 @@ impl fmt::Debug for Violation {
 
 impl std::error::Error for Violation {}
 
-/// The text, or its beginning: a message quotes names of the input, which may be as long as the input.
+/// Cuts a long text. A message quotes names of the input, which may be as long as the input.
 pub(super) fn shortened(mut text: String) -> String {
     const LONGEST: usize = 2_000;
     if text.len() > LONGEST {
-        // `truncate` panics inside a letter, and names of the input may have letters of several bytes.
+        // `truncate` panics inside a character, and names may contain characters of several bytes.
         let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or(0));
         text.push_str("...");
-        // The capacity is still that of the whole text, and findings keep thousands of messages.
+        // The capacity is still that of the whole text, and findings store thousands of messages.
         text.shrink_to_fit();
     }
     text

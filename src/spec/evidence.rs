@@ -1,4 +1,4 @@
-//! Where each rule is from: `spec/evidence/`.
+//! The evidence for each rule: `spec/evidence/`.
 
 use crate::release::{ParseError, Release};
 use std::collections::BTreeMap;
@@ -9,24 +9,24 @@ use std::collections::BTreeMap;
 pub struct Evidence {
     /// Documents that state it.
     pub documented: Vec<String>,
-    /// Where it was read: repository, tag and path.
+    /// Source code that shows it: repository, tag and path.
     pub source: Vec<String>,
-    /// The releases that were run, and what they did where that differs from the rule.
+    /// The releases that were run, and their behaviour if it differs from the rule.
     pub observed: Vec<String>,
-    /// Why it is taken to hold, where it was neither read nor run: a point that is open.
+    /// The reason why the rule is assumed to hold without source or observation. This is an open point.
     pub inferred: Option<String>,
-    /// The releases whose runtimes the suite judged, and that do as the rule says.
+    /// The releases whose runtimes the suite tested, and that follow the rule.
     pub passed: Vec<Release>,
-    /// Those that do otherwise in some case.
+    /// The tested releases that break the rule in some case.
     pub failed: Vec<Release>,
 }
 
 /// Verdicts on runtimes of releases, which `spec/evidence/judged.py` writes.
 pub(super) const JUDGED: &str = include_str!("../../spec/evidence/tables/judged.json");
 
-/// Reads one file of evidence, `spec/evidence/<chapter>.toml`: a table for each rule id. Keys for the probes of a test are skipped.
+/// Parses one file of evidence, `spec/evidence/<chapter>.toml`: a table for each rule id. Keys for the probes of a test are skipped.
 pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, ParseError> {
-    // Without a schema in types: the same tables hold the probes of a test, whose keys are not known here.
+    // Parsed without typed structs, because the same tables have probes of a test, whose keys are unknown here.
     let file: toml::Table = text
         .parse()
         .map_err(|error| ParseError::new(format!("{error}")))?;
@@ -35,7 +35,7 @@ pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, P
         let of = of
             .as_table()
             .ok_or_else(|| ParseError::new(format!("{id} is not a table")))?;
-        // Most rules have evidence of one sort or two: a missing list is empty.
+        // Most rules have one or two sorts of evidence. A missing list is empty.
         let list = |name: &str| match of.get(name) {
             None => Ok(Vec::new()),
             Some(list) => list
@@ -51,7 +51,7 @@ pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, P
             documented: list("documented")?,
             source: list("source")?,
             observed: list("observed")?,
-            // Verdicts are in a table of their own, which a script writes; these files are written by hand.
+            // Verdicts are in a separate table, which a script writes. These files are written by hand.
             passed: Vec::new(),
             failed: Vec::new(),
             inferred: match of.get("inferred") {
@@ -68,7 +68,7 @@ pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, P
     Ok(all)
 }
 
-/// The releases that pass each rule, and those that fail it.
+/// Parses the releases that pass each rule, and those that fail it.
 pub(super) fn parse_judged(text: &str) -> Result<BTreeMap<String, [Vec<Release>; 2]>, ParseError> {
     let table: BTreeMap<String, BTreeMap<String, Vec<String>>> =
         serde_json::from_str(text).map_err(|error| ParseError::new(error.to_string()))?;
@@ -77,7 +77,7 @@ pub(super) fn parse_judged(text: &str) -> Result<BTreeMap<String, [Vec<Release>;
             let releases = of.get(name).into_iter().flatten();
             releases.map(|release| release.parse()).collect()
         };
-        // A rule that no runtime was judged by is not in the table; one list may be absent.
+        // The table leaves out rules that no runtime was tested with. One of the lists may be absent.
         Ok((id, [list("passed")?, list("failed")?]))
     });
     judged.collect()

@@ -1,30 +1,30 @@
-//! From the prose of a chapter to its rules.
+//! The parser for the rules in the prose of a chapter.
 //!
-//! The form is that of `spec/README.md`. Prose outside of rules is not read.
+//! `spec/README.md` describes the format. Prose outside of rules is not parsed.
 
 use super::{Party, RuleText};
 use crate::release::{ParseError, Release, Releases};
 use crate::rule::{Kind, Level};
 
-/// Reads the rules of one chapter out of its prose.
+/// Parses the rules of one chapter from its prose.
 ///
 /// # Errors
 ///
-/// A [`ParseError`]: which heading lacks which attribute, or has an unknown one.
+/// Returns a [`ParseError`] that names the heading with a missing or unknown attribute.
 pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, ParseError> {
     let mut rules: Vec<RuleText> = Vec::new();
     let mut inside = false;
     let mut lines = prose.lines().enumerate();
     while let Some((number, line)) = lines.next() {
-        // Any heading ends a rule, one that is no rule too: what is below it is prose of the chapter.
+        // Any heading ends a rule, even one that is not a rule. The text below it is prose of the chapter.
         if line.starts_with('#') {
             inside = false;
         }
         if let Some((id, title)) = heading(line) {
-            // At the end of the file the line is empty, which is no attribute and so an error.
+            // At the end of the file the line is empty. It has no attributes, which is an error.
             let attributes = lines.next().map_or("", |(_, line)| line);
             let rule = attributes_of(attributes)
-                // `number` counts from 0 and is that of the heading; the attributes are on the line below.
+                // `number` is the line of the heading, counted from 0. The attributes are on the next line.
                 .map_err(|error| {
                     ParseError::new(format!("spec/{chapter}.md:{}: {id}: {error}", number + 2))
                 })?;
@@ -47,23 +47,23 @@ pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, ParseError> {
     Ok(rules)
 }
 
-/// `### BLOB-07 Title` as id and title.
+/// Splits `### BLOB-07 Title` into id and title.
 fn heading(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix("### ")?;
     let (id, title) = rest.split_once(' ').unwrap_or((rest, ""));
     let (prefix, number) = id.split_once('-')?;
-    // Two capitals and two digits at least: `### A-1` or `### Host-side` is a heading of prose.
+    // At least two capitals and two digits, so that `### A-1` and `### Host-side` are headings of prose.
     let named = prefix.len() > 1 && prefix.bytes().all(|byte| byte.is_ascii_uppercase());
     let numbered = number.len() > 1 && number.bytes().all(|byte| byte.is_ascii_digit());
     (named && numbered).then_some((id, title.trim()))
 }
 
-/// The attributes of a rule, and nothing else of it: `level`, `who`, `since`, `until`, `kind`, four spaces apart, lists with commas.
-/// Unknown and missing ones are errors, so that a slip of the pen is no rule without a level.
+/// Parses the attributes of a rule: `level`, `who`, `since`, `until`, `kind`, separated by four spaces, with comma-separated lists.
+/// Unknown and missing ones are errors, so that a typing error cannot leave a rule without a level.
 fn attributes_of(line: &str) -> Result<RuleText, ParseError> {
     let (mut level, mut since, mut until) = (None, None, None);
     let (mut who, mut kinds) = (Vec::new(), Vec::new());
-    // Four spaces, because the values of a list have single ones behind their commas.
+    // Four spaces, because lists have a single space after each comma.
     for attribute in line.split("    ").map(str::trim) {
         let (name, value) = attribute
             .split_once(": ")
@@ -77,7 +77,7 @@ fn attributes_of(line: &str) -> Result<RuleText, ParseError> {
                     party.name()
                 })?;
             }
-            // A rule that rejects nothing has no kinds: this one may be missing.
+            // May be missing, because a rule that rejects nothing has no kinds.
             "kind" => kinds = words(value, "a kind", Kind::ALL, |kind| kind.name())?,
             _ => return Err(ParseError::new(format!("there is no attribute `{name}`"))),
         }
@@ -93,7 +93,7 @@ fn attributes_of(line: &str) -> Result<RuleText, ParseError> {
         who,
         releases: Releases {
             since: since.ok_or("no since")?,
-            // Without `until` the rule holds in the newest release that the crate knows.
+            // Without `until`, the rule also holds in the newest known release.
             until: until.unwrap_or(Release::LAST),
         },
         kinds,
@@ -101,7 +101,7 @@ fn attributes_of(line: &str) -> Result<RuleText, ParseError> {
     })
 }
 
-/// A list of words out of `all`, each once.
+/// Parses a list of words from `all`, each at most once.
 fn words<T: Copy + PartialEq>(
     list: &str,
     what: &str,
@@ -115,7 +115,7 @@ fn words<T: Copy + PartialEq>(
             .copied()
             .find(|one| name(*one) == word)
             .ok_or_else(|| ParseError::new(format!("`{word}` is not {what}")))?;
-        // Twice is a slip of the pen, behind which the word that was meant is missing.
+        // A repetition is a typing error, and the intended word is missing.
         if found.contains(&one) {
             return Err(ParseError::new(format!("`{word}` is there twice")));
         }
@@ -124,7 +124,7 @@ fn words<T: Copy + PartialEq>(
     Ok(found)
 }
 
-/// The level that a word names.
+/// Parses a level.
 fn level_of(word: &str) -> Result<Level, ParseError> {
     match word {
         "MUST" => Ok(Level::Must),

@@ -23,31 +23,31 @@ pub struct RuleText {
     pub id: String,
     /// The chapter: `blob`.
     pub chapter: String,
-    /// The heading behind the id.
+    /// The heading after the id.
     pub title: String,
-    /// How strongly it binds.
+    /// The level of obligation.
     pub level: Level,
-    /// Who is obliged.
+    /// The obliged parties.
     pub who: Vec<Party>,
     /// The releases in which it holds.
     pub releases: Releases,
-    /// What an input that breaks the rule is rejected as; empty where nothing is rejected.
+    /// The possible classes of a violation; empty if nothing is rejected.
     pub kinds: Vec<Kind>,
-    /// The prose below the attributes: the norm, then what is labelled.
+    /// The prose below the attributes: the norm, then the labelled parts.
     pub text: String,
 }
 
-/// Who is obliged by a rule.
+/// A party that a rule obliges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Party {
-    /// Takes bytes apart.
+    /// Parses bytes.
     Reader,
-    /// Makes bytes.
+    /// Produces bytes.
     Writer,
-    /// Makes modules of a library.
+    /// Creates the modules of a library.
     Loader,
-    /// Calls, registers, runs.
+    /// Calls and registers functions, and runs programs.
     Runtime,
     /// Implements the device API.
     Device,
@@ -69,7 +69,7 @@ impl Party {
         Party::Frontend,
     ];
 
-    /// The word that the specification writes: `reader`, ...
+    /// Returns the word of the specification: `reader`, ...
     pub const fn name(self) -> &'static str {
         match self {
             Party::Reader => "reader",
@@ -90,29 +90,30 @@ impl fmt::Display for Party {
 }
 
 impl RuleText {
-    /// What the rule obliges to.
+    /// Returns the norm: the obligation itself.
     pub fn norm(&self) -> &str {
         self.part(None)
     }
 
-    /// What releases do instead, and what happens to a user; empty where they do as the rule says.
+    /// Returns the text on releases that differ from the rule, and the effect on a user; empty if none differs.
     pub fn upstream(&self) -> &str {
         self.part(Some(UPSTREAM))
     }
 
-    /// What this crate decides beyond the norm; empty where it decides nothing.
+    /// Returns the decisions of this crate beyond the norm; empty if there are none.
     pub fn here(&self) -> &str {
         self.part(Some(HERE))
     }
 
-    /// The paragraphs from the one with this label up to the next label.
+    /// Returns the paragraphs from the one with this label up to the next label.
     fn part(&self, label: Option<&str>) -> &str {
-        // A label counts at the beginning of a paragraph only: prose may quote the word. It is the first one where a rule has no norm.
+        // A label counts only at the start of a paragraph, because prose may quote the word. If a rule has no norm, the text starts
+        // with a label.
         let starts = |label: &str| match self.text.strip_prefix(label) {
             Some(_) => Some(0),
             None => self.text.find(&format!("\n\n{label}")).map(|at| at + 2),
         };
-        // The labels may come in either order, and one of them alone.
+        // The labels may come in either order, and one of them may be missing.
         let ends = |from: usize| {
             [UPSTREAM, HERE]
                 .iter()
@@ -122,7 +123,7 @@ impl RuleText {
                 .unwrap_or(self.text.len())
         };
         let part = match label {
-            // A rule that is only what upstream or this crate does has no norm.
+            // A rule that describes only upstream or this crate has no norm.
             None if [UPSTREAM, HERE]
                 .iter()
                 .any(|label| starts(label) == Some(0)) =>
@@ -135,21 +136,22 @@ impl RuleText {
         part.unwrap_or_default().trim()
     }
 
-    /// The title and the first paragraph of the text as one line, and the rows of the table in it or right behind it.
+    /// Returns the title and the first paragraph of the text as one line, and the rows of a table in that paragraph or directly after
+    /// it.
     pub(crate) fn gist(&self) -> (String, Vec<&str>) {
         let is_row = |line: &&str| line.starts_with('|');
         let mut paragraphs = self.text.split("\n\n");
         let first = paragraphs.next().unwrap_or_default();
-        // Rows of a table make no line of prose: they are returned beside it.
+        // Rows of a table cannot be part of a line of prose, and are returned separately.
         let prose = first.lines().filter(|line| !is_row(line));
-        // Paragraphs are wrapped in the file, and one line in a report.
+        // Paragraphs are wrapped in the file, but are one line in a report.
         let words = prose.flat_map(str::split_whitespace).collect::<Vec<_>>();
-        // The first paragraph of a rule may be a table and nothing else.
+        // The first paragraph of a rule may be only a table.
         let line = match words.join(" ") {
             words if words.is_empty() => self.title.clone(),
             words => format!("{}. {words}", self.title),
         };
-        // What ends with a colon announces a table, without which the line says nothing.
+        // A paragraph that ends with a colon announces a table, without which it means nothing.
         let announced = first.ends_with(':').then(|| paragraphs.next()).flatten();
         let text = announced.unwrap_or(first);
         (line, text.lines().filter(is_row).collect())
@@ -157,13 +159,13 @@ impl RuleText {
 }
 
 impl Rule {
-    /// The rule of this id as the specification states it. `None` only for an id that no chapter has.
+    /// Returns the text of this rule in the specification. Returns `None` only for an id that no chapter has.
     pub fn text(self) -> Option<&'static RuleText> {
         rule(self.id())
     }
 }
 
-/// In front of what releases do instead.
+/// The label before the behaviour of releases.
 const UPSTREAM: &str = "Upstream:";
-/// In front of what binds this crate alone.
+/// The label before the decisions of this crate.
 const HERE: &str = "Here:";

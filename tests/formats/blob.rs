@@ -1,4 +1,4 @@
-//! The library binary: what is written reads back, what is cut is rejected, and every real blob is written to its own bytes.
+//! The library binary: written bytes read back, truncated bytes are rejected, and every real blob is written to its own bytes.
 
 #[cfg(feature = "inspect")]
 use crate::support::folder;
@@ -20,7 +20,7 @@ fn golden(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Real blobs, one at least of every layout.
+/// Real blobs, at least one of every layout.
 const REAL: [(&str, Layout); 18] = [
     ("opencl.bin", Layout::V0_22),
     ("cuda.bin", Layout::V0_22),
@@ -52,7 +52,7 @@ fn real_blobs_are_written_to_the_same_bytes() {
             .unwrap_or_else(|broken| panic!("{name}: {broken}"));
         assert!(findings.is_empty(), "{name}: {findings:?}");
         assert!(blob.write().unwrap() == bytes, "{name}");
-        // Decoded and encoded, payload by payload.
+        // Payload by payload, decoded and encoded.
         for module in &blob.modules {
             let Some(payload) = module.decode(layout, &mut findings).unwrap() else {
                 continue;
@@ -68,7 +68,7 @@ fn real_blobs_are_written_to_the_same_bytes() {
     }
 }
 
-/// Whole libraries, tars of C text and all: what `open` reads of each is what reading by hand returns.
+/// Compares `open` with reading step by step, for whole libraries and tars of C text.
 #[cfg(feature = "inspect")]
 #[test]
 fn a_file_of_any_form_opens_in_one_call() {
@@ -112,7 +112,7 @@ fn a_file_of_any_form_opens_in_one_call() {
             broken += 1;
             continue;
         }
-        // BLOB-06: who looks into a file goes on behind a kind that a reader stops at; where payloads have lengths none stops.
+        // BLOB-06: an inspection continues after a kind at which a reader stops. If payloads have lengths, no reader stops.
         let is_noted = |finding: &&tvmspec::rule::Finding| finding.rule == BLOB_06;
         let is_foreign = |partial: &PartialBlob<'_>| {
             let stops = partial.blob.layout != Layout::V0_22;
@@ -191,7 +191,7 @@ fn every_prefix_of_a_real_blob_is_rejected() {
                 Blob::read(&bytes[..end], layout, &mut Findings::default()).is_err(),
                 "{name} cut at {end}"
             );
-            // With a header that is true of what is left, too.
+            // With a header that counts the remaining bytes, too.
             let mut cut = bytes[..end.max(8)].to_vec();
             let body = cut.len() as u64 - 8;
             cut[..8].copy_from_slice(&body.to_le_bytes());
@@ -229,7 +229,7 @@ fn a_converted_payload_has_its_place_where_its_bytes_are_the_same() {
     let bytes = golden("opencl-0.8.bin");
     let blob = Blob::read(&bytes, Layout::V0_7, &mut Findings::default()).unwrap();
     assert!(blob.modules[1].offset > 0);
-    // 0.21 adds a field to the function (PAY-03): these bytes were never in the file.
+    // PAY-03: 0.21 adds a field to the function, so that these bytes were never in the file.
     let newer = blob.convert(Layout::V0_21).unwrap();
     assert_ne!(newer.modules[1].payload, blob.modules[1].payload);
     assert_eq!(newer.modules[1].offset, 0);
@@ -246,11 +246,11 @@ fn a_part_is_compiled_code_where_only_compiled_code_has_its_symbols() {
         let file = container::open(&bytes).unwrap();
         file.parts.iter().any(|part| part.is_compiled())
     };
-    // By its blob; by its symbols alone; a host library that imports nothing.
+    // Recognised by its blob; by its symbols alone; as a host library that imports nothing.
     assert!(compiled("elf-x86_64.o"));
     assert!(compiled("c_only-0.8.so"));
     assert!(compiled("cpu_llvm-0.27.so"));
-    // Any program has functions.
+    // Functions alone are no sign, because any program has them.
     let with = |name: &str| {
         let mut part = {
             let bytes = golden("containers/c_only-0.8.so");
@@ -302,7 +302,7 @@ fn a_text_has_functions_and_neither_addresses_nor_sizes() {
         assert_eq!((symbol.address, symbol.size), (None, 0), "{}", symbol.name);
     }
     let functions: Vec<&str> = part.functions().collect();
-    // BLOB-63: what else is defined there is no packed function.
+    // BLOB-63: other definitions are not packed functions.
     assert_eq!(functions, ["add", "inits", "older"]);
 }
 
@@ -374,7 +374,7 @@ proptest! {
     }
 }
 
-/// BLOB-11 gives a payload its length; what is inside is held to the rules of its kind all the same (PAY-05), where the file has it.
+/// BLOB-11: a payload with a length is still checked by the rules of its kind (PAY-05), at the right offset in the file.
 #[test]
 fn a_broken_payload_is_found_inside_its_library() {
     for (name, offset) in [

@@ -1,4 +1,4 @@
-//! Files that change while they are read, manifests that name much, and JSON with a member twice.
+//! Files that change while they are read, manifests that name many files, and JSON with a repeated member.
 
 #[cfg(all(feature = "cli", unix))]
 mod commands {
@@ -16,7 +16,7 @@ mod commands {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
         let mut client = include_bytes!("../../golden/rpc/full-0.27.client.bin").to_vec();
-        // Keep-alives in the place of Shutdown: their text is longer than a pipe, which holds the command up.
+        // Keep-alives replace Shutdown. Their text is longer than the buffer of a pipe, so that the command blocks.
         client.truncate(client.len() - 12);
         client.resize(client.len() + 8 * 100_000, 0);
         fs::write(place("client.bin"), client).unwrap();
@@ -40,7 +40,7 @@ mod commands {
         assert!(message.contains("client.bin: it became shorter while it was read"));
     }
 
-    /// Packs the manifest `text`, beside which the file `payload` lies.
+    /// Packs the manifest `text`, next to the file `payload`.
     fn packed(folder: &Path, text: &str) -> Output {
         let manifest = folder.join("manifest.json");
         fs::write(&manifest, text).unwrap();
@@ -54,7 +54,7 @@ mod commands {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("payload"), vec![0; 1 << 20]).unwrap();
         let repeated = |count: usize| {
-            // Other names of the one file count as its repetitions.
+            // Other names of the same file count as repetitions.
             let module =
                 |at: usize| format!(r#"{{"kind":"k","file":"{}payload"}}"#, "./".repeat(at));
             let modules: Vec<String> = (0..count).map(module).collect();
@@ -63,7 +63,7 @@ mod commands {
                 r#"{{"layout":"0.22","order":"topological","modules":[{{"kind":"_lib"}},{modules}]}}"#
             )
         };
-        // Four times the file, and 4 MiB.
+        // The limit is four times the file, plus 4 MiB.
         let allowed = packed(folder.path(), &repeated(8));
         let message = String::from_utf8(allowed.stderr).unwrap();
         assert!(!message.contains("repeats files"), "{message}");
@@ -99,7 +99,7 @@ mod repeated_members {
     use tvmspec::payload::file::SideFile;
     use tvmspec::rule::{Findings, Kind};
 
-    /// Rule, kind and offset of each finding.
+    /// Returns rule, kind and offset of each finding.
     fn noted(findings: &Findings) -> Vec<(&'static str, Kind, u64)> {
         let findings = findings.as_slice().iter();
         findings
@@ -109,7 +109,7 @@ mod repeated_members {
 
     #[test]
     fn of_saved_objects_are_findings_and_the_last_one_counts() {
-        // The first root names no node, the second one does.
+        // The first root is not a node, the second one is.
         let text = br#"{"root_index":9,"nodes":[{"type":"int","data":1,"data":5}],"root_index":0}"#;
         let mut findings = Findings::default();
         ffi::check(text, &mut findings).unwrap();

@@ -1,11 +1,11 @@
-//! What device code states of the device that it needs.
+//! The requirements that device code states for a device.
 
 use tvmspec::payload::{self, CodeNeed};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
 use tvmspec::wire::{Cursor, Writer};
 
-/// What a module of `kind` with this code needs, as `name: value`.
+/// Returns the needs of a module of `kind` with this code, as `name: value`.
 fn needs(kind: &str, code: &[u8]) -> Vec<String> {
     let mut out = Writer::new();
     match kind {
@@ -44,7 +44,7 @@ fn needs(kind: &str, code: &[u8]) -> Vec<String> {
     needs.iter().map(named).collect()
 }
 
-/// The header of an ELF file for `machine`.
+/// Creates the header of an ELF file for `machine`.
 fn elf(machine: u16, abi_version: u8, flags: u32) -> Vec<u8> {
     let mut header = vec![0; 64];
     header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
@@ -65,7 +65,7 @@ fn code_states_what_it_needs() {
         needs("cuda", ptx),
         ["PTX version: 8.7", "PTX target: sm_90a"]
     );
-    // Flags of a real cubin of an H100, and where CUDA 13 has the architecture.
+    // The flags of a real cubin for an H100, and flags at the place where CUDA 13 stores the architecture.
     assert_eq!(
         needs("cuda", &elf(190, 7, 0x5a_0d5a)),
         ["CUDA architecture: sm_90a"]
@@ -118,7 +118,7 @@ fn code_that_is_none_states_nothing() {
         assert!(needs(kind, &[0; 16]).is_empty(), "{kind}");
         assert!(needs(kind, b"").is_empty(), "{kind}");
     }
-    // A fatbin whose image has a header of no bytes.
+    // A fatbin whose image has an empty header.
     let mut fatbin = words(&[0xba55_ed50, 0x0010_0001, 32, 0]);
     fatbin.extend(words(&[2, 0, 0, 0, 0, 0, 0, 90]));
     assert_eq!(needs("cuda", &fatbin), ["CUDA architecture: sm_90"]);

@@ -1,4 +1,4 @@
-//! Containers: what is packed is found again, by us and by the linkers that are here; what is damaged never panics.
+//! Containers: packed binaries are found by this crate and by the installed linkers; damaged files never cause a panic.
 
 #![cfg(feature = "frontend")]
 
@@ -45,12 +45,12 @@ fn goldens() -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// A blob with a true header and any body.
+/// Creates a blob with a correct header and any body.
 fn blob_of(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u64).to_le_bytes(), body].concat()
 }
 
-/// Holds that `file` has exactly one blob: `blob` under `symbol`.
+/// Asserts that `file` has exactly one blob: `blob` under `symbol`.
 fn assert_holds(file: &[u8], symbol: &str, blob: &[u8], what: &str) {
     let file = container::open(file).unwrap_or_else(|broken| panic!("{what}: {broken}"));
     let found: Vec<_> = file.blobs().map(|(_, found)| found).collect();
@@ -130,7 +130,7 @@ fn triples_name_their_targets() {
 
 #[test]
 fn a_bomb_in_a_bomb_is_one_bomb() {
-    // The budget is that of the file, not of each level: 12 KiB in the middle do not earn 2 MiB more.
+    // The limit applies to the file as a whole and not to each level: 12 KiB in the middle do not allow 2 MiB more.
     let squeeze = |data: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         std::io::Write::write_all(&mut encoder, data).unwrap();
@@ -212,7 +212,7 @@ fn what_is_tolerated_is_rejected_under_strictness() {
 fn every_prefix_of_every_container_is_answered() {
     for path in goldens() {
         let whole = std::fs::read(&path).unwrap();
-        // Every length of small files, and of large ones the headers and a spread.
+        // Every length of small files; for large ones, the headers and a sample.
         let step = (whole.len() / 400).max(1);
         let lengths = (0..whole.len().min(700)).chain((700..whole.len()).step_by(step));
         for length in lengths {

@@ -1,8 +1,8 @@
-//! The annotated dump of every small golden is as committed, and a dump says what every byte is.
+//! The annotated dump of every small golden equals the committed one, and covers every byte.
 //!
-//! Ten typical goldens have their dump beside them: `golden/vm/basic.vmexec.txt` is what `tvmspec dump golden/vm/basic.vmexec`
-//! prints. Of the others `golden/dumps.sha256` has the hashes. `BLESS=1 cargo test --test formats dumps` writes both anew; a difference
-//! is one in what the crate reads or prints.
+//! The dumps of ten typical goldens are stored next to them: `golden/vm/basic.vmexec.txt` is the output of `tvmspec dump
+//! golden/vm/basic.vmexec`. `golden/dumps.sha256` has the hashes of the others. `BLESS=1 cargo test --test formats dumps` writes both.
+//! A difference shows a change in reading or in printing.
 #![cfg(feature = "cli")]
 
 use crate::support::cases;
@@ -14,10 +14,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// One line for each dump that is not kept as text: hash, two spaces, golden, as `sha256sum` prints.
+/// One line for each dump that is not stored as text: hash, two spaces, golden, as `sha256sum` prints.
 const HASHES: &str = "golden/dumps.sha256";
 
-/// Larger goldens and longer dumps are not compared.
+/// The limits above which goldens and dumps are not compared.
 const LARGEST: u64 = 64 * 1024;
 const LONGEST: usize = 16 * 1024;
 
@@ -28,12 +28,12 @@ fn every_small_golden_has_its_dump() {
     let mut stale: BTreeSet<&str> = hashes.lines().collect();
     let (mut hashed, mut wrong) = (String::new(), Vec::new());
     for (file, options) in goldens() {
-        // What eras wrote is held to its bytes by tests/foreign/eras.rs; a dump of each would say the same six times.
+        // tests/foreign/eras.rs compares the bytes of these files. Their dumps would repeat the same text six times.
         if file.starts_with("golden/eras/") {
             continue;
         }
         let output = dump(&file, &options);
-        // What is neither a container nor a format of its own, or is broken as a container, has no fields.
+        // A file without a known format, or with a broken container, has no fields.
         let text = String::from_utf8(output.stdout).expect("a dump is text");
         if !matches!(output.status.code(), Some(0 | 1)) || text.is_empty() {
             let why = String::from_utf8_lossy(&output.stderr);
@@ -86,7 +86,7 @@ fn a_dump_attributes_every_byte_once() {
             let mut at = 0;
             for field in unit["fields"].as_array().into_iter().flatten() {
                 let (start, end) = (number(&field["start"]), number(&field["end"]));
-                // Behind a broken rule bytes are unread, but never read twice.
+                // After a broken rule, bytes may be unread, but no byte is read twice.
                 if start < at || (start > at && !broken) {
                     wrong.push(format!(
                         "{file}: {} at {start:#x}, behind {at:#x}",
@@ -108,7 +108,7 @@ fn a_dump_attributes_every_byte_once() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Every small binary golden, by name, with the options that say how its case reads it.
+/// Returns every small binary golden by name, with the options with which its case reads it.
 fn goldens() -> BTreeMap<String, Vec<String>> {
     let mut options: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in folder::files(&root().join("conformance")) {
@@ -163,7 +163,7 @@ fn dump(file: &str, options: &[String]) -> std::process::Output {
         .args(["dump", file])
         .args(options)
         .current_dir(root())
-        // In a pipe a row is a line, unless the environment states a width.
+        // In a pipe each row is one line, unless the environment states a width.
         .env_remove("COLUMNS")
         .output()
         .expect("tvmspec runs")

@@ -1,4 +1,4 @@
-//! Changing what libraries store: what an edit keeps, what it rejects, and what every look at a file finds in content that is wrong.
+//! Editing of libraries: content that an edit keeps or rejects, and reports on invalid content.
 #![cfg(all(feature = "suite", feature = "inspect"))]
 #![allow(missing_docs)]
 
@@ -23,13 +23,13 @@ use tvmspec::tensor::{Device, Dtype, Sizing, TensorRecord};
 const GRAPH: &str = "golden/graph/models/v0.8/mlp.so";
 const RELAX: &str = "golden/blob/containers/relax_vm-0.27.so";
 
-/// The first library binary of a golden.
+/// Returns the first library binary of a golden.
 fn library(path: &str) -> Blob<'static> {
     let file = fs::read(path).unwrap();
     blob::open(&file).unwrap().remove(0).blob.into_owned()
 }
 
-/// Its module of a kind that begins so.
+/// Returns its module whose kind begins with `kind`.
 fn module_of<'b>(blob: &'b mut Blob<'static>, kind: &str) -> &'b mut StoredModule<'static> {
     let mut modules = blob.modules.iter_mut();
     modules
@@ -48,7 +48,7 @@ fn edit<R>(
     })
 }
 
-/// The library with this text as its graph, where no edit puts it.
+/// Returns the library with this text as its graph, which no edit would accept.
 fn with_graph(text: &str) -> Blob<'static> {
     let mut blob = library(GRAPH);
     let layout = blob.layout;
@@ -111,7 +111,7 @@ fn an_edit_keeps_the_rules_of_what_the_payload_stores() {
         ("GRF-01", Kind::Truncated, Some(8 + 11), "graph_json")
     );
     assert_eq!(blob, before);
-    // What was wrong before is no reason to reject another change, and may be repaired.
+    // An older fault is no reason to reject another change, and may be repaired.
     let mut blob = with_graph("{");
     edit(&mut blob, "Graph", cut).unwrap();
 }
@@ -175,7 +175,7 @@ fn what_a_plan_of_storage_breaks_is_at_the_graph() {
         panic!("a factory has a graph")
     };
     let mut graph: Value = serde_json::from_str(text).unwrap();
-    // GRF-23: a shape whose bytes 64 bits do not count.
+    // GRF-23: a shape whose size in bytes exceeds 64 bits.
     graph["attrs"]["shape"][1][0] = json!([i64::MAX, i64::MAX]);
     let blob = with_graph(&graph.to_string());
     let module = blob
@@ -192,7 +192,7 @@ fn what_a_plan_of_storage_breaks_is_at_the_graph() {
     );
 }
 
-/// The executable of a golden.
+/// Returns the executables of several goldens.
 fn executables() -> Vec<(String, StoredModule<'static>, Layout)> {
     let paths = [
         RELAX,
@@ -264,7 +264,7 @@ fn an_instruction_of_another_length_moves_what_is_behind_it() {
     });
     back.unwrap();
     assert_eq!(words(&module), short + call.length() - 2);
-    // PAY-93: what it names is not there; PAY-88: no such instruction.
+    // PAY-93: the function does not exist; PAY-88: there is no such instruction.
     let far = RelaxInstruction::Call {
         destination: VOID_REGISTER,
         function: 1 << 40,
@@ -364,7 +364,7 @@ fn a_tensor_with_other_data_keeps_the_rest() {
         (broken.rule().id(), broken.kind()),
         ("TEN-31", Kind::Malformed)
     );
-    // TEN-30: in 0.4 to 0.6 a bool of one bit is stored in no byte.
+    // TEN-30: in 0.4 to 0.6 a bool of one bit takes no byte.
     let bool1: Dtype = "uint1".parse().unwrap();
     let old = TensorRecord::new(bool1, &[3], vec![], Sizing::V0_4).unwrap();
     assert_eq!(old.with_data(vec![0; 3]).unwrap_err().rule().id(), "TEN-30");
@@ -380,7 +380,7 @@ fn a_library_that_is_unpacked_is_packed_again() {
         }
         let file = fs::read(&path).unwrap();
         for bundle in blob::open(&file).unwrap_or_default() {
-            // A second `_lib` is no manifest of one release, and what is behind the end is not kept.
+            // A manifest cannot describe a second `_lib`, and bytes after the end are not stored.
             let bytes = bundle.blob.write().unwrap();
             let Ok(parts) = unpack(bundle.blob) else {
                 continue;

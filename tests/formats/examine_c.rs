@@ -1,4 +1,4 @@
-//! Looking into files through the C symbols, as `include/tvmspec.h` promises.
+//! Examination of files through the C symbols, as `include/tvmspec.h` describes.
 #![cfg(all(feature = "inspect", feature = "runtime"))]
 
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::ptr::{null, null_mut};
 use tvmspec::capi::examine::{tvmspec_examine, tvmspec_examine_file};
 use tvmspec::capi::extras::{tvmspec_abi, tvmspec_free};
 
-/// The answer of the library to `command` about the file of this name, or about `bytes`.
+/// Returns the answer of the library to `command`, for the file of this name or for `bytes`.
 fn examine(command: &str, name: &str, bytes: Option<&[u8]>) -> (i32, String) {
     let command = CString::new(command).unwrap();
     let name = CString::new(name).unwrap();
@@ -49,7 +49,7 @@ fn null_is_no_name_no_bytes_and_no_place() {
     assert_eq!(code, 0);
     // SAFETY: see above.
     let of = |ask: &dyn Fn(*mut *mut c_char) -> i32| answer(ask);
-    // A buffer without bytes is an empty file, and its name is not that of a file to read.
+    // A buffer without bytes is an empty file. The file of this name is not read.
     let there = CString::new(golden("blob/opencl-0.6.bin")).unwrap();
     // SAFETY: see above.
     let empty = of(&|text| unsafe { tvmspec_examine(verify, there.as_ptr(), null(), 0, text) });
@@ -59,7 +59,7 @@ fn null_is_no_name_no_bytes_and_no_place() {
     let none = of(&|text| unsafe { tvmspec_examine(verify, null(), null(), 8, text) });
     let message = "the bytes are null, and their length is not 0";
     assert_eq!(none, (2, message.to_owned()));
-    // SAFETY: see above; so many bytes are never looked at.
+    // SAFETY: see above; so many bytes are never read.
     let many = of(&|text| unsafe { tvmspec_examine(verify, null(), start, usize::MAX, text) });
     assert_eq!(many, (2, "no memory has so many bytes".to_owned()));
     // SAFETY: see above.
@@ -175,7 +175,7 @@ fn saved_objects_are_held_to_their_rules() {
             Some("OBJ-18"),
         ),
         (ffi("0", r#"{"data":1}"#), Some("OBJ-18")),
-        // No one follows the second node.
+        // No node refers to the second one.
         (
             ffi("0", r#"{"type":"None"},{"type":"ffi.Array","data":[9]}"#),
             None,

@@ -1,7 +1,7 @@
-//! `explain` does not lie: single bits are flipped in libraries of every era, and what it says is held against `verify`, which
-//! knows what is broken, and against the loader of the real 0.27, which knows what loads.
+//! Tests that `explain` is right. Single bits are flipped in libraries of every era. The result is compared with `verify`, which finds
+//! faults, and with the loader of the real 0.27, which shows what loads.
 //!
-//! `TVMSPEC_FLIPS=1000 cargo test --test formats explain -- --nocapture` flips more, and prints the tables.
+//! `TVMSPEC_FLIPS=1000 cargo test --test formats explain -- --nocapture` flips more bits, and prints the tables.
 #![cfg(feature = "cli")]
 
 mod answers;
@@ -24,7 +24,7 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// How many bits are flipped.
+/// Returns the number of bits to flip.
 fn flips(usual: usize) -> usize {
     match std::env::var("TVMSPEC_FLIPS") {
         Ok(count) => count.parse().expect("TVMSPEC_FLIPS is a number"),
@@ -38,7 +38,7 @@ fn golden(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// What the program prints as JSON; `None` where it could not read the file at all.
+/// Runs the program and returns its JSON; `None` if it could not read the file at all.
 fn ask(words: &[&str], file: &Path) -> Option<Value> {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(words)
@@ -55,7 +55,7 @@ fn ask(words: &[&str], file: &Path) -> Option<Value> {
     (code != Some(2)).then(|| serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Every outcome that `explain` returns, with its reason.
+/// Returns every outcome of `explain`, with its reason.
 fn outcomes(explained: &Value) -> Vec<(String, String)> {
     let accounts = explained.as_array().unwrap();
     accounts
@@ -68,7 +68,7 @@ fn outcomes(explained: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Bits spread over `bits`, the same ones every time.
+/// Returns bits spread over `bits`, always the same ones.
 fn spread(bits: usize, count: usize) -> impl Iterator<Item = usize> {
     let mut state = 27_u64;
     (0..count).map(move |_| {
@@ -85,7 +85,7 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     bytes
 }
 
-/// Imports TVM once, and loads each library that a line names in its own process.
+/// A Python program that imports TVM once, and loads each library that a line names in a separate process.
 const SERVER: &str = "
 import os, resource, signal, sys
 import tvm, tvm_ffi
@@ -109,7 +109,7 @@ for line in sys.stdin:
     print('loads' if status == 0 else 'rejects' if os.WIFEXITED(status) else 'dies', flush=True)
 ";
 
-/// The wheel of `TVMSPEC_PYTHON`, that loads libraries.
+/// The wheel of `TVMSPEC_PYTHON`, as a process that loads libraries.
 struct Wheel {
     process: Child,
     questions: ChildStdin,
@@ -118,7 +118,7 @@ struct Wheel {
 }
 
 impl Wheel {
-    /// `None`, with a reason printed, where there is none.
+    /// Starts the wheel. Returns `None`, and prints a reason, if there is none.
     fn start() -> Option<Wheel> {
         let named = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".into());
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
@@ -154,7 +154,7 @@ impl Wheel {
         })
     }
 
-    /// What becomes of a library: `loads`, `rejects` or `dies`.
+    /// Returns the result of loading a library: `loads`, `rejects` or `dies`.
     fn ask(&mut self, path: &Path) -> String {
         writeln!(self.questions, "{}", path.display()).unwrap();
         self.answers.next().unwrap().unwrap()
@@ -171,7 +171,7 @@ impl Wheel {
     }
 }
 
-/// What the C compiler makes of `source`; a message where there is none.
+/// Compiles `source` with the C compiler. Prints a message if there is none.
 fn compile(source: &str, output: &Path, words: &[&str]) {
     let text = output.with_extension("c");
     fs::write(&text, source).unwrap();
@@ -185,7 +185,7 @@ fn compile(source: &str, output: &Path, words: &[&str]) {
     assert!(status.success(), "{}", output.display());
 }
 
-/// What `explain --release R` ends with and says.
+/// Runs `explain --release R` and returns its exit code and its output.
 fn reply(release: &str, file: &Path) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(["explain", "--release", release])

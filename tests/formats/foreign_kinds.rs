@@ -1,5 +1,5 @@
-//! Kinds of modules that no release has, in layouts whose payloads have no length: what comes behind them is read where the bytes say
-//! where they end.
+//! Unknown kinds of modules in layouts whose payloads have no length. The modules after them are read if the bytes show where the
+//! payload ends.
 
 use tvmspec::blob::{Blob, ForeignKinds, PartialBlob};
 use tvmspec::import_tree::ImportTree;
@@ -11,7 +11,7 @@ fn key(out: &mut Writer, kind: &str) {
     out.str(kind);
 }
 
-/// The payload of a JSON runtime.
+/// Writes the payload of a JSON runtime.
 fn json_runtime(out: &mut Writer, symbol: &str) {
     out.str(symbol);
     out.str("{\"nodes\": []}");
@@ -24,7 +24,7 @@ fn metal(out: &mut Writer) {
     out.str("kernel void k() {}");
 }
 
-/// A library binary of layout 0.7: `_lib`, which imports all of `modules`, and the tree.
+/// Creates a library binary of layout 0.7: `_lib`, which imports all of `modules`, and the tree.
 fn library(modules: &[&dyn Fn(&mut Writer)]) -> Vec<u8> {
     let mut body = Writer::new();
     body.count(modules.len() + 2);
@@ -76,7 +76,7 @@ fn several_json_runtimes_of_a_vendor_are_read() {
     assert_eq!(partial.findings.as_slice().len(), 3);
     let payload = ForeignKinds::default().decode(&partial.blob.modules[3], Layout::V0_7);
     assert!(payload.is_some_and(|payload| payload.field("symbol").is_some()));
-    // Layout 0.22 has lengths, and carries what no grammar is known of.
+    // Layout 0.22 has lengths, and stores payloads without a known grammar.
     let framed = partial.blob.convert(Layout::V0_22).unwrap();
     assert_eq!(framed.modules[1].payload, partial.blob.modules[1].payload);
 }

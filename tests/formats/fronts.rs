@@ -1,4 +1,4 @@
-//! The command line and the C interface say the same about every golden file, in JSON of the published form.
+//! The command line and the C interface give the same answer for every golden file, in JSON of the published schemas.
 #![cfg(all(feature = "cli", feature = "inspect"))]
 
 use crate::support::folder;
@@ -15,7 +15,7 @@ use tvmspec::capi::examine::{tvmspec_examine, tvmspec_examine_file};
 use tvmspec::capi::extras::tvmspec_free;
 use tvmspec::payload::file::side_file_of;
 
-/// Each request, and the schema of its answer. The C interface looks for no library on this machine.
+/// Each request, and the schema of its answer. The C interface searches no libraries on this machine.
 const COMMANDS: [(&str, &[&str], &str); 5] = [
     (
         "inspect",
@@ -43,13 +43,13 @@ fn all_fronts_say_the_same_about_every_golden() {
     let schemas: BTreeMap<_, _> = schemas.into_iter().collect();
     let mut counts = BTreeMap::<(&str, i32), usize>::new();
     let mut goldens = folder::files(&root.join("golden"));
-    // What describes a golden, its dump and its origin, is none.
+    // Descriptions, dumps and origins of goldens are not goldens.
     goldens.retain(|path| {
         let end = path.extension();
         end.is_none_or(|end| end != "txt" && end != "md")
     });
     if !is_thorough() {
-        // Each golden costs five processes: one of each kind and folder.
+        // Each golden needs five processes, so that only one of each kind and folder is tested.
         let mut kinds = BTreeSet::new();
         goldens.retain(|path| {
             let end = path.extension().map(ToOwned::to_owned);
@@ -59,13 +59,13 @@ fn all_fronts_say_the_same_about_every_golden() {
     for path in goldens {
         let name = path.to_str().expect("a golden has a plain name");
         let bytes = fs::read(&path).expect(name);
-        // TEN-54: bytes have no shards beside them.
+        // TEN-54: a buffer has no shards next to it.
         if name.ends_with("-cache.json") || name.ends_with("-cache-b16.json") {
             continue;
         }
         for (command, besides, _) in COMMANDS {
             let place = format!("{command} {name}");
-            // PAY-23: bytes have no file beside them.
+            // PAY-23: a buffer has no side file.
             let (code, reply) =
                 match side_file_of(name).is_some_and(|side| Path::new(&side).exists()) {
                     true => from_c_file(command, name),
@@ -104,7 +104,7 @@ fn all_fronts_say_the_same_about_every_golden() {
     }
 }
 
-/// The text that the command line prints, and its exit code.
+/// Returns the output of the command line, and its exit code.
 fn from_shell(words: &[&str], path: &Path) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(words)
@@ -116,7 +116,7 @@ fn from_shell(words: &[&str], path: &Path) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// A parameter file of `count` scalars with long names.
+/// Creates a parameter file with `count` scalars that have long names.
 fn params(count: u64) -> Vec<u8> {
     let mut bytes = 0xF7E5_8D4F_0504_9CB7_u64.to_le_bytes().to_vec();
     bytes.extend([0; 8]);
@@ -130,7 +130,7 @@ fn params(count: u64) -> Vec<u8> {
     for _ in 0..count {
         bytes.extend(0xDD5E_40F0_96B4_A13F_u64.to_le_bytes());
         bytes.extend([0; 8]);
-        // The processor, no dimension, float32.
+        // CPU, no dimension, float32.
         bytes.extend([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 32, 1, 0]);
         bytes.extend(4_u64.to_le_bytes());
         bytes.extend([0; 4]);
@@ -192,7 +192,7 @@ fn all_fronts_take_the_same_options() {
     }
 }
 
-/// Files of ten kinds, one of them none of TVM.
+/// Files of ten kinds, one of which TVM did not write.
 const TEN: [&str; 10] = [
     "golden/blob/opencl-0.6.bin",
     "golden/blob/graph-factory.bin",
@@ -266,7 +266,7 @@ fn webassembly_works_without_what_node_adds_to_a_browser() {
     assert_eq!(*wrong, "the file is an ArrayBuffer or a view of one");
 }
 
-/// The WebAssembly module; says why there is none.
+/// Returns the WebAssembly module, or says why there is none.
 fn module(root: &Path) -> Option<PathBuf> {
     if !root.join("examples/web").is_dir() {
         skipped("the package leaves examples/web out, which is a package of its own");
@@ -306,7 +306,7 @@ fn from_c(command: &str, name: &str, bytes: &[u8]) -> (i32, String) {
     })
 }
 
-/// The same of the file at `path`.
+/// Like `from_c`, for the file at `path`.
 fn from_c_file(command: &str, path: &str) -> (i32, String) {
     // SAFETY: two C strings, and a place for a text.
     answered(command, path, |command, path, text| unsafe {

@@ -1,7 +1,7 @@
-//! The productions of the specification are what the bytes are: a small reader that knows nothing but their notation reads
-//! every golden file as the library does, from the first byte to the last.
+//! Tests that the productions of the specification describe the bytes. A small reader that knows only their notation reads every golden
+//! file like the library, from the first byte to the last.
 //!
-//! `BLESS=1 cargo test --test formats grammar` writes what is generated: the productions of module kinds in `spec/payload.md`, from
+//! `BLESS=1 cargo test --test formats grammar` writes the generated parts: the productions of module kinds in `spec/payload.md`, from
 //! the table of kinds, and the examples in `spec/bytes/`.
 #![cfg(feature = "suite")]
 
@@ -22,7 +22,7 @@ use tvmspec::release::Layout;
 use tvmspec::rule::Kind;
 use tvmspec::tensor::Sizing;
 
-/// Chapters with productions, in the order in which they build on each other.
+/// Chapters with productions. Each uses those of the chapters before it.
 const CHAPTERS: [&str; 4] = ["tensor", "payload", "import_tree", "blob"];
 
 const BEGIN: &str = "<!-- grammar: written by BLESS=1 cargo test --test formats grammar -->\n";
@@ -113,7 +113,7 @@ fn every_golden_reads_by_the_productions_as_it_reads_here() {
                 subject.name, fault.at, fault.why
             )),
             (Some(_), Err(_)) => rejected += 1,
-            // What is cut off ends before its productions do. Other rules say more than a production can.
+            // Truncated bytes end before their productions do. Other rules go beyond productions.
             (Some(broken), Ok(_))
                 if broken.kind() == Kind::Truncated && !SAYS_MORE.contains(&broken.rule().id()) =>
             {
@@ -137,10 +137,10 @@ fn every_golden_reads_by_the_productions_as_it_reads_here() {
     assert!(same > 200 && rejected > 50, "too few to say anything");
 }
 
-/// Rules by which bytes are cut off although every field is there: what the words of code say of each other.
+/// Rules that count bytes as truncated although every field is present, because the words of code contradict each other.
 const SAYS_MORE: [&str; 1] = ["PAY-88"];
 
-/// What is generated is written when blessed, and otherwise compared.
+/// Writes generated text if blessed, and compares it otherwise.
 fn settle(path: &str, expected: &str) {
     let file = root().join(path);
     if std::env::var_os("BLESS").is_some() {
@@ -180,7 +180,7 @@ fn each_layout_has_an_example_with_every_byte_named() {
         pages.keys().copied().collect::<Vec<_>>(),
         ["blob", "import_tree", "payload", "tensor", "wire"]
     );
-    // Each production of a kind has its example.
+    // Each production of a kind needs an example.
     let bare: Vec<&str> = grammar
         .productions
         .iter()
@@ -191,7 +191,7 @@ fn each_layout_has_an_example_with_every_byte_named() {
     assert!(bare.is_empty(), "without an example: {bare:#?}");
 }
 
-/// A production that reads no golden could say anything. Kinds with the same fields stand for each other.
+/// A production that reads no golden could be wrong. Kinds with the same fields stand for each other.
 #[test]
 fn every_production_reads_a_golden() {
     let grammar = grammar();
@@ -222,7 +222,7 @@ fn every_production_reads_a_golden() {
     assert!(unused.is_empty(), "these read no golden: {unused:#?}");
 }
 
-/// Nothing is left out but what is broken as a container, or is one without a library binary.
+/// Checks that only broken containers and containers without a library binary are left out.
 #[test]
 fn every_binary_golden_is_read() {
     let left_out = left_out(&subjects());
@@ -232,7 +232,7 @@ fn every_binary_golden_is_read() {
     let is_data = |why: &&String| {
         !why.starts_with("broken as a container") && !why.starts_with("a container without")
     };
-    // TEN-54: a shard is data without a form, which its index describes.
+    // TEN-54: a shard is raw data, which its index describes.
     let is_shard = |file: &String| file.contains("/params_shard_");
     let is_foreign = |file: &String| file.ends_with("/mxnet.params");
     assert!(
@@ -243,7 +243,7 @@ fn every_binary_golden_is_read() {
     );
 }
 
-/// The binary files in the rooms of the binary chapters that are no subject, each with the reason of the container.
+/// Returns the binary files of the binary chapters that are not subjects, each with the reason.
 fn left_out(subjects: &[Subject]) -> BTreeMap<String, String> {
     const TEXTS: [&str; 11] = [
         "txt", "json", "py", "npz", "npy", "c", "sh", "md", "h", "cl", "metal",
@@ -273,7 +273,7 @@ fn left_out(subjects: &[Subject]) -> BTreeMap<String, String> {
                     _ => continue,
                 }
             }
-            // What a case puts to show that it is none.
+            // A container of a case that expects no library binary in it.
             Ok(file) if name.contains("/containers/") => {
                 format!("a container without any form: {}", file.form.name())
             }

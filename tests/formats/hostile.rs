@@ -1,8 +1,8 @@
-//! Small files that ask for much cost what their size justifies, in every command: a peak of 64 MB and 30 bytes for each of their own
-//! at most, no signal, no exit code above 2, and for four times the bytes no more than eight times the time.
+//! Small hostile files cost only what their size justifies, in every command. The peak is at most 64 MB and 30 bytes for each byte of
+//! the file. There is no signal and no exit code above 2, and four times the bytes take at most eight times as long.
 //!
-//! `tests/formats/hostile/make.py` makes the files, `tests/formats/hostile/measure.py` runs the commands; at full size they write the table of
-//! `conformance/reports/hostile-files.md`.
+//! `tests/formats/hostile/make.py` creates the files, `tests/formats/hostile/measure.py` runs the commands. At full size they write the
+//! table of `conformance/reports/hostile-files.md`.
 #![cfg(all(feature = "cli", target_os = "linux"))]
 
 use crate::support::skip::skipped;
@@ -10,12 +10,12 @@ use crate::support::thorough::is_thorough;
 use std::path::Path;
 use std::process::Command;
 
-/// Sizes are divided by these: of the larger files, and of those a quarter as large, which show how time grows.
+/// The divisors of sizes: for the larger files, and for files a quarter as large, which show how time grows.
 const SCALES: [&str; 2] = ["16", "64"];
-/// The sizes of thorough runs.
+/// The divisors of thorough runs.
 const THOROUGH_SCALES: [&str; 2] = ["1", "4"];
 
-/// Every file of the table, in its order: one that is no longer made, or not measured, is missing from it.
+/// Every file of the table, in its order. A file that is no longer created or measured would be missing from the table.
 const FILES: [&str; 86] = [
     "elf-suffixes.o",
     "elf-suffixes-long.o",
@@ -158,7 +158,7 @@ fn no_file_costs_more_than_its_size_justifies() {
     let names: Vec<&str> = rows.iter().map(|row| row[1].trim_matches('`')).collect();
     assert_eq!(names, FILES, "{reply}");
     for row in &rows {
-        // Behind the name, what is wrong and the size: at least one command was measured.
+        // After name, fault and size, at least one command was measured.
         let measured = row[4..].iter().any(|cell| cell.contains(" MB"));
         let for_models = row[1].contains(".np");
         assert!(

@@ -1,4 +1,4 @@
-//! The import tree: order against a naive model, real writers replayed, hostile trees.
+//! The import tree: comparison of the order with a simple model, trees of real writers, hostile trees.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, Order
 use tvmspec::rule::{Findings, Kind, Strictness};
 use tvmspec::wire::{Cursor, Words, Writer};
 
-/// Written from the rules alone: slow and obvious.
+/// A model written from the rules alone: slow and obvious.
 mod naive {
     use super::{Algorithm, ModuleGraph, Order};
 
@@ -51,7 +51,7 @@ mod naive {
         })
     }
 
-    /// TREE-21: entries in the order of the walk, and the modules that were put aside.
+    /// Returns the entries in the order of the walk, and the modules that were put aside (TREE-21).
     fn walk(
         graph: &ModuleGraph,
         seen: &mut Vec<usize>,
@@ -75,7 +75,7 @@ mod naive {
         (entries, put_aside)
     }
 
-    /// TREE-20, TREE-22.
+    /// Returns the entries, with the host modules merged into one (TREE-20, TREE-22).
     fn merged(graph: &ModuleGraph) -> Vec<Vec<usize>> {
         let dso = |module: usize| graph.modules[module].dso;
         let mut seen = vec![0];
@@ -90,7 +90,7 @@ mod naive {
         entries
     }
 
-    /// TREE-23, and the rows of TREE-26.
+    /// Returns the row of an entry (TREE-23, TREE-26).
     fn row(
         graph: &ModuleGraph,
         entries: &[Vec<usize>],
@@ -116,7 +116,7 @@ mod naive {
             .collect()
     }
 
-    /// TREE-27.
+    /// Sorts the entries topologically (TREE-27).
     fn topological(
         graph: &ModuleGraph,
         entries: Vec<Vec<usize>>,
@@ -140,7 +140,7 @@ mod naive {
     }
 }
 
-/// Graphs of up to `largest` modules. Most edges lead to larger numbers, so that many graphs have no cycle, some do.
+/// Creates graphs of up to `largest` modules. Most edges lead to larger numbers, so that many graphs have no cycle, but some have one.
 fn module_graphs(largest: usize) -> impl Strategy<Value = ModuleGraph> {
     let host = prop_oneof![Just(0.0), Just(0.3), Just(0.7), Just(1.0)];
     (1..largest, host, 0.0..0.4_f64, any::<bool>()).prop_flat_map(
@@ -367,13 +367,13 @@ fn a_rejected_diamond_says_what_to_do() {
 
 #[test]
 fn a_module_that_is_not_there_has_no_children() {
-    // The rows begin at the second index: only a lenient reader accepts that.
+    // The rows begin at the second index, which only a lenient reader accepts.
     let tree = ImportTree::new(&[1, 2, 2], &[1, 1], &mut Findings::default()).unwrap();
     assert_eq!(tree.children(0).collect::<Vec<u64>>(), [1]);
     for missing in [1, 2, 3, usize::MAX] {
         assert_eq!(tree.children(missing).count(), 0, "{missing}");
     }
-    // Nor does one of no modules at all.
+    // A tree without modules has no children either.
     assert_eq!(ImportTree::default().children(0).count(), 0);
 }
 

@@ -8,7 +8,7 @@ use tvmspec::payload::relax_vm::{RelaxConstant, RelaxExecutable};
 use tvmspec::release::Layout;
 use tvmspec::wire::Writer;
 
-/// The first member of this name in `value`, at any depth.
+/// Finds the first member of this name in `value`, at any depth.
 fn member<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     match value {
         Value::Object(members) => {

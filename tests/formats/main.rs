@@ -1,4 +1,4 @@
-//! Bytes to values and back, and looking into files.
+//! Tests of the formats, and of the examination of files.
 
 mod blob;
 mod bounds;

@@ -1,4 +1,4 @@
-//! Outputs of commands: names that come from a file's content, outputs that are there whole or not at all, and outputs that nobody reads.
+//! Outputs of commands: file names from the content of a file, outputs that are complete or absent, and closed outputs.
 // The libraries that are called are code for this machine.
 #![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
 
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// `tvmspec` in the folder of the sources.
+/// Returns the command `tvmspec` in the folder of the sources.
 fn tvmspec() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tvmspec"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
     command
 }
 
-/// `tvmspec` below a shell that first does `setup`.
+/// Returns the command `tvmspec` below a shell that first runs `setup`.
 fn after(setup: &str) -> Command {
     let mut command = Command::new("sh");
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -27,7 +27,7 @@ fn after(setup: &str) -> Command {
     command
 }
 
-/// Runs the command, which succeeds.
+/// Runs a command that must succeed.
 fn succeed(command: &mut Command) -> Output {
     let output = command.output().expect("it starts");
     let reply = String::from_utf8_lossy(&output.stderr);
@@ -35,7 +35,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// Every file below `folder`, hidden ones too, with its content.
+/// Returns every file below `folder`, including hidden ones, with its content.
 fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let name = |path: &Path| path.strip_prefix(folder).unwrap().display().to_string();
     let pairs = files(folder).into_iter();

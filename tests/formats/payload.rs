@@ -1,4 +1,4 @@
-//! Payloads: every golden reads, traces and writes back; what is written reads back.
+//! Payloads: every golden can be read, traced and written back, and written payloads read back.
 #![cfg(feature = "suite")]
 #![allow(missing_docs)]
 
@@ -19,7 +19,7 @@ use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
 use tvmspec::wire::{Cursor, Trace, Writer};
 
-/// What the accepted cases read: name, kind, layout, bytes, expected value.
+/// The payload of an accepted case: name, kind, layout, bytes, expected value.
 struct Accepted {
     id: String,
     kind: String,
@@ -35,7 +35,7 @@ fn golden(path: &str) -> Vec<u8> {
 fn accepted() -> Vec<Accepted> {
     let files = folder::files(Path::new("conformance/payload/cases"));
     let cases = files.iter().flat_map(|file| cases::cases(file));
-    // Bytes behind the end are read over and not written back: such a case says so.
+    // Bytes after the end are skipped and not written back. Such a case says so.
     let decoded = cases.filter(|case| {
         let whole = case["encode"] != false && case["op"] == "payload.decode";
         whole && case["expect"]["accept_file"].is_string()
@@ -168,7 +168,7 @@ fn a_payload_that_is_cut_anywhere_is_rejected_in_a_framed_layout() {
     }
 }
 
-/// Bytes of accepted payloads with a few of them changed, and whatever else there may be behind.
+/// Generates bytes of accepted payloads with a few changes, and sometimes with bytes after the end.
 fn damaged() -> impl Strategy<Value = (String, Layout, Vec<u8>)> {
     let all = accepted();
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
@@ -191,7 +191,7 @@ fn damaged() -> impl Strategy<Value = (String, Layout, Vec<u8>)> {
                     bytes[at] = byte;
                 }
             }
-            // Mostly whole, sometimes cut.
+            // Most are complete, some truncated.
             if length.index(4) == 0 {
                 bytes.truncate(length.index(bytes.len() + 1));
             }

@@ -1,5 +1,5 @@
-//! What is written is read back: every golden library taken apart and put together is the same bytes, in every form that `pack`
-//! writes, and what comes back from another layout is what went there.
+//! Written files read back. Every golden library is taken apart and put together to the same bytes, in every form that `pack` writes. A
+//! conversion to another layout and back returns the same content.
 #![cfg(feature = "cli")]
 
 mod replacement;
@@ -38,7 +38,7 @@ fn succeed(output: &Output, what: &str) {
     assert!(output.status.success(), "{what}: {reply}");
 }
 
-/// Every golden file with one library binary that breaks no rule and has no bytes outside of its rules: its name and the binary.
+/// Returns every golden file with one valid library binary and no bytes outside of its rules: its name and the binary.
 fn libraries() -> Vec<(PathBuf, Vec<u8>, Layout)> {
     let mut found = Vec::new();
     for path in folder::files(&root().join("golden")) {
@@ -88,7 +88,7 @@ fn what_is_taken_apart_is_put_together_again() {
     assert!(layouts.iter().sum::<i32>() > 60, "{layouts:?}");
 }
 
-/// Every form that `pack` writes holds the library binary, byte for byte.
+/// Every form that `pack` writes contains the library binary, byte for byte.
 #[test]
 fn every_packing_returns_the_library() {
     let has_compiler = Command::new("cc").arg("--version").output().is_ok();
@@ -123,7 +123,7 @@ fn every_packing_returns_the_library() {
     assert!(count >= wanted.len(), "{count}");
 }
 
-/// A conversion there and back: equal bytes, except that tags which an older layout has no room for come back as 0.
+/// Converts there and back: the bytes are equal, except that tags for which an older layout has no place come back as 0.
 #[test]
 fn what_goes_to_another_layout_comes_back() {
     let mut pairs = 0;
@@ -137,22 +137,22 @@ fn what_goes_to_another_layout_comes_back() {
             let written = there.write().expect(&what);
             let mut findings = Findings::default();
             let read = Blob::read(&written, to, &mut findings).expect(&what);
-            // Source of before 0.7 has no lines between its kernels, which later layouts miss.
+            // Source from before 0.7 has no delimiter lines between its kernels, which later layouts expect.
             let old = |finding: &Finding| finding.rule.id() == "PAY-22" && from == Layout::V0_2;
             assert!(findings.as_slice().iter().all(old), "{what}");
             assert_eq!(content(&read), content(&there), "{what}");
             let Ok(back) = read.convert(from) else {
                 continue;
             };
-            // A library without imports has a tree once it was where each has one, and 0.2 keeps the order of imports only.
+            // A library without imports gets a tree if the other layout requires one, and 0.2 preserves only the order of imports.
             let same = back.write().expect(&what) == bytes;
             let lone = blob.tree.is_none() && from != Layout::V0_2;
             let reordered = to == Layout::V0_2 && back.modules != blob.modules;
             let tagged = from >= Layout::V0_21 && to < Layout::V0_21;
-            // Executables of the Relax VM have another magic from 0.22 on, with room for memory scopes; there is none before.
+            // Executables of the Relax VM have another magic from 0.22 on, with a list of memory scopes. Older layouts have none.
             let is_code = |module: &StoredModule<'_>| module.kind == "relax.VMExecutable";
             let scoped = to < Layout::V0_22 && blob.modules.iter().any(is_code);
-            // Shaders of 0.24 have no form before 0.22, and the older form that they come back in is read by 0.22 too (BLOB-17).
+            // BLOB-17: shaders of 0.24 have no form before 0.22. They come back in an older form, which 0.22 can read too.
             let is_vulkan = |module: &StoredModule<'_>| module.kind == "vulkan";
             let reformed = from == Layout::V0_22 && to < from && blob.modules.iter().any(is_vulkan);
             let excused = lone || reordered || tagged || scoped || reformed;
@@ -168,7 +168,7 @@ type Content<'b> = (
     Option<(Vec<u64>, Vec<u64>)>,
 );
 
-/// A blob without the offsets of where it was read.
+/// Returns the content of a blob without offsets.
 fn content<'b>(blob: &'b Blob<'_>) -> Content<'b> {
     let modules = blob.modules.iter();
     let tree = blob.tree.as_ref();
@@ -180,7 +180,7 @@ fn content<'b>(blob: &'b Blob<'_>) -> Content<'b> {
     )
 }
 
-/// No compiler is called for a text, an archive or a library binary alone: what would choose it is rejected.
+/// A text, an archive or a lone library binary needs no compiler, so that options of a compiler are rejected.
 #[test]
 fn options_of_a_compiler_are_for_what_is_compiled() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ fn options_of_a_compiler_are_for_what_is_compiled() {
         succeed(&tvmspec(&args, &[&at(manifest), &at(name)]), name);
         std::fs::remove_file(at(name)).unwrap();
     }
-    // The environment is not looked at where the command line names the compiler.
+    // The environment is ignored if the command line names the compiler.
     let args = ["pack", "PATH", "-o", "PATH", "--cc=nonexist"];
     let output = tvmspec(&args, &[&at("host.json"), &at("d.so")]);
     let reply = String::from_utf8_lossy(&output.stderr);
@@ -215,7 +215,7 @@ fn options_of_a_compiler_are_for_what_is_compiled() {
     );
 }
 
-/// A member that no manifest has would be a library without its host code, and two sources of host code are one too many.
+/// An unknown member of a manifest could cause a library without its host code. Two sources of host code are one too many.
 #[test]
 fn a_manifest_has_known_members() {
     let folder = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ fn a_manifest_has_known_members() {
     }
 }
 
-/// What is on stdin is kept whole, too, and a folder is written whole or not at all.
+/// A library from stdin is kept as a whole too, and a folder is written completely or not at all.
 #[test]
 fn unpack_reads_stdin_and_leaves_no_half_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -275,7 +275,7 @@ fn unpack_reads_stdin_and_leaves_no_half_folder() {
     succeed(&from_stdin(&args), "convert");
     assert!(std::fs::read(at("again.so")).unwrap() == whole);
 
-    // A directory is in the place of one of the files.
+    // A directory occupies the place of one of the files.
     std::fs::create_dir_all(at("there/library.so")).unwrap();
     let output = from_stdin(&["unpack", "--whole", "-", "-o", "there"]);
     assert_eq!(output.status.code(), Some(2));

@@ -1,4 +1,4 @@
-//! What client and server write: round trips, beginnings, real connections from end to end, and what hostile bytes cannot do.
+//! Messages of client and server: round trips, incomplete messages, complete real connections, and hostile bytes.
 #![cfg(feature = "rpc")]
 
 mod connections;
@@ -200,7 +200,7 @@ proptest! {
     }
 }
 
-/// RPC-16: a reader that waits for fewer bytes than it needs asks too often, and one that waits for more waits for ever.
+/// RPC-16: a reader that waits for too few bytes asks too often, and one that waits for too many waits for ever.
 #[test]
 fn a_beginning_states_how_many_bytes_it_needs() {
     let call = Packet::CallFunc(1, vec![PackedValue::Int(7)]);
@@ -212,7 +212,7 @@ fn a_beginning_states_how_many_bytes_it_needs() {
             &spoken,
             &mut Findings::default(),
         );
-        // RPC-10: the length first, and with it the end of the packet is known.
+        // RPC-10: the length comes first, and with it the end of the packet is known.
         let end = if cut < 8 { 8 } else { framed.len() };
         assert_eq!(read.unwrap(), Progress::Short((end - cut) as u64), "{cut}");
     }
@@ -224,7 +224,7 @@ fn a_beginning_states_how_many_bytes_it_needs() {
             &spoken,
             &mut Findings::default(),
         );
-        // RPC-15: behind the code nothing states how many bytes follow: one more may be the last.
+        // RPC-15: nothing after the code states how many bytes follow, so that one more byte may be the last.
         let more = if cut < 4 { 4 - cut } else { 1 };
         assert_eq!(read.unwrap(), Progress::Short(more as u64), "{cut}");
     }
@@ -236,7 +236,7 @@ fn a_beginning_states_how_many_bytes_it_needs() {
         .unwrap();
     let (hello, answer) = (hello.into_bytes(), answer.into_bytes());
     for cut in 0..hello.len() {
-        // RPC-02: the length of the key stands behind the first four bytes.
+        // RPC-02: the length of the key comes after the first four bytes.
         let end = match cut {
             0..4 => 4,
             4..8 => 8,
@@ -267,7 +267,7 @@ fn a_key_that_no_reader_takes_is_not_written() {
     }
 }
 
-/// RPC-05: the first word is the key, whatever it looks like.
+/// RPC-05: the first word is the key, even if it looks like an option.
 #[test]
 fn the_first_word_of_a_key_is_no_option() {
     for (key, timeout) in [

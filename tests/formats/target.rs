@@ -1,4 +1,4 @@
-//! Targets: what real releases made of them, round trips, and what hostile text cannot do.
+//! Targets: comparison with real releases, round trips, and hostile text.
 #![cfg(feature = "target")]
 
 use crate::support::observed;
@@ -18,7 +18,7 @@ fn golden(name: &str) -> Value {
     serde_json::from_str(&golden_text(name)).expect("JSON")
 }
 
-/// Fails with what differs.
+/// Fails and prints the differences.
 fn assert_equal(found: &observed::Comparison) {
     let different = found.different.join("\n");
     assert!(
@@ -58,7 +58,7 @@ fn targets_of_0_19_are_read_as_the_release_does() {
     ));
 }
 
-/// The package is a vendor's 0.16.dev0, from before the changes that 0.16 brought to targets: TGT-54 and two options of `llvm`.
+/// The package is a vendor's 0.16.dev0. It lacks the changes of 0.16 to targets: TGT-54 and two options of `llvm`.
 #[test]
 fn targets_of_0_15_are_read_as_the_package_does() {
     assert_equal(&observed::compare(
@@ -130,7 +130,7 @@ fn a_tag_that_is_its_own_host_ends() {
 }
 
 proptest! {
-    /// TGT-60: what is exported reads as the same target.
+    /// TGT-60: an exported target reads as the same target.
     #[test]
     fn an_exported_target_reads_as_itself(minor in 7u8..28, text in "(llvm|c|cuda|opencl|vulkan|hexagon)( -(mcpu|mattr|model|device|keys|opt-level|host)(=| )[-a-z0-9,'\\\\ ]{1,8}){0,3}") {
         let targets = Targets::new(Release::of(minor));
@@ -144,7 +144,7 @@ proptest! {
         }
     }
 
-    /// TGT-88: a module with a wrong byte is read, with at most the one function of the module, or rejected.
+    /// TGT-88: a module with a wrong byte is rejected or read with at most its one function.
     #[test]
     fn an_edited_module_ends_in_an_answer(at in 0_usize..8192, put in "[ -~]{1,3}", old in any::<bool>()) {
         let name = if old { "kernels/0.16/add1_gpu.device.json" } else { "kernels/0.27/add1_gpu.device.json" };

@@ -1,5 +1,5 @@
-//! A rejection of what names no target has the words of the release: `target_messages.json` has them, from the sources of each release. Up to 0.6
-//! an object is rejected in words of this crate.
+//! The rejection of text or JSON that names no target has the words of the release. `target_messages.json` has them, from the sources
+//! of each release. Up to 0.6, this crate rejects an object in its own words.
 #![cfg(feature = "target")]
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Stored tensors: round trips, what the real 0.27 says of element types, cut files, zero copy.
+//! Stored tensors: round trips, element types as in the real 0.27, truncated files, zero copy.
 
 mod elements;
 mod parameters;
@@ -18,7 +18,7 @@ fn golden(name: &str) -> PathBuf {
 fn real_files() -> Vec<(PathBuf, Vec<u8>)> {
     let folder = std::fs::read_dir(golden("")).unwrap();
     let paths = folder.map(|entry| entry.unwrap().path());
-    // `last-cut-0.8.params` is one that a download broke off.
+    // `last-cut-0.8.params` is a truncated download.
     let params = paths.filter(|path| {
         path.extension().is_some_and(|end| end == "params")
             && !path.ends_with("last-cut-0.8.params")

@@ -1,4 +1,4 @@
-//! Types whose codes were assigned twice, by the names of the releases that a file is of (TEN-02).
+//! Types whose codes were assigned twice, by their names in the releases that may have written a file (TEN-02).
 #![cfg(feature = "cli")]
 
 use serde_json::json;
@@ -35,7 +35,7 @@ fn a_type_has_the_name_of_its_era() {
         name(Dtype::scalar(8, 4), 2, 27).as_deref(),
         Some("float4_e2m1fn")
     );
-    // No release of the era has a name, or there is one name only.
+    // No release of the era has a name for it, or the name never changed.
     assert_eq!(name(CODE_6, 2, 8), None);
     assert_eq!(name(Dtype::scalar(Dtype::FLOAT, 32), 2, 27), None);
 }
@@ -67,7 +67,7 @@ fn code_of_the_relay_vm_names_types_as_its_release_does() {
     let bytes = fs::read(file).unwrap();
     let read = RelayExecutable::read_code(&mut Cursor::new(&bytes), &mut Findings::default());
     let mut executable = read.unwrap();
-    // AllocTensor: storage, offset, code, bits, lanes, and the shape behind them.
+    // AllocTensor: storage, offset, code, bits, lanes, and then the shape.
     let mut code = executable
         .functions
         .iter_mut()

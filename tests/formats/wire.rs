@@ -1,4 +1,4 @@
-//! Round trips of wire values, and what hostile bytes cannot do.
+//! Round trips of wire values, and hostile bytes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use tvmspec::rule::{Findings, Kind, Strictness, Violation};
 use tvmspec::wire::json::WireType;
 use tvmspec::wire::{Cursor, Trace, WIRE_01, WIRE_06, WIRE_08, Writer};
 
-/// A type, its name, and a value of it in JSON form.
+/// Generates a type, its name, and a value of it in JSON form.
 fn typed() -> impl Strategy<Value = (String, Value)> {
     let leaf = prop_oneof![
         any::<u8>().prop_map(|value| ("u8".to_owned(), json!(value))),
@@ -17,7 +17,7 @@ fn typed() -> impl Strategy<Value = (String, Value)> {
         any::<i64>().prop_map(|value| ("i64".to_owned(), json!(value))),
         any::<bool>().prop_map(|value| ("bool".to_owned(), json!(value))),
         ".{0,12}".prop_map(|value| ("string".to_owned(), json!(value))),
-        // Every bit pattern but those of not-a-number and infinity, which JSON has no number for.
+        // Every bit pattern except NaN and infinity, for which JSON has no number.
         any::<f64>()
             .prop_filter("finite", |value| value.is_finite())
             .prop_map(|value| ("f64".to_owned(), json!(value))),
@@ -142,7 +142,7 @@ fn types_are_read_or_rejected() {
         assert!(good.parse::<WireType>().is_ok(), "{good}");
     }
     let nested = |depth| format!("{}u8{}", "vector<".repeat(depth), ">".repeat(depth));
-    // The schema of the chapter: sixteen are read, and no more.
+    // The schema of the chapter allows sixteen levels, and no more.
     assert!(nested(16).parse::<WireType>().is_ok());
     assert!(nested(17).parse::<WireType>().is_err());
     let deep = nested(40);
@@ -162,7 +162,7 @@ fn types_are_read_or_rejected() {
     }
 }
 
-/// WIRE-01: the message is all that a user has who looks at no bytes.
+/// WIRE-01: a user who does not look at the bytes has only the message.
 #[test]
 fn what_is_cut_off_says_how_many_bytes_it_needs() {
     let message = |broken: Violation| broken.message().to_owned();
@@ -174,7 +174,7 @@ fn what_is_cut_off_says_how_many_bytes_it_needs() {
         (8, message(cursor().u64("it", WIRE_01).unwrap_err())),
         (8, message(cursor().i64("it", WIRE_01).unwrap_err())),
         (8, message(cursor().f64("it", WIRE_01).unwrap_err())),
-        // WIRE-04, WIRE-06: the length or count is 8 bytes itself.
+        // WIRE-04, WIRE-06: the length or count itself has 8 bytes.
         (8, message(cursor().bytes("it", WIRE_01).unwrap_err())),
         (8, message(cursor().run("it", WIRE_01).unwrap_err())),
         (8, message(cursor().str("it", WIRE_01).unwrap_err())),

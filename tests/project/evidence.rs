@@ -1,7 +1,7 @@
-//! What the specification says about releases is true of upstream.
+//! Tests that statements of the specification about releases are true of upstream.
 //!
-//! A *boundary* is a release `0.N` from which on something is otherwise, by the `since` or `until` of a rule or by its text (`from
-//! 0.7 on`, `up to 0.6`, `0.9 to 0.13`, `0.21 alone`). Each has its evidence in `spec/evidence/<chapter>.toml`:
+//! A *boundary* is a release `0.N` with which behaviour changes, by the `since` or `until` of a rule or by its text. Examples of texts
+//! are `from 0.7 on`, `up to 0.6`, `0.9 to 0.13` and `0.21 alone`. Each boundary has its evidence in `spec/evidence/<chapter>.toml`:
 //!
 //! ```toml
 //! [TREE-03]
@@ -14,20 +14,22 @@
 //! until.inferred = "why nothing better is known"
 //! ```
 //!
-//! * A **probe** is repository, tag, path and a text that is there or not. One of the two is of the last release before the
-//!   boundary, the other of the first behind it. An empty text stands for the path itself, a path with `/` at its end for every
-//!   file below. Where a file is absent, the folder that it would be in is searched. Several probes are a list of lists.
-//! * The key is `since`, or `until` (the boundary behind it), or `says.N` for a release 0.N that only the text has (`says."from 0.10"`
-//!   says the same as `says.10`, and `says."up to 0.9"` too). Tags are those of `tables/releases.json`, which has a commit for 0.27.
+//! * A **probe** is a repository, a tag, a path and a text that is present or absent. A boundary needs two probes: one of the last
+//!   release before it, and one of the first release after it. An empty text stands for the path itself, and a path that ends with `/`
+//!   for every file below it. If a file is absent, the folder that would contain it is searched. Several probes are a list of lists.
+//! * The key is `since`, or `until` (the boundary after it), or `says.N` for a release 0.N that only the text mentions. `says."from
+//!   0.10"` means the same as `says.10`, and so does `says."up to 0.9"`. Tags are those of `tables/releases.json`, which has a commit
+//!   for 0.27.
 //! * `as` refers to the same boundary of another rule.
-//! * `run` names the script, below the repository's root, that was run on both releases where source cannot prove it.
-//! * `inferred` says why neither is there. Below one boundary in twenty may be so.
-//! * A *universal claim* is a sentence about all releases: one of `Upstream:` with a word such as `every` or `never`, and any other with
-//!   `every release`, `no release` or `released runtimes`. `claims."words of the sentence"` has its proof: probes that are present, or absent, in all
-//!   releases of the rule, with a range of releases in the place of the tag (`"0.7..0.20"`, `"0.16.."`), or `run`.
+//! * `run` names the script, relative to the repository root, that was run on both releases because source cannot prove the boundary.
+//! * `inferred` is the reason why there is neither. Fewer than one boundary in twenty may be inferred.
+//! * A *universal claim* is a sentence about all releases: one of `Upstream:` with a word such as `every` or `never`, or any other
+//!   sentence with `every release`, `no release` or `released runtimes`. `claims."words of the sentence"` has its proof. The proof is
+//!   `run`, or probes that are present, or absent, in all releases of the rule; these have a range of releases instead of a tag
+//!   (`"0.7..0.20"`, `"0.16.."`).
 //! * `source`, `observed`, `documented` and `inferred` of the rule itself are for readers: `tvmspec rule` prints them.
 //!
-//! Probes run on bare clones, `tvm.git` and `tvm-ffi.git` in the folder that `TVMSPEC_UPSTREAM` names.
+//! Probes run on bare clones, `tvm.git` and `tvm-ffi.git`, in the folder that `TVMSPEC_UPSTREAM` names.
 
 #![cfg(feature = "suite")]
 
@@ -48,7 +50,7 @@ use std::{env, fs};
 use tvmspec::release::Release;
 use tvmspec::spec::{self, RuleText};
 
-/// Chapters whose evidence is not complete: their missing boundaries are counted, and do not fail.
+/// Chapters with incomplete evidence. Their missing boundaries are counted, and do not fail.
 const OPEN: [&str; 0] = [];
 
 fn root() -> PathBuf {
@@ -67,8 +69,8 @@ fn chapters() -> BTreeMap<&'static str, Chapter> {
     chapters
 }
 
-/// Which tags and commits stand for a release, as `repository tag`. What a patch release changes is not looked at: its first
-/// state does as well as its last.
+/// The tags and commits that stand for a release, as `repository tag`. Changes in patch releases are ignored, so that the first state
+/// of a release counts like the last.
 struct Tags(BTreeSet<(u8, String)>);
 
 impl Tags {
@@ -85,7 +87,7 @@ impl Tags {
                 let tag = of(state).expect("a tag");
                 tags.insert((minor, format!("apache/tvm {tag}")));
             }
-            // A release of TVM is built on this state of tvm-ffi, or one a few commits behind a tag.
+            // A release of TVM is built on this state of tvm-ffi, or on one a few commits after a tag.
             let behind = of("/tvm_ffi/behind")
                 .filter(|_| release < Release::LAST)
                 .map(|tag| tag.split('-').next().unwrap_or(tag));
@@ -96,7 +98,7 @@ impl Tags {
         Tags(tags)
     }
 
-    /// Which side of the boundary a probe is on: `Some(true)` for the release behind it.
+    /// Returns on which side of the boundary a probe is: `Some(true)` for the release after it.
     fn side(&self, probe: &Probe, boundary: u8) -> Option<bool> {
         let name = format!("{} {}", probe.repository, probe.tag);
         if self.0.contains(&(boundary, name.clone())) {
@@ -105,8 +107,8 @@ impl Tags {
         self.0.contains(&(boundary - 1, name)).then_some(false)
     }
 
-    /// The states that a probe is about, with the minors of their releases: the one that its tag names, or those of its repository in a
-    /// range of releases.
+    /// Returns the states that a probe is about, with the minors of their releases: the state of its tag, or those of its repository in
+    /// a range of releases.
     fn states(&self, probe: &Probe) -> Result<Vec<(u8, &str)>, String> {
         let of_repository = self.0.iter().filter_map(|(minor, name)| {
             let tag = name.strip_prefix(&probe.repository)?.strip_prefix(' ')?;
@@ -138,7 +140,7 @@ impl Tags {
     }
 }
 
-/// The proof that a rule's evidence has for a boundary.
+/// Returns the proof for a boundary from the evidence of a rule.
 fn proof_of<'e>(rule: &RuleText, evidence: &'e Evidence, boundary: u8) -> Option<&'e Proof> {
     if rule.releases.since.minor() == boundary && evidence.since.is_some() {
         return evidence.since.as_ref();
@@ -277,7 +279,7 @@ fn every_universal_claim_has_its_proof() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Holds the proof of a claim to its form: probes for each release of the rule, or a script, or a reason.
+/// Checks the form of the proof of a claim: probes for each release of the rule, a script, or a reason.
 fn judge_claim<'e>(tags: &Tags, rule: &RuleText, proof: &'e Proof) -> Result<Kind<'e>, String> {
     if let Some(why) = &proof.inferred {
         return Ok(Kind::Inferred(why));
@@ -299,7 +301,7 @@ fn judge_claim<'e>(tags: &Tags, rule: &RuleText, proof: &'e Proof) -> Result<Kin
     }
 }
 
-/// Evidence for what the rule does not say.
+/// Lists evidence for statements that the rule does not make.
 fn unneeded(rule: &RuleText, evidence: &Evidence, boundaries: &BTreeSet<u8>) -> Vec<String> {
     let mut problems = Vec::new();
     for key in evidence.says.keys() {
@@ -326,7 +328,7 @@ fn unneeded(rule: &RuleText, evidence: &Evidence, boundaries: &BTreeSet<u8>) -> 
     problems
 }
 
-/// The proof itself, or the one that it refers to.
+/// Returns the proof itself, or the one that it refers to.
 fn referred<'e>(
     chapters: &'e BTreeMap<&str, Chapter>,
     own: &'e Proof,
@@ -351,7 +353,7 @@ enum Kind<'e> {
     Inferred(&'e str),
 }
 
-/// Holds a proof to its form: both sides of the boundary, or a script, or a reason.
+/// Checks the form of a proof: probes on both sides of the boundary, a script, or a reason.
 fn judge<'e>(tags: &Tags, proof: &'e Proof, boundary: u8) -> Result<Kind<'e>, String> {
     if let Some(why) = &proof.inferred {
         return match proof.probes().next() {
@@ -415,7 +417,7 @@ fn show(counts: &BTreeMap<&str, Count>, inferred: &[String]) {
     }
 }
 
-/// The clones by repository, or why they are not there.
+/// Opens the clones by repository, or says why they are missing.
 fn clones() -> Result<HashMap<&'static str, upstream::BareClone>, String> {
     let folder = env::var_os("TVMSPEC_UPSTREAM")
         .ok_or("TVMSPEC_UPSTREAM names no folder with clones of upstream")?;
@@ -430,10 +432,10 @@ fn clones() -> Result<HashMap<&'static str, upstream::BareClone>, String> {
     Ok(clones)
 }
 
-/// What `generate.py` reads now is what is committed.
+/// Compares the output of `generate.py` with the committed tables.
 #[test]
 fn the_tables_are_what_upstream_says() {
-    // Says in its own words why there are none.
+    // `clones` says itself why there are none.
     if let Err(why) = clones() {
         return skipped(why);
     }
@@ -484,7 +486,7 @@ fn every_probe_is_true() {
                             continue;
                         }
                     };
-                    // A release of TVM may share its state of tvm-ffi with another.
+                    // Several releases of TVM may share one state of tvm-ffi.
                     let states: BTreeSet<&str> = states.into_iter().map(|(_, tag)| tag).collect();
                     for tag in states {
                         ran += 1;

@@ -1,10 +1,10 @@
-//! The table of C functions that loaded libraries find.
+//! Tests the table of C functions that loaded libraries find.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Names of the functions for compiled libraries that the Rust files in `folder` export.
+/// Collects the names of functions for compiled libraries that the Rust files in `folder` export.
 fn exported(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -19,7 +19,8 @@ fn exported(folder: &Path, names: &mut BTreeSet<String>) {
             text.split_once('(')?.0.rsplit(' ').next()
         });
         names.extend(heads.map(str::to_owned));
-        // Those of C++ are exported by another name than that of the function; tvm-ffi's are for programs that link to it.
+        // C++ functions are exported under another name than that of the Rust function. Those of tvm-ffi are for programs that link to
+        // it.
         let named = text.split("#[unsafe(export_name = \"").skip(1);
         let named = named.filter_map(|text| Some(text.split_once('"')?.0));
         let named = named.filter(|name| name.starts_with("_ZN3tvm7runtime"));
@@ -32,9 +33,9 @@ fn every_exported_function_is_in_the_table_once() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/capi");
     let mut names = BTreeSet::new();
     exported(&folder, &mut names);
-    // What this library offers beyond the interfaces of TVM is for programs.
+    // Functions of this library beyond the interfaces of TVM are for programs.
     names.retain(|name| !name.starts_with("tvmspec_"));
-    // The table names each function in its list of a room, or in quotes.
+    // The table names each function in the list of a room, or in quotes.
     let text = fs::read_to_string(folder.join("exports.rs")).unwrap();
     let (_, list) = text.split_once("\nexports! {").expect("the list");
     let of_list = list.split_whitespace().map(|word| word.trim_matches('"'));

@@ -1,7 +1,7 @@
-//! Each C function and each global function of the interfaces is in the specification, and in a case or among the excuses.
+//! Checks that each C function and each global function of the interfaces is in the specification, and in a case or among the excuses.
 //!
-//! The tables are read from every release (`spec/evidence/interfaces.py`, `global_functions.py`), and `spec/evidence/uncovered.json` has the
-//! reasons why no case has a function. `cargo test --test project interfaces -- --nocapture` prints the numbers.
+//! The tables are read from every release (`spec/evidence/interfaces.py`, `global_functions.py`). `spec/evidence/uncovered.json` has
+//! the reasons for functions without a case. `cargo test --test project interfaces -- --nocapture` prints the numbers.
 #![cfg(feature = "suite")]
 
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ fn json(path: &str) -> Map<String, Value> {
     serde_json::from_str(&text(path)).unwrap_or_else(|why| panic!("{path}: {why}"))
 }
 
-/// What the suite names: texts in its cases, and words in the code that plays them.
+/// The names that the suite uses: texts in its cases, and words in the code that runs them.
 struct SuiteNames {
     in_cases: BTreeSet<String>,
     in_code: BTreeSet<String>,
@@ -50,7 +50,7 @@ impl SuiteNames {
                     let cases = fs::read_to_string(&path).unwrap();
                     self.texts(&serde_json::from_str(&cases).unwrap());
                 }
-                // The tables of steps name every function, whether a case has it or not.
+                // The tables of steps name every function, independent of cases.
                 Some("rs")
                     if !path.ends_with("c_functions.rs")
                         && !path.ends_with("legacy_c_functions.rs") =>
@@ -74,7 +74,7 @@ impl SuiteNames {
     fn texts(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
-                // A result that is not shown.
+                // The prefix marks a result that is not shown.
                 self.in_cases
                     .insert(text.trim_start_matches('-').to_owned());
             }
@@ -89,7 +89,7 @@ impl SuiteNames {
     }
 }
 
-/// Holds functions to the suite and to the excuses, of which the one with the longest name that begins as the function does counts.
+/// Compares functions with the suite and with the excuses. If several excuses are prefixes of a name, the longest one counts.
 fn hold(what: &str, functions: &BTreeSet<&str>, excuses: &Value, exact: bool) {
     let names = SuiteNames::read();
     let excuses = excuses.as_object().unwrap();

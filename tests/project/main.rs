@@ -1,4 +1,4 @@
-//! The rooms of the project agree: rules, cases, evidence, tables.
+//! Tests that the parts of the project agree: rules, cases, evidence, tables.
 
 mod evidence;
 mod exports;

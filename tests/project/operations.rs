@@ -1,7 +1,7 @@
-//! Every operation that a case names is described in its chapter, and every request and expectation has the described form.
+//! Tests that every operation of a case is described in its chapter, and that every request and expectation has the described form.
 //!
-//! `spec/schema/<chapter>.json` has a definition named after each operation, `{"args": .., "result": ..}`. The section
-//! "Operations" of `spec/<chapter>.md` is made of it: `BLESS=1 cargo test --test project operations` writes it anew.
+//! `spec/schema/<chapter>.json` has a definition named after each operation, `{"args": .., "result": ..}`. The section "Operations" of
+//! `spec/<chapter>.md` is generated from it: `BLESS=1 cargo test --test project operations` writes it.
 #![cfg(feature = "suite")]
 
 mod devices;
@@ -41,7 +41,7 @@ fn schema(chapter: &str) -> Value {
     read(&format!("spec/schema/{chapter}.json"))
 }
 
-/// One definition of a schema, with what it refers to: forms of its own file, and those of `values.json`.
+/// Compiles one definition of a schema together with its references, to forms of its own file and to those of `values.json`.
 fn validator(schema: &Value, definition: &str) -> Validator {
     let mut forms = schema["$defs"].clone();
     let shared = read("spec/schema/values.json");
@@ -57,7 +57,7 @@ fn validator(schema: &Value, definition: &str) -> Validator {
     jsonschema::validator_for(&whole).unwrap_or_else(|why| panic!("{definition}: {why}"))
 }
 
-/// `values.json#/$defs/..` is found in the same document once both are one.
+/// Rewrites references to `values.json#/$defs/..` for the merged document.
 fn merge_references(form: &mut Value) {
     match form {
         Value::Object(members) => {
@@ -109,7 +109,7 @@ fn every_request_and_expectation_has_the_described_form() {
     );
 }
 
-/// A schema that takes anything describes nothing.
+/// A schema that accepts everything would describe nothing.
 #[test]
 fn a_request_with_another_argument_has_not_the_described_form() {
     for chapter in described() {
@@ -133,7 +133,7 @@ fn a_request_with_another_argument_has_not_the_described_form() {
     }
 }
 
-/// An object has the members that are named and no others, a list the elements that are described.
+/// Checks that an object has only the named members, and a list only the described elements.
 #[test]
 fn every_form_is_closed() {
     fn open(form: &Value, place: &str, found: &mut Vec<String>) {
@@ -175,7 +175,7 @@ fn every_chapter_ends_with_its_operations() {
     }
 }
 
-/// Holds the end of a file to what it should be, or writes it anew.
+/// Compares the end of a file with the expected text, or writes it.
 fn section(file: &str, expected: &str) {
     let path = root(file);
     let prose = fs::read_to_string(&path).unwrap_or_else(|why| panic!("{file}: {why}"));
@@ -196,7 +196,7 @@ fn section(file: &str, expected: &str) {
     }
 }
 
-/// What `payload.kind` answers for every kind in every release; equal neighbours share a row.
+/// Compares the answers of `payload.kind` for every kind in every release. Equal consecutive releases share a row.
 #[test]
 fn every_kind_stands_in_the_table_of_kinds() {
     let mut text =
@@ -231,7 +231,7 @@ fn every_kind_stands_in_the_table_of_kinds() {
     section("spec/kinds.md", &text);
 }
 
-/// Each form that several chapters use has a heading of its own, to which they refer.
+/// Checks that each form that several chapters use has its own heading, to which they refer.
 #[test]
 fn shared_forms_are_explained() {
     let shared = schema("values");

@@ -1,5 +1,5 @@
-//! The README's generated tables and its sample of `explain` are true, and so is what the front page of the documentation lists.
-//! `BLESS=1 cargo test --test project readme` writes them anew.
+//! Tests the generated tables of the README, its sample of `explain`, and the lists on the front page of the documentation. `BLESS=1
+//! cargo test --test project readme` writes them.
 #![cfg(feature = "suite")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ fn the_table_of_chapters_is_true() {
     }
 }
 
-/// What the README shows of `explain` is what it prints on a terminal of 100 columns, but for the lines in front and behind.
+/// Compares the sample of `explain` in the README with its output on a terminal of 100 columns, except for the first and last lines.
 #[test]
 #[cfg(feature = "cli")]
 fn the_sample_of_explain_is_true() {
@@ -94,7 +94,7 @@ fn the_front_page_lists_every_feature() {
     assert_eq!(listed, features.map(String::as_str).collect());
 }
 
-/// Cargo resolves from `Cargo.lock` what it builds: no network, and nothing is built.
+/// Cargo resolves the crates from `Cargo.lock`, without the network and without building anything.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_front_page_counts_the_crates_of_each_feature() {
@@ -156,7 +156,7 @@ fn chapters() -> String {
     table
 }
 
-/// `spec/index.md`: every rule by its title, for reading a chapter at a glance.
+/// Compares `spec/index.md`: every rule by its title, to read a chapter at a glance.
 #[test]
 fn the_index_of_the_specification_is_true() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/spec/index.md");

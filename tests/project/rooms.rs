@@ -1,4 +1,4 @@
-//! The rooms agree: what a chapter has in one it has in the others, and rules, code and cases name each other.
+//! Tests that the parts of a chapter exist in all folders, and that rules, code and cases name each other.
 #![cfg(feature = "suite")]
 
 use std::collections::BTreeSet;
@@ -9,10 +9,10 @@ use tvmspec::conformance::case::{Expect, Suite};
 use tvmspec::rule::Level;
 use tvmspec::spec;
 
-/// Chapters without a golden file: a calling convention and a registry leave no bytes.
+/// Chapters without a golden file, because a calling convention and a registry leave no bytes.
 const NO_BYTES: [&str; 1] = ["function"];
 
-/// Chapters whose bytes come from outside: they have a fuzz target.
+/// Chapters whose bytes come from outside, and that need a fuzz target.
 const FORMATS: [&str; 10] = [
     "wire",
     "tensor",
@@ -32,7 +32,7 @@ fn root() -> PathBuf {
         .into()
 }
 
-/// Whether this is what `cargo package` made: it keeps the table of the source beside its own.
+/// Returns whether this is the output of `cargo package`, which stores the original table next to its own.
 fn is_package() -> bool {
     exists("Cargo.toml.orig")
 }
@@ -91,7 +91,7 @@ fn rooms_named_in(text: &str) -> BTreeSet<String> {
             rooms.insert(word(behind));
             continue;
         };
-        // `use crate::{blob, payload::{self, Payload}}` names two rooms: what begins at the first level of the group.
+        // `use crate::{blob, payload::{self, Payload}}` names two rooms: the names at the first level of the group.
         let mut depth = 0;
         let mut begins = true;
         for (at, c) in group.char_indices() {
@@ -115,7 +115,7 @@ fn rooms_named_in(text: &str) -> BTreeSet<String> {
 #[test]
 fn a_chapter_uses_only_chapters_above_it() {
     let chapters: Vec<&str> = CHAPTERS.iter().map(|chapter| chapter.name).collect();
-    // What stands around the chapters uses them, and none of them uses it.
+    // The modules around the chapters use them, and no chapter uses these modules.
     let around = ["capi", "cli", "conformance", "content", "examine", "spec"];
     let source = root().join("src");
     let mut files = Vec::new();
@@ -155,7 +155,7 @@ fn a_chapter_uses_only_chapters_above_it() {
     );
 }
 
-/// A folder of `tests/` that Cargo's table does not name, and a file that no `main.rs` declares, would never run.
+/// Checks that Cargo's table names every folder of `tests/`, and that a `main.rs` declares every file. Others would never run.
 #[test]
 fn every_test_is_built_once() {
     let table = fs::read_to_string(root().join("Cargo.toml")).unwrap();
@@ -305,7 +305,7 @@ fn every_golden_file_has_an_origin_and_is_small() {
             .unwrap()
             .len();
         assert!(size <= LARGEST, "golden/{file} has {size} bytes");
-        // Explanations, scripts and dumps are ours.
+        // Explanations, scripts and dumps were written for this project.
         let beside = [".md", ".py", ".sh", ".c", ".cc", ".h", ".sha256"]
             .iter()
             .any(|end| file.ends_with(end))

@@ -1,4 +1,4 @@
-//! The prose of the specification is what its parser takes for it.
+//! Tests that the parser reads the prose of the specification as intended.
 #![cfg(feature = "suite")]
 
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use tvmspec::release::Releases;
 use tvmspec::rule::Kind;
 use tvmspec::spec::{Evidence, Party, evidence, parse, rule, rules};
 
-/// The chapters' files in `folder`, by the name of the chapter.
+/// Returns the files of the chapters in `folder`, by the name of the chapter.
 fn files(folder: &str) -> impl Iterator<Item = (String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let files = fs::read_dir(folder).unwrap().flatten();

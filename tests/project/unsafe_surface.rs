@@ -1,10 +1,10 @@
-//! Every safe function that reaches an `unsafe` block says why no caller can break it.
+//! Tests that every safe function that reaches an `unsafe` block has a reason why no caller can break it.
 //!
-//! The functions are found in the source: those that other files can name (`pub` of any reach, methods of traits, macros)
-//! and that hold an `unsafe` block, or call a private safe helper of their own file that does; tables count as other files. The reasons stand in
-//! `tests/unsafe_surface/<room>.txt`, one line each: `path: reason`. A function without a line, a line without a function
-//! and a line without a reason fail. `BLESS=1` adds lines with an empty reason and takes stale ones out. A line for
-//! `module::*` stands for all functions below that module, where one reason holds for them all.
+//! The functions are found in the source. They are functions that other files can name: `pub` of any reach, methods of traits, macros.
+//! They contain an `unsafe` block, or call a private safe helper in the same file that does. Tables count as other files. The reasons
+//! are in `tests/unsafe_surface/<room>.txt`, one line each: `path: reason`. The test fails for a function without a line, a line
+//! without a function, and a line without a reason. `BLESS=1` adds lines with an empty reason and removes stale ones. A line for
+//! `module::*` stands for all functions below that module, if one reason applies to all.
 
 use crate::support::source;
 use crate::support::source::{is_test, type_name};
@@ -17,11 +17,11 @@ use syn::{Block, ImplItem, Item, Signature, TraitItem, Visibility};
 /// A function of one file.
 struct Found {
     path: String,
-    /// Its own name, by which the rest of the file calls it.
+    /// Its own name, with which the rest of the file calls it.
     name: String,
-    /// Whether code elsewhere can name it.
+    /// Whether code in other files can name it.
     public: bool,
-    /// An `unsafe fn` answers to its own contract, which its callers keep.
+    /// Whether it is an `unsafe fn`, which has a contract that its callers must keep.
     contract: bool,
     has_unsafe: bool,
     calls: BTreeSet<String>,
@@ -57,7 +57,7 @@ fn every_safe_function_over_unsafe_code_has_a_reason_why_no_caller_can_break_it(
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// What is wrong between the functions of a room and its lines.
+/// Lists the differences between the functions of a room and its lines.
 fn compare(
     functions: &BTreeSet<&str>,
     reasons: &BTreeMap<String, String>,
@@ -78,7 +78,7 @@ fn compare(
     }
 }
 
-/// Whether a line is about the function at `path`.
+/// Returns whether a line covers the function at `path`.
 fn covers(line: &str, path: &str) -> bool {
     match line.strip_suffix('*') {
         Some(module) => module.ends_with("::") && path.starts_with(module),
@@ -86,7 +86,7 @@ fn covers(line: &str, path: &str) -> bool {
     }
 }
 
-/// The line that is about the function at `path`.
+/// Returns the line that covers the function at `path`.
 fn covering<'a>(path: &str, reasons: &'a BTreeMap<String, String>) -> Option<&'a str> {
     let mut lines = reasons.keys();
     lines.find(|line| covers(line, path)).map(String::as_str)
@@ -178,7 +178,7 @@ fn rooms_with_a_file() -> BTreeSet<String> {
     rooms.collect()
 }
 
-/// The lines of a room: path and reason.
+/// Reads the lines of a room: path and reason.
 fn reasons(room: &str) -> BTreeMap<String, String> {
     let text = fs::read_to_string(folder().join(format!("{room}.txt"))).unwrap_or_default();
     let lines = text.lines().filter(|line| !line.is_empty());
@@ -209,7 +209,7 @@ fn write(room: &str, functions: &BTreeSet<&str>, reasons: &BTreeMap<String, Stri
     }
 }
 
-/// The paths of all safe functions of the library that others can name and that reach an `unsafe` block.
+/// Returns the paths of all safe functions of the library that others can name and that reach an `unsafe` block.
 fn surface() -> BTreeSet<String> {
     let mut files: BTreeMap<PathBuf, Vec<Found>> = BTreeMap::new();
     source::modules(&root().join("src"), |file, module, list| {
@@ -218,7 +218,7 @@ fn surface() -> BTreeSet<String> {
     files.into_values().flat_map(reaching).collect()
 }
 
-/// Of the functions of one file those that are listed.
+/// Returns the functions of one file that must be listed.
 fn reaching(functions: Vec<Found>) -> BTreeSet<String> {
     let mut helpers: BTreeSet<&str> = BTreeSet::new();
     loop {
@@ -240,7 +240,7 @@ fn reaching(functions: Vec<Found>) -> BTreeSet<String> {
     listed.map(|one| one.path.clone()).collect()
 }
 
-/// Adds what is in `list`, which is the module `module`.
+/// Adds the items in `list`, which belongs to the module `module`.
 fn items(list: &[Item], module: &str, all: &mut Vec<Found>) {
     let joined = |name: &str| source::joined(module, name);
     let first = all.len();
@@ -280,7 +280,7 @@ fn items(list: &[Item], module: &str, all: &mut Vec<Found>) {
                     all.push(found(path, true, &method.sig, body));
                 }
             }
-            // What a table holds is called from where the table is read.
+            // The functions in a table are called where the table is read.
             Item::Const(one) => listed.extend(Seen::of(&one.expr).calls),
             Item::Static(one) => listed.extend(Seen::of(&one.expr).calls),
             Item::Macro(one) => {
@@ -317,7 +317,7 @@ fn found(path: String, public: bool, signature: &Signature, body: &Block) -> Fou
     }
 }
 
-/// What a body holds.
+/// The contents of a function body.
 #[derive(Default)]
 struct Seen {
     has_unsafe: bool,
@@ -338,7 +338,7 @@ impl<'ast> Visit<'ast> for Seen {
         visit::visit_expr_unsafe(self, one);
     }
 
-    // A function handed on by its name may be called, too.
+    // A function that is passed by name may be called too.
     fn visit_expr_path(&mut self, one: &'ast syn::ExprPath) {
         let last = one.path.segments.last();
         self.calls.extend(last.map(|last| last.ident.to_string()));
@@ -356,7 +356,7 @@ impl<'ast> Visit<'ast> for Seen {
         visit::visit_macro(self, one);
     }
 
-    // An `unsafe fn` or a safe one inside a body counts for the body.
+    // An `unsafe fn` inside a body has its own contract. A safe one counts for the body.
     fn visit_item_fn(&mut self, one: &'ast syn::ItemFn) {
         if one.sig.unsafety.is_none() {
             visit::visit_item_fn(self, one);
@@ -364,8 +364,7 @@ impl<'ast> Visit<'ast> for Seen {
     }
 }
 
-/// Whether code outside its file can name it: `pub`, or `pub` inside the crate, which the crate's own public functions
-/// reach it through.
+/// Returns whether code outside its file can name it: `pub`, or `pub` inside the crate, which public functions of the crate can reach.
 fn is_public(visibility: &Visibility) -> bool {
     !matches!(visibility, Visibility::Inherited)
 }

@@ -1,9 +1,9 @@
-//! Lets a test build with cargo what `cargo test` has not built: the C library, a program that depends on this crate.
+//! Builds with cargo from within a test: the C library, or a program that depends on this crate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The features that this test was built with, as cargo takes them.
+/// Returns the features of this test build, in the form for cargo.
 fn features() -> String {
     macro_rules! built {
         ($($name:literal)*) => { [$(($name, cfg!(feature = $name))),*] };
@@ -13,7 +13,7 @@ fn features() -> String {
     built.map(|(name, _)| name).collect::<Vec<_>>().join(",")
 }
 
-/// Cargo with `command`, for what shares its dependencies with this test. Says why there is none.
+/// Returns cargo with `command`, for builds that share their dependencies with this test. The error says why there is none.
 fn cargo(command: &str) -> Result<Command, String> {
     let cargo = std::env::var_os("CARGO").ok_or("cargo did not start this test")?;
     let mut cargo = Command::new(cargo);
@@ -21,7 +21,7 @@ fn cargo(command: &str) -> Result<Command, String> {
     cargo.args([command, "--quiet", "--offline", "--target-dir"]);
     cargo.arg(target.ok_or("there is no folder above the one for temporary files")?);
     if cfg!(debug_assertions) {
-        // As the profile of tests has it: `cargo rustc --profile test` would build a test program.
+        // As in the profile of tests. `cargo rustc --profile test` would build a test program.
         cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         cargo.env("CARGO_PROFILE_DEV_LTO", "off");
     } else {
@@ -30,7 +30,7 @@ fn cargo(command: &str) -> Result<Command, String> {
     Ok(cargo)
 }
 
-/// The last line of `output` that names a file with one of these endings.
+/// Finds the last line of `output` that names a file with one of these endings.
 fn built(output: &[u8], endings: [&str; 3]) -> Option<PathBuf> {
     let lines = String::from_utf8_lossy(output);
     let messages = lines
@@ -56,7 +56,7 @@ fn run(mut cargo: Command, endings: [&str; 3]) -> Result<PathBuf, String> {
     built(&output.stdout, endings).ok_or_else(|| format!("{cargo:?} names no such file"))
 }
 
-/// The C library, with the features of this test, in a folder where a linker finds it. The error says why it is not there.
+/// Builds the C library with the features of this test, in a folder where a linker finds it. The error says why it is missing.
 #[allow(dead_code)]
 pub(crate) fn c_library() -> Result<PathBuf, String> {
     let mut cargo = cargo("build")?;
@@ -66,7 +66,7 @@ pub(crate) fn c_library() -> Result<PathBuf, String> {
     run(cargo, ["tvmspec.so", "tvmspec.dylib", "tvmspec.dll"])
 }
 
-/// The program of the package in `folder`.
+/// Builds the program of the package in `folder`.
 #[allow(dead_code)]
 pub(crate) fn program(folder: &Path, name: &str) -> Result<PathBuf, String> {
     let mut cargo = cargo("build")?;

@@ -1,10 +1,10 @@
-//! Case files as JSON, without the reader of the suite.
+//! Case files as JSON, read without the suite's own reader.
 
 use serde_json::{Map, Value};
 use std::fs;
 use std::path::Path;
 
-/// Returns the cases of a file, each with the members that its group states for it.
+/// Returns the cases of a file, each with the shared members of its group.
 pub(crate) fn cases(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).expect("readable cases");
     let groups: Vec<Map<String, Value>> = serde_json::from_str(&text).expect("a list of groups");

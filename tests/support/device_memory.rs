@@ -1,6 +1,6 @@
-//! What tests on devices share: floats in the memory of a device, and whether there is one.
+//! Helpers for tests on devices: floats in device memory, and whether there is a device.
 
-// Every test file that has this module uses some of it.
+// Every test file that includes this module uses only a part of it.
 #![allow(dead_code)]
 
 use crate::support::skip::skipped;
@@ -11,12 +11,12 @@ use tvmspec::device::{
 };
 use tvmspec::value::{DLDataType, DLDevice, DLTensor};
 
-/// Tests run in the root of the repository, also where a test binary was carried to.
+/// Returns a path relative to the root of the repository, in which tests run even if the binary was copied elsewhere.
 pub(crate) fn golden(name: &str) -> PathBuf {
     Path::new("golden/device").join(name)
 }
 
-/// The API of `device`, or nothing after saying why the test is skipped.
+/// Returns the API of `device`. If there is none, says why the test is skipped.
 pub(crate) fn here(device: Device) -> Option<&'static dyn DeviceApi> {
     let api = match Manager::global().api(device.kind) {
         Ok(api) => api,
@@ -35,7 +35,7 @@ pub(crate) fn here(device: Device) -> Option<&'static dyn DeviceApi> {
     None
 }
 
-/// Floats on a device.
+/// Floats in the memory of a device.
 pub(crate) struct Floats<'a> {
     api: &'a dyn DeviceApi,
     device: Device,
@@ -56,7 +56,7 @@ impl<'a> Floats<'a> {
             count: values.len(),
             shape: Box::new([values.len() as i64]),
         };
-        // SAFETY: both sides hold the floats, and the sync is before the end of `values`.
+        // SAFETY: both sides hold the floats, and the sync comes before the end of `values`.
         unsafe {
             api.copy(
                 &floats.copy(Space::host(values.as_ptr()), true),
@@ -68,7 +68,7 @@ impl<'a> Floats<'a> {
         floats
     }
 
-    /// Where they are.
+    /// Returns their memory.
     pub(crate) fn space(&self) -> Space {
         self.space
     }
@@ -99,7 +99,7 @@ impl<'a> Floats<'a> {
     pub(crate) fn read(&self) -> Vec<f32> {
         let mut values = vec![f32::NAN; self.count];
         let host = Space(values.as_mut_ptr().cast());
-        // SAFETY: both sides hold the floats, and the sync is before `values` is looked at.
+        // SAFETY: both sides hold the floats, and the sync comes before `values` is read.
         unsafe {
             self.api
                 .copy(&self.copy(host, false), Stream::DEFAULT)

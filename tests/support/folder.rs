@@ -1,9 +1,9 @@
-//! What is in a folder.
+//! Listing of the files in a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every file below `folder`, sorted.
+/// Returns every file below `folder`, sorted.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

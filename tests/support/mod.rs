@@ -1,6 +1,6 @@
 //! Helpers that several tests share.
 
-// Each program uses some of them.
+// Each program uses only some of them.
 #![allow(dead_code)]
 
 pub(crate) mod alone;

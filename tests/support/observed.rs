@@ -1,11 +1,11 @@
-//! What a real release makes of targets, as `golden/target/observe.py` writes it, beside what this library makes of them.
+//! Comparison of targets in a real release, as `golden/target/observe.py` recorded them, with this library.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tvmspec::release::Release;
 use tvmspec::target::{HostMachine, Target, Targets};
 
-/// What LLVM decides of a processor of Arm's A profile (TGT-56).
+/// Attributes of a processor of Arm's A profile that LLVM determines (TGT-56).
 const BY_LLVM: [&str; 7] = [
     "feature.is_aarch64",
     "feature.has_asimd",
@@ -16,21 +16,21 @@ const BY_LLVM: [&str; 7] = [
     "feature.has_sme",
 ];
 
-/// What the package of 0.16.dev0 has of its vendor's, and a tag that 0.16 changed after it.
+/// Vendor additions in the package of 0.16.dev0, and a tag that 0.16 changed later.
 pub(crate) const FORKED: [&str; 4] = ["aitrace", "vlen", "rlen", "nvidia-h100"];
 
-/// What texts of inputs have that 0.16.0 changed after that package was forked.
+/// Parts of inputs that 0.16.0 changed after that package was forked.
 #[allow(dead_code, reason = "of the tests that have the package")]
 pub(crate) const CHANGED_BY_0_16: [&str; 3] = ["llvm", "sm_90a", "sm_8x"];
 
-/// How many inputs were compared, and what differs.
+/// The number of inputs that were compared, and the differences.
 pub(crate) struct Comparison {
     pub(crate) equal: usize,
     pub(crate) rejected: usize,
     pub(crate) different: Vec<String>,
 }
 
-/// Reads each observed input by the rules of `release`. `forked` are texts of inputs that the observed build has otherwise than
+/// Reads each observed input by the rules of `release`. `forked` has texts of inputs for which the observed build differs from
 /// upstream.
 pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Comparison {
     let mut machine = HostMachine::default();
@@ -46,7 +46,7 @@ pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Co
         if forked.iter().any(|part| input.to_string().contains(part)) {
             continue;
         }
-        // `from_device` asks a driver, where the machine has one: what that answers is none of the text.
+        // `from_device` asks a driver if the machine has one. The answer does not depend on the text.
         let machine = theirs["error"].as_str().unwrap_or_default();
         if machine.contains("Requested reading the parameters") {
             continue;
@@ -119,18 +119,18 @@ fn text_differs(ours: &Target, theirs: &Value) -> Option<String> {
     }
 }
 
-/// Texts are equal up to what differs by hash tables and by the printer of values.
+/// Compares texts, except for differences from hash tables and from the printer of values.
 fn message_differs(ours: &str, theirs: &str) -> Option<String> {
-    // Up to 0.23 members are checked in the order of a hash table: where two are wrong, either may be reported.
+    // Up to 0.23, members are checked in the order of a hash table. If two are wrong, either may be reported.
     let of_member = |text: &str| text.contains("Error when parsing target[\"");
     if of_member(ours) && of_member(theirs) && member_of(ours) != member_of(theirs) {
         return None;
     }
-    // TGT-04: a parser that runs before types are checked has a text of its own for them.
+    // TGT-04: a parser that runs before types are checked has its own text for them.
     if theirs.contains("Downcast from") && ours.contains("Expect") {
         return None;
     }
-    // TGT-28: up to 0.9 C++'s own words for a text that ends before it begins.
+    // TGT-28: up to 0.9, C++'s own message for a text that ends before it begins.
     if theirs.contains("substr: __pos") && ours.contains("into type \"String\"") {
         return None;
     }
@@ -150,7 +150,7 @@ fn message_differs(ours: &str, theirs: &str) -> Option<String> {
     (!theirs.contains(core.trim_end())).then(|| format!("ours   {ours}"))
 }
 
-/// `mcpu` of `Error when parsing target["mcpu"]`.
+/// Returns `mcpu` for `Error when parsing target["mcpu"]`.
 fn member_of(text: &str) -> Option<&str> {
     text.split("target[\"").nth(1)?.split('"').next()
 }

@@ -4,7 +4,7 @@ use crate::support::skip::skipped;
 use std::path::Path;
 use std::process::Command;
 
-/// The Python that imports `modules`, as `tvm, tvm_ffi`; without one the test is skipped.
+/// Returns a Python that imports `modules`, such as `tvm, tvm_ffi`. Without one, the test is skipped.
 pub(crate) fn python(modules: &str) -> Option<String> {
     let named = std::env::var("TVMSPEC_PYTHON").ok();
     let name = named.unwrap_or_else(|| "python3".to_owned());
@@ -22,7 +22,7 @@ pub(crate) fn python(modules: &str) -> Option<String> {
     }
 }
 
-/// Runs a script; what it prints.
+/// Runs a script and returns its output.
 pub(crate) fn run(python: &str, script: &str, arguments: &[&Path]) -> String {
     let output = Command::new(python)
         .arg("-c")

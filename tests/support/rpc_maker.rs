@@ -1,5 +1,5 @@
-//! Sessions that are made at random, of one seed each: packets of both encodings, with handles that the server has handed out and with
-//! numbers that it has not, some with bytes changed, and hellos that are none.
+//! Random sessions, each from one seed: packets of both encodings, with handles that the server returned and with invalid ones. Some
+//! packets have changed bytes, and some hellos are invalid.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::wire::Writer;
 
-/// Numbers of one seed.
+/// Random numbers from one seed.
 pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
@@ -35,7 +35,7 @@ impl Chance {
     }
 }
 
-/// Functions of every server but the time evaluator, which is asked to take its time.
+/// Functions of every server except the time evaluator, which may be asked to run for a long time.
 const NAMES: [&str; 14] = [
     "tvm.rpc.server.upload",
     "tvm.rpc.server.download",
@@ -53,16 +53,16 @@ const NAMES: [&str; 14] = [
     "no such function",
 ];
 
-/// A client, and what it has seen of handles.
+/// A client, and the handles that it has received.
 pub(crate) struct Maker {
     pub(crate) chance: Chance,
-    /// By whose rules it writes.
+    /// The release by whose rules it writes.
     pub(crate) release: Release,
-    /// What the server has answered so far.
+    /// The answers of the server so far.
     pub(crate) heard: Arc<Heard>,
-    /// A file that is no session's: its absolute path is among the texts.
+    /// A file outside of every session. Its absolute path is among the texts.
     pub(crate) outside: String,
-    /// One packet of how many has bytes changed; 0 for none.
+    /// One packet in so many has changed bytes; 0 for none.
     pub(crate) changes: usize,
 }
 
@@ -85,8 +85,8 @@ impl Maker {
         self.chance.one(&edges)
     }
 
-    /// A handle that the server has handed out, one beside it, or none. As many numbers are drawn whatever was handed out: sessions of one
-    /// seed with two servers differ in handles alone.
+    /// Returns a handle that the server has returned, one close to it, or an invalid one. The count of random numbers used does not
+    /// depend on the known handles. Two sessions with the same seed and different servers therefore differ only in handles.
     fn handle(&mut self) -> u64 {
         let (kind, at, number) = (self.chance.below(4), self.chance.next(), self.chance.next());
         let known = self.chance.one(&[0, 1, u64::MAX, 0x1000, 1 << 40]);
@@ -161,7 +161,7 @@ impl Maker {
         (0..self.chance.below(4)).map(|_| self.value()).collect()
     }
 
-    /// The arguments that a system call has, or others.
+    /// Creates the arguments of a system call, or others.
     fn system_call(&mut self) -> Packet<'static> {
         let code = self.chance.one(&[
             RpcCode::GetGlobalFunc,
@@ -234,11 +234,11 @@ impl Maker {
         }
     }
 
-    /// A packet in bytes, some of them changed.
+    /// Encodes a packet, and changes some of its bytes.
     pub(crate) fn bytes(&mut self) -> Vec<u8> {
         let spoken = Protocol::new(self.release, Speaker::Client);
         let mut out = Writer::new();
-        // What a release has no form for is none of its packets.
+        // A packet for which the release has no form is left out.
         if self.packet().write(&spoken, &mut out).is_err() {
             return Vec::new();
         }
@@ -255,7 +255,7 @@ impl Maker {
         bytes
     }
 
-    /// The packet that a session begins with.
+    /// Returns the first packet of a session.
     pub(crate) fn begin(&self) -> Vec<u8> {
         let begin = Packet::InitServer(Cow::Borrowed(b"0.8.0"), Vec::new());
         let mut out = Writer::new();
@@ -264,7 +264,7 @@ impl Maker {
         out.into_bytes()
     }
 
-    /// A hello that is none, or that no server of an empty key accepts, or with options.
+    /// Creates a hello that is invalid, that no server with an empty key accepts, or that has options.
     pub(crate) fn hello(&mut self) -> Vec<u8> {
         let number = self.chance.next() as i32;
         let magics = [Hello::MAGIC, TrackerHello::MAGIC, 0, -1, number];
@@ -303,7 +303,7 @@ impl Maker {
     }
 }
 
-/// What a server has answered.
+/// The answers of a server.
 #[derive(Default)]
 pub(crate) struct Heard {
     pub(crate) state: Mutex<HeardState>,
@@ -312,13 +312,13 @@ pub(crate) struct Heard {
 
 #[derive(Default)]
 pub(crate) struct HeardState {
-    /// Handles that it has handed out.
+    /// Handles that the server has returned.
     tokens: Vec<u64>,
-    /// How many answers there were, and how many of them are exceptions.
+    /// The number of answers, and of exceptions among them.
     pub(crate) answers: usize,
     pub(crate) exceptions: usize,
     pub(crate) last_is_exception: bool,
-    /// Nothing comes any more, or nothing that can be read.
+    /// Whether nothing more can be read.
     pub(crate) is_over: bool,
 }
 
@@ -360,7 +360,7 @@ impl Heard {
     }
 }
 
-/// What a thread that panicked has left is whole.
+/// Locks a mutex. The data of a thread that panicked are consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,15 +1,15 @@
-//! JSON against a schema of `spec/schema/`.
+//! Checks of JSON against a schema of `spec/schema/`.
 
 use jsonschema::Validator;
 use serde_json::Value;
 
-/// The schema that `text` is.
+/// Compiles the schema in `text`.
 pub(crate) fn schema(text: &str) -> Validator {
     let schema = serde_json::from_str(text).unwrap();
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// Panics where `value`, which `place` names, is not as `schema` demands.
+/// Panics if `value`, which `place` names, does not conform to `schema`.
 pub(crate) fn conforms(schema: &Validator, value: &Value, place: &str) {
     let line = |error: jsonschema::ValidationError<'_>| {
         format!("{place}{}: {error}", error.instance_path())

@@ -9,12 +9,12 @@ pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) log: BufReader<ChildStderr>,
-    /// What it printed behind its address.
+    /// The output after its address.
     pub(crate) rest: String,
 }
 
 impl Serving {
-    /// Starts `tvmspec` with these arguments; the end of the first line that it prints is an address, and what follows a comma is not.
+    /// Starts `tvmspec` with these arguments. The first line of its output ends with an address, except for text after a comma.
     pub(crate) fn start(arguments: &[&str]) -> Serving {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
             .args(arguments)
@@ -31,14 +31,14 @@ impl Serving {
         let address = first.rsplit(' ').next().and_then(|last| last.parse().ok());
         Serving {
             child,
-            // A server at a proxy listens nowhere: its address is that of the proxy.
+            // A server at a proxy does not listen. The address is that of the proxy.
             address: address.unwrap_or_else(|| panic!("no address in {line:?}")),
             log,
             rest: rest.to_owned(),
         }
     }
 
-    /// `tvmspec serve` at any port.
+    /// Starts `tvmspec serve` at any port.
     pub(crate) fn server(arguments: &[&str]) -> Serving {
         Serving::start(&[&["serve", "--port", "0"], arguments].concat())
     }
@@ -47,7 +47,7 @@ impl Serving {
         self.address.port()
     }
 
-    /// The next line of the log that is not about a session that begins.
+    /// Returns the next line of the log, except lines about sessions that begin.
     #[allow(dead_code, reason = "not every test reads a log")]
     pub(crate) fn line(&mut self) -> String {
         loop {

@@ -1,11 +1,11 @@
-//! Says why a test did nothing.
+//! Reports why a test did nothing.
 //!
-//! A test that lacks something passes, and says what it lacks. Where everything was installed that is a failure:
-//! `TVMSPEC_SKIPS=fail`, which the gate sets, lets through only what is [`EXCUSED`].
+//! A test that lacks a requirement passes, and names the requirement. If everything was installed, this is a failure: with
+//! `TVMSPEC_SKIPS=fail`, which the gate sets, only [`EXCUSED`] reasons are allowed.
 
 use std::fmt::Display;
 
-/// What no package brings: parts of reasons, and why they are excused.
+/// Requirements that no package provides: parts of reasons, and why they are excused.
 const EXCUSED: [(&str, &str); 10] = [
     ("no address but its own", "a gate need not have a network"),
     ("no CUDA here", "a GPU cannot be installed"),
@@ -37,7 +37,7 @@ const EXCUSED: [(&str, &str); 10] = [
     ),
 ];
 
-/// Reports that the test of this thread does nothing, because of `why`.
+/// Reports that the test of this thread does nothing, and why.
 #[track_caller]
 pub(crate) fn skipped(why: impl Display) {
     let thread = std::thread::current();

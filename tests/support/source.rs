@@ -1,10 +1,10 @@
-//! The modules of the library as its source has them.
+//! The modules of the library, found in its source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use syn::{Attribute, Item, Type};
 
-/// Shows `visit` the items of every module below `src` that is no test: the file, the path of the module, its items.
+/// Calls `visit` for every module below `src` that is not a test, with the file, the path of the module, and its items.
 pub(crate) fn modules(src: &Path, mut visit: impl FnMut(&Path, &str, &[Item])) {
     let mut open = vec![(src.join("lib.rs"), src.to_owned(), String::new())];
     while let Some((file, folder, module)) = open.pop() {
@@ -18,11 +18,11 @@ pub(crate) fn modules(src: &Path, mut visit: impl FnMut(&Path, &str, &[Item])) {
     }
 }
 
-/// A module in a file of its own: the file, the folder that the files of its modules lie in, its path.
+/// A module in a separate file: the file, the folder for the files of its modules, its path.
 type Apart = (PathBuf, PathBuf, String);
 
-/// Shows `visit` the items of `module` and of the modules written out in it, and returns those in files of their own, which
-/// lie in `folder`; those that name a path themselves count it from `beside`.
+/// Calls `visit` for `module` and its inline modules. Returns the modules in separate files, which are in `folder`. A module with a
+/// `#[path]` attribute is relative to `beside` instead.
 pub(crate) fn inline(
     items: Vec<Item>,
     module: &str,
@@ -45,7 +45,7 @@ pub(crate) fn inline(
                 continue;
             }
             let name = one.ident.to_string();
-            // The formats are one module for their lints alone, and are named without it.
+            // The formats share one module only for their lints. Paths leave it out.
             let path = match name.as_str() {
                 "formats" => module.clone(),
                 name => joined(&module, name),
@@ -63,7 +63,7 @@ pub(crate) fn inline(
     apart
 }
 
-/// The file of module `name`, and the folder that the files of its modules lie in.
+/// Returns the file of module `name`, and the folder for the files of its modules.
 fn file_of(named: Option<PathBuf>, folder: &Path, name: &str) -> (PathBuf, PathBuf) {
     let own = folder.join(name).join("mod.rs");
     let file = match named {
@@ -79,7 +79,7 @@ fn file_of(named: Option<PathBuf>, folder: &Path, name: &str) -> (PathBuf, PathB
     (file, below)
 }
 
-/// The path of `name` in `module`.
+/// Returns the path of `name` in `module`.
 pub(crate) fn joined(module: &str, name: &str) -> String {
     match module {
         "" => name.to_owned(),
@@ -98,7 +98,7 @@ pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The text of `#[path = ".."]`.
+/// Returns the text of `#[path = ".."]`.
 fn path_of(attributes: &[Attribute]) -> Option<String> {
     let named = attributes.iter().find(|one| one.path().is_ident("path"))?;
     let syn::Meta::NameValue(value) = &named.meta else {

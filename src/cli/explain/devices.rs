@@ -1,10 +1,10 @@
-//! Whether the devices of this machine take the code of a module. Drivers are asked, and nothing of the file is executed.
+//! Judgement of a module's code by the devices of this machine. Drivers are queried, but no code of the file is executed.
 
 use tvmspec::device::{Attribute, AttributeValue, Manager, device_type, existing_devices};
 use tvmspec::examine::explain::Need;
 use tvmspec::payload::CodeNeed;
 
-/// Adds to each module with device code what the devices here make of it.
+/// Adds to each module with device code the verdict of the devices of this machine.
 pub(super) fn judge(needs: &mut [Need]) {
     for need in needs {
         let mut here: Vec<String> = need.code.iter().filter_map(verdict).collect();
@@ -13,7 +13,7 @@ pub(super) fn judge(needs: &mut [Need]) {
     }
 }
 
-/// What the devices here make of one need; `None` where no attribute of a device says anything of it.
+/// Returns the verdict of the devices on one need; `None` if no attribute of a device decides it.
 fn verdict(need: &CodeNeed) -> Option<String> {
     let (device, attribute) = match need {
         CodeNeed::PtxTarget(_) | CodeNeed::CudaBinary(_) => ("cuda", Attribute::ComputeVersion),
@@ -41,7 +41,7 @@ fn verdict(need: &CodeNeed) -> Option<String> {
     })
 }
 
-/// The name of each device of a type, and its answer to `attribute`.
+/// Returns the name of each device of a type, and its answer to `attribute`.
 fn answers(name: &str, attribute: Attribute) -> Result<Vec<(String, String)>, String> {
     let kind = device_type::number_of(name).ok_or("no release has such a device")?;
     let api = Manager::global()
@@ -56,10 +56,10 @@ fn answers(name: &str, attribute: Attribute) -> Result<Vec<(String, String)>, St
     Ok(devices.collect())
 }
 
-/// Whether a device that answers `has` takes code that needs `need`.
+/// Returns whether a device that answers `has` accepts code with this need.
 fn fits(need: &CodeNeed, has: &str) -> bool {
     match need {
-        // PTX is compiled for any later device; with a letter behind the number for that one, or for its family.
+        // PTX can be compiled for any later device. With a letter after the number, only for that device or its family.
         CodeNeed::PtxTarget(target) => architecture(target).is_some_and(|(number, letter)| {
             let (major, minor) = version(has);
             let device = major * 10 + minor;
@@ -78,7 +78,7 @@ fn fits(need: &CodeNeed, has: &str) -> bool {
             }
         }),
         CodeNeed::AmdProcessor(processor) => has.split(':').next() == Some(processor),
-        // The version of Vulkan that brought each version of SPIR-V.
+        // The version of Vulkan that introduced each version of SPIR-V.
         CodeNeed::SpirvVersion(wanted) => {
             let vulkan = match version(wanted) {
                 (1, 0) => (1, 0),
@@ -93,7 +93,7 @@ fn fits(need: &CodeNeed, has: &str) -> bool {
     }
 }
 
-/// The number and the letter of `sm_90a`.
+/// Parses the number and the letter of `sm_90a`.
 fn architecture(target: &str) -> Option<(u32, Option<char>)> {
     let name = target.strip_prefix("sm_")?;
     let digits = name.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -103,7 +103,7 @@ fn architecture(target: &str) -> Option<(u32, Option<char>)> {
     Some((digits.parse().ok()?, letter))
 }
 
-/// The first two numbers of `9.0` or `1.3.230`.
+/// Parses the first two numbers of `9.0` or `1.3.230`.
 fn version(text: &str) -> (u32, u32) {
     let mut numbers = text.split('.').map(|number| number.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))

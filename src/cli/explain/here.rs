@@ -1,5 +1,5 @@
-//! What the loader of this system finds before TVM reads anything: the machine, the libraries that are needed, the functions that
-//! none of them has. Nothing is executed.
+//! Findings of this system's loader before TVM reads anything: the machine, the needed libraries, the functions that none of them has.
+//! Nothing is executed.
 
 use super::needed::needed;
 use crate::cli::input::Input;
@@ -13,13 +13,12 @@ use tvmspec::blob::container::{
 use tvmspec::examine::explain::{MachineFindings, is_image};
 use tvmspec::examine::loading::exported;
 
-/// Looks for what an image needs, as the loader of this system would. `path` is that of the file, from which `$ORIGIN`
-/// counts.
+/// Searches the needs of an image, as the loader of this system does. `path` is that of the file, to which `$ORIGIN` refers.
 ///
-/// `runtime` names the libraries of a runtime that is there before the file is opened.
+/// `runtime` names the libraries of a runtime that is loaded before the file.
 ///
-/// Empty for a file that no loader opens, for images of other systems than Linux, and where this system finds
-/// libraries in a way that is not known here.
+/// The result is empty for a file that no loader opens, and for images of systems other than Linux. It is also empty if this system
+/// finds libraries in an unknown way.
 pub(super) fn here(
     form: FileForm,
     bytes: &[u8],
@@ -30,7 +29,7 @@ pub(super) fn here(
     if !is_image(form) {
         return here;
     }
-    // A loader rejects another machine before it looks for any library.
+    // A loader rejects another machine before it searches any library.
     if let Some(foreign) = foreign(bytes) {
         here.foreign = Some(foreign);
         return here;
@@ -38,11 +37,11 @@ pub(super) fn here(
     if form == FileForm::ElfShared && cfg!(target_os = "linux") {
         let linkage = linkage(form, bytes);
         let folders = folders(&linkage, path);
-        // musl has no cache: an empty one finds nothing, and the folders decide.
-        // Read when the first library is in none of the folders, and once.
+        // musl has no cache: an empty one finds nothing, and only the folders count. The cache is read once, when the first library is
+        // in none of the folders.
         let cache = LazyCell::new(|| fs::read("/etc/ld.so.cache").unwrap_or_else(|_| Vec::new()));
         let found = |name: &str| is_here(name, &folders, &cache);
-        // Where not even the C library is found, this system has a way of its own.
+        // If not even the C library is found, this system finds libraries in another way.
         if found("libc.so.6") || found("libc.so") {
             for name in &linkage.libraries {
                 here.libraries.push(((*name).to_owned(), found(name)));
@@ -59,7 +58,7 @@ pub(super) fn here(
     here
 }
 
-/// What every process has that loads libraries of TVM: C, C++ and what they are built on.
+/// The libraries of every process that loads TVM libraries: C, C++ and their dependencies.
 const USUAL: [&str; 7] = [
     "libc.so.6",
     "libm.so.6",
@@ -70,14 +69,14 @@ const USUAL: [&str; 7] = [
     "libstdc++.so.6",
 ];
 
-/// How many of the functions that are missing are listed.
-// Names come from the file: a hostile one has many, and long ones.
+/// The number of missing functions to list.
+// Names come from the file, and a hostile one has many long names.
 const MOST_NAMED: usize = 64;
 
-/// How many bytes of each name are listed.
+/// The number of bytes of each name to show.
 const MOST_LETTERS: usize = 128;
 
-/// Conversions of float16 that runtimes of TVM define for the code of LLVM.
+/// Conversions of float16 that TVM runtimes define for code from LLVM.
 const HALVES: [&str; 5] = [
     "__extendhfsf2",
     "__gnu_f2h_ieee",
@@ -86,11 +85,12 @@ const HALVES: [&str; 5] = [
     "__truncsfhf2",
 ];
 
-/// How many libraries are read for what they define, of those that the file needs and those that they need.
+/// The number of libraries whose definitions are read, including indirectly needed ones.
 const MOST_READ: usize = 64;
 
-/// What `bytes` calls and neither the libraries that it needs, theirs included, nor the usual ones define. Functions of TVM are judged
-/// by release. Empty where one of the libraries cannot be read: what it defines is not known.
+/// Returns the functions that `bytes` calls and that no library defines: neither the directly or indirectly needed ones, nor the usual
+/// ones. Functions of TVM are left out, because they are judged by release. Empty if one of the libraries cannot be read, because its
+/// definitions are unknown.
 fn absent(
     bytes: &[u8],
     linkage: &Linkage<'_>,
@@ -100,7 +100,7 @@ fn absent(
     let Some(DynamicNames { mut wanted, .. }) = DynamicNames::read(bytes) else {
         return Vec::new();
     };
-    // A runtime of TVM defines these, and `explain` names the releases whose runtimes do: here they are not missing.
+    // A TVM runtime defines these, and `explain` names the releases that do, so that they are not missing here.
     wanted.retain(|name| match str::from_utf8(name) {
         Ok(name) => exported(name).is_empty() && !HALVES.contains(&name),
         Err(_) => true,
@@ -128,7 +128,7 @@ fn absent(
         .collect();
     let needed = queue.len();
     queue.extend(USUAL.map(str::to_owned));
-    // Libraries that need each other are read once.
+    // A set, so that libraries that need each other are read once.
     let mut known: HashSet<String> = queue.iter().cloned().collect();
     let mut next = 0;
     while !wanted.is_empty() && next < queue.len() {
@@ -136,11 +136,11 @@ fn absent(
             .iter()
             .map(|folder| folder.join(&queue[next]))
             .find(|path| path.is_file());
-        // Behind the bound a library counts as one that cannot be read.
+        // A library after the limit counts as unreadable.
         let path = path.filter(|_| next < MOST_READ);
         let Some(content) = path.and_then(|path| Input::open(&path).ok()) else {
-            // One of the usual ones may be absent: on musl and since glibc 2.34 `libdl` and others are part of `libc`.
-            // The queue has three parts: what the file needs, the usual libraries, and what any of those need.
+            // A usual library may be absent: on musl and since glibc 2.34, `libdl` and others are part of `libc`. The queue has three
+            // parts: the needs of the file, the usual libraries, and the needs of both.
             if next < needed || next >= needed + USUAL.len() {
                 return Vec::new();
             }
@@ -167,18 +167,18 @@ fn absent(
     names.map(text).collect()
 }
 
-/// Whether a library of this name can be found, in a folder or in the loader's `cache`. Those of TVM itself are there once
-/// TVM is imported.
+/// Returns whether a library of this name can be found in a folder or in the loader's `cache`. Libraries of TVM itself count as found,
+/// because importing TVM loads them.
 pub(super) fn is_here(name: &str, folders: &[PathBuf], cache: &[u8]) -> bool {
     if name.starts_with("libtvm_") || name.starts_with("libtvm.") || name.starts_with("linux-vdso")
     {
         return true;
     }
-    // As the loader does: a name with a slash is a path, and no folder is searched for it.
+    // A name with a slash is a path, which the loader does not search in folders.
     if name.contains('/') {
         return Path::new(name).exists();
     }
-    // The cache holds names and paths between NULs; its header and order differ between versions of glibc.
+    // The cache contains names and paths between NULs. Its header and order differ between versions of glibc.
     let in_cache = || {
         let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
         cache.windows(wanted.len()).any(|bytes| bytes == wanted)
@@ -186,15 +186,15 @@ pub(super) fn is_here(name: &str, folders: &[PathBuf], cache: &[u8]) -> bool {
     folders.iter().any(|folder| folder.join(name).exists()) || in_cache()
 }
 
-/// How many folders of a file's own are looked in, and how long their names may be. A hostile file has more; nothing real does.
+/// The number of folders of a file that are searched. Only a hostile file has more.
 const MOST_FOLDERS: usize = 128;
-/// How long the name of one of those folders may be, in bytes.
+/// The maximal length of the name of such a folder, in bytes.
 const LONGEST_FOLDER: usize = 1024;
 
-/// Where the loader of Linux looks, in order: `DT_RPATH` of the file, the environment, `DT_RUNPATH` of the file, the system's folders.
-/// Of the first two tables a file has one that counts.
+/// Returns the folders that the loader of Linux searches, in order: `DT_RPATH` of the file, the environment, `DT_RUNPATH` of the file,
+/// the folders of the system. Only one of the two entries of a file counts.
 pub(super) fn folders(linkage: &Linkage<'_>, path: &Path) -> Vec<PathBuf> {
-    // The folder that the file is opened by: a link is not followed.
+    // The folder by which the file is opened, without following links.
     let origin = std::path::absolute(path).ok();
     let origin = origin.as_deref().and_then(Path::parent);
     let origin = origin.map_or(String::new(), |folder| folder.display().to_string());
@@ -211,7 +211,7 @@ pub(super) fn folders(linkage: &Linkage<'_>, path: &Path) -> Vec<PathBuf> {
         .filter(|paths| !paths.is_empty())
         .flat_map(|paths| paths.split([':', ';']))
         .map(str::to_owned);
-    // The folders of Debian are named by the machine, those of other distributions are not.
+    // Debian includes the machine in the names of these folders, other distributions do not.
     let arch = env::consts::ARCH;
     let system = [
         "/lib".to_owned(),

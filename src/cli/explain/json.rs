@@ -1,9 +1,9 @@
-//! Accounts as JSON, a module's needs at a time: a file may have modules by the hundred thousand.
+//! JSON of accounts, one module's needs at a time, because a file may have a hundred thousand modules.
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use tvmspec::examine::explain::{Account, Need};
 
-/// An element of `explain.json`: the text of [`Account::to_json`], of which never more than one need is in memory.
+/// An element of `explain.json`: the same text as [`Account::to_json`], with only one need in memory at a time.
 pub(super) struct AccountJson<'a>(pub &'a Account);
 
 impl Serialize for AccountJson<'_> {

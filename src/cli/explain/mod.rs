@@ -1,4 +1,4 @@
-//! `tvmspec explain FILE`: why it loads, or why it does not.
+//! `tvmspec explain FILE`: explains why releases load it or do not.
 
 mod devices;
 mod here;
@@ -59,10 +59,10 @@ pub(crate) struct ExplainArgs {
     json: bool,
 }
 
-/// Prints, for each library binary of the file, which releases load it.
+/// Prints which releases load each library binary of the file.
 ///
-/// Returns [`Exit::Bad`] only with `--release` or `--runtime`, where that release does not load the file for certain, or the runtime lacks
-/// something; without them the report is the answer.
+/// Returns [`Exit::Bad`] only with `--release` or `--runtime`, if that release certainly does not load the file, or the runtime lacks
+/// something. Without these options, the report itself is the answer.
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
@@ -83,7 +83,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
             (accounts, subject.file.form, foreign_code(&subject.file))
         }
         Err(broken) => {
-            // PAY-23: code with a side file is opened by its driver, whatever its bytes look like.
+            // PAY-23: a driver opens code with a side file, so that the form of its bytes does not matter.
             let form = if broken.rule().id().starts_with("PAY-") {
                 FileForm::Unknown
             } else {
@@ -96,7 +96,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     if !args.elsewhere {
         let mut here = here::here(form, bytes, &args.file, args.runtime.as_deref());
         here.foreign = here.foreign.or(foreign);
-        // What is missing on this machine keeps every library binary of the file from being loaded.
+        // A fault of this machine prevents loading every library binary of the file.
         for account in accounts.iter_mut().filter(|account| !account.is_broken) {
             account.here = here.clone();
             devices::judge(&mut account.needs);
@@ -130,14 +130,14 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
             runtime.as_ref().map_or(Ok(()), |runtime| runtime.text(out))
         })?;
     }
-    // Without --release or --runtime there is an answer for each release, and none of them is that of the command.
+    // Without --release or --runtime there is an answer for each release, and no single verdict.
     let good =
         accounts.iter().all(Account::is_good) && runtime.as_ref().is_none_or(HeldAgainst::is_good);
     let is_asked = args.release.is_some() || runtime.is_some();
     let mut loads = accounts.iter().flat_map(|account| &account.loads);
     let is_certain = is_asked
         && loads.any(|(_, load)| matches!(load.outcome, LoadOutcome::Fails | LoadOutcome::Silent));
-    // BLOB-06: what a module stores that nobody knows is not judged.
+    // BLOB-06: the payload of an unknown kind is not judged.
     if accounts.iter().any(|account| account.has_unknown_kind) && !is_certain {
         return Ok(Exit::Failed);
     }
@@ -148,7 +148,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     })
 }
 
-/// Holds graph JSON against the functions of the library at `lib`.
+/// Compares graph JSON with the functions of the library at `lib`.
 fn hold_to(accounts: &mut [Account], graph: &Subject<'_>, lib: &Path) -> Result<(), CliError> {
     if graph.file.form != FileForm::GraphJson {
         return Err(CliError::new(

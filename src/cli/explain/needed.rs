@@ -1,4 +1,4 @@
-//! The libraries that a file needs through others, and the versions of symbols that it needs of each.
+//! The indirectly needed libraries of a file, and the symbol versions that it needs from each library.
 
 use super::here::{folders, is_here};
 use crate::cli::input::Input;
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use tvmspec::blob::container::{FileForm, Linkage, SymbolVersions, linkage};
 use tvmspec::examine::explain::MachineFindings;
 
-/// How many libraries are opened.
+/// The number of libraries to open.
 const MOST_READ: usize = 64;
 
-/// How many of each are listed.
+/// The number of entries to list of each kind.
 const MOST_LISTED: usize = 64;
 
-/// A library that is there, with the folders in which its loader looks for what it needs.
+/// A library that was found, and the folders that its loader searches for its needs.
 struct Found {
     path: PathBuf,
-    /// The folders of `DT_RPATH` of those that need it: they count for what it needs, too.
+    /// The folders of `DT_RPATH` of the libraries that need it. They also apply to its own needs.
     inherited: Vec<PathBuf>,
 }
 
-/// Notes what the libraries lack that `bytes` at `path` needs: versions of their own, and libraries that they need in turn.
+/// Records what is missing from the libraries that `bytes` at `path` needs: symbol versions, and libraries that they need in turn.
 ///
-/// Libraries whose place is known to the loader's `cache` alone are not opened.
+/// Libraries that only the loader's `cache` can locate are not opened.
 pub(super) fn needed(
     here: &mut MachineFindings,
     bytes: &[u8],
@@ -78,7 +78,7 @@ pub(super) fn needed(
     here.indirect.truncate(MOST_LISTED);
 }
 
-/// The versions that `bytes` needs of the library called `name`, and that the one at `path` does not define.
+/// Returns the versions that `bytes` needs from the library called `name`, and that the one at `path` does not define.
 fn lacking(bytes: &[u8], name: &str, path: &Path) -> Vec<(String, String)> {
     let needed = SymbolVersions::read(bytes).needed;
     let needed = needed.into_iter().filter(|(library, _)| *library == name);
@@ -86,7 +86,7 @@ fn lacking(bytes: &[u8], name: &str, path: &Path) -> Vec<(String, String)> {
         return Vec::new();
     };
     let defined = SymbolVersions::read(content.bytes()).defined;
-    // musl and libraries without versions take any.
+    // musl and libraries without versions accept any version.
     let is_lacking = |version: &str| !defined.is_empty() && !defined.contains(&version);
     needed
         .filter(|(_, version)| is_lacking(version))
@@ -94,7 +94,7 @@ fn lacking(bytes: &[u8], name: &str, path: &Path) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The last part of a path, for messages.
+/// Returns the last part of a path, for messages.
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()

@@ -1,4 +1,4 @@
-//! `explain FILE --runtime LIB[,LIB]`: what a runtime that is here registers, and what the file needs of that and it lacks.
+//! `explain FILE --runtime LIB[,LIB]`: compares the needs of a file with the names that a local runtime registers.
 
 use super::text::{alarm, beside};
 use crate::cli::CliError;
@@ -18,23 +18,23 @@ use tvmspec::examine::explain::Account;
 use tvmspec::examine::runtime::{MissingName, RegisteredNames, missing, perhaps_missing};
 use tvmspec::release::Releases;
 
-/// A runtime, and what a file needs of it.
+/// A runtime, and the needs of a file that it lacks.
 pub(super) struct HeldAgainst {
     /// The libraries, as the user names them.
     libraries: String,
     names: RegisteredNames,
-    /// `None` for a broken file, whose needs are not known.
+    /// `None` for a broken file, whose needs are unknown.
     missing: Option<Vec<MissingName>>,
-    /// Names that host code may look up; `None` where it looks up none, so that `missing` is all.
+    /// Names that host code may look up; `None` if it looks up none, so that `missing` is complete.
     perhaps: Option<Vec<String>>,
 }
 
 impl HeldAgainst {
-    /// Loads the libraries in a process of its own and lists what they register.
+    /// Loads the libraries in a separate process and lists the names that they register.
     pub(super) fn load(libraries: &str, timeout: Duration) -> Result<HeldAgainst, CliError> {
         let paths: Vec<String> = libraries.split(',').map(from_here).collect();
         for path in &paths {
-            // A library whose segments end behind the file ends the process that opens it.
+            // A library with a segment beyond the end of its file ends the process that opens it.
             if let Ok(input) = Input::open(Path::new(path))
                 && let Err(broken) = subject(&input, Path::new(path), None)
             {
@@ -64,13 +64,13 @@ impl HeldAgainst {
         })
     }
 
-    /// Compares what the file needs with what is registered.
+    /// Compares the needs of the file with the registered names.
     pub(super) fn hold(&mut self, subject: &Subject<'_>, accounts: &[Account]) {
         self.missing = Some(missing(subject, accounts, &self.names));
         self.perhaps = perhaps_missing(subject, &self.names);
     }
 
-    /// Leaves of each account the releases that the runtime may be of.
+    /// Reduces each account to the possible releases of the runtime.
     pub(super) fn narrow(&self, accounts: &mut [Account]) {
         let own = self.names.releases();
         for account in accounts {
@@ -83,7 +83,7 @@ impl HeldAgainst {
         }
     }
 
-    /// Whether it has all that the file needs by name, as far as that is known.
+    /// Returns whether it has everything that the file is known to need by name.
     pub(super) fn is_good(&self) -> bool {
         self.missing.as_ref().is_some_and(Vec::is_empty)
             && self.perhaps.as_ref().is_none_or(Vec::is_empty)
@@ -150,7 +150,7 @@ impl HeldAgainst {
         Ok(())
     }
 
-    /// The JSON form, with the accounts of the file.
+    /// Returns the JSON form, including the accounts of the file.
     pub(super) fn to_json(&self, accounts: Vec<Value>) -> Value {
         let listed = |missing: &Vec<MissingName>| -> Value {
             missing.iter().map(MissingName::to_json).collect()
@@ -171,7 +171,7 @@ impl HeldAgainst {
     }
 }
 
-/// The names of TVM's C++ interface that the libraries export; `None` where one of them is found by the dynamic linker alone.
+/// Returns the names of TVM's C++ interface that the libraries export; `None` if only the dynamic linker can find one of them.
 fn cpp_of(paths: &[String]) -> Option<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for path in paths {
@@ -183,7 +183,7 @@ fn cpp_of(paths: &[String]) -> Option<BTreeSet<String>> {
     Some(names)
 }
 
-/// A path that the dynamic linker does not look for elsewhere: a bare name of a file in this folder is that file.
+/// Returns a path for which the dynamic linker does not search: the bare name of a file in this folder becomes a path to it.
 fn from_here(path: &str) -> String {
     if Path::new(path).is_file() && !path.contains('/') {
         format!("./{path}")
@@ -192,7 +192,7 @@ fn from_here(path: &str) -> String {
     }
 }
 
-/// Names of one line; a word where there are none.
+/// Joins names, each on one line; returns a word if there are none.
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<String> = names.map(line_of).collect();
     if names.is_empty() {

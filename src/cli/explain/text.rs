@@ -1,4 +1,4 @@
-//! Text form of an account: the columns of `explain`.
+//! The text form of an account, in the columns of `explain`.
 
 use crate::cli::color::{BAD, GOOD, HEAD, ODD, StyledWrite};
 use crate::cli::output::line_of;
@@ -8,14 +8,14 @@ use tvmspec::examine::explain::{Account, MachineFindings};
 use tvmspec::examine::loading::LoadOutcome;
 use tvmspec::release::Releases;
 
-/// How wide the left column is, with the blanks on both sides of it; lines below the first leave it empty.
+/// The width of the left column, including the blanks on both sides. On continuation lines it is empty.
 const BESIDE: usize = 19;
 
-/// Writes the account for people: why it is not loadable as it is, each range of releases with what happens there, what the
-/// machine lacks, and what each module needs.
+/// Writes the account for people: why it is not loadable as it is, the verdict for each range of releases, the obstacles on this
+/// machine, and the needs of each module.
 pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result {
     writeln!(out, "{}", line_of(&account.title))?;
-    // First, because nothing below holds until the file is linked or unpacked.
+    // Written first, because everything below applies only after the file is linked or unpacked.
     if let Some(raw) = &account.raw {
         alarm(out, "NOT LOADABLE AS IT IS", raw)?;
     }
@@ -23,7 +23,7 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
         out.write_char('\n')?;
     }
     for (releases, load) in &account.loads {
-        // The words that the text of the load begins with.
+        // The first words of the verdict's text.
         let is_foreign = account.here.foreign.is_some();
         let (word, style) = match load.outcome {
             LoadOutcome::Loads if is_foreign => ("loads it", ODD),
@@ -91,7 +91,7 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
     Ok(())
 }
 
-/// Writes `text` in lines. The word `what` is in the left column of the first one.
+/// Writes `text` in lines, with the word `what` in the left column of the first line.
 pub(super) fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
     for (index, line) in wrap(text, BESIDE).iter().enumerate() {
         let what = if index == 0 { what } else { "" };
@@ -104,24 +104,23 @@ pub(super) fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::
 pub(super) fn alarm(out: &mut dyn StyledWrite, words: &str, text: &str) -> fmt::Result {
     out.write_char('\n')?;
     for line in wrap(&line_of(&format!("{words}: {text}")), 0) {
-        // Only the first line begins with them.
+        // Only the first line begins with the words.
         out.styled_beginning(BAD, words, &line)?;
         out.write_char('\n')?;
     }
     Ok(())
 }
 
-/// Writes what keeps this machine from loading the file; nothing if nothing does.
+/// Writes the reasons why this machine cannot load the file, if any.
 fn here(out: &mut dyn StyledWrite, here: &MachineFindings) -> fmt::Result {
     const NOT_HERE: &str = "NOT ON THIS MACHINE";
-    // Those that are here are in the JSON alone: a reader wants to know what is in the way.
+    // Only missing libraries are printed. The JSON also lists those that were found.
     let missing = here.libraries.iter().filter(|(_, found)| !found);
     let missing: Vec<&str> = missing.map(|(name, _)| name.as_str()).collect();
     if let Some(foreign) = &here.foreign {
         alarm(out, NOT_HERE, &format!("{foreign}."))?;
     }
-    // A library that is missing may define the functions that are: only where none is missing is anything known of
-    // them.
+    // A missing library may define missing functions, so that these are reported only if no library is missing.
     if !missing.is_empty() {
         let text = format!(
             "it needs {}, which cannot be found here. Install it, or name its folder in LD_LIBRARY_PATH.",
@@ -151,14 +150,14 @@ fn here(out: &mut dyn StyledWrite, here: &MachineFindings) -> fmt::Result {
         );
         alarm(out, NOT_HERE, &text)?;
     }
-    // A library that is missing may define what is called.
+    // A missing library may define the functions.
     if missing.is_empty() && here.indirect.is_empty() && !here.absent.is_empty() {
         let names: Vec<String> = here
             .absent
             .iter()
-            // They are mostly of one library, which a few of them show.
+            // Most of them belong to one library, which a few names identify.
             .take(8)
-            // Names of the file, which end up in a sentence of ours.
+            // The names come from the file, and are escaped within the sentence.
             .map(|name| format!("`{}`", name.escape_debug()))
             .collect();
         let more = match here.absent.len() - names.len() {
@@ -174,7 +173,7 @@ fn here(out: &mut dyn StyledWrite, here: &MachineFindings) -> fmt::Result {
     Ok(())
 }
 
-/// A range of releases for the left column: `tvm 0.7 to 0.20`, or `tvm 0.21` for one alone.
+/// Formats a range of releases for the left column: `tvm 0.7 to 0.20`, or `tvm 0.21` for one alone.
 pub(super) fn range(releases: Releases) -> String {
     let Releases { since, until } = releases;
     if since == until {

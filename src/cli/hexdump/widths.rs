@@ -1,4 +1,4 @@
-//! How wide the columns of a dump are.
+//! The widths of the columns of a dump.
 
 use super::{BYTES, HexdumpField, LONGEST_VALUE};
 
@@ -8,34 +8,35 @@ pub(super) struct Widths {
     pub(super) name: usize,
     pub(super) value: usize,
     pub(super) rule: usize,
-    /// How many characters of a value are shown.
+    /// The number of characters of a value that are shown.
     pub(super) longest: usize,
 }
 
 impl Widths {
-    /// Where the column of names begins: behind the offset, two blanks, and the bytes.
+    /// Returns the start of the column of names: after the offset, two blanks, and the bytes.
     pub(super) fn names(&self) -> usize {
         self.offset + 2 + BYTES
     }
 
-    /// Where the column of values begins.
+    /// Returns the start of the column of values.
     pub(super) fn values(&self) -> usize {
         self.names() + self.name + 1
     }
 
-    /// Where the column of rules begins.
+    /// Returns the start of the column of rules.
     pub(super) fn rules(&self) -> usize {
         self.values() + self.value + 2
     }
 
-    /// Where the column of remarks begins.
+    /// Returns the start of the column of remarks.
     pub(super) fn marks(&self) -> usize {
         self.rules() + self.rule + 1
     }
 
-    /// The widths that hold the columns of `fields`; `length` is that of all bytes, which the last offset counts to.
+    /// Returns the widths that fit the columns of `fields`. `length` is the number of all bytes, which determines the width of the
+    /// offset.
     pub(super) fn of(fields: &[HexdumpField<'_>], length: usize) -> Widths {
-        // One name of a thousand letters would push every value out of sight: longer ones than the limit stick out alone.
+        // A single name of a thousand letters would push every value out of sight. Names above the limit exceed their column instead.
         let widest = |length: fn(&HexdumpField<'_>) -> usize, limit: usize| {
             fields
                 .iter()

@@ -1,19 +1,17 @@
-//! The report as one page that needs nothing else: no script, no font, no other file. It can be sent by mail and
-//! opened without a network.
+//! The report as a single self-contained page, without script, font or other files. It can be sent by mail and opened offline.
 
 use crate::cli::output::{is_unseen, line_of, plain};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The style of the page: light or dark as the reader's system is, lines that are too long scroll by themselves.
+/// The style of the page: light or dark like the reader's system, with separate scrolling for long lines.
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;\
 color:#1b1f24;background:#fff}h1{font-size:1.3rem;overflow-wrap:anywhere}h2{font-size:1.05rem;margin-top:2rem}\
 pre{background:#f4f5f7;padding:1rem;overflow-x:auto;border-radius:6px;font:13px/1.45 ui-monospace,monospace}\
 .bad{border-left:4px solid #c62828}details{margin-top:2rem}\
 @media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#15181c}pre{background:#22262c}}";
 
-/// The page: the same lines that a terminal shows, and the JSON below them to fold out. `broken` has the diagnostics,
-/// or is empty.
+/// Creates the page: the same lines as on a terminal, and the JSON below them, collapsed. `broken` has the diagnostics, or is empty.
 pub(super) fn page(report: &Value, broken: &str) -> String {
     let file = report["file"].as_str().unwrap_or_default();
     let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n");
@@ -24,8 +22,7 @@ pub(super) fn page(report: &Value, broken: &str) -> String {
     );
     let mut text = String::new();
     super::text::render(&mut text, report);
-    // Texts of the report are on one line each (`line_of`), so that an empty line is always one of ours and ends a
-    // section.
+    // Texts of the report are single lines (`line_of`), so that an empty line can only be the end of a section.
     let mut sections = text.split("\n\n");
     let head = sections.next().unwrap_or_default();
     let (title, rest) = head.split_once('\n').unwrap_or((head, ""));
@@ -55,7 +52,7 @@ pub(super) fn page(report: &Value, broken: &str) -> String {
     out
 }
 
-/// Writes what is unseen in JSON text as JSON escapes: the text means the same.
+/// Replaces invisible characters in JSON text by JSON escapes, which does not change its meaning.
 fn unseen_as_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -70,10 +67,10 @@ fn unseen_as_json(text: &str) -> String {
     out
 }
 
-/// Escapes text for HTML: a name in a file must not become markup, nor hide or turn what is beside it. For content and quoted
-/// attributes.
+/// Escapes text for HTML content and quoted attributes. A name in a file must not become markup, and must not hide or reverse the text
+/// next to it.
 fn escape(text: &str) -> String {
-    // The ampersand first, or it would escape what the others write.
+    // The ampersand is replaced first. Otherwise it would escape the output of the other replacements.
     plain(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")

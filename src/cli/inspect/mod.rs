@@ -1,7 +1,7 @@
-//! `tvmspec inspect FILE...`: what is in it, without executing any of it.
+//! `tvmspec inspect FILE...`: shows the content of files, without executing any of it.
 //!
-//! [`text`] and [`html`] show the report of [`tvmspec::examine::inspect`] and know nothing else, so that no view says what another
-//! cannot.
+//! [`text`] and [`html`] show the report of [`tvmspec::examine::inspect`] and use nothing else, so that all views have the same
+//! content.
 
 mod html;
 mod models;
@@ -55,7 +55,7 @@ pub(crate) struct InspectArgs {
     kind: Option<String>,
 }
 
-/// Prints or writes the report about each file.
+/// Prints or writes the report on each file.
 pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
     if let ([_, _, ..], Some(path)) = (args.files.as_slice(), &args.html) {
         let message = format!("{} is a page about one file", output::file_name(path));
@@ -64,14 +64,13 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
     several::each(&args.files, args.json, |path| inspect(path, &args))
 }
 
-/// Makes the report about one file, in the form that the options select; with `--html` it writes the page and returns
-/// no text.
+/// Creates the report on one file, in the form that the options select. With `--html` it writes the page and returns no text.
 fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
     let mut options = InspectOptions::default();
     options.layout = args.layout;
     options.code = args.code;
-    // A page holds two texts of the report.
+    // A page contains two texts of the report.
     options.copies = if args.html.is_some() { 2 } else { 0 };
     let subject = match &args.kind {
         Some(kind) => Ok(payload(&input, kind, args.layout)?),
@@ -95,13 +94,13 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     let is_unknown = |broken: &(Option<usize>, Violation)| is_unknown_kind(&broken.1);
     let exit = match &subject {
         Ok(_) if inspection.broken.is_empty() => Exit::Good,
-        // BLOB-06: nothing is known to be wrong, and not all of it was read.
+        // BLOB-06: no fault is known, but a part was not read.
         Ok(_) if inspection.broken.iter().all(is_unknown) => Exit::Failed,
         _ => Exit::Bad,
     };
     let report = &inspection.report;
     if args.code && !has_code(report) {
-        // Of the StackVM no grammar states where an operand is (PAY-56).
+        // PAY-56: the grammar of the StackVM does not state where operands are, so that its code is not shown.
         output::note(format_args!(
             "note: {} has no code that --code shows: that is of Relax and Relay VM executables",
             input.line()
@@ -111,7 +110,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         let mut broken = String::new();
         diagnostics(&mut broken).map_err(CliError::new)?;
         output::write(path, html::page(report, &broken).as_bytes(), Content::Text)?;
-        // Nothing is printed: the page has it all.
+        // Nothing is printed, because the page has everything.
         FileAnswer::Text(TerminalText::new())
     } else if args.json {
         FileAnswer::Json(inspection.report)
@@ -124,7 +123,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     Ok((answer, exit))
 }
 
-/// Whether any module of the report has the code of an executable.
+/// Returns whether any module of the report has the code of an executable.
 fn has_code(report: &Value) -> bool {
     let own = std::iter::once(&report["module"]);
     let libraries = words::list(&report["parts"])
@@ -135,7 +134,7 @@ fn has_code(report: &Value) -> bool {
         .any(|module| module["vm"]["code"].is_array())
 }
 
-/// The place of a rule that is broken by the file as a whole, of whose container no fields are recorded.
+/// Returns the place of a rule that the file as a whole breaks. No fields of its container are recorded.
 fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> DiagnosedBytes<'a> {
     DiagnosedBytes {
         name,
@@ -144,7 +143,7 @@ fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> DiagnosedBytes<'a> {
     }
 }
 
-/// Writes the diagnostics of the rules that were broken, each with the fields before the place; nothing if none was.
+/// Writes the diagnostics of the broken rules, each with the fields before the place; nothing if no rule is broken.
 fn broken(
     out: &mut dyn StyledWrite,
     subject: &Subject<'_>,
@@ -153,8 +152,8 @@ fn broken(
     if broken.is_empty() {
         return Ok(());
     }
-    // Looked into a second time, only here: the report keeps numbers of units, whose bytes may have been unpacked from
-    // an archive.
+    // Reads the units again, only in this case. The report has only their numbers, and their bytes may have been unpacked from an
+    // archive.
     let units = subject.units();
     for (unit, broken) in broken {
         out.write_char('\n')?;

@@ -1,13 +1,12 @@
-//! Models, parameters and saved objects, in the report for people at a terminal. Each function appends a section, with
-//! an empty line in front; a report without the member has no section.
+//! Models, parameters and saved objects, in the report for people at a terminal. Each function appends a section that starts with an
+//! empty line. A report without the member has no section.
 
 use super::words::{count, list, names, number, plain, releases_of, rows, section, shape, text};
 use crate::cli::color::StyledWrite;
 use crate::cli::table::size;
 use serde_json::Value;
 
-/// An executable of either VM, Relax or Relay: functions, what they call, constants, and the code where `--code` put
-/// it into the report.
+/// Writes an executable of either VM, Relax or Relay: functions, calls, constants, and the code if `--code` added it to the report.
 pub(super) fn vm(out: &mut dyn StyledWrite, title: &str, vm: &Value) {
     section(out, title, text(&vm["version"]));
     let functions = list(&vm["functions"]);
@@ -22,7 +21,7 @@ pub(super) fn vm(out: &mut dyn StyledWrite, title: &str, vm: &Value) {
         ]
     });
     if !functions.is_empty() {
-        // Members that one VM does not have are empty cells.
+        // Members that one of the VMs lacks are empty cells.
         let header = [
             "function",
             "kind",
@@ -52,7 +51,7 @@ pub(super) fn vm(out: &mut dyn StyledWrite, title: &str, vm: &Value) {
     }
 }
 
-/// A table of tensors, with their count and size in the title; nothing where the report has none.
+/// Writes a table of tensors, with their count and size in the title. Writes nothing if the report has none.
 pub(super) fn params(out: &mut dyn StyledWrite, title: &str, tensors: &Value) {
     let Some(tensors) = tensors.as_array() else {
         return;
@@ -76,7 +75,7 @@ pub(super) fn params(out: &mut dyn StyledWrite, title: &str, tensors: &Value) {
     }
 }
 
-/// The shards of a tensor cache in a table, and the metadata of its index.
+/// Writes the shards of a tensor cache as a table, and the metadata of its index.
 pub(super) fn cache(out: &mut dyn StyledWrite, cache: &Value) {
     if !cache.is_object() {
         return;
@@ -107,7 +106,7 @@ pub(super) fn cache(out: &mut dyn StyledWrite, cache: &Value) {
     }
 }
 
-/// Saved objects: the root, who wrote them, and the types, the most frequent first.
+/// Writes saved objects: the root, the writer, and the types, the most frequent first.
 pub(super) fn objects(out: &mut dyn StyledWrite, objects: &Value) {
     // The most frequent types show what was saved.
     const MOST: usize = 24;
@@ -116,7 +115,7 @@ pub(super) fn objects(out: &mut dyn StyledWrite, objects: &Value) {
     }
     section(out, "objects", count(&objects["nodes"], "node"));
     let _ = writeln!(out, "  root     {}", text(&objects["root"]));
-    // Files of some releases state their writer; of others the form alone bounds it, as a range of releases.
+    // Files of some releases state their writer. For others, the form limits it to a range of releases.
     if let Some(version) = objects["written_by"].as_str() {
         let _ = writeln!(out, "  written  by tvm {version}");
     }
@@ -132,7 +131,7 @@ pub(super) fn objects(out: &mut dyn StyledWrite, objects: &Value) {
         .flatten()
         .map(|(key, nodes)| (key, number(nodes)))
         .collect();
-    // By name where they are equally frequent: the same file makes the same text.
+    // Equally frequent types are sorted by name, so that the same file gives the same text.
     types.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(right.0)));
     for (key, nodes) in types.iter().take(MOST) {
         let _ = writeln!(out, "  {nodes:>5}  {key}");
@@ -146,7 +145,7 @@ pub(super) fn objects(out: &mut dyn StyledWrite, objects: &Value) {
     }
 }
 
-/// A graph: its size, inputs, calls and outputs.
+/// Writes a graph: its size, inputs, calls and outputs.
 pub(super) fn graph(out: &mut dyn StyledWrite, graph: &Value) {
     if !graph.is_object() {
         return;
@@ -160,7 +159,7 @@ pub(super) fn graph(out: &mut dyn StyledWrite, graph: &Value) {
     );
     section(out, "graph", about);
     let both = [&graph["inputs"], &graph["outputs"]];
-    // The column is as wide as the widest name below 40 bytes: a longer one sticks out alone.
+    // The column is as wide as the widest name below 40 bytes. Longer names exceed the column.
     let names = both.iter().flat_map(|entries| list(entries));
     let width = names
         .map(|entry| text(&entry["name"]).len())
@@ -179,7 +178,7 @@ pub(super) fn graph(out: &mut dyn StyledWrite, graph: &Value) {
     entries(out, "input", &graph["inputs"]);
     if let Some(functions) = graph["functions"].as_object() {
         for (name, calls) in functions {
-            // A function of a graph is mostly called once: the count is for the others.
+            // Most functions of a graph are called once, so that the count is printed only for the others.
             let times = if calls == 1 {
                 String::new()
             } else {

@@ -1,5 +1,4 @@
-//! The report for people at a terminal. It is made of the JSON report alone: a member of it is a line or a section
-//! here.
+//! The report for people at a terminal. It is made only from the JSON report: each member becomes a line or a section.
 
 use super::models::{cache, graph, objects, params, vm};
 use super::tree;
@@ -10,9 +9,9 @@ use crate::cli::table::size;
 use serde_json::Value;
 use tvmspec::blob::container::FileForm;
 
-/// Writes the report as text, in sections with an empty line between them. The names that a file holds stay on their lines.
+/// Writes the report as text, in sections with an empty line between them. Names from the file never break a line.
 pub(super) fn render(out: &mut dyn StyledWrite, report: &Value) {
-    // First of all: below, texts are set between words of ours, and a line end in a name could pass for one.
+    // Escaped first, because a line end in a name could imitate a line of the report.
     let report = &of_lines(report);
     let _ = out.styled(HEAD, text(&report["file"]));
     let _ = writeln!(
@@ -31,7 +30,7 @@ pub(super) fn render(out: &mut dyn StyledWrite, report: &Value) {
         labelled(out, "tvm-ffi", releases);
     }
     let parts = list(&report["parts"]);
-    // A runtime has exports by the hundred, of which none is a function of a model; what was compiled may be linked to one.
+    // A runtime has hundreds of exports, none of which is a function of a model. Compiled code may be linked to a runtime.
     let compiled = parts.iter().any(|part| part["compiled"] == true);
     if let Some(functions) = report["runtime"].as_u64().filter(|_| !compiled) {
         let _ = writeln!(
@@ -61,7 +60,7 @@ pub(super) fn render(out: &mut dyn StyledWrite, report: &Value) {
     }
 }
 
-/// A copy of `value` with every text and every member name on one line, control characters escaped.
+/// Returns a copy of `value` with every text and every member name on one line, and control characters escaped.
 fn of_lines(value: &Value) -> Value {
     match value {
         Value::String(text) => line_of(text).into(),
@@ -76,8 +75,8 @@ fn of_lines(value: &Value) -> Value {
     }
 }
 
-/// Appends what is known of one part of the file: itself, or a member of an archive. `alone`: no part of the file has
-/// a library binary.
+/// Appends the description of one part of the file: itself, or a member of an archive. `alone` is whether no part of the file has a
+/// library binary.
 fn part_lines(out: &mut dyn StyledWrite, part: &Value, alone: bool) {
     let member = text(&part["member"]);
     if !member.is_empty() {
@@ -86,7 +85,7 @@ fn part_lines(out: &mut dyn StyledWrite, part: &Value, alone: bool) {
     }
     if part["machine"].is_object() {
         let machine = &part["machine"];
-        // Little endian is what nearly every machine is, and is not named.
+        // Nearly every machine is little-endian, so that only big-endian is mentioned.
         let order = match machine["little_endian"].as_bool() {
             Some(false) => ", big endian",
             _ => "",
@@ -98,7 +97,7 @@ fn part_lines(out: &mut dyn StyledWrite, part: &Value, alone: bool) {
             format_args!("{architecture}, {bits} bit{order}"),
         );
     }
-    // Code that TVM compiled has one or the other; where neither is there, a missing library binary means nothing.
+    // Code that TVM compiled has functions or slots. Without either, a missing library binary is no sign of anything.
     let symbols = ["functions", "slots"]
         .iter()
         .any(|name| !list(&part[*name]).is_empty());
@@ -116,7 +115,7 @@ fn part_lines(out: &mut dyn StyledWrite, part: &Value, alone: bool) {
     } else if let Some(releases) = part["releases"].as_str() {
         labelled(out, "era", format_args!("tvm {}", releases_of(releases)));
     } else if part["machine"].is_object() && runtime == 0 {
-        // No range of releases: the symbols of TVM are what an era is known by.
+        // Without a range of releases, no symbol of TVM shows an era.
         let none = "no symbol in it is one of TVM";
         if alone {
             // Its functions may be those of any library.
@@ -160,7 +159,7 @@ fn part_lines(out: &mut dyn StyledWrite, part: &Value, alone: bool) {
     }
 }
 
-/// A library binary: its modules in a table, the import tree, then what each module stores.
+/// Writes a library binary: its modules as a table, the import tree, then the payload of each module.
 fn library_lines(out: &mut dyn StyledWrite, library: &Value) {
     let mut head = format!(
         "library binary, layout {} (tvm {}), {}",
@@ -178,7 +177,7 @@ fn library_lines(out: &mut dyn StyledWrite, library: &Value) {
     let _ = out.styled(HEAD, &head);
     let _ = out.write_char('\n');
     let modules = list(&library["modules"]);
-    // Where reading stopped at the first module there is none either, and nothing is known of the others.
+    // If reading stopped at the first module, there are none either, but the others are unknown.
     if modules.is_empty() && library["violation"].is_null() {
         let _ = writeln!(out, "  no modules: the host library stands alone");
     }
@@ -190,7 +189,7 @@ fn library_lines(out: &mut dyn StyledWrite, library: &Value) {
         let _ = out.write_char('\n');
         let _ = out.styled(HEAD, "import tree");
         let _ = out.write_char('\n');
-        // The report has them by module; a module behind a broken rule is not in it, and has none.
+        // The report lists imports by module. A module after a broken rule is not in the report, and has no imports here.
         let imports = |index: usize| -> Vec<usize> {
             let imports = modules.get(index).map(|module| list(&module["imports"]));
             imports
@@ -202,7 +201,7 @@ fn library_lines(out: &mut dyn StyledWrite, library: &Value) {
         let label = |index: usize| {
             let kind = modules
                 .get(index)
-                // BLOB-10: layout 0.22 has its tree in front, which counts modules behind a broken rule, too.
+                // BLOB-10: layout 0.22 starts with its tree, which also counts modules after a broken rule.
                 .map_or("(not read)", |module| text(&module["kind"]));
             format!("{index} {kind}")
         };
@@ -218,18 +217,18 @@ fn library_lines(out: &mut dyn StyledWrite, library: &Value) {
     findings(out, library);
 }
 
-/// The row of a module in the table. Sizes and offsets are empty for `_lib`, which has no payload.
+/// Formats the row of a module in the table. Sizes and offsets are empty for `_lib`, which has no payload.
 fn module_row(module: &Value) -> Vec<String> {
     let kind = text(&module["kind"]);
     let functions: Vec<&str> = list(&module["functions"])
         .iter()
         .map(|function| text(&function["name"]))
         .collect();
-    // A cell has the first name, to keep rows on one line.
+    // A cell has only the first name, to keep rows on one line.
     let functions = match functions.as_slice() {
         [] => String::new(),
         [one] => (*one).to_owned(),
-        // A module may have hundreds of kernels: all are listed below the table.
+        // A module may have hundreds of kernels. All are listed below the table.
         [first, rest @ ..] => format!("{first} and {} more", rest.len()),
     };
     vec![
@@ -249,7 +248,7 @@ fn module_row(module: &Value) -> Vec<String> {
     ]
 }
 
-/// An element type: its name, or its code, bits and lanes where it has none.
+/// Formats an element type: its name, or its code, bits and lanes if it has no name.
 fn dtype(value: &Value) -> String {
     match value.as_str() {
         Some(name) => name.to_owned(),
@@ -257,7 +256,7 @@ fn dtype(value: &Value) -> String {
     }
 }
 
-/// What a module stores, below the table that lists it.
+/// Writes the details of a module's payload, below the table of modules.
 fn details(out: &mut dyn StyledWrite, module: &Value) {
     let title = match module["index"].as_u64() {
         Some(index) => format!("module {index} {}", text(&module["kind"])),
@@ -308,7 +307,7 @@ fn details(out: &mut dyn StyledWrite, module: &Value) {
         let width = fields.keys().map(String::len).max().unwrap_or(0);
         for (name, value) in fields {
             let shown = match value {
-                // Bytes, whose content the report leaves out.
+                // Bytes, whose content is not in the report.
                 Value::Object(_) => size(number(&value["bytes"])),
                 Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
                 other => plain(other),
@@ -323,7 +322,7 @@ fn details(out: &mut dyn StyledWrite, module: &Value) {
     graph(out, &module["graph"]);
 }
 
-/// The first oddities; `tvmspec verify` has all, with their bytes.
+/// Writes the first oddities. `tvmspec verify` shows all, with their bytes.
 fn findings(out: &mut dyn StyledWrite, value: &Value) {
     const MOST: usize = 20;
     let all = list(&value["findings"]);
@@ -341,7 +340,7 @@ fn findings(out: &mut dyn StyledWrite, value: &Value) {
     }
 }
 
-/// What the form of a file is called in sentences; the name itself for a form that is not known.
+/// Returns the name of a file format for sentences. An unknown format keeps its short name.
 fn form_name(name: &str) -> &str {
     let form = FileForm::ALL.into_iter().find(|form| form.name() == name);
     match form {

@@ -6,23 +6,23 @@
 //! └─ 2 cuda
 //! ```
 //!
-//! A file decides how the tree looks, and a hostile one has cycles, chains and modules that all others import: the
-//! drawing is bounded.
+//! The file decides the form of the tree. A hostile one has cycles, chains and modules that all others import, so that the drawing is
+//! limited.
 
 use std::collections::HashSet;
 
-/// How deep is drawn. Every level indents all below it, so a chain of `n` modules would take `n` squared characters.
-// TREE-12: a chain of 16,384 imports is no finding.
+/// The maximal depth. Each level indents everything below it, so that a chain of `n` modules would take `n` squared characters.
+// TREE-12: a chain of up to 16,384 imports is no finding.
 const DEEPEST: usize = 100;
 
-/// How many lines are drawn. Modules are drawn once, but what they import is a line each time: `n` modules can take
-/// `n` squared lines.
+/// The maximal number of lines. Each module is expanded once, but each import is a line, so that `n` modules can take `n` squared
+/// lines.
 const MOST: usize = 4_000;
 
-/// Draws which module imports which from `root` down, one module a line: its `label`, indented below its importer.
+/// Draws which module imports which, from `root` down, with one module per line: its `label`, indented below its importer.
 ///
-/// A module that is imported twice is drawn whole once; later lines refer to it. A cycle ends where it closes,
-/// and what is below [`DEEPEST`] is left out with a note.
+/// A module that is imported twice is expanded once; later lines refer to it. A cycle ends where it closes. Modules deeper than
+/// [`DEEPEST`] are left out with a note.
 pub(super) fn draw(
     root: usize,
     imports: &dyn Fn(usize) -> Vec<usize>,
@@ -30,8 +30,8 @@ pub(super) fn draw(
 ) -> String {
     let mut out = String::new();
     let mut drawn = HashSet::new();
-    // Explicit, because a chain of imports may be longer than a call stack is deep. Of each module: its index, how deep
-    // it is, the lines to draw in front of itself, and those in front of its children.
+    // An explicit stack, because a chain of imports may be deeper than the call stack allows. For each module: its index, its depth,
+    // the prefix of its own line, and the prefix of its children.
     let mut stack = vec![(root, 0, String::new(), String::new())];
     let mut lines = 0;
     while let Some((module, depth, own, below)) = stack.pop() {
@@ -41,9 +41,9 @@ pub(super) fn draw(
         }
         lines += 1;
         let mut children = imports(module);
-        // Those behind are not reached.
+        // The children after these can never be drawn.
         children.truncate(MOST);
-        // A module without imports is a line anyway, and needs no note.
+        // A module without imports is only a line, and needs no note.
         let again = drawn.contains(&module) && !children.is_empty();
         let deep = depth >= DEEPEST && !children.is_empty();
         let note = if again {
@@ -58,7 +58,7 @@ pub(super) fn draw(
             continue;
         }
         drawn.insert(module);
-        // Backwards, so that the first is on top of the stack and drawn next.
+        // In reverse order, so that the first child is on top of the stack and drawn next.
         for (position, child) in children.iter().enumerate().rev() {
             let (own, next) = if position + 1 == children.len() {
                 ("└─ ", "   ")

@@ -1,7 +1,7 @@
-//! The values of a report as words: what [`super::text`] and [`super::models`] write alike.
+//! Text for the values of a report, shared by [`super::text`] and [`super::models`].
 //!
-//! The report is JSON that [`tvmspec::examine::inspect`] made: a member that is absent reads as an empty one, since what a file does
-//! not have is not written.
+//! The report is JSON from [`tvmspec::examine::inspect`]. An absent member reads as an empty one, because the report leaves out content
+//! that a file does not have.
 
 use crate::cli::color::{HEAD, LABEL, StyledWrite};
 use crate::cli::table::{table, wrap};
@@ -14,7 +14,7 @@ pub(super) fn section(out: &mut dyn StyledWrite, head: &str, about: impl std::fm
     let _ = writeln!(out, ": {about}");
 }
 
-/// Writes a line of a label and a text: `  era        tvm 0.2 to 0.6`.
+/// Writes a line with a label and a text: `  era        tvm 0.2 to 0.6`.
 pub(super) fn labelled(out: &mut dyn StyledWrite, label: &str, text: impl std::fmt::Display) {
     let blanks = 10_usize.saturating_sub(label.len());
     let _ = out.write_str("  ");
@@ -22,7 +22,7 @@ pub(super) fn labelled(out: &mut dyn StyledWrite, label: &str, text: impl std::f
     let _ = writeln!(out, "{:blanks$} {text}", "");
 }
 
-/// Writes a table of the first 1,000 rows, and the count of the others: a person reads no more.
+/// Writes a table of the first 1,000 rows, and the count of the others, because nobody reads more.
 pub(super) fn rows(
     out: &mut dyn StyledWrite,
     header: &[&str],
@@ -36,15 +36,15 @@ pub(super) fn rows(
     let _ = out.write_str("  ");
     let _ = out.styled(LABEL, header);
     let _ = write!(out, "\n{shown}");
-    // Counted without making their text.
+    // Counted without formatting them.
     let more = rows.count();
     if more > 0 {
         let _ = writeln!(out, "  and {more} more (--json has all)");
     }
 }
 
-/// Writes a list of names behind a word, `  slots      a, b, c`, in lines as wide as the terminal: the first 24 and the
-/// count of the others; nothing for an empty list.
+/// Writes a list of names after a word, `  slots      a, b, c`, in lines as wide as the terminal. Lists the first 24 names and the
+/// count of the others. Writes nothing for an empty list.
 pub(super) fn names(out: &mut dyn StyledWrite, what: &str, names: &Value) {
     const MOST: usize = 24;
     let names: Vec<&str> = list(names).iter().map(text).collect();
@@ -55,13 +55,13 @@ pub(super) fn names(out: &mut dyn StyledWrite, what: &str, names: &Value) {
     if names.len() > MOST {
         shown += &format!(" and {} more (--json has all)", names.len() - MOST);
     }
-    // The word is in front of the first line alone; 13 characters are left for it on each.
+    // The word is only on the first line. Every line reserves 13 characters for it.
     for (index, line) in wrap(&shown, 13).iter().enumerate() {
         labelled(out, if index == 0 { what } else { "" }, line);
     }
 }
 
-/// A range of releases, `0.7..0.20`, in words. An open end is the first or the last release that there is.
+/// Describes a range of releases, `0.7..0.20`, in words. An open end is the first or the last known release.
 pub(super) fn releases_of(range: &str) -> String {
     match range.split_once("..") {
         Some(("", "")) => "0.2 to 0.27".into(),
@@ -73,7 +73,7 @@ pub(super) fn releases_of(range: &str) -> String {
     }
 }
 
-/// A count with its noun: `1 node`, `2 nodes`. The plural is made with an `s`.
+/// Formats a count with its noun: `1 node`, `2 nodes`. The plural ends in `s`.
 pub(super) fn count(count: &Value, what: &str) -> String {
     match number(count) {
         1 => format!("1 {what}"),
@@ -81,13 +81,13 @@ pub(super) fn count(count: &Value, what: &str) -> String {
     }
 }
 
-/// A shape as Python writes a list: `[2, 3]`.
+/// Formats a shape as Python writes a list: `[2, 3]`.
 pub(super) fn shape(shape: &Value) -> String {
     let extents: Vec<String> = list(shape).iter().map(ToString::to_string).collect();
     format!("[{}]", extents.join(", "))
 }
 
-/// The value of a cell: texts without quotes, nothing for null, anything else as JSON.
+/// Formats the value of a cell: texts without quotes, nothing for null, anything else as JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -96,17 +96,17 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// The text; empty for any other value.
+/// Returns the text; empty for any other value.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The number; 0 for any other value.
+/// Returns the number; 0 for any other value.
 pub(super) fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }
 
-/// The elements; none for any other value.
+/// Returns the elements; none for any other value.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

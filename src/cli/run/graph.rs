@@ -1,5 +1,5 @@
-//! Graphs: from one library, or from graph, parameters and kernels. Up to 0.6 models are three files, which `--graph`
-//! reads for every release.
+//! Graphs: from one library, or from graph, parameters and kernels. Up to 0.6 models are three files. `--graph` accepts these for every
+//! release.
 
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, load, read_bytes, report, statistics, timed, write_outputs};
@@ -17,7 +17,7 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::Cursor;
 
-/// Makes the executor of graph, parameters and library. Functions are looked up in the library and its imports (GRF-31).
+/// Creates the executor from graph, parameters and library. Functions are looked up in the library and its imports (GRF-31).
 pub(super) fn from_parts(
     (graph, params, lib): (&Path, Option<&Path>, &Path),
     places: Vec<ExecutorDevice>,
@@ -44,11 +44,11 @@ pub(super) fn from_parts(
     .map_err(CliError::new)?;
     if let Some(path) = params {
         let bytes = read_bytes(path)?;
-        // TEN-45: the release of a parameter file is not known, and counts of bytes differ between releases.
+        // TEN-45: the release of a parameter file is unknown, and releases count bytes differently.
         let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
             .map_err(|broken| CliError::new(format!("{}: {broken}", output::file_name(path))))?;
         let set = executor.load_params(&params).map_err(CliError::new)?;
-        // GRF-37: they are passed over, which hides a wrong parameter file.
+        // GRF-37: the executor skips unknown parameters, which hides a wrong parameter file.
         if set < params.len() {
             output::note(format_args!(
                 "note: {} of {} parameters are not inputs of the graph",
@@ -60,7 +60,7 @@ pub(super) fn from_parts(
     Ok(executor)
 }
 
-/// Sets the inputs, runs the graph, and writes outputs, times, profile and dump as the arguments want them.
+/// Sets the inputs, runs the graph, and writes outputs, times, profile and dump as requested.
 pub(super) fn run(
     args: &RunArgs,
     mut executor: Executor,
@@ -68,12 +68,11 @@ pub(super) fn run(
 ) -> Result<Exit, CliError> {
     let names: Vec<String> = inputs.names().map(str::to_owned).collect();
     for name in &names {
-        // GRF-32: the function `set_input` of an executor passes over an unknown name. One on the command line is a
-        // mistake.
+        // GRF-32: the function `set_input` of an executor ignores an unknown name. On the command line it is a mistake.
         let index = executor.require_input(name).map_err(CliError::new)?;
         let entry = executor.input(index).map_err(CliError::new)?;
         let (dtype, shape) = (entry.as_dltensor().dtype, entry.shape().to_vec());
-        // GRF-33: no more is read than the entry takes, so that a hostile file costs nothing.
+        // GRF-33: at most the size of the entry is read, so that a hostile file costs nothing.
         let tensor = inputs.read(name, Bound::Like(name, dtype, &shape), Some(dtype))?;
         let Some(tensor) = tensor else { continue };
         executor.set_input(index, &tensor).map_err(CliError::new)?;
@@ -82,7 +81,7 @@ pub(super) fn run(
     let times = timed(args.repeat, || {
         executor
             .run()
-            // A device runs asynchronously: without the sync only the launches would be measured.
+            // A device runs asynchronously. Without the sync, only the launches would be measured.
             .and_then(|()| executor.sync())
             .map_err(CliError::new)
     })?;
@@ -90,8 +89,7 @@ pub(super) fn run(
         .map(|index| {
             Ok((
                 format!("out_{index}"),
-                // GRF-45: an output is the executor's own memory, possibly of a device, and the profile below runs the
-                // graph again.
+                // GRF-45: an output is memory of the executor, possibly on a device, and the profile below runs the graph again.
                 executor.output(index)?.to_host_object()?,
             ))
         })
@@ -115,8 +113,8 @@ pub(super) fn run(
     Ok(Exit::Good)
 }
 
-/// Fills the inputs that were not set with zeros, and names them on stderr. A model can be measured without inputs,
-/// whose memory holds anything until it is set.
+/// Fills the inputs that were not set with zeros, and prints their names to stderr. A model can be measured without inputs, but their
+/// memory is undefined until it is set.
 fn fill_with_zeros(executor: &mut Executor) -> Result<(), CliError> {
     let names: Vec<String> = executor
         .unset_inputs()
@@ -136,8 +134,8 @@ fn fill_with_zeros(executor: &mut Executor) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Measures every call by itself and reports: three repetitions of ten runs, of which the last counts, since the first
-/// ones warm up caches.
+/// Measures and reports every call separately. Of three repetitions with ten runs each, the last one counts, because the first ones
+/// warm up caches.
 fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
     let repetitions = debug::run_individual(executor, 10, 3, 0).map_err(CliError::new)?;
     let seconds = repetitions.last().cloned().unwrap_or_default();
@@ -145,7 +143,7 @@ fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
     let mut operators = Vec::new();
     let mut started = Duration::ZERO;
     for (index, (node, seconds)) in graph.nodes.iter().zip(&seconds).enumerate() {
-        // An input takes no time (GRF-42), and is no row of the report.
+        // GRF-42: an input takes no time, and has no row in the report.
         let Some(call) = &node.call else { continue };
         let entry = |id: usize| -> String {
             let entry = &graph.entries[id];
@@ -157,7 +155,7 @@ fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
             .iter()
             .filter_map(|input| graph.entry_id(*input));
         let inputs: Vec<String> = inputs.map(entry).collect();
-        // GRF-12: the entries of a node follow each other from there.
+        // GRF-12: the entries of a node are consecutive from there.
         let first = graph.node_row_ptr[index];
         let outputs: Vec<String> = (first..first + call.num_outputs).map(entry).collect();
         let took = Duration::from_secs_f64(*seconds);
@@ -167,7 +165,7 @@ fn profile(args: &RunArgs, executor: &mut Executor) -> Result<(), CliError> {
             took,
             shapes: format!("{} -> {}", inputs.join(", "), outputs.join(", ")),
         });
-        // As if the calls followed each other without a gap: each was measured alone, so they have no common clock.
+        // The calls are shown as if they followed each other without a gap. Each was measured alone, so that they have no common clock.
         started += took;
     }
     report(args, operators)

@@ -1,4 +1,4 @@
-//! The inputs of a model: arrays by name, read one by one when their bound is known.
+//! The inputs of a model: arrays by name. Each is read when its size limit is known.
 
 use super::RunArgs;
 use crate::cli::CliError;
@@ -11,28 +11,28 @@ use tvmspec::value::DLDataType;
 
 /// The inputs by name, none of them read yet.
 pub(super) struct Inputs {
-    /// Where each input lies, by the name that the model has for it.
+    /// The source of each input, by the name that the model uses for it.
     named: BTreeMap<String, InputSource>,
     /// The file of `--inputs`.
     archive: Option<Archive>,
 }
 
-/// Where an input lies.
+/// The source of an input.
 enum InputSource {
-    /// In a file of its own (--input), with the type behind its name.
+    /// A separate file (--input), and the type after its name.
     File(PathBuf, Option<DLDataType>),
-    /// In the archive (--inputs), under this name.
+    /// A member of the archive (--inputs), with this name.
     Member(String),
 }
 
 impl Inputs {
-    /// Those of the command line. One that --input names is not taken from --inputs.
+    /// Collects the inputs of the command line. An input of --input replaces the one of --inputs.
     pub(super) fn of(args: &RunArgs) -> Result<Inputs, CliError> {
         let mut named = BTreeMap::new();
         let archive = args.inputs.as_deref().map(Archive::open).transpose()?;
         let members = archive.as_ref().map(Archive::names);
         for member in members.unwrap_or_default() {
-            // The samples keep outputs beside inputs.
+            // The samples contain outputs as well as inputs.
             let name = match member.strip_prefix("in_") {
                 Some(name) => name,
                 None if member.starts_with("out_") => continue,
@@ -55,7 +55,7 @@ impl Inputs {
                     "--input takes one array: write --inputs {path}, whose arrays are inputs by their names"
                 )));
             }
-            // Behind the members of the archive, which it replaces.
+            // Inserted after the members of the archive, to replace them.
             let before = named.insert(name.to_owned(), InputSource::File(path.into(), dtype));
             if let Some(InputSource::File(..)) = before {
                 return Err(CliError::Message(format!("--input names `{name}` twice")));
@@ -64,13 +64,13 @@ impl Inputs {
         Ok(Inputs { named, archive })
     }
 
-    /// The names, in alphabetical order.
+    /// Returns the names, in alphabetical order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.named.keys().map(String::as_str)
     }
 
-    /// Reads input `name`, no more of it than `bound` allows; `None` where there is none of this name. `dtype` is the type that the model
-    /// has for it, where that is known.
+    /// Reads input `name`, up to the limit `bound`. Returns `None` if there is no input of this name. `dtype` is its type in the model,
+    /// if known.
     pub(super) fn read(
         &mut self,
         name: &str,

@@ -1,6 +1,6 @@
-//! `tvmspec run`: run a whole model.
+//! `tvmspec run`: runs a whole model.
 //!
-//! | the model | runs by | releases |
+//! | model | run by | releases |
 //! |---|---|---|
 //! | a library with a graph factory at its root (GRF-49) | `graph` | 0.7 to 0.19 |
 //! | `--graph`, `--params` and `--lib` | `graph` | 0.2 to 0.19 |
@@ -81,7 +81,7 @@ pub(crate) struct RunArgs {
     repeat: usize,
 }
 
-/// Runs the model and writes its outputs and what else the options select.
+/// Runs the model, and writes its outputs and everything else that the options select.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
     let server = Places::of(&args.device)?;
     let places = args
@@ -100,7 +100,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
             output::file_name(path)
         )));
     }
-    // Before the library, which runs its initialisers when it is loaded: a wrong input is found without them.
+    // Before the library is loaded, which runs its initializers, so that a wrong input is found without running them.
     let inputs = Inputs::of(&args)?;
     let Some(library) = &args.library else {
         let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
@@ -137,19 +137,18 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
 struct Operator {
     /// The function of a VM, or the node of a graph.
     name: String,
-    /// Since the first call.
+    /// The time since the first call.
     started: Duration,
-    /// Wall time of the call, or the mean of several.
+    /// The wall time of the call, or the mean of several.
     took: Duration,
-    /// Types and shapes of the arguments.
+    /// The types and shapes of the arguments.
     shapes: String,
 }
 
-/// Prints the table of `--profile`, most expensive first, and writes the trace of `--trace`, in the order of the
-/// calls.
+/// Prints the table of `--profile`, most expensive first, and writes the trace of `--trace`, in the order of the calls.
 fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> {
-    // Before the operators are sorted. Two events for each, its begin and its end, in microseconds: the format of
-    // chrome://tracing.
+    // Written before the operators are sorted. The format is that of chrome://tracing: two events for each operator, its begin and its
+    // end, in microseconds.
     if let Some(path) = &args.trace {
         let mut events = Vec::new();
         for operator in &operators {
@@ -171,7 +170,7 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
         return Ok(());
     }
     let took = operators.iter().map(|operator| operator.took.as_secs_f64());
-    // The sum of no numbers is a negative zero.
+    // The sum of an empty list is negative zero.
     let total = took.sum::<f64>() + 0.0;
     operators.sort_by_key(|operator| std::cmp::Reverse(operator.took));
     let count = operators.len();
@@ -206,7 +205,7 @@ fn write_outputs(args: &RunArgs, outputs: &[(String, Tensor)]) -> Result<(), Cli
     }
 }
 
-/// How long each of `repeat` runs took; one run at least, since its outputs are wanted.
+/// Returns the duration of each of `repeat` runs. There is at least one run, because its outputs are needed.
 fn timed(
     repeat: usize,
     mut once: impl FnMut() -> Result<(), CliError>,
@@ -220,8 +219,8 @@ fn timed(
     Ok(times)
 }
 
-/// Prints the times of several runs, on stderr, so that outputs can be piped. A single run has no distribution, and
-/// nothing is printed.
+/// Prints the times of several runs to stderr, so that outputs can be piped. Prints nothing for a single run, which has no
+/// distribution.
 fn statistics(times: &[Duration]) {
     if times.len() < 2 {
         return;
@@ -230,25 +229,25 @@ fn statistics(times: &[Duration]) {
     micros.sort_by(f64::total_cmp);
     let mean = micros.iter().sum::<f64>() / micros.len() as f64;
     let spread =
-        // The deviation of the runs that were made, not an estimate for others: divided by their number.
+        // The deviation of these runs, not an estimate for others, so that it is divided by their number.
         (micros.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / micros.len() as f64).sqrt();
     output::note(format_args!(
         "{} runs: median {:.1} us, mean {mean:.1} us, min {:.1} us, max {:.1} us, deviation {spread:.1} us",
         micros.len(),
-        // The upper one of two middles, so that the median is a time that was measured.
+        // The upper of two middle values, so that the median is a measured time.
         micros[micros.len() / 2],
         micros[0],
         micros[micros.len() - 1],
     ));
 }
 
-/// Loads a library where the devices are, and notes what is odd about it on stderr.
+/// Loads a library for local or remote devices, and prints its oddities to stderr.
 fn load(path: &Path, server: &Places) -> Result<Module, CliError> {
     if let Some(there) = server.load(path)? {
         return Ok(there);
     }
     let busy = spinner(path);
-    // SAFETY: who runs a library by name trusts it, as the help says; `inspect` looks into one that is not trusted.
+    // SAFETY: a user who runs a library by name trusts it, as the help says; `inspect` examines one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
     busy.finish_and_clear();
     // Cleared before any message, which the spinner would overwrite.
@@ -259,11 +258,11 @@ fn load(path: &Path, server: &Places) -> Result<Module, CliError> {
     Ok(loaded.module)
 }
 
-/// Makes the spinner that is shown while a file of 64 MiB or more is read, on a terminal; a hidden one otherwise.
+/// Creates the spinner that a terminal shows while a file of 64 MiB or more is read. Returns a hidden one otherwise.
 fn spinner(path: &Path) -> ProgressBar {
     const LARGE: u64 = 64 << 20;
     let size = std::fs::metadata(path).map_or(0, |file| file.len());
-    // A file or a pipe would get every step of the animation.
+    // A file or a pipe would receive every step of the animation.
     if size < LARGE || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -277,7 +276,7 @@ fn spinner(path: &Path) -> ProgressBar {
     bar
 }
 
-/// The content of a file, with a spinner where that takes a while.
+/// Reads a file, with a spinner if it is large.
 fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     let busy = spinner(path);
     let bytes = input::read(path);
@@ -285,7 +284,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     bytes
 }
 
-/// Checks that the device that `text` names is here.
+/// Checks that the device that `text` names exists.
 fn place(text: &str, device: Device) -> Result<ExecutorDevice, CliError> {
     ExecutorDevice::of(device).map_err(|error| CliError::new(format!("{text}: {error}")))
 }

@@ -1,4 +1,4 @@
-//! Files that `run` does not load as they are: packages, of which it takes the members, and others, of which it says what they are.
+//! Files that `run` does not load directly: packages, whose members it uses, and other files, for which it prints advice.
 
 use crate::cli::call::not_loaded;
 use crate::cli::input::{Input, subject};
@@ -11,21 +11,21 @@ use tvmspec::blob::container::FileForm;
 use tvmspec::examine::explain::{Package, is_image};
 use tvmspec::module::{Library, Module};
 
-/// A package, unpacked.
+/// An unpacked package.
 pub(super) struct UnpackedPackage {
-    /// Removed when this is dropped.
+    /// Removed when this value is dropped.
     _folder: TempDir,
     pub(super) lib: PathBuf,
-    /// The graph; `None` for a library with the whole model in it.
+    /// The graph; `None` for a library that contains the whole model.
     pub(super) graph: Option<PathBuf>,
     pub(super) params: Option<PathBuf>,
 }
 
-/// Unpacks a package whose library is linked; `None` for a library, and for a path that cannot be read.
+/// Unpacks a package whose library is linked. Returns `None` for a library, and for a path that cannot be read.
 ///
-/// Fails for any other form, with what to do. A server may link what it is sent: for one any other form is a library.
+/// Returns an error with advice for any other form. If `is_remote`, any other form counts as a library, because a server may link it.
 pub(super) fn unpack(path: &Path, is_remote: bool) -> Result<Option<UnpackedPackage>, CliError> {
-    // What cannot be read is the loader's to say.
+    // The loader reports a file that cannot be read.
     let Ok(input) = Input::open(path) else {
         return Ok(None);
     };
@@ -79,7 +79,7 @@ fn extract(
     })
 }
 
-/// Says why a library that was loaded is not a model that runs here, and what to do.
+/// Explains why a loaded library is not a model that runs here, and what to do.
 pub(super) fn no_model(path: &Path, module: &Module) -> String {
     let name = output::file_name(path);
     let modules = module.walk();

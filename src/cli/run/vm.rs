@@ -1,4 +1,4 @@
-//! Executables of the Relax VM: one function of theirs is called, with an input for each parameter (VM-04).
+//! Executables of the Relax VM. One of their functions is called, with an input for each parameter (VM-04).
 
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, report, statistics, timed, write_outputs};
@@ -15,7 +15,7 @@ use tvmspec::object::{Tensor, sequence_of};
 use tvmspec::value::{Any, AnyView, DLDataType, DLTensor, cast, dtype_to_text};
 use tvmspec::vm::VirtualMachine;
 
-/// Calls --func with its parameters, and writes outputs, times and profile as the arguments want them.
+/// Calls --func with its parameters, and writes outputs, times and profile as requested.
 pub(super) fn run(
     args: &RunArgs,
     module: &Module,
@@ -27,7 +27,7 @@ pub(super) fn run(
             "--dump writes the tensors of a graph; a VM executable has --profile and --trace",
         ));
     }
-    // VM-11: here, before any input is read, it turns out that a function is missing.
+    // VM-11: a missing function is detected here, before any input is read.
     let machine = VirtualMachine::of(module, devices).map_err(CliError::new)?;
     let func = &args.func;
     let params = machine.parameters(func).map_err(CliError::of)?;
@@ -52,15 +52,14 @@ pub(super) fn run(
     Ok(Exit::Good)
 }
 
-/// Makes the arguments of a call: every parameter is an input by its name; `NAME.0`, `NAME.1`, ... are the elements of
-/// a tuple.
+/// Creates the arguments of a call. Every parameter is an input by its name; `NAME.0`, `NAME.1`, ... are the elements of a tuple.
 fn arguments(
     func: &str,
     params: &[&str],
     types: &HashMap<String, DLDataType>,
     inputs: &mut Inputs,
 ) -> Result<Vec<Any>, CliError> {
-    // A set, and a pass over the names: a model may have thousands of parameters, its weights.
+    // A set and one pass over the names, because a model may have thousands of parameters, its weights.
     let known: HashSet<&str> = params.iter().copied().collect();
     let names: Vec<String> = inputs.names().map(str::to_owned).collect();
     // The elements of each tuple, by its name.
@@ -82,7 +81,7 @@ fn arguments(
     let mut values = Vec::new();
     let mut missing = Vec::new();
     for param in params {
-        // An executable has no shapes of its parameters: only the file bounds what is read.
+        // An executable does not state the shapes of its parameters, so that only the file limits the size.
         let dtype = types.get(*param).copied();
         if let Some(tensor) = inputs.read(param, Bound::File, dtype)? {
             check_type(func, param, &tensor, dtype)?;
@@ -90,10 +89,10 @@ fn arguments(
             continue;
         }
         let mut tuple = tuples.remove(param).unwrap_or_default();
-        // By number: `NAME.10` comes behind `NAME.9`.
+        // Sorted by number, so that `NAME.10` comes after `NAME.9`.
         tuple.sort();
         if tuple.is_empty() {
-            // All of them are collected: a model may have dozens.
+            // All of them are collected, because a model may have dozens.
             missing.push(*param);
         }
         let mut items: Vec<Any> = Vec::new();
@@ -115,7 +114,8 @@ fn arguments(
     )))
 }
 
-/// Compares the type of an input with the one that the function checks (VM-40), which it does with the words of its compiler.
+/// Compares the type of an input with the type that the function expects (VM-40). The message of the function itself uses the terms of
+/// the compiler.
 fn check_type(
     func: &str,
     name: &str,
@@ -123,7 +123,7 @@ fn check_type(
     wanted: Option<DLDataType>,
 ) -> Result<(), CliError> {
     let found = tensor.dl().dtype;
-    // A bool has another type in each era.
+    // The type of a bool differs between eras.
     let Some(wanted) =
         wanted.filter(|wanted| *wanted != found && wanted.bits > 1 && found.bits > 1)
     else {
@@ -136,8 +136,8 @@ fn check_type(
     )))
 }
 
-/// Appends the tensors of a result, tuples taken apart: `out_0`, `out_1`, ... in order, however deep they are. What is
-/// no tensor is noted on stderr.
+/// Appends the tensors of a result in order, as `out_0`, `out_1`, ... Tuples of any depth are flattened. Values that are not tensors
+/// are noted on stderr.
 fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
     if let Some(items) = sequence_of(value.view()) {
         items.iter().for_each(|item| leaves(item, outputs));
@@ -145,26 +145,26 @@ fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
     }
     match cast::<Tensor>(value.view()) {
         Ok(tensor) => outputs.push((format!("out_{}", outputs.len()), tensor)),
-        // A shape or a number, which .npz has no place for.
+        // A shape or a number, which .npz cannot hold.
         Err(_) => output::note(format_args!(
             "note: a part of the result is not a tensor: {value:?}"
         )),
     }
 }
 
-/// Runs the function once more with an observer, and returns its calls in the order in which they ended. What VM
-/// functions take is in what they call.
+/// Runs the function once more with an observer, and returns its calls in the order in which they ended. VM functions are left out,
+/// because their time is the time of their calls.
 fn profile(
     machine: &VirtualMachine,
     func: &str,
     values: &[Any],
 ) -> Result<Vec<Operator>, CliError> {
-    // Shared, because the machine keeps the observer and may call it on any thread.
+    // Shared, because the machine holds the observer and may call it on any thread.
     let seen: Arc<Mutex<Vec<Operator>>> = Arc::default();
     let (list, origin) = (Arc::clone(&seen), Instant::now());
     let own: HashSet<String> = machine.functions().into_iter().map(str::to_owned).collect();
     machine.observe(Some(Arc::new(move |step| {
-        // Its time is that of the calls in it, which would count twice.
+        // Its time is the sum of its calls, which would count twice.
         if own.contains(step.callee) {
             return;
         }
@@ -182,7 +182,7 @@ fn profile(
             });
     })));
     let ran = machine.call(func, values);
-    // Also where the call failed: the observer holds the list.
+    // Also if the call failed, because the observer holds the list.
     machine.observe(None);
     ran.map_err(CliError::of)?;
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,7 +195,7 @@ fn profile(
     Ok(std::mem::take(&mut *seen))
 }
 
-/// The type and shape of a tensor, `float32[2,3]`; `None` for any other argument.
+/// Returns the type and shape of a tensor, `float32[2,3]`; `None` for any other argument.
 fn described(arg: AnyView<'_>) -> Option<String> {
     let tensor = cast::<*mut DLTensor>(arg).ok()?;
     // SAFETY: an argument of a call that has just ended; its maker still holds it.

@@ -1,4 +1,4 @@
-//! What is reported of one library, or of one file.
+//! The report on one library or one file.
 
 use super::linked::MachineFindings;
 use crate::examine::loading::{Load, LoadOutcome};
@@ -7,31 +7,32 @@ use crate::release::{Release, Releases};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// What is reported about one library binary, or about a part without one.
+/// The report on one library binary, or on a part without one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Account {
-    /// What it is.
+    /// The name and the format of the library or the file.
     pub title: String,
-    /// Why no release opens the file as it is, and what to do; what follows is then of what is made of it.
+    /// The reason why no release opens the file as it is, and what to do. The other fields then describe the library that is made from
+    /// it.
     pub raw: Option<String>,
-    /// Whether the file around it is broken: it is not known then how a file of this form is opened, nor what this machine lacks for it.
+    /// Whether the container is broken. It is then unknown how such a file is opened and what this machine lacks for it.
     pub is_broken: bool,
-    /// Whether a module is of a kind that no release has, so that it was not read, or by a guess (BLOB-06).
+    /// Whether a module is of a kind that no release has, so that its payload was not read or was guessed (BLOB-06).
     pub has_unknown_kind: bool,
-    /// Consecutive releases of which the same is true.
+    /// The verdicts, one for each range of consecutive releases with the same verdict.
     pub loads: Vec<(Releases, Load)>,
-    /// What was read to say so; `None` where that is the whole file.
+    /// The parts of the file that the verdict is based on; `None` if that is the whole file.
     pub looked_at: Option<&'static str>,
-    /// What the system's own loader finds, before TVM reads anything.
+    /// The results of the system loader, which runs before TVM reads anything.
     pub here: MachineFindings,
-    /// What each module needs.
+    /// The needs of each module.
     pub needs: Vec<Need>,
-    /// What a user should know besides.
+    /// Further remarks for the user.
     pub remarks: Vec<String>,
 }
 
-/// What a module needs to be loaded.
+/// The requirements for loading a module.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Need {
@@ -39,23 +40,23 @@ pub struct Need {
     pub module: usize,
     /// Its kind.
     pub kind: String,
-    /// What that kind is.
+    /// A description of the kind.
     pub about: String,
     /// The loader of each release, by its registered name.
     pub loaders: Vec<(Releases, String)>,
-    /// Who registers that loader.
+    /// The part of TVM that registers that loader.
     pub registered_by: String,
-    /// What the kind was called before, or is called since.
+    /// The former or the current name of a renamed kind.
     pub renamed: Option<String>,
-    /// What its device code needs of a device.
+    /// The requirements of its device code.
     pub code: BTreeSet<CodeNeed>,
-    /// What the devices of this machine make of that code; empty where none was asked.
+    /// The results of devices of this machine for that code; empty if no device was asked.
     pub here: Vec<String>,
 }
 
-/// What is true of each release, consecutive releases with the same taken together.
+/// Returns the verdict of each release, with consecutive releases of the same verdict merged.
 ///
-/// With `only`, that release alone. `load` is called once for each release, in their order.
+/// If `only` is set, judges that release alone. `load` is called once for each release, in order.
 pub(super) fn loads(
     only: Option<Release>,
     load: impl Fn(Release) -> Load,
@@ -67,10 +68,10 @@ pub(super) fn loads(
     all
 }
 
-/// Adds what is true of `release`, the one that follows those of `all`.
+/// Adds the verdict of `release`, which must be the release after those of `all`.
 fn append(all: &mut Vec<(Releases, Load)>, release: Release, load: Load) {
     match all.last_mut() {
-        // The reason is compared too: two releases that fail differently are two entries.
+        // The reason is compared too, so that two releases that fail differently are two entries.
         Some((range, last)) if *last == load => range.until = release,
         _ => all.push((
             Releases {
@@ -82,7 +83,7 @@ fn append(all: &mut Vec<(Releases, Load)>, release: Release, load: Load) {
     }
 }
 
-/// Replaces what is true of a release, where `judge` knows better.
+/// Replaces the verdicts of those releases for which `judge` returns a better one.
 pub(super) fn refine(
     all: &mut Vec<(Releases, Load)>,
     judge: impl Fn(Release, &Load) -> Option<Load>,
@@ -102,7 +103,7 @@ pub(super) fn refine(
 }
 
 impl Account {
-    /// What is known of a file about which nothing else is known.
+    /// Creates a report with these verdicts and nothing else.
     pub(super) fn new(title: String, loads: Vec<(Releases, Load)>) -> Account {
         Account {
             title,
@@ -117,19 +118,19 @@ impl Account {
         }
     }
 
-    /// Whether the file is known to load, as it is and, as far as it is for this machine, here.
+    /// Returns whether the file is known to load as it is and, if this machine was examined, on this machine.
     ///
-    /// Of `loads` every entry has to load: where an account was made for all releases, it is good only if all of them load the file.
+    /// Every entry of `loads` must load: a report for all releases is good only if all of them load the file.
     pub fn is_good(&self) -> bool {
         let loads = self
             .loads
             .iter()
             .all(|(_, load)| load.outcome == LoadOutcome::Loads);
-        // `all` holds for no release at all, which is no proof that the file loads.
+        // `all` holds for an empty list, which does not prove that the file loads.
         self.raw.is_none() && !self.loads.is_empty() && loads && self.here.is_good()
     }
 
-    /// The JSON form, an element of `explain.json`.
+    /// Returns the JSON form, an element of `explain.json`.
     pub fn to_json(&self) -> Value {
         let mut members = self.frame();
         let needs = self.needs.iter().map(Need::to_json).collect();
@@ -137,7 +138,8 @@ impl Account {
         Value::Object(members)
     }
 
-    /// The members of [`Account::to_json`], and null in the place of what the modules need: for whoever writes those one at a time.
+    /// Returns the members of [`Account::to_json`] with null for `needs`. For callers that write the needs of the modules one at a
+    /// time.
     pub fn frame(&self) -> Map<String, Value> {
         let loads: Vec<Value> = self
             .loads
@@ -157,7 +159,7 @@ impl Account {
         }
         let members = json!({
             "title": self.title,
-            // What `loads` says is of the linked library, where the file itself is opened by no release.
+            // If no release opens the file as it is, `loads` is about the linked library.
             "as_it_is": match &self.raw {
                 Some(raw) => json!({ "loadable": false, "why": raw }),
                 None => json!({ "loadable": known(true) }),
@@ -176,9 +178,9 @@ impl Account {
 }
 
 impl Need {
-    /// The JSON form, an element of `needs`. What is not known of a module is null, so that all elements have the same members.
+    /// Returns the JSON form, an element of `needs`. Unknown values are null, so that all elements have the same members.
     pub fn to_json(&self) -> Value {
-        // The name of a loader changed with 0.7 and 0.22 (MOD-11), so that each has its releases.
+        // The name of a loader changed with 0.7 and 0.22 (MOD-11), so that each name has its releases.
         let loaders: Vec<Value> = self
             .loaders
             .iter()

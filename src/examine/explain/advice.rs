@@ -1,11 +1,12 @@
-//! What to do with a file that no release opens as it is: how its code is linked, by which compiler, for which machine.
+//! Advice for a file that no release opens as it is: how to link its code, with which compiler, for which machine.
 
 use super::linked::is_image;
 use super::package::Package;
 use crate::blob::container::{File, FileForm, Machine, Part, is_native};
 use std::env::consts::{ARCH, OS};
 
-/// Why no release opens the file as it is, and what to do, as sentences that begin with "it is"; `None` for what is opened as it is.
+/// Returns the reason why no release opens the file as it is, and what to do, as sentences that begin with "it is". Returns `None` for
+/// a file that is opened as it is.
 pub fn advice(file: &File<'_>) -> Option<String> {
     let image = file.parts.iter().find(|part| is_image(part.form));
     let linked: Vec<&Part<'_>> = file.parts.iter().filter(|part| is_linked(part)).collect();
@@ -83,7 +84,7 @@ pub fn advice(file: &File<'_>) -> Option<String> {
     })
 }
 
-/// Whether a linker takes this part: an object file, or source that is compiled first.
+/// Returns whether a linker accepts this part: an object file, or source that is compiled first.
 pub(super) fn is_linked(part: &Part<'_>) -> bool {
     matches!(
         part.form,
@@ -95,7 +96,7 @@ pub(super) fn is_linked(part: &Part<'_>) -> bool {
     )
 }
 
-/// Whether an archive has nothing but data.
+/// Returns whether an archive contains only data.
 pub(super) fn is_codeless(file: &File<'_>) -> bool {
     let is_data = |part: &Part<'_>| {
         matches!(
@@ -111,7 +112,8 @@ pub(super) fn is_codeless(file: &File<'_>) -> bool {
     file.form.is_archive() && !file.parts.is_empty() && file.parts.iter().all(is_data)
 }
 
-/// Why no linker makes a library of these parts: their objects are for several machines. `None` where all are for one.
+/// Returns the reason why no linker makes one library of these parts: their objects are for several machines. Returns `None` if all are
+/// for one machine.
 pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
     let objects = || {
         file.parts
@@ -119,7 +121,7 @@ pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
             .filter(|part| is_linked(part) && part.form.is_object())
             .filter_map(|part| Some((part, part.machine.as_ref()?)))
     };
-    // A file for several machines holds a whole file for each, of which a linker takes its own.
+    // A fat Mach-O file holds a whole file for each machine, and a linker uses the one that it needs.
     let (_, first) = objects()
         .next()
         .filter(|_| file.form != FileForm::MachOFat)?;
@@ -134,8 +136,8 @@ pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
     ))
 }
 
-/// Why this machine makes no library of an object file or an archive: its code is for another machine or another system. `None` for code of
-/// this machine, for source, and for an image, which [`foreign`](crate::blob::container::foreign) judges by its header.
+/// Returns the reason why this machine cannot link an object file or an archive: its code is for another machine or system. Returns
+/// `None` for code of this machine, for source, and for an image, whose header [`foreign`](crate::blob::container::foreign) checks.
 pub fn foreign_code(file: &File<'_>) -> Option<String> {
     if is_image(file.form) {
         return None;
@@ -159,7 +161,7 @@ pub fn foreign_code(file: &File<'_>) -> Option<String> {
     ))
 }
 
-/// A machine in words.
+/// Describes a machine in words.
 fn words(machine: &Machine) -> String {
     let order = if machine.little_endian {
         ""
@@ -169,18 +171,18 @@ fn words(machine: &Machine) -> String {
     format!("{}, {} bits{order}", machine.architecture, machine.bits)
 }
 
-/// How object files become a library.
+/// The way to link object files into a library.
 pub(super) struct Linker<'p> {
-    /// The compiler, with the options that make a library.
+    /// The compiler, with the options to build a library.
     pub(super) command: String,
     /// The name of the library.
     pub(super) output: &'static str,
-    /// The object that is linked; `None` where there is only source.
+    /// The object that is linked; `None` if there is only source.
     part: Option<&'p Part<'p>>,
 }
 
 impl<'p> Linker<'p> {
-    /// That of an object file; of source without one.
+    /// Chooses the linker for an object file, or for source if `part` is `None`.
     fn of(part: Option<&'p Part<'p>>) -> Linker<'p> {
         let machine = part.and_then(|part| part.machine.as_ref());
         let arch = machine.map_or("", |machine| machine.architecture.as_str());
@@ -218,13 +220,13 @@ impl<'p> Linker<'p> {
         }
     }
 
-    /// The machine as the end of a noun phrase.
+    /// Returns the machine as the end of a noun phrase.
     fn machine(&self) -> String {
         let machine = self.part.and_then(|part| part.machine.as_ref());
         machine.map_or(String::new(), |machine| format!(" for {}", words(machine)))
     }
 
-    /// What Python does with a file of this extension.
+    /// Describes how Python treats a file of this extension.
     fn python(&self, extension: &str) -> String {
         match self.part {
             Some(part) if !is_native(part) => format!(
@@ -236,7 +238,7 @@ impl<'p> Linker<'p> {
         }
     }
 
-    /// The options that take every member of an archive.
+    /// Returns the options that include every member of an archive.
     fn whole_archive(&self) -> &'static str {
         match self.part.map(|part| part.form) {
             Some(FileForm::MachOObject) => "-Wl,-force_load,FILE.a",
@@ -246,7 +248,7 @@ impl<'p> Linker<'p> {
     }
 }
 
-/// The compiler of Debian for a machine whose object files are ELF.
+/// Returns Debian's compiler for a machine whose object files are ELF.
 fn cross_compiler(arch: &str, little_endian: bool) -> String {
     let triple = match (arch, little_endian) {
         ("x86_64", _) => "x86_64-linux-gnu",
@@ -261,7 +263,7 @@ fn cross_compiler(arch: &str, little_endian: bool) -> String {
         ("mips", true) => "mipsel-linux-gnu",
         ("mips", false) => "mips-linux-gnu",
         ("hexagon", _) => return "hexagon-clang".to_owned(),
-        // Machines without a compiler in distributions, as those of microcontrollers: clang knows most of them.
+        // Distributions have no compiler for these machines, such as microcontrollers. clang knows most of them.
         (arch, _) => return format!("clang --target={arch}"),
     };
     format!("{triple}-gcc")

@@ -1,4 +1,4 @@
-//! What is reported of compiled code that has no library binary, and of what only uses a runtime.
+//! The report on compiled code without a library binary, and on code that only uses a runtime.
 
 use super::account::{Account, loads};
 use super::library::{symbol_remarks, system_library};
@@ -9,9 +9,9 @@ use crate::examine::Subject;
 use crate::examine::loading::{self, Load};
 use crate::release::Release;
 
-/// What each release makes of code without a library binary: one account, or one for each system library beside those that have one.
+/// Reports code without a library binary: one account, or one for each system library that has none while others in the file do.
 ///
-/// It needs no loader: without a library binary nothing is imported.
+/// No loader is needed, because nothing is imported without a library binary.
 pub(super) fn bare(
     subject: &Subject<'_>,
     part: &Part<'_>,
@@ -36,7 +36,7 @@ pub(super) fn bare(
     }
     let name = subject.place(part);
     if part.blobs.is_empty() && uses_only(part) {
-        // Other C than that of a code generator is not read: it may define anything.
+        // C source that no code generator wrote is not read, and may define anything.
         if part.form == FileForm::CText {
             return Vec::new();
         }
@@ -61,9 +61,9 @@ pub(super) fn bare(
     }
 }
 
-/// Whether this calls a runtime and has nothing that a loader finds: an extension that registers functions, or a program.
+/// Returns whether the code calls a runtime and has nothing that a loader finds: an extension that registers functions, or a program.
 fn uses_only(part: &Part<'_>) -> bool {
-    // BLOB-62: from 0.22 on a function without the prefix is not found, whatever it is.
+    // BLOB-62: from 0.22 on, no function without the prefix is found.
     let is_new = part
         .releases()
         .is_some_and(|releases| releases.since >= Release::of(22));
@@ -72,7 +72,7 @@ fn uses_only(part: &Part<'_>) -> bool {
         && (is_new || part.functions().next().is_none())
 }
 
-/// The account of what only uses a runtime.
+/// Reports code that only uses a runtime.
 fn user(name: &str, part: &Part<'_>, linked: &LinkedImage<'_>, only: Option<Release>) -> Account {
     let (does, how) = match linked.registers() {
         true => (
@@ -95,7 +95,7 @@ fn user(name: &str, part: &Part<'_>, linked: &LinkedImage<'_>, only: Option<Rele
     account
 }
 
-/// What a user should know of it.
+/// Returns the remarks for the user.
 fn remarks(
     subject: &Subject<'_>,
     part: &Part<'_>,
@@ -106,13 +106,13 @@ fn remarks(
         "Without a library binary no module is imported: every function must be host code. That is how a host-only library of 0.2 to 0.27 looks when its root imports nothing."
             .to_owned(),
     ];
-    // What to do with a package is said first, by what it has.
+    // A package has advice of its own, which comes first and mentions its content.
     if Package::of(&subject.file).is_none() {
         remarks.extend(operators(part));
     }
     remarks.extend(system_library(part, prefix, linked));
     remarks.extend(symbol_remarks(part));
-    // MOD-02, MOD-03: both eras export functions under their own names, and without slots nothing tells the convention.
+    // MOD-02, MOD-03: both eras export functions under their own names, and without slots nothing shows the convention.
     if loading::is_ambiguous(part) {
         remarks.push("0.21 changed how packed functions are called, and no symbol in this file states which convention its functions follow: a runtime of the other era calls them and they crash, or return nonsense. Ask who built it.".into());
     }
@@ -121,7 +121,7 @@ fn remarks(
     remarks
 }
 
-/// The account of a linked WebAssembly module, which no native runtime opens.
+/// Reports a linked WebAssembly module, which no native runtime opens.
 pub(super) fn web_module(
     subject: &Subject<'_>,
     linked: &LinkedImage<'_>,
@@ -139,7 +139,7 @@ pub(super) fn web_module(
     account
 }
 
-/// How a model runs whose operators `part` has alone, as tvmc packs them; `None` for other code.
+/// Explains how to run a model for which `part` has only the operators, as tvmc packs them; `None` for other code.
 fn operators(part: &Part<'_>) -> Option<String> {
     let main = part
         .functions()

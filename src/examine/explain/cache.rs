@@ -1,4 +1,4 @@
-//! What each release makes of a tensor cache.
+//! The verdict of each release on a tensor cache.
 
 use super::account::{Account, loads};
 use crate::examine::loading::Load;
@@ -6,7 +6,7 @@ use crate::examine::{Reading, Subject, base_name};
 use crate::release::Release;
 use crate::rule::Violation;
 
-/// The account of the index of a tensor cache, and of its shards as far as they were read.
+/// Reports the index of a tensor cache, and the shards that were read.
 pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
     let name = base_name(subject.name);
     let index = subject.json().unwrap_or_default();
@@ -16,7 +16,7 @@ pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
         .iter()
         .filter_map(|read| read.broken.as_ref())
         .collect();
-    // TEN-57, TEN-59: what is stored another way is taken for raw, and of two tensors of a name one is lost.
+    // TEN-57, TEN-59: data in another encoding are used as raw bytes, and one of two tensors with the same name is lost.
     let odd = readings
         .iter()
         .flat_map(|read| &read.findings)
@@ -25,7 +25,7 @@ pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
         let Some(wanted) = index_name(release) else {
             return Load::fails("it has no tensor caches");
         };
-        // TEN-50: the C++ loader takes a folder, and looks for one name in it. The loader of Python takes any name.
+        // TEN-50: the C++ loader takes a folder, and looks for one name in it. The Python loader accepts any name.
         if name != wanted {
             return Load::fails(format!(
                 "its C++ loader looks for `{wanted}`: copy the index to that name, or give its path to the loader of Python, `tvm.contrib.tvmjs`"
@@ -77,7 +77,7 @@ pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
     account
 }
 
-/// What the C++ loader of `release` calls the index; `None` where it has none.
+/// Returns the name that the C++ loader of `release` expects for the index; `None` if it has no such loader.
 fn index_name(release: Release) -> Option<&'static str> {
     match release.minor() {
         ..=15 => None,
@@ -86,14 +86,14 @@ fn index_name(release: Release) -> Option<&'static str> {
     }
 }
 
-/// How the C++ loader of a release with tensor caches ends where `broken` is broken.
+/// Returns the verdict of the C++ loader of a release with tensor caches, if `broken` is broken.
 fn outcome(broken: &Violation, release: Release) -> Load {
     match broken.rule().id() {
-        // Probed in 0.19 and 0.27: memory behind the shard becomes the weights, or the process ends.
+        // Tested with 0.19 and 0.27: memory after the shard becomes the weights, or the process ends.
         "TEN-55" => Load::silent(format!(
             "it does not compare, and takes memory outside of the shard for weights, or ends the process: {broken}"
         )),
-        // TEN-52: a negative offset reads in front of the shard.
+        // TEN-52: with a negative offset the loader reads before the start of the shard.
         "TEN-52"
             if broken.field().ends_with("byteOffset")
                 && broken.message().contains("a number of bytes") =>

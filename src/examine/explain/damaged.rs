@@ -1,4 +1,4 @@
-//! Files whose container is broken.
+//! The report on a file with a broken container.
 
 use super::account::{Account, loads};
 use super::library::library;
@@ -13,9 +13,9 @@ use crate::release::Release;
 use crate::rule::Violation;
 use std::borrow::Cow;
 
-/// What can be reported of a file whose container breaks a rule.
+/// Reports a file whose container breaks a rule.
 ///
-/// The outcome is unknown for every release, except where the only fault is a header that counts too much (BLOB-53).
+/// The outcome is unknown for every release, unless the only fault is a header that counts too many bytes (BLOB-53).
 pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Release>) -> Account {
     if let Some(account) = overlong(name, bytes, broken, only) {
         return account;
@@ -31,7 +31,7 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
         )),
         None => Load::unknown(format!("it breaks {broken}")),
     };
-    // The form is that of the first bytes (BLOB-69): it needs no container that can be read.
+    // BLOB-69: the first bytes determine the form, even if the container cannot be read.
     let mut account = Account::new(format!("{name}: {}", form.title()), loads(only, load));
     account.is_broken = true;
     account.remarks.push(
@@ -41,9 +41,9 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
     account
 }
 
-/// A device module in a file, whose side file is missing or broken (PAY-23). `None` for any other file.
+/// Reports a device module in a file, whose side file is missing or broken (PAY-23). Returns `None` for any other file.
 fn module_file(name: &str, broken: &Violation, only: Option<Release>) -> Option<Account> {
-    // The chapter of these rules: a container breaks those of chapter blob.
+    // Rules of chapter payload show that it is a module file. A container breaks rules of chapter blob.
     broken.rule().id().starts_with("PAY-").then_some(())?;
     let format = file::file_format(file::extension(name)?)?;
     let side = file::side_file_name(name);
@@ -68,9 +68,9 @@ format!(
     Some(account)
 }
 
-/// A blob whose header asks for more than its symbol has (BLOB-53): no release looks at the size of the symbol.
+/// Reports a blob whose header counts more bytes than its symbol has (BLOB-53). No release checks the size of the symbol.
 ///
-/// `None` where another rule is broken, or another one besides.
+/// Returns `None` if another rule is broken, instead of this one or in addition to it.
 fn overlong(
     name: &str,
     whole: &[u8],
@@ -82,24 +82,24 @@ fn overlong(
     }
     let offset = broken.offset()?;
     let start = usize::try_from(offset).ok()?;
-    // BLOB-53 is checked where the container is opened: with a header that counts nothing the rest of it can be read.
+    // BLOB-53 is checked when the container is opened. With a length of zero in the header, the rest of the container can be read.
     let mut bytes = whole.to_vec();
     bytes.get_mut(start..)?.first_chunk_mut::<8>()?.fill(0);
     let file = container::open(&bytes).ok()?;
-    // The violation has the offset of the library binary and not its symbol: it is found again by that.
+    // The violation has the offset of the library binary and not its symbol, which is found by that offset.
     let (index, part) = file
         .parts
         .iter()
         .enumerate()
         .find(|(_, part)| part.blobs.iter().any(|blob| blob.offset == Some(offset)))?;
     let blob = part.blobs.iter().find(|blob| blob.offset == Some(offset))?;
-    // BLOB-53: where the format has no sizes of symbols, the next symbol or the end of the section is the bound.
+    // BLOB-53: if the format has no sizes of symbols, the next symbol or the end of the section is the bound.
     let available = match blob.size {
         Size::Known(size) => size,
         Size::Derived { room } => room,
     };
     let available = usize::try_from(available).ok()?;
-    // From the file as it is: with its own header, which the loaders trust.
+    // The content comes from the unchanged file, because the loaders trust its header.
     let content = whole.get(start..)?.get(..available)?;
     let unit = Unit {
         name: format!("{name}, symbol {}", blob.symbol),

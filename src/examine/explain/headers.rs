@@ -1,4 +1,4 @@
-//! Headers of TVM that C text includes: a release without one of them does not compile it.
+//! TVM headers that C source includes. A release without one of them cannot compile the source.
 
 use super::account::{Account, refine};
 use super::library::plain;
@@ -6,9 +6,10 @@ use crate::blob::container::{File, Part};
 use crate::examine::loading::{Load, LoadOutcome};
 use crate::release::Release;
 
-/// Judges `account` by the headers that the sources of `file` include.
+/// Refines `account` by the headers that the sources of `file` include.
 ///
-/// `load_module` of Python compiles with the headers of its own release. What was said before is of a library that was compiled elsewhere.
+/// Python's `load_module` compiles with the headers of its own release. The verdicts so far assume a library that was compiled
+/// elsewhere.
 pub(super) fn judge(file: &File<'_>, account: &mut Account) {
     let headers = || file.parts.iter().flat_map(|part: &Part<'_>| &part.headers);
     refine(&mut account.loads, |release: Release, load| {

@@ -1,4 +1,4 @@
-//! What is reported of a library binary, and of a TVM runtime.
+//! The report on a library binary, and on a TVM runtime.
 
 use super::account::{Account, Need, loads};
 use super::linked::LinkedImage;
@@ -11,10 +11,10 @@ use crate::payload::{self, PAY_54, PAY_58, Payload};
 use crate::release::{Layout, Release, Releases};
 use crate::rule::Findings;
 
-/// What each release makes of a library binary, and what it needs.
+/// Reports the verdict of each release on a library binary, and the needs of its modules.
 ///
-/// `unit` is a library binary, and `part` the code around it, which is all code of the library where it `is_whole`. Modules behind a
-/// broken rule are not in the account.
+/// `unit` is a library binary, and `part` the code around it, which is all code of the library if `is_whole`. Modules after a broken
+/// rule are left out.
 pub(super) fn library(
     unit: &Unit<'_>,
     part: &Part<'_>,
@@ -33,13 +33,13 @@ pub(super) fn library(
     else {
         unreachable!("a library binary has a partial reading")
     };
-    // TEN-35: a tensor that can be read and not be used breaks a MUST, as `verify` has it.
+    // TEN-35: a tensor that can be read but not used breaks a MUST, as in `verify`.
     let broken = broken.or_else(|| unusable(findings.as_slice()));
     let payloads: Vec<Option<Payload<'_>>> = blob
         .modules
         .iter()
         .map(|module| {
-            // The oddities of payloads are among those of the library binary already.
+            // The oddities of payloads are already among those of the library binary.
             let decoded = module.decode(blob.layout, &mut Findings::default());
             decoded.ok().flatten()
         })
@@ -68,13 +68,13 @@ pub(super) fn library(
             ),
         );
     } else if let Some(broken) = &broken {
-        // In front: all other remarks are about a part of the file only.
+        // Inserted first, because the other remarks do not describe the whole file.
         remarks.insert(
             0,
             format!("It breaks a rule: {broken}. `tvmspec verify` shows the place. What follows about its modules ends there."),
         );
     }
-    // Of a library binary that ends early the content is not looked at.
+    // If a library binary ends early, its content is not checked.
     let fault = match &broken {
         Some(_) => None,
         None => document::fault_in(&blob),
@@ -86,7 +86,7 @@ pub(super) fn library(
         );
     }
     remarks.extend(linked.runtime_remark());
-    // PAY-58: the library loads, and what a user wants of it fails.
+    // PAY-58: the library loads, but its use fails.
     let told = findings.as_slice().iter();
     let told = told.filter(|finding| finding.rule == PAY_58 || finding.rule == BLOB_06);
     remarks.extend(told.take(20).map(|finding| {
@@ -95,7 +95,7 @@ pub(super) fn library(
     }));
     remarks.extend(linked.remark());
     let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(&library));
-    // Functions of an object that is to be linked with others may be in those.
+    // In an object that is to be linked with others, the others may have the missing functions.
     let calls = if is_whole && broken.is_none() {
         names::unresolved(&library)
     } else {
@@ -123,7 +123,7 @@ pub(super) fn library(
     }
 }
 
-/// What each release makes of a TVM runtime.
+/// Reports the verdict of each release on a TVM runtime.
 ///
 /// Releases open it without an error, and find no function in it that they can call.
 pub(super) fn runtime(
@@ -136,7 +136,7 @@ pub(super) fn runtime(
         subject.name,
         subject.file.form.title()
     );
-    // MOD-01: a library without a blob is a single module of its own, so that no release reports a mistake.
+    // MOD-01: a library without a blob is a single module, so that no release reports a mistake.
     let load = |release| {
         let load = Load::silent(
             "it opens it as a compiled library that imports nothing, and no function in it is a packed one",
@@ -155,9 +155,9 @@ pub(super) fn runtime(
     account
 }
 
-/// A range of releases in words.
+/// Describes a range of releases in words.
 ///
-/// The last known release stands for the later ones too: a range that reaches it has no known end.
+/// A range that ends at the last known release has no known end.
 pub(super) fn plain(Releases { since, until }: Releases) -> String {
     match until {
         _ if since == until => format!("tvm {since}"),
@@ -166,9 +166,9 @@ pub(super) fn plain(Releases { since, until }: Releases) -> String {
     }
 }
 
-/// The releases that write a layout, in words.
+/// Describes the releases that write a layout, in words.
 ///
-/// The table is that of chapter blob.
+/// The releases are those of chapter blob.
 fn written_by(library: &ExaminedLibrary<'_>) -> String {
     let mut payloads = library.payloads.iter().flatten();
     let is_later_form = library.broken.is_some_and(|broken| broken.rule() == PAY_54);
@@ -183,10 +183,10 @@ fn written_by(library: &ExaminedLibrary<'_>) -> String {
     }
 }
 
-/// What each module needs; the host library (`_lib`) needs nothing.
+/// Returns the needs of each module. The host library (`_lib`) has no needs.
 ///
-/// In the order of the library binary, as far as it could be read. A kind without a row has no loaders here: a user's own library has to
-/// register one (MOD-11).
+/// The order is that of the library binary, as far as it could be read. A kind without a row in the table has no loaders here. A user's
+/// own library must register one (MOD-11).
 fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
     let modules = library.blob.modules.iter().enumerate();
     modules
@@ -196,13 +196,13 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
             let payload = library.payloads.get(index).and_then(Option::as_ref);
             let mut loaders: Vec<(Releases, String)> = Vec::new();
             for release in Release::all() {
-                // PAY-99: a kind is loaded in the releases of its row only.
+                // PAY-99: only the releases of its row load a kind.
                 let Some(name) = info.and_then(|info| info.loader(release)) else {
                     continue;
                 };
                 match loaders.last_mut() {
                     Some((range, last))
-                        // Releases without a loader were skipped, so that the range is extended by its neighbour only.
+                        // Releases without a loader were skipped, so that only the next release extends the range.
                         if *last == name
                             && range.until.minor().checked_add(1) == Some(release.minor()) =>
                     {
@@ -220,7 +220,7 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
             let renamed = info
                 .and_then(|info| info.renamed)
                 .map(|(to, since)| format!("`{}` is called `{to}` from {since} on", module.kind));
-            // The table has a renaming at the old name only; from the new one it is looked for.
+            // The table records a renaming at the old name. For the new name, the row that points to it is searched.
             let former = payload::kinds()
                 .iter()
                 .find(|other| other.renamed.is_some_and(|(to, _)| to == module.kind))
@@ -242,9 +242,9 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
         .collect()
 }
 
-/// What loads without an error and is odd all the same.
+/// Returns remarks on oddities that cause no error.
 ///
-/// First of its entries (BLOB-12, BLOB-13), then of its root, of the host code's symbols and of its prefix (BLOB-51).
+/// The order is: entries (BLOB-12, BLOB-13), root, symbols of the host code, prefix (BLOB-51).
 fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let (part, blob) = (library.part, library.blob);
@@ -267,7 +267,7 @@ fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<Strin
         remarks.push("No entry is `_lib`: host functions of this library cannot be reached, and host code that looks for device functions finds no context (it is null up to 0.21, and left as it was from 0.22 on).".into());
     }
     let root = blob.modules.first().map(|root| &root.kind);
-    // TREE-22: device modules above the host code come first, so that one of them can be module 0.
+    // TREE-22: device modules that import the host code come first, so that one of them can be module 0.
     if let Some(root) = root.filter(|root| *root != LIBRARY)
         && libraries > 0
         && blob.tree.is_some()
@@ -276,21 +276,21 @@ fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<Strin
             "The root is of kind `{root}` and imports the host library: host functions are found with query_imports only."
         ));
     }
-    // Only of code: C text and raw blobs have no symbols to look at.
+    // Only for code: C source and raw blobs have no symbols to check.
     if part.form.is_object() {
         let imports = blob.modules.iter().any(|module| module.kind != LIBRARY);
         let context = part
             .symbols
             .iter()
             .any(|symbol| matches!(symbol.role, Role::Context(_)) && symbol.prefix == prefix);
-        // BLOB-65: code from LLVM has a slot for the look-up, code from a C host needs the function as a symbol.
+        // BLOB-65: code from LLVM has a slot for the look-up; code from a C host needs the function as a symbol.
         let calls_out = part.symbols.iter().any(|symbol| match &symbol.role {
             Role::Slot(api) | Role::Needs(api) => {
                 api == "TVMBackendGetFuncFromEnv" || api == "TVMFFIEnvModLookupFromImports"
             }
             _ => false,
         });
-        // MOD-06, MOD-13: the context is the module whose imports are looked through, and a loader sets it by this symbol only.
+        // MOD-06, MOD-13: the context is the module whose imports are searched. A loader can set it only by this symbol.
         if imports && calls_out && !context {
             let name = loading::context_symbol(library.layout);
             remarks.push(format!(
@@ -310,9 +310,9 @@ fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<Strin
     remarks
 }
 
-/// What the symbols show, with or without a library binary.
+/// Returns remarks on symbols, with or without a library binary.
 ///
-/// BLOB-62 to BLOB-64, MOD-04: names whose meaning changed with a release.
+/// They are about names whose meaning changed with a release (BLOB-62 to BLOB-64, MOD-04).
 pub(super) fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let entry = part
@@ -325,7 +325,7 @@ pub(super) fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
     }
     // BLOB-62, BLOB-63.
     let prefixed = loading::prefixed(part);
-    // BLOB-50: the layout is that of the symbol, which a loader goes by; a raw blob has none and mixes nothing.
+    // BLOB-50: loaders determine the layout from the symbol. A raw blob has no symbol and mixes nothing.
     let blob_is_old = part
         .blobs
         .iter()
@@ -336,7 +336,8 @@ pub(super) fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
     remarks
 }
 
-/// Whether `symbol` is a packed function of the library with this prefix: of several in one file each has those that begin with it.
+/// Returns whether `symbol` is a packed function of the library with this prefix. If a file has several libraries, each has the
+/// functions that begin with its prefix.
 fn is_of(symbol: &Symbol<'_>, prefix: &str, part: &Part<'_>) -> bool {
     let Role::Function(name) = &symbol.role else {
         return false;
@@ -346,7 +347,7 @@ fn is_of(symbol: &Symbol<'_>, prefix: &str, part: &Part<'_>) -> bool {
     name.starts_with(prefix) && !is_other
 }
 
-/// How a system library is found, which `part` is under `prefix`; `None` for any other code.
+/// Explains how to find a system library that `part` has under `prefix`; `None` for any other code.
 pub(super) fn system_library(
     part: &Part<'_>,
     prefix: &str,

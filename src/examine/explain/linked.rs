@@ -1,4 +1,4 @@
-//! The runtime that an image needs, by the functions of TVM that it calls and defines. Nothing is executed.
+//! The runtime that an image needs, from the functions of TVM that it calls and defines. Nothing is executed.
 
 use crate::blob::container::{
     DynamicNames, File, FileForm, Linkage, Role, is_cpp_interface, is_interface, linkage,
@@ -7,36 +7,37 @@ use crate::examine::loading::{Load, LoadOutcome, exported};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
-/// The linkage of an image; of what is linked first, what its symbols need and define together.
+/// The linkage of an image. For files that are still to be linked, the combined symbols that they need and define.
 pub(super) struct LinkedImage<'a> {
     linkage: Linkage<'a>,
-    /// The names of TVM's C++ interface that it needs; ELF only.
+    /// The names of TVM's C++ interface that it needs. Read from ELF only.
     cpp: Vec<&'a [u8]>,
-    /// Whether the loader of a system opens the file.
+    /// Whether a system loader opens the file.
     is_image: bool,
 }
 
 /// The parts of an image that `explain` judges.
 const LOOKED_AT: &str = "machine, needed libraries, symbols and the library binary; not the other headers and tables of the file, nor instructions and data";
 
-/// What stands in the way on a machine; nothing where none was looked at.
+/// The obstacles on a machine; empty if no machine was examined.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MachineFindings {
-    /// What is wrong with the machine or the system.
+    /// The fault of the machine or the system.
     pub foreign: Option<String>,
-    /// The libraries that are needed, and whether each was found; empty where they were not looked for.
+    /// The libraries that are needed, and whether each was found; empty if they were not searched.
     pub libraries: Vec<(String, bool)>,
-    /// The libraries that those need in turn and that were not found, each behind the one that needs it.
+    /// The indirectly needed libraries that were not found: the library that needs each, and its name.
     pub indirect: Vec<(String, String)>,
-    /// The versions of symbols that are needed and that the library which was found does not have: the library, and the version.
+    /// The needed symbol versions that the found library lacks: the library, and the version.
     pub versions: Vec<(String, String)>,
-    /// What it calls and none of those libraries defines, nor any that every program of TVM has.
+    /// The functions that it calls and that neither those libraries nor the libraries of any TVM program define.
     pub absent: Vec<String>,
 }
 
 impl<'a> LinkedImage<'a> {
-    /// Reads the linkage of `file`, which was opened from `bytes`; of what is linked first, what its symbols need together.
+    /// Reads the linkage of `file`, which was opened from `bytes`. For files that are still to be linked, combines the needs of their
+    /// symbols.
     pub(super) fn of(file: &'a File<'a>, bytes: &'a [u8]) -> LinkedImage<'a> {
         let is_image = is_image(file.form);
         let linkage = if is_image && file.form != FileForm::MachOFat {
@@ -51,19 +52,19 @@ impl<'a> LinkedImage<'a> {
         }
     }
 
-    /// Returns what "loads" rests on; `None` where no system's loader opens the file.
+    /// Returns the parts of the file that a verdict of "loads" is based on; `None` if no system loader opens the file.
     pub(super) fn looked_at(&self) -> Option<&'static str> {
         self.is_image.then_some(LOOKED_AT)
     }
 
-    /// Whether a runtime of TVM is in it, alone or linked to compiled code.
+    /// Returns whether it contains a TVM runtime, alone or linked to compiled code.
     ///
     /// A runtime defines functions that compiled code only calls.
     pub(super) fn is_runtime(&self) -> bool {
         self.linkage.is_runtime()
     }
 
-    /// Whether its objects register themselves with the runtime that they are linked to.
+    /// Returns whether its objects register themselves with the runtime that they are linked to.
     pub(super) fn is_system_library(&self) -> bool {
         self.linkage
             .calls
@@ -71,28 +72,28 @@ impl<'a> LinkedImage<'a> {
             .any(|name| INITIALIZERS.contains(name))
     }
 
-    /// Whether it registers functions or types with a runtime.
+    /// Returns whether it registers functions or types with a runtime.
     pub(super) fn registers(&self) -> bool {
         self.linkage.calls.iter().any(|name| is_registration(name))
     }
 
-    /// How many functions of TVM's C interface it defines.
+    /// Returns how many functions of TVM's C interface it defines.
     pub(super) fn defines(&self) -> usize {
         self.linkage.defines.len()
     }
 
-    /// The releases whose C interface it defines and calls, as far as it knows their functions.
+    /// Returns the releases that have all known functions of TVM's C interface that it defines or calls.
     pub(super) fn releases(&self) -> Option<Releases> {
         let names = self.linkage.defines.iter().chain(&self.linkage.calls);
         let known = names.map(|name| exported(name));
-        // A function that no release exports says nothing of the release.
+        // A function that no release exports does not indicate a release.
         let known: Vec<_> = known.filter(|ranges| !ranges.is_empty()).collect();
         let has_all = |release: &Release| {
             let has = |ranges: &&[Releases]| ranges.iter().any(|range| range.contains(*release));
             known.iter().all(has)
         };
         let since = self.linkage.since().unwrap_or(Releases::ALL).since;
-        // A release that lacks one of these functions is not that of the runtime.
+        // A release that lacks one of these functions cannot be the release of the runtime.
         let fitting: Vec<Release> = Release::all()
             .filter(|release| *release >= since)
             .filter(has_all)
@@ -105,7 +106,7 @@ impl<'a> LinkedImage<'a> {
 
     /// Returns `load`, unless functions are called that `release` does not have.
     ///
-    /// The table of exports says so: a function that is not in it may come from another library, and changes nothing.
+    /// The table of exports decides. A function that is not in the table may come from another library, and changes nothing.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
         let load = match (load.outcome, self.cpp.as_slice()) {
             (LoadOutcome::Loads, [first, more @ ..]) => Load::whole(format!(
@@ -119,7 +120,7 @@ impl<'a> LinkedImage<'a> {
             )),
             _ => load,
         };
-        // MOD-26: what no release exports is looked for in other libraries, and is not missing here.
+        // MOD-26: a function that no release exports is expected in another library, and is not missing here.
         let is_missing = |name: &&&str| {
             let ranges = exported(name);
             !ranges.is_empty() && !ranges.iter().any(|range| range.contains(release))
@@ -141,15 +142,15 @@ impl<'a> LinkedImage<'a> {
         if missing.is_empty() || load.outcome == LoadOutcome::Fails {
             return load;
         }
-        // MOD-26: functions are bound on first use unless the library was linked with `-z now`, and then `dlopen` fails.
+        // MOD-26: functions are bound on first use. With `-z now` they are bound by `dlopen`, which then fails.
         if self.linkage.binds_now {
             return Load::fails(format!(
                 "it cannot be opened: it calls {}, which this release does not have",
                 words(&missing)
             ));
         }
-        // BLOB-60, BLOB-67: an initializer of a system library calls it, before anything returns to TVM.
-        // What is linked first has no table of initializers.
+        // BLOB-60, BLOB-67: an initializer of a system library calls it before `dlopen` returns to TVM.
+        // A file that is still to be linked has no table of initializers.
         let initializes = !self.is_image || self.linkage.has_initializers;
         let called = missing.iter().copied();
         let called: Vec<&str> = called.filter(|name| INITIALIZERS.contains(name)).collect();
@@ -170,7 +171,7 @@ impl<'a> LinkedImage<'a> {
                 words(&bound)
             ));
         }
-        // MOD-26: what an initializer calls is needed at once. Which functions it calls is in its code.
+        // MOD-26: functions that an initializer calls are needed at once. Only its code shows which functions it calls.
         if initializes && missing.iter().any(|name| is_called_early(name)) {
             return Load::unknown(format!(
                 "it calls {}, which this release does not have: the process ends when the library is opened if an initializer does so, as one that registers does",
@@ -186,7 +187,7 @@ impl<'a> LinkedImage<'a> {
         }
     }
 
-    /// What is to be known of a library that a runtime is linked into; `None` for any other.
+    /// Returns the remark on a library that a runtime is linked into; `None` for any other file.
     pub(super) fn runtime_remark(&self) -> Option<String> {
         self.is_runtime().then(|| {
             let releases = match self.releases() {
@@ -200,7 +201,7 @@ impl<'a> LinkedImage<'a> {
         })
     }
 
-    /// What is to be known of a file in which no symbol is one of TVM.
+    /// Returns the remark on a file in which no symbol is one of TVM.
     pub(super) fn unmarked(&self) -> &'static str {
         let is_linked = |name: &&str| name.contains("libtvm");
         match self.linkage.libraries.iter().any(is_linked) {
@@ -213,11 +214,11 @@ impl<'a> LinkedImage<'a> {
         }
     }
 
-    /// What is called that no release has.
+    /// Returns a remark on called functions that no release has.
     ///
-    /// The first 8 of them, and how many more; `None` without any.
+    /// It names the first 8 of them and counts the others. Returns `None` if there are none.
     pub(super) fn remark(&self) -> Option<String> {
-        // Not an error of a release: a library that is linked beside TVM's may define them.
+        // Not an error: another library that is linked in addition to TVM may define them.
         let strange = self
             .linkage
             .calls
@@ -235,13 +236,13 @@ impl<'a> LinkedImage<'a> {
     }
 }
 
-/// The functions that only initializers call: they register what a system library has (BLOB-60, BLOB-67).
+/// The functions that only initializers call. They register the content of a system library (BLOB-60, BLOB-67).
 const INITIALIZERS: [&str; 2] = [
     "TVMBackendRegisterSystemLibSymbol",
     "TVMFFIEnvModRegisterSystemLibSymbol",
 ];
 
-/// The names of TVM's C++ interface that an image needs.
+/// Returns the names of TVM's C++ interface that an image needs.
 pub(crate) fn cpp_interface(form: FileForm, bytes: &[u8]) -> Vec<&[u8]> {
     let names = match form {
         FileForm::ElfShared => DynamicNames::read(bytes),
@@ -252,14 +253,14 @@ pub(crate) fn cpp_interface(form: FileForm, bytes: &[u8]) -> Vec<&[u8]> {
     wanted
 }
 
-/// Whether a function registers functions or types.
+/// Returns whether a function registers functions or types.
 fn is_registration(name: &str) -> bool {
     name.starts_with("TVMFFIFunctionSetGlobal")
         || name.starts_with("TVMFFITypeRegister")
         || name == "TVMFuncRegisterGlobal"
 }
 
-/// Whether extensions call a function in initializers: it registers, or looks up what is registered.
+/// Returns whether extensions call a function in initializers, because it registers something or looks up registrations.
 fn is_called_early(name: &str) -> bool {
     is_registration(name)
         || matches!(
@@ -268,7 +269,7 @@ fn is_called_early(name: &str) -> bool {
         )
 }
 
-/// What the library will call and define that is linked of the parts of `file`.
+/// Returns the functions that a library linked from the parts of `file` will call and define.
 fn unlinked<'a>(file: &'a File<'a>) -> Linkage<'a> {
     let mut linkage = Linkage::default();
     for symbol in file.parts.iter().flat_map(|part| &part.symbols) {
@@ -287,7 +288,7 @@ fn unlinked<'a>(file: &'a File<'a>) -> Linkage<'a> {
     linkage
 }
 
-/// Ranges of releases in words: `of 0.21 and from 0.24 on`.
+/// Describes ranges of releases in words: `of 0.21 and from 0.24 on`.
 pub(super) fn since(ranges: &[Releases]) -> String {
     // A range that ends with the last known release has no known end.
     let ranges: Vec<String> = ranges
@@ -302,14 +303,14 @@ pub(super) fn since(ranges: &[Releases]) -> String {
 }
 
 impl MachineFindings {
-    /// Whether nothing stands in the way.
+    /// Returns whether there is no obstacle.
     pub fn is_good(&self) -> bool {
         let found = self.libraries.iter().all(|(_, found)| *found);
         let whole = self.indirect.is_empty() && self.versions.is_empty();
         self.foreign.is_none() && found && whole && self.absent.is_empty()
     }
 
-    /// The JSON form.
+    /// Returns the JSON form.
     pub fn to_json(&self) -> Value {
         let libraries: Vec<Value> = self
             .libraries
@@ -333,9 +334,9 @@ impl MachineFindings {
     }
 }
 
-/// Whether a file of this form is opened by the loader of a system.
+/// Returns whether a system loader opens a file of this form.
 ///
-/// Executables are none of them: a loader opens libraries only.
+/// A loader opens libraries only, and not executables.
 pub const fn is_image(form: FileForm) -> bool {
     matches!(
         form,

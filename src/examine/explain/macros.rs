@@ -1,4 +1,4 @@
-//! Functions that C++ source exports by a macro of TVM's headers, as its own code generator for C and tvm-ffi do.
+//! Functions that C++ source exports with a macro of TVM's headers, as TVM's C code generator and tvm-ffi do.
 
 use crate::blob::container::identifier;
 
@@ -9,7 +9,7 @@ const MACROS: [(&str, &str); 3] = [
     ("TVM_DLL_EXPORT_PACKED_FUNC(", "0.7 to 0.20"),
 ];
 
-/// Says which functions `text` exports by which macro; `None` without any.
+/// Says which functions `text` exports with which macro; `None` if it exports none.
 pub(super) fn exports(text: &[u8]) -> Option<String> {
     const NAMED: usize = 8;
     MACROS.iter().find_map(|(name, releases)| {

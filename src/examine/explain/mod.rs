@@ -1,7 +1,7 @@
-//! Why a file loads in a release, or why it does not (`spec/schema/explain.json`).
+//! Explanation why a file loads or does not load in each release (`spec/schema/explain.json`).
 //!
-//! What each release does is computed for every release ([`loading`]) from the layout, the symbols and the payloads; nothing is
-//! looked up by file.
+//! The verdict of every release is computed ([`loading`]) from the layout, the symbols and the payloads. There is no table of known
+//! files.
 
 mod account;
 mod advice;
@@ -42,26 +42,26 @@ use account::{loads, refine};
 use advice::{is_codeless, is_linked, mixed_machines};
 use linked::LinkedImage;
 
-/// Says for every release, or for `only` one, whether it reads the file, what it needs to, and where it fails without a word. One
-/// account for each library binary or other thing in the file.
+/// Explains for every release, or only for `only`, whether it reads the file, what it needs, and where it fails silently. Returns one
+/// account for each library binary or other content of the file.
 ///
-/// A broken file is judged by what the loader of each release looks at. Of an image the machine, the needed libraries, the symbols
-/// and the library binary are read. Its other headers and tables are not judged, nor are instructions and data. No library of any
-/// machine is looked for: the caller fills [`Account::here`].
+/// A broken file is judged by the checks of each loader. Of an image, the machine, the needed libraries, the symbols and the library
+/// binary are read, but not its other headers and tables, instructions and data. No library of this machine is searched: the caller
+/// fills [`Account::here`].
 ///
 /// # Errors
 ///
-/// Nothing in the file is of a form that TVM loads.
+/// Fails if nothing in the file has a form that TVM loads.
 pub fn explain(
     subject: &Subject<'_>,
     only: Option<Release>,
 ) -> Result<Vec<Account>, NotExaminable> {
     let file = &subject.file;
     let units = subject.units();
-    // Once for the whole file: an image is one part, and its symbols are those of every library binary in it.
+    // Read once for the whole file: an image is one part, and its symbols belong to every library binary in it.
     let linked = LinkedImage::of(file, subject.bytes);
-    // The members of an archive are linked into one library: what one lacks another may have.
-    // A fat Mach-O is no such archive: each of its members is a whole library for another machine.
+    // The members of an archive are linked into one library, so that one member may have what another lacks.
+    // The members of a fat Mach-O file are not linked: each is a whole library for another machine.
     if file.form == FileForm::WasmModule {
         let mut account = bare::web_module(subject, &linked, only);
         account.raw = advice(file);
@@ -70,7 +70,7 @@ pub fn explain(
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
     let whole = joined.then(|| join(file));
     let is_joined = |part: &Part<'_>| joined && is_linked(part);
-    // An image is whole, and an archive of nothing but objects.
+    // All code of the library is present in an image, and in an archive that contains only objects.
     let mut forms = file.parts.iter().map(|part| part.form);
     let is_whole = is_image(file.form) || joined && forms.all(FileForm::is_object);
     let mut accounts = Vec::new();
@@ -98,7 +98,7 @@ pub fn explain(
     if linked.is_runtime() && accounts.is_empty() {
         accounts.push(library::runtime(subject, &linked, only));
     }
-    // Nothing in it has a loader's name: it may still be something that a function of TVM reads.
+    // Nothing in it is found by a loader. A function of TVM may still read it.
     if accounts.is_empty() {
         accounts.push(other(subject, &linked, only)?);
     }
@@ -146,15 +146,15 @@ pub fn explain(
     Ok(accounts)
 }
 
-/// [`advice`], and what the account is of where there is some.
+/// Returns the [`advice`], and a sentence that the account is about the result of following it.
 fn raw(file: &File<'_>) -> Option<String> {
     advice(file).map(|advice| format!("{advice} What follows is about what is made of it."))
 }
 
-/// The members of an archive as the one part that a linker makes of them.
+/// Joins the members of an archive into the part that a linker makes of them.
 ///
-/// It has the library binaries and symbols of all objects and sources, in the order of the members. Members of another form, as a list of
-/// names, are not linked. An archive without objects is a part without anything.
+/// It has the library binaries and symbols of all objects and sources, in the order of the members. Members of another form, such as a
+/// list of names, are not linked. An archive without objects becomes an empty part.
 fn join<'a>(file: &File<'a>) -> Part<'a> {
     let mut whole = Part {
         member: String::new(),
@@ -166,7 +166,7 @@ fn join<'a>(file: &File<'a>) -> Part<'a> {
         headers: Vec::new(),
     };
     for part in file.parts.iter().filter(|part| is_linked(part)) {
-        // The joined part counts as code by its form, which is that of its objects and not that of the archive.
+        // The joined part takes the form of its objects, not that of the archive, so that it counts as code.
         if part.form.is_object() || !whole.form.is_object() {
             whole.form = part.form;
         }
@@ -178,12 +178,12 @@ fn join<'a>(file: &File<'a>) -> Part<'a> {
     whole
 }
 
-/// The account of a file of one format: parameters, a tensor, an executable. It says nothing of needs or of this machine: no system's
-/// loader opens it.
+/// Reports a file of one format: parameters, a tensor, an executable. The report has no needs and nothing about this machine, because
+/// no system loader opens the file.
 fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Account {
     let reading = unit.judge();
     let broken = reading.broken.or_else(|| unusable(&reading.findings));
-    // A `Reading` keeps fields and findings only: what the loaders look at is the value, which is read once more.
+    // A `Reading` has only fields and findings. The loaders check the value, which is therefore read a second time.
     let payload = match &unit.format {
         Format::Payload { kind, layout } => {
             let mut cursor = Cursor::new(&unit.bytes);
@@ -204,7 +204,7 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
             .map(|record| types::of_record(&record)),
         _ => Ok(Vec::new()),
     };
-    // What cannot be read has no types to compare.
+    // An unreadable file has no types to compare.
     let types = types.unwrap_or_default();
     let doubled = match &unit.format {
         Format::Params => doubled(&reading.findings),
@@ -218,7 +218,7 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
         if let Some(judge) = &host {
             return judge(release);
         }
-        // PAY-28: by the name of its loader; PAY-25, PAY-26: readers of before take no member that they do not know.
+        // PAY-28: the loader is found by its name. PAY-25, PAY-26: older readers reject members that they do not know.
         if let (Format::ModuleFile { .. }, Some(files)) = (&unit.format, files) {
             return by_files(files, release);
         }
@@ -237,7 +237,7 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
                 payload.as_ref(),
                 broken.as_ref(),
             ),
-            // PAY-61: the Relay VM came with 0.6 and ended with 0.19.
+            // PAY-61: 0.6 introduced the Relay VM, and 0.19 is the last release with it.
             (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
                 Load::fails("it has no such executable")
             }
@@ -255,7 +255,7 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
             (Format::RelayCode, broken) => {
                 loading::relay_code(release, &unit.bytes, broken.as_ref())
             }
-            // How the readers of these files fail was not read release by release, as it was for payloads (`loading`).
+            // The readers of these files were not examined release by release, unlike those of payloads (`loading`).
             (_, Some(broken)) => Load::unknown(format!("it breaks {broken}")),
             (_, None) => Load::whole("as a file"),
         }
@@ -270,14 +270,14 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
             .remarks
             .push(format!("It breaks {}: {}.", later.rule(), later.message()));
     }
-    // TEN-29, TEN-30, TEN-31: the three counts of bytes agree on these tensors.
+    // TEN-29, TEN-30, TEN-31: the three ways to count bytes agree for these tensors.
     if unit.format == Format::Params {
         account.remarks.push("The bytes are the same from 0.2 to 0.27 for tensors of one lane and whole bytes. Vector types are cut to one lane from 0.4 on, and up to 0.6 types below 8 bits lose their data.".into());
     }
     account
 }
 
-/// What `release` makes of a device module in files.
+/// Returns the verdict of `release` on a device module in files.
 fn by_files(files: &Assembled, release: Release) -> Load {
     let mut rejected = files.rejected.iter();
     match rejected.find(|(releases, _)| releases.contains(release)) {
@@ -288,8 +288,8 @@ fn by_files(files: &Assembled, release: Release) -> Load {
     }
 }
 
-/// What becomes of two members or two tensors of one name: of every release the last counts (OBJ-28, GRF-20, TEN-44, TEN-59). `None` where no
-/// name occurs twice.
+/// Returns the verdict on two members or two tensors of one name. Every release uses the last one (OBJ-28, GRF-20, TEN-44, TEN-59).
+/// Returns `None` if no name occurs twice.
 fn doubled(findings: &[Finding]) -> Option<Load> {
     let doubled = findings
         .iter()
@@ -299,7 +299,7 @@ fn doubled(findings: &[Finding]) -> Option<Load> {
     )))
 }
 
-/// Whether `release` has a loader of files of this extension.
+/// Returns the verdict of `release` on files of this extension: whether it has a loader.
 fn by_extension(format: &FileFormat, release: Release) -> Load {
     match format.loader(release) {
         Some(loader) => Load::whole(format!("by `{loader}`")),
@@ -307,13 +307,13 @@ fn by_extension(format: &FileFormat, release: Release) -> Load {
     }
 }
 
-/// What can be read and not be used: a MUST is broken all the same, as `verify` has it.
+/// Returns the violation for content that can be read but not used. It breaks a MUST, as in `verify`.
 fn unusable(findings: &[Finding]) -> Option<Violation> {
     let unusable = findings.iter().find(|finding| !finding.usable)?;
     Some(unusable.to_violation())
 }
 
-/// What `release` makes of code in which no symbol is one of TVM (BLOB-63).
+/// Returns the verdict of `release` on code in which no symbol is one of TVM (BLOB-63).
 fn unmarked(file: &File<'_>, release: Release) -> Load {
     let has_functions = file
         .parts
@@ -327,7 +327,7 @@ fn unmarked(file: &File<'_>, release: Release) -> Load {
     }
 }
 
-/// The account of what is not loaded by name: JSON, text, object code without anything of TVM.
+/// Reports a file that no loader of modules opens: JSON, text, object code without symbols of TVM.
 fn other(
     subject: &Subject<'_>,
     linked: &LinkedImage<'_>,
@@ -337,7 +337,7 @@ fn other(
     if form == FileForm::TensorCache {
         return Ok(cache::cache(subject, only));
     }
-    // The forms that are left have neither units nor compiled parts.
+    // The remaining forms have neither units nor compiled parts.
     let (remark, loads) = match form {
         FileForm::GraphJson => {
             let broken = subject.json().and_then(|reading| reading.broken);

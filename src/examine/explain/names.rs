@@ -1,4 +1,4 @@
-//! The functions that a file calls by name: they are looked up when it is first used, and not when it is loaded.
+//! The functions that a file calls by name. They are looked up on first use, and not when the file is loaded.
 
 use super::account::Account;
 use super::linked::{is_image, since};
@@ -15,24 +15,25 @@ use crate::rule::Findings;
 use object::{Object as _, ObjectSegment as _};
 use std::collections::{BTreeSet, HashSet};
 
-/// How many names a sentence lists.
+/// The number of names that a sentence lists.
 const LISTED: usize = 4;
 
-/// Names that are looked up together, by one user.
+/// Names that one user looks up together.
 pub(super) struct Calls {
-    /// What fails where one is not found.
+    /// The operation that fails if a name is not found.
     user: &'static str,
-    /// Names that only the file itself can have.
+    /// Names that only the file itself can define.
     own: BTreeSet<String>,
-    /// Names that are looked for in the registry after the file (VM-11).
+    /// Names that are searched in the file first, and then in the registry (VM-11).
     global: BTreeSet<String>,
 }
 
-/// The calls of the modules of a library whose functions it does not have. Empty where a module of it has functions that are not known.
+/// Returns the calls of the modules of a library to functions that it does not have. Empty if the functions of any of its modules are
+/// unknown.
 pub(super) fn unresolved(library: &ExaminedLibrary<'_>) -> Vec<Calls> {
     let modules = || library.blob.modules.iter().zip(library.payloads);
     let mut has: HashSet<&str> = library.part.functions().collect();
-    // A system library has its prefix before every name (MOD-16).
+    // Every name of a system library starts with its prefix (MOD-16).
     if library.part.prefix().is_some() {
         return Vec::new();
     }
@@ -41,7 +42,7 @@ pub(super) fn unresolved(library: &ExaminedLibrary<'_>) -> Vec<Calls> {
             Some(payload) if functions(payload, &mut has) => {}
             _ => return Vec::new(),
         }
-        // What an executable exports is found as well.
+        // The functions that an executable exports are found too.
         if let Some(code) = payload.as_ref().and_then(Payload::relax_vm) {
             let own = code.functions.iter();
             let own = own.filter(|function| function.kind != FunctionKind::Packed);
@@ -60,12 +61,12 @@ pub(super) fn unresolved(library: &ExaminedLibrary<'_>) -> Vec<Calls> {
     all
 }
 
-/// Whether a module of this kind is code that is still to be linked, whose names are those of its symbols.
+/// Returns whether a module of this kind is code that is still to be linked, and whose names are those of its symbols.
 fn is_host_code(kind: &str) -> bool {
     matches!(kind, "c" | "static_library")
 }
 
-/// Adds the names of the functions that a module has; `false` where its kind does not show them.
+/// Adds the names of the functions that a module has. Returns `false` if its kind does not show them.
 fn functions<'p>(payload: &'p Payload<'_>, has: &mut HashSet<&'p str>) -> bool {
     has.extend(payload.functions().map(|(name, _)| name));
     has.extend(payload.kernels().map(|(name, _)| name));
@@ -88,7 +89,7 @@ fn functions<'p>(payload: &'p Payload<'_>, has: &mut HashSet<&'p str>) -> bool {
     has_none || shown.iter().any(|name| payload.field(name).is_some())
 }
 
-/// The functions of a whole library, of its code and of its modules; `None` where a module does not show its own.
+/// Returns the functions of a whole library: of its code and of its modules. Returns `None` if a module does not show its functions.
 fn offered(library: &Subject<'_>) -> Option<HashSet<String>> {
     let parts = library.file.parts.iter();
     let mut has: HashSet<String> = parts
@@ -112,8 +113,8 @@ fn offered(library: &Subject<'_>) -> Option<HashSet<String>> {
     Some(has)
 }
 
-/// Holds the accounts of graph JSON against the library that it is to run with: an executor looks every function of its graph up
-/// (GRF-31). Returns `false` where the library does not show what it has, and nothing is changed.
+/// Compares the accounts of graph JSON with the library that it is to run with, because an executor looks up every function of its
+/// graph (GRF-31). Returns `false` and changes nothing if the library does not show its functions.
 pub fn hold_to_library(
     accounts: &mut [Account],
     graph: &Subject<'_>,
@@ -134,7 +135,7 @@ pub fn hold_to_library(
     true
 }
 
-/// The calls of one module; `None` for a kind that calls nothing by name.
+/// Returns the calls of one module; `None` for a kind that calls nothing by name.
 fn calls(payload: &Payload<'_>) -> Option<Calls> {
     if let Some(code) = payload.relax_vm() {
         let functions = code.functions.iter();
@@ -157,17 +158,17 @@ fn calls(payload: &Payload<'_>) -> Option<Calls> {
         });
     }
     match payload.field("graph_json") {
-        // A vendor's graph is run by its own code.
+        // The runtime of a vendor runs the vendor's graph itself.
         Some(Field::Text(text)) if payload.field("symbol").is_none() => of_graph(text.as_bytes()),
         _ => None,
     }
 }
 
-/// The calls of the nodes of a graph; `None` where the text is none.
+/// Returns the calls of the nodes of a graph; `None` if the text is not a graph.
 fn of_graph(text: &[u8]) -> Option<Calls> {
     let graph = Graph::read_bytes(text, &mut Findings::default()).ok()?;
     let calls = graph.nodes.into_iter().filter_map(|node| node.call);
-    // GRF-36: these two are the executor's own.
+    // GRF-36: the executor itself implements these two.
     let named = calls
         .map(|call| call.func_name)
         .filter(|name| !matches!(name.as_str(), "__nop" | "__copy"));
@@ -178,7 +179,8 @@ fn of_graph(text: &[u8]) -> Option<Calls> {
     })
 }
 
-/// The global functions of releases that the host code of an image names in its constants: it looks them up when it calls them.
+/// Returns the global functions of releases whose names are constants in the host code of an image. The code looks them up when it
+/// calls them.
 pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
     let texts = host_texts(file, bytes).unwrap_or_default();
     let names = texts
@@ -190,10 +192,10 @@ pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
     names.into_iter().collect()
 }
 
-/// What the host code of an image may look up under a name of its own: texts of words with dots between, which no release registers and
-/// which are in the memory of its process. `None` for code that looks nothing up.
+/// Returns the names that the host code of an image may look up and that no release registers: words joined by dots, in the parts of
+/// the file that are loaded into memory. Returns `None` for code that looks up nothing.
 pub(crate) fn own_names<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a str>> {
-    /// Texts in this form that are names of files.
+    /// Last words of texts in this form that are file names.
     const FILES: [&str; 12] = [
         "S", "a", "c", "cc", "cold", "cpp", "cu", "h", "o", "py", "s", "so",
     ];
@@ -213,7 +215,7 @@ pub(crate) fn own_names<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a 
             && !FUNCTIONS.contains_key(text)
     };
     let texts = host_texts(file, bytes)?;
-    // Symbols and the names of variables for a debugger are not loaded. What cannot be parsed is searched whole.
+    // Symbols and debug information are not loaded. A file that cannot be parsed is searched completely.
     let image = object::File::parse(bytes).ok();
     let loaded = image.map(|image| {
         let segments = image.segments();
@@ -231,10 +233,10 @@ pub(crate) fn own_names<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a 
     Some(names.into_iter().collect())
 }
 
-/// The texts in the host code of an image that are no names of its own functions, and where they begin; `None` for code that looks no
-/// function up by name.
+/// Returns the texts in the host code of an image, except the names of its own functions, each with its offset. Returns `None` for code
+/// that looks up no function by name.
 ///
-/// The library binaries in it are left out, and a file of more bytes is not searched.
+/// The library binaries in the image are left out. A file with more than `SEARCHED` bytes is not searched.
 fn host_texts<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<(u64, &'a str)>> {
     const SEARCHED: usize = 64 << 20;
     let looks_up = |part: &Part<'_>| {
@@ -259,7 +261,7 @@ fn host_texts<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<(u64, &'a str)
         .flat_map(|part| part.functions())
         .collect();
     let mut at = 0_usize;
-    // A text in C ends with a NUL, and what is in front of it is another text or filling.
+    // A text in C ends with a NUL. The bytes before it are another text or padding.
     let texts = bytes.split(|byte| *byte == 0).filter_map(|text| {
         let start = at;
         at = at.saturating_add(text.len()).saturating_add(1);
@@ -275,7 +277,7 @@ fn host_texts<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<(u64, &'a str)
     Some(texts.collect())
 }
 
-/// What host code looks functions up with.
+/// The functions with which host code looks up other functions.
 const LOOKUPS: [&str; 4] = [
     "TVMBackendGetFuncFromEnv",
     "TVMFuncGetGlobal",
@@ -283,7 +285,7 @@ const LOOKUPS: [&str; 4] = [
     "TVMFFIEnvModLookupFromImports",
 ];
 
-/// Which parts of TVM that not every runtime has bring the names of [`in_host_code`]; `None` where every runtime has all.
+/// Says which optional parts of TVM register the names of [`in_host_code`]; `None` if every runtime has all of them.
 pub(super) fn brought_beside(names: &[&str]) -> Option<String> {
     let parts = names.iter().filter_map(|name| {
         let rows = FUNCTIONS.get(name)?;
@@ -300,7 +302,7 @@ pub(super) fn brought_beside(names: &[&str]) -> Option<String> {
     })
 }
 
-/// A function, and the options of the build that bring it.
+/// Describes a function and the build options that add it.
 fn with_options(name: &str, row: FunctionRow) -> String {
     format!(
         "`{name}` (of a runtime built with {})",
@@ -308,7 +310,7 @@ fn with_options(name: &str, row: FunctionRow) -> String {
     )
 }
 
-/// What becomes of the names of [`in_host_code`] in `release`; `None` where it registers them.
+/// Returns the verdict of `release` on the names of [`in_host_code`]; `None` if it registers all of them.
 pub(super) fn judge_host_code(names: &[&str], release: Release) -> Option<Load> {
     let absent = names.iter().filter_map(|name| {
         let rows = FUNCTIONS.get(name)?;
@@ -325,13 +327,13 @@ pub(super) fn judge_host_code(names: &[&str], release: Release) -> Option<Load> 
 }
 
 impl Calls {
-    /// Leaves out what is there.
+    /// Removes the functions in `has`.
     fn without(&mut self, has: &HashSet<&str>) {
         self.own.retain(|name| !has.contains(name.as_str()));
         self.global.retain(|name| !has.contains(name.as_str()));
     }
 
-    /// What becomes of the first use in `release`; `None` where every name is found.
+    /// Returns the verdict on the first use in `release`; `None` if every name is found.
     pub(super) fn judge(&self, release: Release) -> Option<Load> {
         let user = self.user;
         if !self.own.is_empty() {
@@ -372,7 +374,7 @@ impl Calls {
     }
 }
 
-/// The first few names, and how many more there are.
+/// Lists the first few names, and counts the others.
 fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
     let more = names.len().saturating_sub(LISTED);
     let shown: Vec<String> = names.take(LISTED).collect();

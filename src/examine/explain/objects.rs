@@ -1,4 +1,4 @@
-//! What each release makes of saved objects.
+//! The verdict of each release on saved objects.
 
 use super::account::loads;
 use crate::examine::loading::nodes::{TABLED, asked};
@@ -11,21 +11,21 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_core::de::IgnoredAny;
 use serde_json::Value;
 
-/// The graph of 0.2 to 0.21.
+/// Returns the verdicts on a graph of 0.2 to 0.21.
 ///
-/// Takes what upstream's reader takes, cut-off text included, and says where that differs from the rules.
+/// Accepts the same text as upstream's reader, including truncated text, and reports where that differs from the rules.
 pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     let whole = closed(text);
-    // Kept apart: the graph that was completed reads well, and what its release makes of it is not what was written.
+    // Remembered, because the completed graph is readable but differs from the graph that was written.
     let cut = whole.is_some();
     let graph = LegacyGraph::read(whole.as_deref().unwrap_or(text), &mut Findings::default());
     let number = LegacyGraph::verify(text, &mut Findings::default()).err();
     let number = number.filter(|broken| broken.rule().id() == "OBJ-36");
     let outline = graph.is_err().then(|| outline(text)).flatten();
-    // OBJ-21: the C++ reader has five escapes and takes raw bytes, so that a text can be whole for it and no JSON for Python.
+    // OBJ-21: the C++ reader knows five escapes and accepts raw bytes. A text can therefore be valid for it and not be JSON for Python.
     let json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     loads(only, |release| {
-        // OBJ-18: from 0.22 on the text has another form.
+        // OBJ-18: from 0.22 on, the text has another form.
         if !legacy::RELEASES.contains(release) {
             return Load::fails("tvm-ffi reads another form");
         }
@@ -34,7 +34,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
             // OBJ-21 to OBJ-33: not every release checks each of them.
             Err(broken) => {
                 let load = broken_graph(broken, release);
-                // What a release does not look at does not keep it from looking for types and attributes.
+                // A release that does not check this rule still looks for types and attributes.
                 return match load.outcome {
                     LoadOutcome::Silent => outline
                         .as_ref()
@@ -44,7 +44,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
                 };
             }
         };
-        // OBJ-22, OBJ-32: members and type keys came with releases, and readers reject those that they do not know.
+        // OBJ-22, OBJ-32: releases added members and type keys, and readers reject unknown ones.
         if !known.is_some_and(|known| known.contains(release)) {
             return Load::fails("it does not know a member or a container of this graph");
         }
@@ -73,7 +73,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     })
 }
 
-/// The types of a graph that breaks a rule, with the attributes that their nodes have; `None` for what is not JSON.
+/// Returns the types and the attribute names of the nodes of a graph that breaks a rule; `None` if the text is not JSON.
 fn outline(text: &[u8]) -> Option<LegacyGraph> {
     let graph: Value = serde_json::from_slice(text).ok()?;
     let bytes = |value: &Value| value.as_str().unwrap_or_default().as_bytes().to_vec();
@@ -100,16 +100,16 @@ fn outline(text: &[u8]) -> Option<LegacyGraph> {
     })
 }
 
-/// What becomes of the graph where `release` lacks a type or a value, or asks for an attribute that is not there; `None` where it has all.
+/// Returns the verdict of `release` if it lacks a type or a value, or requires a missing attribute; `None` if nothing is missing.
 fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
-    // A graph without a version is one of the release that reads it: there is nothing to upgrade.
+    // A graph without a version counts as written by the release that reads it, so that nothing is upgraded.
     let writer = graph.release().unwrap_or(release);
     if release >= Release::of(16) && !graph.attrs.contains_key(legacy::VERSION) {
         return Some(Load::fails(
             "Python asks for `tvm_version` in the attributes of the text, which has none",
         ));
     }
-    // OBJ-22: 0.7 renamed most types, and Python renames them while it reads.
+    // OBJ-22: 0.7 renamed most types, and Python renames them when it reads the text.
     if writer < Release::of(7) && release >= Release::of(7) {
         return Some(Load::unknown(format!(
             "Python rewrites a text of {writer} first, and what it makes of these types was not read"
@@ -135,7 +135,7 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
         let missing = match plain {
             Some(names) => names.iter().copied().find(|name| lacks(name)),
             None => match asked(key, release) {
-                // Up to 0.5 many types are those of HalideIR, which the table does not have.
+                // Up to 0.5 many types are those of HalideIR, which are not in the table.
                 None if release < Release::of(6) => {
                     return Some(Load::unknown(format!(
                         "it loads it if it has the type `{}`",
@@ -143,7 +143,7 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
                     )));
                 }
                 None => return Some(Load::fails(format!("it has no type `{}`", shown(key)))),
-                // OBJ-25: an object that is stored whole has no attributes.
+                // OBJ-25: an object with a representation or a global key has no attributes.
                 Some(_) if !node.repr.is_empty() || !node.global_key.is_empty() => None,
                 Some(mut names) => names.find(|name| lacks(name)),
             },
@@ -179,7 +179,7 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
         {
             return Some(Load::fails("the text of a tensor is not base64"));
         }
-        // OBJ-25: what a process has once is found by its name.
+        // OBJ-25: an object that exists once in a process is found by its name.
         let once = matches!(
             key,
             "Op" | "ir.Op"
@@ -189,7 +189,7 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
                 | "TargetKind"
                 | "target.TargetKind"
         );
-        // OBJ-32: a target kind that is stored whole is looked up by no name.
+        // OBJ-32: a target kind that is stored with all its attributes is not looked up by name.
         let is_whole = matches!(key, "TargetKind" | "target.TargetKind") && node.repr.is_empty();
         if once && !is_whole && named.is_none() {
             let name = String::from_utf8_lossy(&node.repr).into_owned();
@@ -199,14 +199,14 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
                 name
             });
         }
-        // OBJ-32: a target kind is stored whole up to 0.17, and by its name from 0.18 on.
+        // OBJ-32: a target kind is stored with all its attributes up to 0.17, and as its name from 0.18 on.
         if is_whole && release >= Release::of(18) {
             return Some(Load::fails(
                 "it looks a target kind up by its name, which the text does not have where it looks",
             ));
         }
     }
-    // An operator or a target kind of another release may be one that this one does not have.
+    // This release may lack an operator or a target kind of another release.
     let name = named.filter(|_| writer != release)?;
     Some(Load::unknown(format!(
         "it loads it if it has `{}` and whatever else the text names",
@@ -214,8 +214,8 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
     )))
 }
 
-/// What becomes of an attribute whose text is no number. Most attributes are numbers, of values or of nodes: texts by themselves are types,
-/// and up to 0.6 and in the attributes of operators names, too. The table does not have the types of attributes.
+/// Returns the verdict on an attribute whose text is not a number. Most attributes are numbers. Types are texts, and names are texts in
+/// releases up to 0.6 and in attributes of operators. The table does not have the types of attributes.
 fn number(node: &LegacyNode, release: Release) -> Option<Load> {
     let key = node.type_key.as_str();
     let is_value = matches!(key, "IntImm" | "FloatImm" | "UIntImm");
@@ -230,7 +230,7 @@ fn number(node: &LegacyNode, release: Release) -> Option<Load> {
         .iter()
         .find(|(name, text)| !(is_text(name) || begins_with_number("v_float64", text)))?;
     let message = format!("it reads no number from `{name}` of `{}`", shown(key));
-    // Infinities and NaN are texts of their own.
+    // Infinities and NaN are written as words.
     let text = String::from_utf8_lossy(text).to_ascii_lowercase();
     let text = text.trim_start().trim_start_matches(['-', '+']);
     let is_special = text.starts_with("inf") || text.starts_with("nan");
@@ -240,7 +240,7 @@ fn number(node: &LegacyNode, release: Release) -> Option<Load> {
     })
 }
 
-/// OBJ-36: whether the text begins with a number that the attribute `name` holds, as C++ reads it.
+/// Returns whether the text begins with a number in the range of the attribute `name`, as C++ reads it (OBJ-36).
 fn begins_with_number(name: &str, text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let start = text.trim_ascii_start();
@@ -262,12 +262,12 @@ fn begins_with_number(name: &str, text: &[u8]) -> bool {
     } else {
         i128::from(i32::MAX)
     };
-    // The smallest number has one more than the largest.
+    // The absolute value of the smallest number is one more than the largest number.
     let most = largest.saturating_add(i128::from(start.starts_with('-')));
     number.parse::<i128>().is_ok_and(|number| number <= most)
 }
 
-/// Whether Python adds the attribute to a text of an older release: from 0.9 on where loading it fails, from 0.16 on always.
+/// Returns whether Python adds the attribute to a text of an older release: from 0.9 on if loading it fails, from 0.16 on always.
 fn is_added(key: &str, name: &str, writer: Release, release: Release) -> bool {
     let between =
         |since: u8, until: u8| release >= Release::of(since) && writer < Release::of(until);
@@ -280,17 +280,17 @@ fn is_added(key: &str, name: &str, writer: Release, release: Release) -> bool {
     }
 }
 
-/// A name of the text for a message.
+/// Formats a name of the text for a message.
 fn shown(name: &str) -> std::borrow::Cow<'_, str> {
     crate::wire::show(name.as_bytes()).into()
 }
 
-/// What a release makes of a graph that breaks a rule: not every rule is looked at by every release.
+/// Returns the verdict of a release on a graph that breaks a rule. Not every release checks every rule.
 ///
-/// A rule that is not among those below is checked by every release.
+/// Rules that are not listed below are checked by every release.
 fn broken_graph(broken: &Violation, release: Release) -> Load {
     let since = release.minor();
-    // OBJ-27: cycles are looked for from 0.7 on; OBJ-25: of a representation only that it stands alone.
+    // OBJ-27: cycles are detected from 0.7 on. OBJ-25: of a representation, releases check only that it stands alone.
     match broken.rule().id() {
         "OBJ-27" if since < 7 => Load::silent(format!(
             "it does not look for cycles, and loads objects that contain themselves: {broken}"
@@ -305,9 +305,9 @@ fn broken_graph(broken: &Violation, release: Release) -> Load {
     }
 }
 
-/// The text with the brackets that are missing at its end; `None` where none is, or where its end is no end of a value.
+/// Returns the text with the missing brackets added at its end. Returns `None` if none is missing, or if the text ends within a value.
 ///
-/// Brackets inside strings do not count. A closing bracket that does not belong to the last open one is not noticed: the reader of the
+/// Brackets inside strings do not count. A closing bracket that does not match the last open one is not noticed here: the reader of the
 /// result rejects it.
 fn closed(text: &[u8]) -> Option<Vec<u8>> {
     let mut open = Vec::new();
@@ -315,7 +315,7 @@ fn closed(text: &[u8]) -> Option<Vec<u8>> {
     for &byte in text {
         match byte {
             _ if escaped => escaped = false,
-            // A quote behind a backslash does not end the string, and brackets in a string open nothing.
+            // A quote after a backslash does not end the string, and brackets in a string open nothing.
             b'\\' if quoted => escaped = true,
             b'"' => quoted = !quoted,
             _ if quoted => {}
@@ -330,7 +330,7 @@ fn closed(text: &[u8]) -> Option<Vec<u8>> {
             last = byte;
         }
     }
-    // Right behind an opening bracket a reader expects a value, not the end.
+    // Directly after an opening bracket a reader expects a value, not the end.
     if open.is_empty() || quoted || matches!(last, b'{' | b'[') {
         return None;
     }
@@ -339,9 +339,9 @@ fn closed(text: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// The graph of 0.22 on.
+/// Returns the verdicts on a graph of 0.22 or later.
 ///
-/// Its only faults that a release lets pass are negative indices, up to 0.25 (OBJ-20).
+/// The only faults that a release accepts are negative indices, up to 0.25 (OBJ-20).
 pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     let fault = json_graph::ffi::check(text, &mut Findings::default()).err();
     let summary = json_graph::ffi::summary(text, legacy::VERSION);
@@ -354,8 +354,8 @@ pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
             return new_types(&keys, release);
         };
         let broken = &fault.violation;
-        // OBJ-20: indices are checked from 0.26 on. OBJ-19: cycles never.
-        // The check says which index is at fault, where it is one: only that rule differs between releases.
+        // OBJ-20: indices are checked from 0.26 on. OBJ-19: cycles are never checked.
+        // `fault.index` is set if an index is at fault. Releases differ only in that rule.
         match fault.index {
             _ if broken.rule().id() == "OBJ-19" => Load::fails(format!(
                 "it runs out of stack and ends the process: {broken}"
@@ -371,9 +371,9 @@ pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     })
 }
 
-/// What becomes of a sound graph with these types.
+/// Returns the verdict on a valid graph with these types.
 ///
-/// Attributes are not held against a table: most have defaults, and 0.27 has no tag to read one from.
+/// Attributes are not compared with a table: most have defaults, and 0.27 has no tag to read a table from.
 fn new_types(keys: &[String], release: Release) -> Load {
     let is_plain = |key: &str| {
         matches!(key, "None" | "int" | "bool" | "float" | "DataType")

@@ -1,15 +1,15 @@
-//! Archives of several files of one model: the packages of tvmc, and Model Library Format. No loader of any release opens one.
+//! Archives with several files of one model: the packages of tvmc, and Model Library Format. No loader of any release opens one.
 
 use super::advice::Linker;
 use crate::blob::container::File;
 
-/// A package, by the names of its members, which are as the archive states them.
+/// A package, with the names of its members as the archive states them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Package<'a> {
-    /// What it holds.
+    /// The kind of its content.
     pub kind: PackageKind,
-    /// The library: linked, or an archive of what is to be linked.
+    /// The library: linked, or an archive of files to link.
     pub library: Option<&'a str>,
     /// The graph.
     pub graph: Option<&'a str>,
@@ -17,7 +17,7 @@ pub struct Package<'a> {
     pub params: Option<&'a str>,
 }
 
-/// What a package holds.
+/// The content of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PackageKind {
@@ -53,7 +53,7 @@ impl<'a> Package<'a> {
         } else {
             0
         };
-        // The members of an inner archive have its name in front.
+        // The members of an inner archive start with its name.
         let find = |wanted: &str| {
             members().find_map(|name| {
                 let rest = within(name).get(depth..)?;
@@ -102,7 +102,7 @@ impl<'a> Package<'a> {
             .then_some(machine)
     }
 
-    /// Whether its library is linked and its graph is there, so that it runs as it is.
+    /// Returns whether its library is linked and its graph is present, so that it can run as it is.
     pub fn is_runnable(&self) -> bool {
         let is_linked = self.library.is_some_and(|library| library.ends_with(".so"));
         match self.kind {
@@ -112,7 +112,7 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Why no release opens it, and what to do.
+    /// Returns the reason why no release opens it, and what to do.
     pub(super) fn advice(&self, linker: &Linker<'_>) -> String {
         let path = |name: Option<&'a str>| name.map(within);
         let library = path(self.library).unwrap_or("LIB");
@@ -169,7 +169,7 @@ impl<'a> Package<'a> {
     }
 }
 
-/// The name of a member without the folder that is the archive itself.
+/// Removes the folder that is the archive itself from the name of a member.
 fn within(name: &str) -> &str {
     name.strip_prefix("./").unwrap_or(name)
 }

@@ -1,8 +1,8 @@
-//! Who registers the loader of a kind.
+//! The parts of TVM that register the loader of each kind.
 
-/// The part of TVM that must be there for a module of `kind` to load.
+/// Returns the part of TVM that must be present for a module of `kind` to load.
 ///
-/// The text follows the words "registered by"; that for a kind without a row says where a loader has to come from.
+/// The text follows the words "registered by". For an unknown kind, it says where a loader must come from.
 pub(crate) fn of(kind: &str) -> &'static str {
     match kind {
         "cuda" => {
@@ -15,11 +15,11 @@ pub(crate) fn of(kind: &str) -> &'static str {
         "webgpu" => "the WebAssembly runtime, tvmjs; no native runtime",
         "opengl" => "a runtime built with USE_OPENGL",
         "hexagon" => "a runtime built with USE_HEXAGON",
-        // PAY-99: stored up to 0.19 under kinds that no release registers a loader for.
+        // PAY-99: stored up to 0.19 under kinds for which no release registers a loader.
         "sdaccel" | "aocl" => {
             "nothing: its writer names a kind that no release loads. Build for the target again and load the files of the device tools instead"
         }
-        // No option of the build leaves these out: where a release has the kind, every build of it loads the kind.
+        // No build option excludes these: if a release has the kind, every build of it loads the kind.
         "c" | "static_library" | "const_loader" | "metadata" | "metadata_module" => {
             "every runtime of those releases"
         }
@@ -30,7 +30,7 @@ pub(crate) fn of(kind: &str) -> &'static str {
         "VMExecutable" | "relax.Executable" | "relax.VMExecutable" => {
             "every runtime of those releases"
         }
-        // PAY-55: it is in no library, so that there is no loader for payloads.
+        // PAY-55: libraries do not contain it, so that there is no loader for payloads.
         "stackvm" => "nothing: a StackVM module is loaded from a file of its own",
         "tensorrt" => "a runtime built with USE_TENSORRT_RUNTIME",
         "dnnl_json" => "a runtime built with USE_DNNL",
@@ -46,12 +46,12 @@ pub(crate) fn of(kind: &str) -> &'static str {
         "ethos-n" => "a runtime built with USE_ETHOSN",
         "VitisAIRuntime" => "a runtime built with USE_VITIS_AI",
         "torch" => "a runtime built with USE_LIBTORCH",
-        // PAY-10: what a compiler without Hexagon, or for Trainium, stores.
+        // PAY-10: payloads of a compiler without Hexagon, or for Trainium.
         "hex" | "nki" => "nothing: no release loads what this compiler stores",
-        // PAY-45: the one JSON runtime without a loader.
+        // PAY-45: the only JSON runtime without a loader.
         "verilator" => "nothing: its runtime registers no loader",
         "mrvl_sim" | "mrvl_hw" => "a runtime built with USE_MRVL",
-        // MOD-11: a loader is any global function of the right name, so that a kind may be a user's own.
+        // MOD-11: any global function of the right name is a loader, so that users can add kinds.
         _ => {
             "the library that brings the kind: it has to register a global function of that name before this one is opened"
         }

@@ -1,11 +1,11 @@
-//! Members of archives that were not read: nothing is concluded from what they may hold.
+//! Members of archives that could not be read. No conclusion depends on their content.
 
 use super::account::{Account, refine};
 use super::package::Package;
 use crate::blob::container::{File, FileForm, Part, Role, Symbol};
 use crate::examine::loading::{Load, LoadOutcome};
 
-/// Takes back what `account` says of releases, where an archive has members that a linker takes and that were not read.
+/// Withdraws the verdicts of `account` if the archive has members that a linker uses and that could not be read.
 pub(super) fn doubt(file: &File<'_>, account: &mut Account) {
     let unread: Vec<&Part<'_>> = file.parts.iter().filter(|part| is_unread(part)).collect();
     let Some(first) = unread.first().filter(|_| is_linked_whole(file)) else {
@@ -29,14 +29,14 @@ pub(super) fn doubt(file: &File<'_>, account: &mut Account) {
     });
 }
 
-/// Whether every member is linked into one library: that of an archive without libraries, which is no package.
+/// Returns whether all members are linked into one library: those of an archive without libraries that is not a package.
 fn is_linked_whole(file: &File<'_>) -> bool {
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
     let image = |part: &Part<'_>| part.form.is_object() && !super::is_linked(part);
     joined && !file.parts.iter().any(image) && Package::of(file).is_none()
 }
 
-/// Whether nothing is known of what a linker finds in this member.
+/// Returns whether it is unknown what a linker finds in this member.
 fn is_unread(part: &Part<'_>) -> bool {
     let is_call = |symbol: &Symbol<'_>| matches!(symbol.role, Role::Needs(_));
     let defines_nothing = part.blobs.is_empty() && part.symbols.iter().all(is_call);

@@ -1,18 +1,18 @@
-//! A tensor cache: its shards, and the tensors in them.
+//! The report of a tensor cache: its shards and their tensors.
 
 use super::room::Room;
 use crate::examine::Subject;
 use crate::tensor::json::from_dtype;
 use serde_json::{Map, Value, json};
 
-/// Adds the members `cache` and `params` of `inspect.json`, where the file is the index of a tensor cache.
+/// Adds the members `cache` and `params` of `inspect.json` if the file is the index of a tensor cache.
 pub(super) fn describe(subject: &Subject<'_>, top: &mut Map<String, Value>, room: &Room) {
     let Some(cache) = subject.tensor_cache() else {
         return;
     };
     let shards = room.list(&cache.shards, |shard| {
         let read = subject.shards.iter().find(|read| read.path == shard.path);
-        // Null where no file was looked for: the index came through a pipe, or is inside another program.
+        // Null if no file was looked for: the index came through a pipe, or is inside another program.
         let state = read.map(|read| match &read.reading.broken {
             None => "good".to_owned(),
             Some(broken) => broken.message().to_owned(),

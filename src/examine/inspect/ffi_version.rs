@@ -1,11 +1,11 @@
-//! Which releases of tvm-ffi a library was built on, by the C functions that it calls and by the C++ names that headers left in it.
+//! Detection of the releases of tvm-ffi that a library was built with, from the C functions that it calls and C++ names from headers.
 
 use crate::blob::container::DynamicNames;
 
-/// A name, and the patch release `0.1.N` of tvm-ffi that brought it.
+/// A name, and the patch release `0.1.N` of tvm-ffi that introduced it.
 type Row = (&'static str, u8);
 
-/// C functions that are not in 0.1.0.
+/// C functions that 0.1.0 does not have.
 const FUNCTIONS: [Row; 8] = [
     ("TVMFFIHandleInitOnce", 5),
     ("TVMFFIHandleDeinitOnce", 5),
@@ -17,7 +17,7 @@ const FUNCTIONS: [Row; 8] = [
     ("TVMFFIBigIntGetContentByteArray", 14),
 ];
 
-/// Parts of mangled names of namespaces, classes and functions that a release brought.
+/// Parts of mangled names of namespaces, classes and functions that a release introduced.
 const BROUGHT: [Row; 12] = [
     ("N3tvm3ffi15DenseMapBaseObj", 9),
     ("N3tvm3ffi15SmallMapBaseObj", 9),
@@ -33,7 +33,7 @@ const BROUGHT: [Row; 12] = [
     ("N3tvm3ffi6detail", 15),
 ];
 
-/// Parts of mangled names that no later release has.
+/// Parts of mangled names, and the last release that has them.
 const ENDED: [Row; 4] = [
     ("N3tvm3ffi11DenseMapObj", 8),
     ("N3tvm3ffi11SmallMapObj", 8),
@@ -41,7 +41,7 @@ const ENDED: [Row; 4] = [
     ("N3tvm3ffi7details", 14),
 ];
 
-/// The range of releases, as `0.1.9..0.1.14` or `0.1.9..`; `None` for a library that has nothing of tvm-ffi.
+/// Returns the range of releases, as `0.1.9..0.1.14` or `0.1.9..`. Returns `None` for a library without any name of tvm-ffi.
 pub(super) fn built_on(bytes: &[u8]) -> Option<String> {
     let names = DynamicNames::read(bytes)?;
     let (mut of_ffi, mut since, mut until) = (false, 0, None);
@@ -77,7 +77,7 @@ pub(super) fn built_on(bytes: &[u8]) -> Option<String> {
         }
     }
     let until = match until {
-        // Objects of several releases can be linked into one library: then no release has them all.
+        // Objects of several releases can be linked into one library. Then no release has all of its names.
         Some(until) if until < since => return None,
         Some(until) => format!("0.1.{until}"),
         None => String::new(),

@@ -1,4 +1,4 @@
-//! A graph in a few numbers: inputs, outputs, operators, planned storage.
+//! A summary of a graph: inputs, outputs, operators, planned storage.
 
 use super::room::Room;
 use crate::graph::{DataEntry, Graph, NodeEntry, dtype_text};
@@ -7,26 +7,25 @@ use crate::tensor::Packing;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Sums up graph JSON; `None` where `text` is not the graph of a graph executor.
+/// Summarizes graph JSON. Returns `None` if `text` is not the graph of a graph executor.
 ///
-/// It is read by the rules of chapter graph: a general JSON reader takes a hundred bytes for each of the text.
+/// The text is read by the rules of chapter graph, because a general JSON reader takes a hundred bytes for each byte of text.
 ///
-/// The value is the member `graph` of `inspect.json`. Types and shapes of inputs and outputs are null where the graph does not state
-/// them.
+/// The value is the member `graph` of `inspect.json`. Types and shapes of inputs and outputs are null if the graph does not state them.
 pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
     let graph = Graph::read_bytes(text, &mut Findings::default()).ok()?;
     let entry = |entry: NodeEntry| -> Value {
         let of = graph.entry_id(entry).and_then(|id| graph.entries.get(id));
         json!({
             "name": graph.nodes.get(entry.node).map(|node| &node.name),
-            // GRF-17: by the names of the last release that has graphs.
+            // GRF-17: type names are those of the last release that has graphs.
             "dtype": of.map(|entry| dtype_text(entry.dtype)),
             "shape": of.map(|entry| room.list(&entry.shape, |extent| json!(extent))),
         })
     };
     let inputs = graph.arg_nodes.iter().map(|node| NodeEntry {
         node: *node,
-        // GRF-09: an input has one output, number 0.
+        // GRF-09: the only output of an input has number 0.
         index: 0,
         version: 0,
     });
@@ -35,12 +34,12 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
     let calls = graph.nodes.iter().filter_map(|node| node.call.as_ref());
     for call in calls.clone() {
-        // By name in a tree: the members come out sorted, however often a file is inspected.
+        // The members are sorted by name, so that every inspection of a file prints the same text.
         let count = functions.entry(&call.func_name).or_default();
         *count = count.saturating_add(1);
     }
     let mut counts = Map::new();
-    // The list itself is dropped: `Room` bounds the members of the object by it.
+    // The list is dropped. It is built so that `Room` limits the members of the object.
     room.list(functions, |(name, count)| {
         counts.insert(name.to_owned(), count.into());
         json!(name)
@@ -56,14 +55,14 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
     }))
 }
 
-/// Blocks of storage, by the numbers of the plan, and the bytes of all of them: each is as large as its largest entry, whose elements
+/// Returns the number of storage blocks in the plan, and their total size in bytes. A block is as large as its largest entry. Elements
 /// take whole bytes.
 fn storage(entries: &[DataEntry]) -> Value {
     let mut blocks: BTreeMap<usize, u64> = BTreeMap::new();
     for entry in entries {
         let bytes = Packing::Each.bytes(entry.dtype, &entry.shape);
         let block = blocks.entry(entry.storage_id).or_default();
-        // What no number holds no device holds: the graph is rejected where it is run.
+        // No device has that much memory: such a graph is rejected when it is run.
         *block = bytes.unwrap_or(u64::MAX).max(*block);
     }
     let bytes = blocks

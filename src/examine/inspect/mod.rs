@@ -1,4 +1,4 @@
-//! What is in a file, as one JSON value (`spec/schema/inspect.json`).
+//! The report on a file, as one JSON value (`spec/schema/inspect.json`).
 
 mod cache;
 mod ffi_version;
@@ -15,36 +15,36 @@ use crate::rule::{Findings, Violation};
 use room::Room;
 use serde_json::{Map, Value, json};
 
-/// What is in a file.
+/// The report on the content of a file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// All of it, as JSON of `spec/schema/inspect.json`. There is no struct behind it by design: its members are those of the kinds of
-    /// module and of file that there are, and grow with them. What finds no room in memory is counted in `left_out`.
+    /// The report, as JSON of `spec/schema/inspect.json`. It is JSON by design, without a struct, because its members depend on the
+    /// kinds of modules and files. `left_out` counts entries that exceed the memory limit.
     pub report: Value,
-    /// The rules that were broken, each with the number of its unit in [`Subject::units`], or `None` for the file as a whole.
+    /// The broken rules, each with the index of its unit in [`Subject::units`], or `None` for the file as a whole.
     pub broken: Vec<(Option<usize>, Violation)>,
 }
 
-/// What a report is to have.
+/// Options of a report.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct InspectOptions {
-    /// The layout of library binaries, whatever symbols and bytes say.
+    /// The layout of library binaries. It overrides symbols and bytes.
     pub layout: Option<Layout>,
-    /// Whether it shows the code of executables of both VMs.
+    /// Whether the report shows the code of executables of both VMs.
     pub code: bool,
-    /// How many copies of it there will be in memory besides: the more, the less each may take.
+    /// The number of further copies of the report in memory. The memory limit is divided among all copies.
     pub copies: u64,
 }
 
-/// Collects what is in `bytes`, before a broken rule and behind it.
+/// Reports what is in `bytes`, both before and after a broken rule.
 ///
-/// A file whose container is broken is inspected too: its report has the violation, and no parts. `name` is for the report only.
+/// A file with a broken container also has a report, with the violation and without parts. `name` is used only in the report.
 ///
 /// # Errors
 ///
-/// [`NotExaminable`] where nothing in the file is of a form that TVM writes.
+/// Returns [`NotExaminable`] if nothing in the file has a form that TVM writes.
 pub fn inspect(
     name: &str,
     bytes: &[u8],
@@ -56,12 +56,12 @@ pub fn inspect(
     }
 }
 
-/// [`inspect`] of a file whose container is broken.
+/// Like [`inspect`], for a file with a broken container.
 ///
-/// The form is that of its first bytes (BLOB-69).
+/// The first bytes determine the form (BLOB-69).
 pub fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
     let mut top = head(name, bytes);
-    // PAY-23: code without its side file is known by its name alone.
+    // PAY-23: only its name shows that a file is device code whose side file is missing.
     let form = match wrong.rule().id() {
         "PAY-23" => "module-file",
         _ => FileForm::of(bytes).name(),
@@ -74,7 +74,7 @@ pub fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
     }
 }
 
-/// What every report begins with: the name and the size.
+/// Creates the members that begin every report: name and size.
 fn head(name: &str, bytes: &[u8]) -> Map<String, Value> {
     let mut top = Map::new();
     top.insert("file".into(), name.into());
@@ -82,11 +82,11 @@ fn head(name: &str, bytes: &[u8]) -> Map<String, Value> {
     top
 }
 
-/// [`inspect`] of a file that is open, in the layout it was opened with.
+/// Like [`inspect`], for a file that is open already, in the layout with which it was opened.
 ///
 /// # Errors
 ///
-/// [`NotExaminable`] where nothing in the file is of a form that TVM writes.
+/// Returns [`NotExaminable`] if nothing in the file has a form that TVM writes.
 pub fn of_subject(
     subject: &Subject<'_>,
     options: InspectOptions,
@@ -97,11 +97,11 @@ pub fn of_subject(
     let file = &subject.file;
     let form = match subject.module {
         None if subject.named.is_none() => file.form.name(),
-        // The forms of files in spec/schema/inspect.json: a side file and LLVM's are files of a module, too.
+        // In spec/schema/inspect.json, a side file or an LLVM file also has the form of a module file.
         _ => "module-file",
     };
     top.insert("form".into(), form.into());
-    // What a file is linked to is read from the image's own tables, and is empty for every other form.
+    // The linkage is read from the tables of an image, and is empty for every other form.
     let linkage = linkage(file.form, bytes);
     if !linkage.libraries.is_empty() {
         top.insert("links".into(), linkage.libraries.clone().into());
@@ -109,17 +109,17 @@ pub fn of_subject(
     if linkage.is_runtime() {
         top.insert("runtime".into(), linkage.defines.len().into());
     }
-    // A runtime is tvm-ffi itself, or has its own.
+    // Not for a runtime, because it is tvm-ffi itself or contains its own copy.
     if is_image(file.form)
         && !linkage.is_runtime()
         && let Some(releases) = ffi_version::built_on(bytes)
     {
         top.insert("tvm_ffi".into(), releases.into());
     }
-    // Bounded by the size of the file: a few bytes of a hostile one can name much more than they are.
+    // The size of the file limits the report: a few bytes of a hostile file can refer to much more data.
     let room = Room::of(bytes.len(), options);
     let units = subject.units();
-    // With a stated layout, bytes of no known form are a unit too.
+    // With a stated layout, bytes of unknown form are a unit too.
     if file.form == FileForm::Unknown && units.is_empty() {
         return Err(subject.nothing());
     }
@@ -127,7 +127,7 @@ pub fn of_subject(
         let list = room.list(file.findings.as_slice(), finding);
         top.insert("findings".into(), list.into());
     }
-    // Units stand in the order of their parts.
+    // Units have the order of their parts.
     let numbered: Vec<(usize, &Unit<'_>)> = units.iter().enumerate().collect();
     let mut rest = numbered.as_slice();
     let parts = room.list(file.parts.iter().enumerate(), |(index, part)| {
@@ -137,7 +137,7 @@ pub fn of_subject(
         let since = linkage.since();
         part_value(part, own, since, &room, &mut broken)
     });
-    // A file of one format is described under the name of its format: a part of it without symbols would say nothing.
+    // A file of one format is described under the name of its format. Its only part has no symbols and would add nothing.
     let is_code = file.form.is_object() || file.form == FileForm::CText;
     if is_code || file.form.is_archive() || parts.iter().any(has_library) {
         top.insert("parts".into(), parts.into());
@@ -175,18 +175,19 @@ pub fn of_subject(
     })
 }
 
-/// Whether the report of a part lists a library binary.
+/// Returns whether the report of a part lists a library binary.
 ///
-/// A part that found no room, or has no such member, lists none: indexing a [`Value`] never panics.
+/// A part that exceeded the memory limit, or has no such member, lists none. Indexing a [`Value`] never panics.
 fn has_library(part: &Value) -> bool {
     part["libraries"]
         .as_array()
         .is_some_and(|list| !list.is_empty())
 }
 
-/// A part of the container: the file, or a member of an archive. Adds the broken rules of its library binaries to `broken`.
+/// Reports a part of the container: the file, or a member of an archive. Adds the broken rules of its library binaries to `broken`.
 ///
-/// `since` are the releases of the libraries that the file needs, where those show it. `units` are those of this part, each with its number in [`Subject::units`]. The value is an element of `parts` in `inspect.json`.
+/// `since` are the releases of the libraries that the file needs, if those show it. `units` are those of this part, each with its index
+/// in [`Subject::units`]. The value is an element of `parts` in `inspect.json`.
 fn part_value(
     part: &Part<'_>,
     units: &[(usize, &Unit<'_>)],
@@ -194,7 +195,7 @@ fn part_value(
     room: &Room,
     broken: &mut Vec<(Option<usize>, Violation)>,
 ) -> Value {
-    // Symbols and layouts together: 0.2 and 0.7 share the symbol of their library binaries (BLOB-50).
+    // Symbols alone are not enough: 0.2 and 0.7 use the same symbol for library binaries (BLOB-50).
     let releases = subject::releases(part, units.iter().map(|(_, unit)| *unit));
     let releases = match (releases, since) {
         (Some(shown), Some(since)) if shown.until >= since.since => Some(shown.common(since)),
@@ -215,7 +216,7 @@ fn part_value(
         broken.extend(wrong.map(|wrong| (Some(*index), wrong)));
         value
     });
-    // Names are sorted below: the order of a symbol table is the linker's, and means nothing.
+    // Names are sorted below, because the linker chooses the order of a symbol table, and it means nothing.
     let named = |pick: for<'r> fn(&'r Role<'_>) -> Option<&'r str>| -> Vec<&str> {
         part.symbols
             .iter()
@@ -232,7 +233,7 @@ fn part_value(
         _ => None,
     });
     needs.sort_unstable();
-    // The first of them: a linker rejects a second definition, so that a file with several is one that nothing linked.
+    // Reports the first symbol only. A linker rejects a second definition, so that only a file that was never linked has several.
     let symbol = |wanted: fn(&Role<'_>) -> bool| {
         let found = part.symbols.iter().find(|symbol| wanted(&symbol.role));
         found.map(|symbol| &*symbol.name)
@@ -263,20 +264,20 @@ fn part_value(
     })
 }
 
-/// A library binary, as far as it can be read, and the rule at which reading ends.
+/// Reports a library binary, as far as it can be read, and returns the rule at which reading ended.
 ///
-/// An element of `libraries` in `inspect.json`; null for a unit of another format.
+/// The value is an element of `libraries` in `inspect.json`; null for a unit of another format.
 fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
     let (Some(partial), Format::Library { symbol, .. }) = (unit.library(), &unit.format) else {
         return (Value::Null, None);
     };
-    // BLOB-06: what comes before a broken rule is shown, with the rule at which reading ended.
+    // BLOB-06: the modules before a broken rule are shown, together with that rule.
     let PartialBlob {
         blob,
         findings,
         broken,
     } = partial;
-    // A graph that is none is in no module below, but here.
+    // An invalid graph is left out of its module below, but is reported here.
     let broken = broken.or_else(|| document::fault_in(&blob));
     let layout = blob.layout;
     room.era.set(layout.releases());
@@ -284,7 +285,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
         let mut value = Map::new();
         value.insert("index".into(), index.into());
         value.insert("kind".into(), module.kind.as_ref().into());
-        // BLOB-12: `_lib` has no payload, and so no place.
+        // BLOB-12: `_lib` has no payload and therefore no offset.
         if let Some(bytes) = &module.payload {
             value.insert("offset".into(), module.offset.into());
             value.insert("bytes".into(), bytes.len().into());
@@ -292,7 +293,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
         // TREE-01: the position of a module is its only name.
         let imports = room.list(blob.imports(index), Value::from);
         value.insert("imports".into(), imports.into());
-        // The oddities of a payload are among those of the blob already.
+        // The oddities of a payload are already among those of the blob.
         let decoded = module
             .decode(layout, &mut Findings::default())
             .ok()
@@ -313,7 +314,7 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
             "indptr": room.list(tree.indptr().iter(), Value::from),
             "indices": room.list(tree.indices().iter(), Value::from),
         })),
-        // BLOB-13: without `_lib` the host code belongs to no module.
+        // BLOB-13: without `_lib`, no module has the host code.
         "host": blob.modules.iter().any(|module| module.kind == LIBRARY),
         "findings": room.list(findings.as_slice(), finding),
         "violation": broken.as_ref().map(violation),
@@ -321,9 +322,9 @@ fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
     (value, broken)
 }
 
-/// A file that is no container: its content under the name of its format.
+/// Reports a file that is no container, under the name of its format.
 ///
-/// Returns the rule that it breaks. Library binaries are not among these: they are listed with their parts.
+/// Returns the broken rule, if any. Library binaries are not reported here, because they are listed with their parts.
 fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, room: &Room) -> Option<Violation> {
     if matches!(unit.format, Format::Library { .. }) {
         return None;

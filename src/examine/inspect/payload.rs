@@ -1,4 +1,4 @@
-//! What a module stores, in a few fields: enough to know it, without its code.
+//! A summary of a module's payload: enough to recognise it, without its code.
 
 use super::graph;
 use super::room::Room;
@@ -14,9 +14,9 @@ use crate::wire::json::float_form;
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
 
-/// Adds what is known of `payload` to the value of its module.
+/// Adds a summary of `payload` to the report of its module.
 ///
-/// Lists that are empty have no member. Of code only the size is shown: `extract` writes it.
+/// Empty lists have no member. Code is shown by its size only: `extract` writes it.
 pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, room: &Room) {
     value.insert("format".into(), payload.format().into());
     value.insert("form".into(), payload.form().into());
@@ -49,13 +49,13 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
             describe_field(slot.name, field, value, room);
         }
     }
-    // Both VMs in one form, so that a reader of the report need not know which of them it is.
+    // Both VMs share one member, so that a reader of the report need not tell them apart.
     if payload.relax_vm().is_some() || payload.relay_vm().is_some() {
         value.insert("vm".into(), vm(payload, room));
     }
 }
 
-/// A function of a device module, as its function map or its side file has it.
+/// Reports a function of a device module, from its function map or its side file.
 fn function_value(name: &str, info: &FunctionInfo<'_>, room: &Room) -> Value {
     let mut value = json!({
         "name": name,
@@ -72,21 +72,21 @@ fn function_value(name: &str, info: &FunctionInfo<'_>, room: &Room) -> Value {
     value
 }
 
-/// Adds one field of a payload: a number or a short text as it is, of anything longer its size.
+/// Adds one field of a payload: a number or a short text as a value, anything longer as a size.
 ///
-/// Tensors, symbols and a graph get members of their own; what `describe` has shown already is passed over.
+/// Tensors, symbols and a graph get separate members. Fields that `describe` has shown already are skipped.
 fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>, room: &Room) {
-    /// Longer texts are for `extract`.
+    /// The length of the longest text that is shown, in bytes. `extract` writes longer ones.
     const LONGEST: usize = 200;
     let plain = match field {
-        // PAY-40, PAY-45: a vendor's graph has this name too, and need not be one of chapter graph: then it is left out.
+        // PAY-40, PAY-45: the text of a vendor may have this name too. It is left out if it is not a graph of chapter graph.
         Field::Text(text) if name == "graph_json" => {
             if let Some(summary) = graph::summary(text.as_bytes(), room) {
                 value.insert("graph".into(), summary);
             }
             return;
         }
-        // `describe` has it, under the same name for all forms.
+        // `describe` shows it, under the same name for all forms.
         Field::Text(_) if name == "format" => return,
         Field::Text(text) if text.len() > LONGEST => json!({ "bytes": text.len() }),
         Field::Text(text) => json!(text),
@@ -98,9 +98,9 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
             value.insert("tensors".into(), list.into());
             return;
         }
-        // PAY-34: a member for each function, of the variables that it takes.
+        // PAY-34: one member for each function, with the variables that it takes.
         Field::Symbols(list) => {
-            // A list would keep doubles (PAY-37); of two lists of one function the last counts, here as in releases.
+            // A map, because the last of two lists for one function counts, here as in releases. A list would show both (PAY-37).
             let mut map = Map::new();
             room.list(list, |(function, variables)| {
                 let variables = room.list(variables, |name| json!(name));
@@ -120,7 +120,8 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
     }
 }
 
-/// A tensor without its data. `bytes` are those that are stored, which for several lanes are fewer than it has (TEN-31, TEN-34).
+/// Reports a tensor without its data. `bytes` counts the stored bytes, which for several lanes are fewer than the tensor has (TEN-31,
+/// TEN-34).
 fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
     json!({
         "name": name,
@@ -130,23 +131,22 @@ fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
     })
 }
 
-/// The content of a file that is no container: under which name it is in the report, and what is there; `None` where it
-/// cannot be read.
+/// Returns the content of a file that is no container, and its name in the report. Returns `None` if the file cannot be read.
 ///
-/// Library binaries have none here: they are listed with their parts.
+/// Also returns `None` for library binaries, because they are listed with their parts.
 pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Value)> {
     let mut findings = Findings::default();
     let mut cursor = Cursor::new(&unit.bytes);
     Some(match &unit.format {
         Format::Params => {
-            // TEN-45: the count of bytes that agrees is found again; findings are those of `Unit::judge`.
+            // TEN-45: this repeats the search for a count of bytes that fits. `Unit::judge` reports the findings.
             let (params, _) = Params::detect(&mut cursor, &mut findings).ok()?;
             let list = room.list(params.iter(), |(name, record)| tensor(name, record, room));
             ("params", list.into())
         }
         Format::Tensor => {
             let record = TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings).ok()?;
-            // A list of one, so that the member has the form of `params`.
+            // A list with one element, so that the member has the form of `params`.
             ("tensor", json!([tensor("", &record, room)]))
         }
         Format::RelayCode => {
@@ -189,8 +189,8 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
     })
 }
 
-/// An executable of either VM: functions, what they call, constants, and, where it is wanted, the code. What breaks a rule of
-/// chapter vm has code like any other.
+/// Reports an executable of either VM: functions, calls, constants and, if requested, the code. Code that breaks a rule of chapter vm
+/// is shown like any other.
 fn vm(payload: &Payload<'_>, room: &Room) -> Value {
     match (payload.relax_vm(), payload.relay_vm()) {
         (Some(executable), _) => relax(executable, room),
@@ -199,9 +199,9 @@ fn vm(payload: &Payload<'_>, room: &Room) -> Value {
     }
 }
 
-/// `value` with as many lines of its code as there is room for, where they are wanted.
+/// Adds as many lines of code to `value` as fit into the memory limit, if code was requested.
 ///
-/// `lines` is called only where code is wanted.
+/// `lines` is called only if code was requested.
 fn with_code<L: Iterator<Item: Display>>(
     mut value: Value,
     lines: impl FnOnce() -> L,
@@ -215,9 +215,9 @@ fn with_code<L: Iterator<Item: Display>>(
     value
 }
 
-/// An executable of the Relax VM. Functions of kind packed are names that it calls, and are listed apart (PAY-84).
+/// Reports an executable of the Relax VM. Functions of kind packed are names that it calls, and are listed separately (PAY-84).
 ///
-/// The code is the text of a listing, one line for each instruction.
+/// The code is a listing with one line for each instruction.
 fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
     use relax_vm::FunctionKind;
     let (packed, own): (Vec<_>, Vec<_>) = executable
@@ -234,7 +234,7 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
             },
             "parameters": room.list(&function.params, |name| json!(name)),
             "registers": function.registers,
-            // PAY-90: in code that breaks this rule the end may come before the start.
+            // PAY-90: in code that breaks this rule, the end may come before the start.
             "instructions": function.end.saturating_sub(function.start),
         })
     });
@@ -244,17 +244,17 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
     let value = json!({
         "version": "Relax VM",
         "functions": functions,
-        // PAY-84: they have neither instructions nor registers.
+        // PAY-84: packed functions have neither instructions nor registers.
         "packed": room.list(packed, |function| json!(function.name)),
         "constants": constants,
         "instructions": executable.offsets.len(),
     });
-    // PAY-88: instructions that do not lie inside the words are for the listing to show as what they are.
+    // PAY-88: the listing also shows instructions that lie outside the words.
     let listing = Listing::of(executable);
     with_code(value, || listing.lines(), room)
 }
 
-/// A constant by its type and value; of a tensor the shape (PAY-86).
+/// Reports a constant by its type and value; of a tensor, only the shape (PAY-86).
 fn relax_constant(constant: &relax_vm::RelaxConstant<'_>, room: &Room) -> Value {
     use relax_vm::RelaxConstant::{Dtype, Float, Int, Shape, Tensor, Text};
     match constant {
@@ -262,15 +262,15 @@ fn relax_constant(constant: &relax_vm::RelaxConstant<'_>, room: &Room) -> Value 
         Shape(shape) => json!({ "type": "shape", "value": shape }),
         Text(text) => json!({ "type": "string", "value": text }),
         Int(number) => json!({ "type": "int", "value": number }),
-        // JSON has no infinities, no NaN, and loses the sign of a zero: `float_form` has words for them.
+        // JSON has no infinities and no NaN, and loses the sign of a zero. `float_form` has words for them.
         Float(number) => json!({ "type": "float", "value": float_form(*number) }),
         Dtype(dtype) => json!({ "type": "dtype", "value": from_dtype_in(*dtype, room.era.get()) }),
     }
 }
 
-/// An executable of the Relay VM. From 0.9 on a constant may be the name of a tensor that is loaded later (PAY-66).
+/// Reports an executable of the Relay VM. From 0.9 on, a constant may be the name of a tensor that is loaded later (PAY-66).
 ///
-/// Its version is that of the release which wrote it (PAY-62).
+/// The version is that of the release that wrote it (PAY-62).
 fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
     let functions = room.list(&executable.functions, |function| {
         json!({
@@ -283,7 +283,7 @@ fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
     });
     let constants = room.list(&executable.constants, |constant| match constant {
         relay_vm::RelayConstant::Tensor(record) => tensor_constant(record, room),
-        // PAY-66: there is a name only, under which the tensor is loaded later.
+        // PAY-66: only the name under which the tensor is loaded later.
         relay_vm::RelayConstant::Late(name) => json!({ "type": "loaded later", "value": name }),
     });
     let value = json!({
@@ -295,7 +295,7 @@ fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
     with_code(value, || executable.lines(), room)
 }
 
-/// A tensor among the constants: its dtype as the type, its extents as the value.
+/// Reports a tensor among the constants: its dtype as the type, its extents as the value.
 fn tensor_constant(record: &TensorRecord<'_>, room: &Room) -> Value {
     let extents: Vec<String> = record.shape().iter().map(ToString::to_string).collect();
     json!({ "type": from_dtype_in(record.dtype(), room.era.get()), "value": format!("[{}]", extents.join(", ")) })

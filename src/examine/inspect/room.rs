@@ -1,4 +1,4 @@
-//! What a report may take of memory: a file of a few megabytes can hold a hundred thousand functions of a few bytes each.
+//! The memory limit of a report. A file of a few megabytes can have a hundred thousand functions of a few bytes each.
 
 use super::InspectOptions;
 use crate::payload::line::bounded;
@@ -7,36 +7,36 @@ use serde_json::Value;
 use std::cell::Cell;
 use std::fmt::Display;
 
-/// What the report of a small file may take, in bytes.
+/// Memory for the report of a small file, in bytes.
 const FREE: u64 = 16 << 20;
 
-/// What it may take besides for each byte of the file.
+/// Additional memory for each byte of the file, in bytes.
 const TIMES: u64 = 8;
 
-/// The memory that is left for the lists of a report, and how many of their entries found none.
+/// The memory that is left for the lists of a report, and the count of entries that did not fit.
 ///
-/// It counts what values take, and allocates nothing: the last value that finds room may exceed it.
+/// It is an estimate and allocates nothing. The last value that is accepted may exceed the limit.
 pub(super) struct Room {
     /// Whether code is shown.
     pub(super) code: bool,
-    /// The releases that may have written what is described, which decide what its types are called.
+    /// The releases that may have written the described content. They determine how types are named.
     pub(super) era: Cell<Releases>,
-    /// Bytes that are left, by [`weight`]. A cell, because the closures that make nested lists share the room.
+    /// Bytes that are left, as [`weight`] counts them. A cell, because nested closures share the room.
     left: Cell<u64>,
-    /// Entries that found no room.
+    /// The number of entries that did not fit.
     left_out: Cell<u64>,
 }
 
 impl Room {
-    /// That of a file of `length` bytes.
+    /// Creates the room for a file of `length` bytes.
     pub(super) fn of(length: usize, options: InspectOptions) -> Room {
-        // All copies are in memory at the same time, and share the room.
+        // All copies are in memory at the same time and share the limit.
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);
         Room {
             code: options.code,
             era: Cell::new(Releases::ALL),
             left: Cell::new(
-                // The divisor is 1 at least: the default is never taken.
+                // The divisor is at least 1, so that the default is never used.
                 room.checked_div(options.copies.saturating_add(1))
                     .unwrap_or(room),
             ),
@@ -44,7 +44,7 @@ impl Room {
         }
     }
 
-    /// The values of `items`, as many as there is room for. The others are counted, not made.
+    /// Returns the values of `items`, as many as fit. The remaining items are counted and not converted.
     pub(super) fn list<T>(
         &self,
         items: impl IntoIterator<Item = T>,
@@ -53,20 +53,20 @@ impl Room {
         self.list_while(items, |item| Some(value(item)))
     }
 
-    /// Lines of code, as many as there is room for. The first that has too little is made only as far as its room goes, and then
-    /// left out with all behind it.
+    /// Returns lines of code, as many as fit. The first line that does not fit is formatted only up to the limit. It is left out with
+    /// all lines after it.
     pub(super) fn lines(&self, lines: impl IntoIterator<Item = impl Display>) -> Vec<Value> {
         self.list_while(lines, |line| {
-            // Writing stops at the room: one hostile instruction can print as more text than there is memory.
+            // Formatting stops at the limit: one hostile instruction can print more text than fits into memory.
             let room = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
             let (mut text, whole) = bounded(&line, room);
-            // The report keeps the text: spare capacity would be memory that nothing counts.
+            // The report keeps the text, and `weight` does not count spare capacity.
             text.shrink_to_fit();
             whole.then_some(Value::String(text))
         })
     }
 
-    /// The values of `items` up to the first that is none: it, and what is behind it, finds no room.
+    /// Returns the values of `items` up to the first `None`. That item and all later ones are left out.
     fn list_while<T>(
         &self,
         items: impl IntoIterator<Item = T>,
@@ -74,38 +74,38 @@ impl Room {
     ) -> Vec<Value> {
         let mut values = Vec::new();
         for item in items {
-            // A value is not made once the room is used up: to make it is what takes the memory.
+            // Once the limit is reached, no value is created, because creating it takes the memory.
             let made = match self.left.get() {
                 0 => None,
                 _ => value(item),
             };
             let Some(value) = made else {
-                // A smaller item behind it might fit: it is left out too, so that what is listed is a beginning without gaps.
+                // A smaller item after it might fit. It is left out too, so that the list is a prefix without gaps.
                 self.left.set(0);
                 self.left_out.set(self.left_out.get().saturating_add(1));
                 continue;
             };
             self.left
-                // The last value may take more than is left: its weight is known only when it is made.
+                // The last value may exceed the limit, because its weight is known only after it is created.
                 .set(self.left.get().saturating_sub(weight(&value)));
             values.push(value);
         }
         values
     }
 
-    /// How many entries were left out.
+    /// Returns the number of entries that were left out.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out.get()
     }
 }
 
-/// What a value takes in memory, roughly, and what is written of it, in bytes.
+/// Estimates the bytes that a value takes in memory, including its printed text.
 fn weight(value: &Value) -> u64 {
-    /// A value by itself, with what an allocation costs.
+    /// The bytes of any value, including the cost of an allocation.
     const VALUE: u64 = 64;
-    /// An object that has any member: room for four, and a table to find them by.
+    /// The bytes of an object with any member: space for four, and a hash table.
     const OBJECT: u64 = 256;
-    /// A member: its key, its hash, its place in the order.
+    /// The bytes of a member: key, hash, position.
     const MEMBER: u64 = 64;
     let sum = |weights: &mut dyn Iterator<Item = u64>| weights.fold(0, u64::saturating_add);
     let inside = match value {
@@ -118,7 +118,7 @@ fn weight(value: &Value) -> u64 {
             };
             sum(&mut members.iter().map(member)).saturating_add(OBJECT)
         }
-        // Numbers, booleans and null are inside of the value itself.
+        // Numbers, booleans and null need no further memory.
         _ => 0,
     };
     inside.saturating_add(VALUE)

@@ -1,16 +1,16 @@
-//! Which C functions each release exports.
+//! The C functions that each release exports.
 
 use crate::release::{Release, Releases};
 use std::sync::LazyLock;
 
-/// Written by `exports.py` from the headers of every tag: a name and the releases, as `22-27`, in each line.
+/// The exported C functions, which `exports.py` reads from the headers of every tag. Each line has a name and the releases, as `22-27`.
 ///
-/// Lines that begin with `#` are comments; a name that was dropped and came back has several ranges, with blanks between them.
+/// Lines that begin with `#` are comments. A function that was removed and restored has several ranges, separated by blanks.
 const TABLE: &str = include_str!("exports.tsv");
 
-/// What [`TABLE`] says, in its order: names ascend.
+/// The rows of [`TABLE`], sorted by name.
 ///
-/// Parsed when it is first used: most programs never ask which release exports what.
+/// Parsed on first use, because most programs never need them.
 static EXPORTS: LazyLock<Vec<(&str, Vec<Releases>)>> = LazyLock::new(|| {
     let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
     lines
@@ -19,9 +19,9 @@ static EXPORTS: LazyLock<Vec<(&str, Vec<Releases>)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// `22-27`, minor versions of a first and a last release.
+/// Parses `22-27`, the minor versions of a first and a last release.
 ///
-/// `None` for text of another form, which the table does not have: a test compares the lines.
+/// Returns `None` for other text. The table has none: a test compares the lines.
 pub(crate) fn range(text: &str) -> Option<Releases> {
     let (since, until) = text.split_once('-')?;
     Some(Releases {
@@ -30,9 +30,9 @@ pub(crate) fn range(text: &str) -> Option<Releases> {
     })
 }
 
-/// The releases whose libraries export the C function `name`; empty for a function of no release.
+/// Returns the releases whose libraries export the C function `name`; empty if no release does.
 pub fn exported(name: &str) -> &'static [Releases] {
-    // `exports.py` writes the names sorted by their bytes.
+    // `exports.py` sorts the names by their bytes.
     let found = EXPORTS.binary_search_by(|(known, _)| (*known).cmp(name));
     found
         .ok()
@@ -40,7 +40,7 @@ pub fn exported(name: &str) -> &'static [Releases] {
         .map_or(&[], |(_, releases)| releases.as_slice())
 }
 
-/// Every C function of every release, with the releases that export it.
+/// Returns every C function of every release, with the releases that export it.
 pub fn exports() -> impl Iterator<Item = (&'static str, &'static [Releases])> {
     EXPORTS
         .iter()

@@ -1,35 +1,35 @@
-//! The text of a graph as the executors of 0.2 to 0.19 read it, which is not as JSON is read.
+//! The reader of graph text in the executors of 0.2 to 0.19. It differs from a JSON reader.
 //!
-//! | text | JSON | their reader |
+//! | text | JSON | executors |
 //! |---|---|---|
 //! | escapes `\"`, `\\`, `\n`, `\r`, `\t` | yes | yes |
 //! | other escapes: `\u0061`, `\/`, `\b`, `\f` | yes | no |
-//! | control characters in a string | no | all but the two that end lines |
-//! | a sign or zeros in front of a number | no | yes |
+//! | control characters in a string | no | all except carriage return and line feed |
+//! | a sign or zeros before a number | no | yes |
 //! | numbers with a point or an exponent, words | yes | no |
-//! | the end of the text in place of closing brackets | no | behind an element or a member |
-//! | text behind the closing brace, or behind the member `metadata` (0.6 and later) | no | yes |
+//! | the end of the text instead of closing brackets | no | after an element or a member |
+//! | text after the closing brace, or after the member `metadata` (0.6 and later) | no | yes |
 
 use crate::graph::{Graph, Plan};
 use crate::rule::{Findings, Violation};
 use serde_json::{Map, Value};
 
-/// A graph as their reader takes it.
+/// A graph as the executors read it.
 pub(super) struct ReadGraph {
-    /// Without the member `metadata`, and what is behind it.
+    /// The graph up to the member `metadata`, which is left out with everything after it.
     pub(super) graph: Value,
     /// Whether reading ended at that member.
     pub(super) has_metadata: bool,
 }
 
 impl ReadGraph {
-    /// Reads `text` up to its end for their reader.
+    /// Reads `text` as the executors do, up to the point where they stop.
     ///
     /// # Errors
     ///
-    /// Why their reader rejects it.
+    /// Returns the reason why the executors reject it.
     pub(super) fn read(text: &[u8]) -> Result<ReadGraph, String> {
-        // Frontends pass text.
+        // Python frontends pass the graph as text.
         if let Err(error) = std::str::from_utf8(text) {
             let at = error.valid_up_to();
             return Err(format!(
@@ -49,17 +49,17 @@ impl ReadGraph {
         })
     }
 
-    /// The first rule that the graph breaks, apart from how it is written.
+    /// Returns the first rule that the graph breaks, apart from rules about its text.
     pub(super) fn fault(&self) -> Option<Violation> {
         let graph = Graph::read(&self.graph.to_string(), &mut Findings::default());
         graph.and_then(|graph| Plan::of(&graph)).err()
     }
 }
 
-/// How deep a graph nests at most: no member of it is read deeper.
+/// The maximal nesting depth. No member of a graph is read deeper.
 const DEEPEST: usize = 8;
 
-/// The reader of one text.
+/// The state of reading one text.
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
@@ -67,7 +67,7 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// Why it stops here.
+    /// Returns the message for a text that is rejected at the current byte.
     fn stops(&self, expected: &str) -> String {
         let at = self.at;
         match self.text.get(at) {
@@ -79,7 +79,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The next byte that is no blank, which stays; `None` at the end.
+    /// Skips white space and returns the next byte without consuming it; `None` at the end.
     fn peek(&mut self) -> Option<u8> {
         loop {
             let byte = *self.text.get(self.at)?;
@@ -94,7 +94,7 @@ impl Reader<'_> {
         self.at = self.at.saturating_add(1);
     }
 
-    /// Takes the bracket that opens a value.
+    /// Consumes the bracket that opens a value.
     fn begin(&mut self, bracket: u8) -> Result<(), String> {
         if self.peek() != Some(bracket) {
             return Err(self.stops(&format!("`{}`", char::from(bracket))));
@@ -103,7 +103,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether another element follows before the closing `bracket`. Behind an element the end of the text counts as one.
+    /// Returns whether another element follows before the closing `bracket`. After an element, the end of the text counts as the
+    /// bracket.
     fn follows(&mut self, is_first: bool, bracket: u8) -> Result<bool, String> {
         match self.peek() {
             None if !is_first => Ok(false),
@@ -120,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The members behind an opening brace.
+    /// Reads the members after an opening brace.
     fn object(&mut self, depth: usize) -> Result<Value, String> {
         let mut members = Map::new();
         let mut is_first = true;
@@ -128,7 +129,7 @@ impl Reader<'_> {
             is_first = false;
             let key = self.string()?;
             self.begin(b':')?;
-            // GRF-02: nothing behind it is looked at.
+            // GRF-02: nothing after it is read.
             if depth == 1 && key == "metadata" {
                 self.has_metadata = true;
                 break;
@@ -160,7 +161,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An integer, as a stream of C++ takes it. What follows it is for the next step to reject.
+    /// Reads an integer as a C++ stream does. The next step rejects what follows it.
     fn number(&mut self) -> Result<Value, String> {
         let start = self.at;
         if matches!(self.text.get(self.at), Some(b'+' | b'-')) {
@@ -208,7 +209,7 @@ impl Reader<'_> {
             self.step();
         }
         self.step();
-        // The text is UTF-8, and escapes are bytes of ASCII.
+        // The text is UTF-8, and each escape stands for an ASCII byte.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -1,4 +1,5 @@
-//! What an executor of each release makes of the text of a graph: of some rules it looks at no part, of others at the types only.
+//! The verdict of the executor of each release on the text of a graph. The executors do not check some rules at all, and of others
+//! check only types.
 
 use super::Load;
 use super::graph_reader::ReadGraph;
@@ -7,13 +8,13 @@ use crate::rule::{Kind, Violation};
 use crate::tensor::Dtype;
 use serde_json::Value;
 
-/// The text of a graph, and what is wrong with it.
+/// The text of a graph, and its faults.
 pub(crate) struct GraphText {
-    /// As the executors read it, or why they do not.
+    /// The graph as the executors read it, or the reason why they do not.
     read: Result<ReadGraph, String>,
     /// The first rule that the text breaks.
     broken: Option<Violation>,
-    /// The first rule that the graph breaks which they read.
+    /// The first rule that the graph breaks after the executors have read it.
     fault: Option<Violation>,
 }
 
@@ -21,7 +22,7 @@ impl GraphText {
     /// Reads `text`; `broken` is the first rule that it breaks.
     pub(crate) fn read(text: &[u8], broken: Option<Violation>) -> GraphText {
         let read = ReadGraph::read(text);
-        // A text that is no JSON has no graph to break a rule.
+        // A text that is not JSON breaks GRF-01. The executors may still read a graph from it, which is checked separately.
         let is_json = broken
             .as_ref()
             .is_none_or(|broken| broken.rule().id() != "GRF-01");
@@ -36,7 +37,7 @@ impl GraphText {
         }
     }
 
-    /// What `release` makes of the text when an executor is made of it.
+    /// Returns the verdict of `release` on the text when an executor is created.
     pub(crate) fn judge(&self, release: Release) -> Load {
         if release >= Release::of(20) {
             return Load::fails("there is no graph executor");
@@ -72,7 +73,7 @@ impl GraphText {
     }
 }
 
-/// Why `release` does not know a member that later ones write (GRF-03, GRF-13).
+/// Returns the reason why `release` rejects a member that only later releases write (GRF-03, GRF-13).
 fn newer_member(release: Release, read: &ReadGraph) -> Option<String> {
     let since = |minor| release < Release::of(minor);
     if since(6) && read.has_metadata {
@@ -84,7 +85,7 @@ fn newer_member(release: Release, read: &ReadGraph) -> Option<String> {
     None
 }
 
-/// What becomes of a graph with an element type that `release` has no name for, and a later one has (GRF-17).
+/// Returns the verdict for a graph with an element type that only other releases can name (GRF-17).
 fn unnamed_type(release: Release, graph: &Value) -> Option<Load> {
     let names = graph.pointer("/attrs/dltype/1")?.as_array()?;
     let mut names = names.iter().filter_map(Value::as_str);
@@ -92,7 +93,7 @@ fn unnamed_type(release: Release, graph: &Value) -> Option<Load> {
         let is_known = Release::all().any(|other| Dtype::parse(name, other).is_ok());
         is_custom(name) || is_known && Dtype::parse(name, release).is_err()
     })?;
-    // TEN-02: custom types came with 0.6.
+    // TEN-02: 0.6 introduced custom types.
     Some(if is_custom(name) && release >= Release::of(6) {
         Load::unknown(format!(
             "it makes an executor if the process has registered the type of `{name}`"
@@ -106,20 +107,20 @@ fn is_custom(dtype: &str) -> bool {
     dtype.starts_with("custom[")
 }
 
-/// What a broken rule means to the readers of 0.2 to 0.19.
+/// The effect of a broken rule on the readers of 0.2 to 0.19.
 enum Verdict {
     /// They reject it, or end the process.
     Rejects,
-    /// They do not look.
+    /// They do not check the rule.
     Unseen,
-    /// They use an index that is behind their lists.
+    /// They use an index beyond the end of a list.
     Memory,
 }
 
-/// What readers make of a text whose first broken rule is `broken`.
+/// Returns the effect of `broken`, the first broken rule of a text.
 fn verdict(graph: &Value, broken: &Violation) -> Verdict {
     let rule = broken.rule().id();
-    // A number where a text is expected stops every reader; what the text says is another matter.
+    // Every reader stops at a number where it expects a text. The content of a text may be accepted.
     if matches!(rule, "GRF-07" | "GRF-11" | "GRF-12") && !is_typed(graph) {
         return Verdict::Rejects;
     }
@@ -129,7 +130,7 @@ fn verdict(graph: &Value, broken: &Violation) -> Verdict {
         "GRF-10" => Verdict::Unseen,
         "GRF-09" => within(nodes, entries(graph)),
         "GRF-11" => within(nodes, list(graph, "arg_nodes").iter()),
-        // The last row counts the entries: the lists of the graph have as many.
+        // The last element counts the entries, and the lists of the graph must have that length.
         "GRF-12" => {
             let rows = list(graph, "node_row_ptr");
             let shapes = graph.pointer("/attrs/shape/1").and_then(Value::as_array);
@@ -141,14 +142,14 @@ fn verdict(graph: &Value, broken: &Violation) -> Verdict {
                 Verdict::Rejects
             }
         }
-        // The product of the extents wraps, and a small memory is made; an image is asked of the device.
+        // The product of the extents wraps, and too little memory is allocated. For an image, the device gets the extents.
         "GRF-23" if graph.pointer("/attrs/storage_scope").is_none() => Verdict::Unseen,
         "GRF-52" => Verdict::Memory,
         _ => Verdict::Rejects,
     }
 }
 
-/// Whether every number of a node is below the number of nodes.
+/// Returns whether every number of a node is below the number of nodes.
 fn within<'v>(nodes: u64, mut numbers: impl Iterator<Item = &'v Value>) -> Verdict {
     if numbers.all(|number| number.as_u64().is_some_and(|number| number < nodes)) {
         Verdict::Unseen
@@ -157,7 +158,7 @@ fn within<'v>(nodes: u64, mut numbers: impl Iterator<Item = &'v Value>) -> Verdi
     }
 }
 
-/// The number of the node of every entry: of the inputs of nodes, and of the heads.
+/// Returns the node number of every entry: the inputs of nodes, and the heads.
 fn entries(graph: &Value) -> impl Iterator<Item = &Value> {
     let inputs = list(graph, "nodes")
         .iter()
@@ -167,7 +168,7 @@ fn entries(graph: &Value) -> impl Iterator<Item = &Value> {
         .filter_map(|entry| entry.get(0))
 }
 
-/// Whether the attributes of nodes are texts, and the lists of numbers have numbers.
+/// Returns whether the attributes of nodes are texts, and the lists of numbers contain integers only.
 fn is_typed(graph: &Value) -> bool {
     let texts = |attrs: &Value| match attrs.as_object() {
         Some(attrs) => attrs.values().all(Value::is_string),
@@ -182,7 +183,7 @@ fn is_typed(graph: &Value) -> bool {
     numbers && attrs.all(texts)
 }
 
-/// The elements of the member `name`; empty where it is no list.
+/// Returns the elements of the member `name`; empty if it is not a list.
 fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     value
         .get(name)

@@ -1,4 +1,4 @@
-//! The graph of a vendor's JSON runtime, which is read while the module is loaded.
+//! The graph of a vendor's JSON runtime, which is read when the module is loaded.
 
 use super::Stop;
 use super::stream::text;
@@ -14,18 +14,18 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
         let why = format!("the graph of the subgraph is not JSON: {error}");
         match release.minor() {
             24.. => Stop::Rejects(why),
-            // dmlc's reader takes some of what is no JSON.
+            // dmlc's reader accepts some text that is not JSON.
             _ => Stop::Unknown(why),
         }
     })?;
-    // Only the last is here, and a reader that looks at each may reject another.
+    // Only the last value is in `graph`. A reader that checks each value may reject another one.
     if let Some(name) = repeated.first() {
         let name = text(name.as_bytes());
         return Err(unknown(&format!(
             "an object of the graph has `{name}` twice"
         )));
     }
-    // What a reader makes of another type depends on its JSON parser, and was not read.
+    // The behaviour for another type depends on the JSON parser of the reader, which was not examined.
     let root = graph
         .as_object()
         .ok_or_else(|| unknown("the graph is not an object"))?;
@@ -39,7 +39,7 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
             }
             "arg_nodes" | "node_row_ptr" => numbers(value)?,
             "heads" => entries(value)?,
-            // The reader of 0.7 rejects it as unknown, that of 0.16 takes it; between them it was not looked at.
+            // The reader of 0.7 rejects it as unknown, and that of 0.16 accepts it. The releases between were not examined.
             "symbol" => {
                 return Err(unknown(
                     "the graph has a member `symbol`, which some releases reject",
@@ -56,7 +56,7 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A node: its members by name, each of the type that the reader expects.
+/// Walks a node: its members by name, each of the type that the reader expects.
 fn node(node: &Value) -> Result<(), Stop> {
     let node = node
         .as_object()
@@ -65,7 +65,7 @@ fn node(node: &Value) -> Result<(), Stop> {
         match key.as_str() {
             "op" | "name" if value.is_string() => {}
             "inputs" => entries(value)?,
-            // Readers take both names, and what is inside depends on the vendor's runtime.
+            // Readers accept both names. The content depends on the vendor's runtime.
             "attr" | "attrs" if value.is_object() => {}
             "op" | "name" | "attr" | "attrs" => {
                 return Err(unknown(&format!("`{key}` of a node is of another type")));
@@ -81,7 +81,7 @@ fn node(node: &Value) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A list of entries, each a list of numbers.
+/// Walks a list of entries, each a list of numbers.
 fn entries(value: &Value) -> Result<(), Stop> {
     let entries = value
         .as_array()
@@ -89,7 +89,7 @@ fn entries(value: &Value) -> Result<(), Stop> {
     entries.iter().try_for_each(numbers)
 }
 
-/// A list of integers from 0 on. What the loader makes of other numbers was not read.
+/// Checks that the value is a list of integers from 0 on. How the loader treats other numbers was not examined.
 fn numbers(value: &Value) -> Result<(), Stop> {
     let numbers = value.as_array();
     if numbers.is_some_and(|numbers| numbers.iter().all(Value::is_u64)) {
@@ -98,7 +98,7 @@ fn numbers(value: &Value) -> Result<(), Stop> {
     Err(unknown("a list of numbers in the graph is none"))
 }
 
-/// What this reader makes of it was not read.
+/// Creates the outcome for content whose treatment by this reader was not examined.
 fn unknown(why: &str) -> Stop {
     Stop::Unknown(why.to_owned())
 }

@@ -1,4 +1,4 @@
-//! What the loader of a release makes of a library binary: its layout, its import tree, and the payloads in it.
+//! The verdict of the loader of a release on a library binary: its layout, its import tree, and its payloads.
 
 use super::Stop;
 use super::payload;
@@ -6,17 +6,17 @@ use super::stream::{LoaderStream, Manner, text};
 use crate::blob::{IMPORT_TREE, LIBRARY};
 use crate::release::{Layout, Release};
 
-/// Walks a library binary, header included, as the loader of `release` reads it.
+/// Walks a library binary, including its header, as the loader of `release` reads it.
 ///
-/// `Ok` is for what that loader is known to take.
+/// Returns `Ok` only if that loader is known to accept it.
 pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
-    // BLOB-01: a loader has an address and no size, so that the header is not missing to it.
+    // BLOB-01: a loader has an address and no size, so that it cannot notice a short header.
     let Some((header, body)) = bytes.split_first_chunk() else {
         return Err(Stop::Unknown(
             "the header is not whole, and it reads on behind it".into(),
         ));
     };
-    // Loaders put the header together byte by byte: it is little endian on every host.
+    // Loaders assemble the header byte by byte, so that it is little-endian on every host.
     let counted = u64::from_le_bytes(*header);
     match Layout::of(release) {
         Layout::V0_22 => framed(
@@ -39,15 +39,15 @@ fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
         return Err(Stop::Rejects("the import tree is empty".into()));
     };
     for index in 0..modules {
-        // A message names the module: of many the one at fault would not be known.
+        // The message names the module, because otherwise the one at fault among many would be unknown.
         let named = |stop: Stop| stop.of(index);
         let kind = stream.padded("kind").map_err(named)?;
-        // BLOB-12: from 0.22 on any number of them is accepted.
+        // BLOB-12: from 0.22 on, any number of `_lib` is accepted.
         if *kind == *LIBRARY.as_bytes() {
             continue;
         }
         let bytes = stream.padded("payload").map_err(named)?;
-        // Up to 0.23 payloads are read through dmlc's stream, although the library around them no longer is.
+        // Up to 0.23 payloads are read through dmlc's stream, although the library itself no longer is.
         let manner = match release.minor() {
             ..=23 => Manner::Raises,
             _ => Manner::Reports,
@@ -55,7 +55,7 @@ fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
         let kind = name(release, &kind).map_err(named)?;
         payload::walk(release, kind, &mut LoaderStream::new(&bytes, manner)).map_err(named)?;
     }
-    // TREE-02: one word of `indptr` and no module, of which it takes the first all the same.
+    // TREE-02: `indptr` has one element and there is no module. The loader takes the first module nevertheless.
     if modules == 0 {
         return Err(Stop::Rejects(
             "it ends the process: it takes the first of no modules".into(),
@@ -70,19 +70,19 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
     let count = stream.u64("count")?;
     let (mut rows, mut children) = (Vec::new(), Vec::new());
     let (mut modules, mut libraries) = (0_usize, 0_usize);
-    // BLOB-03: nothing compares the count with what is there. One that is too large ends in an error of the stream.
+    // BLOB-03: the count is not compared with the number of entries. A count that is too large ends in an error of the stream.
     for index in 0..count {
         let named = |stop: Stop| stop.of_entry(index);
         let key = stream.string("key").map_err(named)?;
-        // Before 0.7 neither key had a meaning: the walk of the payload finds no loader for them.
+        // Before 0.7 neither key had a special meaning, and the walk of the payload finds no loader for them.
         if since >= 7 && key == LIBRARY.as_bytes() {
             libraries = libraries.saturating_add(1);
-            // BLOB-12: 0.7 makes a module of each (TREE-26).
+            // BLOB-12: 0.7 creates a module for each (TREE-26).
             if since >= 8 && libraries > 1 {
                 return Err(Stop::Rejects("a second entry is `_lib`".into()));
             }
         } else if since >= 7 && key == IMPORT_TREE.as_bytes() {
-            // BLOB-07, BLOB-08: at any place, and of two the last one counts.
+            // BLOB-07, BLOB-08: the tree may stand anywhere, and the last of two counts.
             rows = stream.words("import tree").map_err(named)?;
             children = stream.words("children of the import tree").map_err(named)?;
             continue;
@@ -92,19 +92,19 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
         }
         modules = modules.saturating_add(1);
     }
-    // BLOB-09, TREE-02: without a tree, or with an empty one, every module goes below a new root.
+    // BLOB-09, TREE-02: without a tree, or with an empty one, all modules become children of a new root.
     if rows.is_empty() {
         return Ok(());
     }
     imports(&rows, &children, modules)?;
-    // Loaders follow the rows first, and look only then whether there is a module to return.
+    // Loaders follow the rows before they check whether there is a module to return.
     if modules == 0 {
         return Err(Stop::Rejects("there is a tree and no module".into()));
     }
     Ok(())
 }
 
-/// The kind as text.
+/// Returns the kind as text.
 fn name(release: Release, kind: &[u8]) -> Result<&str, Stop> {
     std::str::from_utf8(kind).map_err(|_| {
         let kind = text(kind);
@@ -112,10 +112,10 @@ fn name(release: Release, kind: &[u8]) -> Result<&str, Stop> {
     })
 }
 
-/// How many imports are followed before the answer is that nothing is known.
+/// The number of imports that are followed. With more of them, the outcome is unknown.
 const STEPS: usize = 1 << 22;
 
-/// Follows the rows of the import tree, as far as they are those of modules: nothing compares their number (TREE-13).
+/// Follows the rows of the import tree, one for each module. No loader compares the numbers of rows and modules (TREE-13).
 fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
     let behind = || {
         Stop::Unknown(
@@ -129,7 +129,7 @@ fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
         else {
             return Err(behind());
         };
-        // TREE-03: a row that runs backwards is one of no imports to every loader.
+        // TREE-03: every loader treats a row that runs backwards as a row without imports.
         if start >= end {
             continue;
         }
@@ -139,7 +139,7 @@ fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
             .get(start.min(children.len())..end.min(children.len()))
             .unwrap_or_default()
         {
-            // TREE-07: this is checked, of the children that are imported.
+            // TREE-07: loaders check this for every imported child.
             if *child >= modules as u64 {
                 return Err(Stop::Rejects(format!(
                     "module {index} imports module {child} of {modules}"
@@ -150,7 +150,7 @@ fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
                 return Err(Stop::Unknown("it has too many imports to follow".into()));
             }
         }
-        // TREE-04: behind the children that are there, since one of them that is no module ends the load before.
+        // TREE-04: checked after the children that are present, because an invalid one among them ends the load first.
         if end > children.len() {
             return Err(behind());
         }

@@ -1,4 +1,4 @@
-//! What each release makes of host code that is LLVM's text.
+//! The verdict of each release on host code in LLVM text.
 
 use super::Load;
 use super::verdict::foreign_functions;
@@ -6,10 +6,11 @@ use crate::blob::container::llvm_text;
 use crate::payload::file::FileFormat;
 use crate::release::Release;
 
-/// Reads the names in `text` and returns what each release makes of it.
+/// Reads the names in `text` and returns a function that gives the verdict of each release on it.
 ///
-/// Whether LLVM takes a text is known of no release: runtimes are built with many versions of it. A text states neither the one that wrote
-/// it nor a target that others accept. 0.19 with LLVM 22 opens what LLVM 14 wrote, and rejects its layout of data at the first look-up.
+/// No release determines whether LLVM accepts a text, because runtimes are built with many versions of LLVM. A text states neither the
+/// version that wrote it nor a target that others accept. For example, 0.19 with LLVM 22 opens text of LLVM 14, and rejects its data
+/// layout at the first look-up.
 pub(crate) fn judge<'t>(
     format: &'static FileFormat,
     text: &'t [u8],

@@ -1,12 +1,12 @@
-//! What the loader of each release makes of a library, read as that loader reads it.
+//! Models of the loaders of all releases: each reads a library as the loader of that release does.
 //!
-//! A release does not look at everything that the rules ask for: it takes some broken files without a word, and rejects
-//! others. `walk` follows its steps over a library binary: the order in which it reads, what its stream does where bytes are
-//! missing, the checks that it makes and no others. The loaders of 0.2 to 0.27 differ in the container
-//! (`library.rs`), in the stream (`stream.rs`) and in what each kind's own loader looks at (`payload.rs`).
+//! A release does not check everything that the rules require. It accepts some broken files silently, and rejects others. `walk`
+//! follows the steps of a loader over a library binary: the order of reading, the behaviour of its stream if bytes are missing, and its
+//! checks. The loaders of 0.2 to 0.27 differ in the container (`library.rs`), in the stream (`stream.rs`) and in the checks of each
+//! kind's own loader (`payload.rs`).
 //!
-//! "Loads" is never the answer for what is not known to load: where the outcome hangs on memory, on what lies behind the bytes or
-//! on code that was not read, it is [`LoadOutcome::Unknown`].
+//! The verdict is "loads" only if the file is known to load. If the outcome depends on memory, on bytes after the end, or on code that
+//! was not examined, it is [`LoadOutcome::Unknown`].
 
 mod exports;
 pub(super) mod globals;
@@ -33,57 +33,57 @@ pub use verdict::{ExaminedLibrary, bare, is_ambiguous, prefixed, relay_code, sto
 use crate::rule::Violation;
 use std::fmt;
 
-/// Where the walk of a loader ends early.
+/// The reason why the walk of a loader ends early.
 ///
-/// The two are kept apart: only the first says that the file does not load.
+/// The variants are distinct because only the first says that the file does not load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// In an error, or the end of the process.
+    /// The loader reports an error or ends the process.
     Rejects(String),
-    /// In what depends on memory, on what lies behind the bytes, or on code that was not read.
+    /// The outcome depends on memory, on bytes after the end, or on code that was not examined.
     Unknown(String),
 }
 
-/// How opening a file ends.
+/// The outcome of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadOutcome {
-    /// All of it is there.
+    /// The whole file is loaded.
     Loads,
-    /// No error, and something is wrong or missing.
+    /// There is no error, but something is wrong or missing.
     Silent,
-    /// It is not known.
+    /// The outcome is not known.
     Unknown,
-    /// An error.
+    /// Opening reports an error.
     Fails,
 }
 
-/// What a release makes of a file, and why.
+/// The verdict of a release on a file, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load {
-    /// How it ends.
+    /// The outcome.
     pub outcome: LoadOutcome,
-    /// Why, for people.
+    /// The reason, for people.
     pub why: String,
 }
 
 impl Stop {
-    /// The same, about module `index`.
+    /// Adds the number of a module to the reason.
     ///
-    /// For layout 0.22, where every entry is a module.
+    /// For layout 0.22, in which every entry is a module.
     fn of(self, index: usize) -> Stop {
         self.with(|why| format!("module {index}: {why}"))
     }
 
-    /// The same, about entry `index` of a count.
+    /// Adds the number of an entry to the reason.
     ///
-    /// For the older layouts, where the tree is an entry too (BLOB-03).
+    /// For the older layouts, in which the tree is an entry too (BLOB-03).
     fn of_entry(self, index: u64) -> Stop {
         self.with(|why| format!("entry {index}: {why}"))
     }
 
-    /// The same outcome, with its reason in other words.
+    /// Changes the words of the reason and keeps the outcome.
     fn with(self, words: impl FnOnce(String) -> String) -> Stop {
         match self {
             Stop::Rejects(why) => Stop::Rejects(words(why)),
@@ -93,7 +93,7 @@ impl Stop {
 }
 
 impl LoadOutcome {
-    /// The word that JSON uses.
+    /// Returns the word for JSON.
     pub const fn name(self) -> &'static str {
         match self {
             LoadOutcome::Loads => "loads",
@@ -105,19 +105,19 @@ impl LoadOutcome {
 }
 
 impl Load {
-    /// [`LoadOutcome::Loads`].
+    /// Creates a verdict of [`LoadOutcome::Loads`].
     pub fn whole(why: impl Into<String>) -> Load {
         Load::new(LoadOutcome::Loads, why)
     }
 
-    /// [`LoadOutcome::Silent`].
+    /// Creates a verdict of [`LoadOutcome::Silent`].
     pub fn silent(why: impl Into<String>) -> Load {
         Load::new(LoadOutcome::Silent, why)
     }
 
-    /// What a loader takes although it breaks a rule: it does not look at that.
+    /// Creates the verdict for a file that a loader accepts although it breaks a rule, because the loader does not check the rule.
     pub fn unseen(broken: &Violation) -> Load {
-        // GRF-43: the loader of a factory keeps the text, and `default` parses it.
+        // GRF-43: the loader of a graph executor factory stores the text, and `default` parses it.
         let how = match broken.rule().id().starts_with("GRF-") {
             true => "it opens it, and an executor reads the graph when it is made",
             false => "it opens it, and does not look at what is wrong",
@@ -125,17 +125,17 @@ impl Load {
         Load::silent(format!("{how}: it breaks {broken}"))
     }
 
-    /// [`LoadOutcome::Unknown`].
+    /// Creates a verdict of [`LoadOutcome::Unknown`].
     pub fn unknown(why: impl Into<String>) -> Load {
         Load::new(LoadOutcome::Unknown, why)
     }
 
-    /// [`LoadOutcome::Fails`].
+    /// Creates a verdict of [`LoadOutcome::Fails`].
     pub fn fails(why: impl Into<String>) -> Load {
         Load::new(LoadOutcome::Fails, why)
     }
 
-    /// The same, about module `index`.
+    /// Adds the number of a module to the reason.
     fn of_module(self, index: usize) -> Load {
         Load {
             why: format!("module {index}: {}", self.why),
@@ -143,7 +143,7 @@ impl Load {
         }
     }
 
-    /// An outcome and its reason.
+    /// Creates a verdict from an outcome and its reason.
     fn new(outcome: LoadOutcome, why: impl Into<String>) -> Load {
         Load {
             outcome,
@@ -165,7 +165,7 @@ impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.outcome {
             LoadOutcome::Loads => write!(f, "loads it, {}", self.why),
-            // In capitals: it is the one outcome that no release reports itself.
+            // In capitals, because it is the only outcome that no release reports itself.
             LoadOutcome::Silent => write!(f, "SILENT TRAP: {}", self.why),
             LoadOutcome::Unknown => write!(f, "unknown: {}", self.why),
             LoadOutcome::Fails => write!(f, "fails: {}", self.why),

@@ -1,14 +1,14 @@
-//! Which types each release loads from JSON, and the attributes that it asks of each.
+//! The types that each release loads from JSON, and the attributes that it requires of each.
 
 use super::exports::range;
 use crate::release::{Release, Releases};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Written by `nodes.py` from the sources of every tag: a type key, the releases, and the attributes.
+/// The types, which `nodes.py` reads from the sources of every tag: type key, releases, attributes.
 const TABLE: &str = include_str!("../../../spec/evidence/tables/nodes.tsv");
 
-/// What [`TABLE`] says: of each type the attributes by release.
+/// The content of [`TABLE`]: for each type, the attributes by release.
 static NODES: LazyLock<HashMap<&str, Vec<(Releases, &str)>>> = LazyLock::new(|| {
     let mut nodes: HashMap<&str, Vec<(Releases, &str)>> = HashMap::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
@@ -22,10 +22,10 @@ static NODES: LazyLock<HashMap<&str, Vec<(Releases, &str)>>> = LazyLock::new(|| 
     nodes
 });
 
-/// The releases with a table, and all before: 0.27 has no tag to read one from.
+/// The last release in the table. 0.27 has no tag to read its types from.
 pub(crate) const TABLED: Release = Release::of(26);
 
-/// The attributes that `release` asks of a type; `None` where it does not have the type.
+/// Returns the attributes that `release` requires of a type; `None` if it does not have the type.
 pub(crate) fn asked(key: &str, release: Release) -> Option<impl Iterator<Item = &'static str>> {
     let rows = NODES.get(key)?;
     let row = rows.iter().find(|(of, _)| of.contains(release))?;

@@ -1,8 +1,7 @@
-//! What the loader of a kind makes of a payload, release by release.
+//! The verdict of the loader of each kind on a payload, release by release.
 //!
-//! A payload is walked as the loaders walk it: field by field, with the checks that they make and without those that they do
-//! not make. How far a loader looks was read from the loaders of every release; where it was not, the answer is
-//! [`Stop::Unknown`].
+//! A payload is walked as the loaders read it: field by field, and only with the checks that they make. The checks were read from the
+//! loaders of every release. For loaders that were not examined, the answer is [`Stop::Unknown`].
 
 use super::stream::{LoaderStream, Manner, text};
 use super::tensor::tensor;
@@ -20,11 +19,11 @@ pub(super) fn walk(
     kind: &str,
     stream: &mut LoaderStream<'_>,
 ) -> Result<(), Stop> {
-    // MOD-11: a loader's name is made of the kind, and none is registered for these two.
+    // MOD-11: the name of a loader contains the kind, and no loader is registered for these two kinds.
     if matches!(kind, LIBRARY | IMPORT_TREE) {
         return Err(Stop::Rejects(format!("it has no loader for `{kind}`")));
     }
-    // BLOB-04: no function is registered under such a name.
+    // BLOB-04: no function can be registered under such a name.
     if kind.is_empty() || kind.contains('\0') {
         return Err(Stop::Rejects(format!(
             "it has no loader for `{}`",
@@ -44,14 +43,14 @@ pub(super) fn walk(
         let mut forms = info.forms.iter();
         forms.find(|form| form.releases.contains(release) && !is_unread(info, form))
     };
-    // PAY-34: a kind that got another name is read as the new one is.
+    // PAY-34: a renamed kind is read in the form of its new name.
     let renamed = || form(payload::kind_info(info.renamed?.0)?);
     let Some(form) = form(info).or_else(renamed) else {
         return Err(Stop::Unknown(format!(
             "it is not known what `{loader}` of this release reads"
         )));
     };
-    // One field of this kind is enough: where it ends is known by its grammar only, and what follows it with it.
+    // One such field is enough: only its grammar tells where it ends and where the next field begins.
     if form.slots.iter().any(|slot| is_foreign(slot.shape)) {
         return by_grammar(release, info, stream);
     }
@@ -63,12 +62,12 @@ pub(super) fn walk(
     seen.judge(release, kind)
 }
 
-/// Whether this is the form of OpenCL with SPIR-V, which its own loader cannot read (PAY-13).
+/// Returns whether this is the form of OpenCL with SPIR-V, which its own loader cannot read (PAY-13).
 fn is_unread(info: &KindInfo, form: &PayloadForm) -> bool {
     info.kind == "opencl" && form.name == "0.13"
 }
 
-/// Whether a field of this shape is read by code of its own, and not walked here.
+/// Returns whether fields of this shape are read by specific code of the loader, which is not walked here.
 fn is_foreign(shape: FieldShape) -> bool {
     matches!(
         shape,
@@ -76,9 +75,10 @@ fn is_foreign(shape: FieldShape) -> bool {
     )
 }
 
-/// From 0.24 on a loader may not look whether a field was there: those of device code look at the functions only.
+/// Turns a rejection into an unknown outcome if the loader may not notice the missing field. From 0.24 on, loaders of device code check
+/// only that the functions were read.
 ///
-/// What that loader makes of the field is whatever was in it before, so that the outcome is not known.
+/// Such a loader uses whatever the field contained before, so that the outcome is not known.
 fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Stop {
     let looks = match info.kind {
         "c" | "static_library" | "const_loader" | "relax.Executable" | "relax.VMExecutable" => true,
@@ -94,9 +94,9 @@ fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Sto
     }
 }
 
-/// A kind of which only the grammar is known, not what its loader lets pass.
+/// Reads a payload by the rules, for a kind of which only the grammar is known and not the checks of its loader.
 ///
-/// Reads it by the rules, and leaves the stream behind it.
+/// Moves the stream past the payload.
 fn by_grammar(
     release: Release,
     info: &KindInfo,
@@ -106,7 +106,7 @@ fn by_grammar(
     let layout = Layout::of(release);
     match payload::read(info.kind, layout, &mut cursor, &mut Findings::default()) {
         Ok(_) => {
-            // The cursor ran over the bytes that are left of the stream, which has to follow it.
+            // The cursor read a copy of the stream's remaining bytes. The stream must advance by the same number.
             let read = stream.rest().len().saturating_sub(cursor.remaining());
             stream.skip(read);
             Ok(())
@@ -115,24 +115,24 @@ fn by_grammar(
     }
 }
 
-/// What the checks that span several fields need of them.
+/// The fields that the checks across several fields need.
 ///
-/// All of it is text and names as the loader has them, not yet held to UTF-8: loaders compare bytes.
+/// Texts and names are bytes and not yet checked for UTF-8, because loaders compare bytes.
 #[derive(Default)]
 struct FieldsRead<'a> {
     /// The format of device code.
     format: &'a [u8],
-    /// The keys of the function map, doubles included.
+    /// The keys of the function map, including duplicates.
     functions: Vec<&'a [u8]>,
     /// The source or the binary of device code.
     code: &'a [u8],
     /// The names of the stored tensors (PAY-34).
     variables: HashSet<&'a [u8]>,
-    /// Functions, and the variables that each takes, in the order of the bytes (PAY-34).
+    /// Functions, each with its variables, in the order of the bytes (PAY-34).
     listed: Vec<(&'a [u8], Vec<&'a [u8]>)>,
 }
 
-/// Reads one field as the loader of `release` reads it, and keeps in `seen` what later checks need.
+/// Reads one field as the loader of `release` does, and stores in `seen` the values for later checks.
 fn field<'a>(
     release: Release,
     slot: &FormSlot,
@@ -145,34 +145,34 @@ fn field<'a>(
         FieldShape::Format(_) => seen.format = stream.string(name)?,
         FieldShape::Text if name == "graph_json" => {
             let graph = stream.string(name)?;
-            // A graph executor's graph is read when an executor is made; that of a vendor's runtime when it is loaded.
+            // The graph of a graph executor is read when an executor is created. That of a vendor's runtime is read here.
             if slot.rule == payload::PAY_45 {
                 json_graph::walk(release, graph)?;
             }
         }
-        // PAY-17, PAY-98: what these texts have to be is looked at by no loader.
+        // PAY-17, PAY-98: no loader checks the content of these texts.
         FieldShape::Text | FieldShape::Version | FieldShape::Base64 | FieldShape::Binary => {
             stream.string(name)?;
         }
         FieldShape::Code => seen.code = stream.string(name)?,
-        // A loader keeps the number as it is, whatever it means.
+        // A loader stores the number without a check.
         FieldShape::Int => drop(stream.i32(name)?),
         FieldShape::Names => drop(stream.strings(name)?),
         FieldShape::Functions | FieldShape::SilentFunctions => {
             seen.functions = functions(release, stream)?;
         }
-        // A name and code, with a length of 8 bytes each.
+        // A name and the code, each with a length of 8 bytes.
         FieldShape::Kernels => {
             for _ in 0..stream.count(16, name)? {
                 stream.string(name)?;
                 stream.string(name)?;
             }
         }
-        // PAY-14: a name's length, and flags with a count or a framed length, take at least 16 bytes.
+        // PAY-14: a name with its length, and flags with a count or a framed length, take at least 16 bytes.
         FieldShape::Shaders { framed } => {
             for _ in 0..stream.count(16, name)? {
                 stream.string(name)?;
-                // PAY-15: from 0.24 on a shader has its length in front.
+                // PAY-15: from 0.24 on, a shader starts with its length.
                 if framed {
                     let mut shader = LoaderStream::new(stream.string(name)?, Manner::Reports);
                     words(&mut shader, name)?;
@@ -181,7 +181,7 @@ fn field<'a>(
                 }
             }
         }
-        // PAY-35, PAY-36: counts and doubles are what this loader checks in every release.
+        // PAY-35, PAY-36: this loader checks counts and duplicates in every release.
         FieldShape::Variables => {
             let names = stream.strings(name)?;
             same(stream.u64("number of tensors")?, names.len())?;
@@ -205,7 +205,7 @@ fn field<'a>(
                 seen.listed.push((symbol, variables));
             }
         }
-        // PAY-42: the count comes before the names here, and behind them in PAY-34.
+        // PAY-42: the count comes before the names here, and after them in PAY-34.
         FieldShape::Params => {
             let count = stream.u64("number of parameters")?;
             let names = stream.strings("names of parameters")?;
@@ -215,7 +215,7 @@ fn field<'a>(
             }
         }
         FieldShape::Relax => relax::walk(release, stream)?,
-        // PAY-60: a string, which is read through a stream of its own.
+        // PAY-60: a string, which is read through a second stream.
         FieldShape::Relay => {
             let code = stream.string(name)?;
             relay::walk(release, &mut LoaderStream::new(code, Manner::Reports))?;
@@ -227,7 +227,7 @@ fn field<'a>(
     Ok(())
 }
 
-/// PAY-35, PAY-42: as many things as names, which every release checks.
+/// Checks that the number of things equals the number of names, as every release does (PAY-35, PAY-42).
 fn same(count: u64, names: usize) -> Result<(), Stop> {
     if count == names as u64 {
         return Ok(());
@@ -237,7 +237,7 @@ fn same(count: u64, names: usize) -> Result<(), Stop> {
     )))
 }
 
-/// Flags and words of a shader, a u32 and a vector of u32 (PAY-14). Loaders keep both unread.
+/// Reads the flags and the words of a shader, a u32 and a vector of u32 (PAY-14). Loaders store both without a check.
 fn words(stream: &mut LoaderStream<'_>, name: &str) -> Result<(), Stop> {
     stream.i32(name)?;
     stream.elements(4, name).map(drop)
@@ -246,12 +246,12 @@ fn words(stream: &mut LoaderStream<'_>, name: &str) -> Result<(), Stop> {
 /// Reads a function map and returns the keys of its functions (PAY-02).
 fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<&'a [u8]>, Stop> {
     let mut keys = Vec::new();
-    // Key, name, types and tags have at least a length or count of 8 bytes each.
+    // Key, name, types and tags each have at least a length or count of 8 bytes.
     for _ in 0..stream.count(32, "functions")? {
-        // PAY-04: both of one name are kept; which one counts differs between releases.
+        // PAY-04: two functions of one name are both kept. Releases differ in which one they use.
         let key = stream.string("name of a function")?;
         keys.push(key);
-        // PAY-54: no release looks for the marker, so that all that follows is misread.
+        // PAY-54: no release checks for the marker, so that everything after it is misread.
         let name = std::str::from_utf8(stream.string("name of a function")?).ok();
         let is_later = name.and_then(marked_form).is_some();
         match (info(release, stream), is_later) {
@@ -263,18 +263,19 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
     Ok(keys)
 }
 
-/// Reads what stands behind the name of a function (PAY-02).
+/// Reads the information after the name of a function (PAY-02).
 fn info(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     stream.elements(4, "argument types")?;
     stream.strings("launch tags")?;
-    // PAY-03: nothing in the bytes announces the field, so that the loader of another era misreads all that follows.
+    // PAY-03: no byte announces the field, so that the loader of another era misreads everything after it.
     if Layout::of(release) >= Layout::V0_21 {
         stream.elements(4, "argument tags")?;
     }
     Ok(())
 }
 
-/// How the loaders of 0.22 to 0.27 end at information of the second form (PAY-54), `read` is what they made of it.
+/// Returns the outcome of 0.22 to 0.27 for information of the second form (PAY-54). `read` is the result of reading it as the first
+/// form.
 fn later(key: &[u8], read: Result<(), Stop>) -> Stop {
     let about = format!(
         "a TVM after 0.27 wrote function `{}`, in a form that it does not know",
@@ -287,7 +288,7 @@ fn later(key: &[u8], read: Result<(), Stop>) -> Stop {
 }
 
 impl FieldsRead<'_> {
-    /// The checks that span several fields.
+    /// Makes the checks that span several fields.
     fn judge(&self, release: Release, kind: &str) -> Result<(), Stop> {
         let since = release.minor();
         match kind {
@@ -298,10 +299,11 @@ impl FieldsRead<'_> {
         }
     }
 
-    /// 0.8 on: source is cut into kernels while it is loaded, and there must be one for each function (PAY-22).
+    /// Checks the kernels in source, which is split while it is loaded from 0.8 on. There must be one kernel for each function
+    /// (PAY-22).
     fn split(&self, since: u8) -> Result<(), Stop> {
         const DELIMITER: &[u8] = b"// Function: ";
-        // PAY-12: no reader checks the format, and what is cut into kernels depends on it.
+        // PAY-12: no reader checks the format, but it decides whether the source is split.
         if self.format != b"cl" && self.format != b"metal" {
             return match since {
                 24.. => Ok(()),
@@ -319,18 +321,18 @@ impl FieldsRead<'_> {
         {
             let behind = rest.get(at.saturating_add(DELIMITER.len())..);
             let behind = behind.unwrap_or_default();
-            // PAY-22: without the end of that line loaders loop for ever.
+            // PAY-22: if this line does not end, loaders never return.
             let Some(end) = behind.iter().position(|byte| *byte == b'\n') else {
                 return Err(Stop::Rejects(
                     "it never comes back: the last line that names a kernel is not ended".into(),
                 ));
             };
-            // PAY-22: of two kernels with one name one is kept: it is the distinct names that are compared.
+            // PAY-22: of two kernels with one name one is kept, so that loaders count distinct names.
             kernels.insert(behind.get(..end).unwrap_or_default());
             rest = behind.get(end..).unwrap_or_default();
         }
         let functions: HashSet<_> = self.functions.iter().collect();
-        // PAY-22: readers compare the numbers only, not the names.
+        // PAY-22: readers compare the counts only, not the names.
         if kernels.is_empty() || kernels.len() != functions.len() {
             return Err(Stop::Rejects(format!(
                 "the source has {} kernels for {} functions",
@@ -341,10 +343,11 @@ impl FieldsRead<'_> {
         Ok(())
     }
 
-    /// 0.10 on: what a function lists is stored (PAY-38). Of a function that is listed twice the last list counts.
+    /// Checks that the variables that a function lists are stored, as 0.10 and later do (PAY-38). If a function has two lists, the last
+    /// one counts.
     fn all_stored(&self) -> Result<(), Stop> {
         let mut judged = HashSet::new();
-        // PAY-37: readers fill a map, so that the last list of a function is the one that is compared.
+        // PAY-37: readers fill a map, so that the last list of a function is checked.
         for (symbol, variables) in self.listed.iter().rev() {
             if !judged.insert(symbol) {
                 continue;

@@ -1,4 +1,4 @@
-//! Relax VM code as its loader reads it: tables are read, instructions are not looked at.
+//! Relax VM code as its loader reads it: tables are read, instructions are not examined.
 
 use super::Stop;
 use super::stream::{LoaderStream, Manner, text};
@@ -6,20 +6,20 @@ use super::tensor::tensor;
 use crate::payload::relax_vm::{MAGIC, MAGIC_WITH_SCOPES};
 use crate::release::{Layout, Release};
 
-/// Walks the code, with its length in front before 0.22 (PAY-81).
+/// Walks the code, which starts with its length before 0.22 (PAY-81).
 pub(super) fn walk(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     if Layout::of(release) >= Layout::V0_22 {
         return code(release, stream);
     }
     let inside = stream.string("VM code")?;
-    // The code is a string of its own, and is read through a stream over that string.
+    // The code is a string, and is read through a second stream over that string.
     code(release, &mut LoaderStream::new(inside, Manner::Reports))
 }
 
-/// The code: magic, version, functions, memory scopes under the newer magic, constants, instructions (PAY-82 to PAY-88).
+/// Walks the code: magic, version, functions, memory scopes under the newer magic, constants, instructions (PAY-82 to PAY-88).
 fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let magic = stream.u64("magic")?;
-    // PAY-82: the newer magic came within layout 0.22, so that the layout alone does not decide.
+    // PAY-82: the newer magic was introduced within layout 0.22, so that the layout alone does not decide.
     let scopes = magic == MAGIC_WITH_SCOPES && release >= Release::of(23);
     if magic != MAGIC && !scopes {
         return Err(Stop::Rejects(format!(
@@ -27,7 +27,7 @@ fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
         )));
     }
     let version = stream.string("version of the VM code")?;
-    // PAY-83: the same text in every release, although the format changed.
+    // PAY-83: every release writes the same text, although the format changed.
     if version != b"0.14" {
         return Err(Stop::Rejects(format!(
             "VM code of version `{}`",
@@ -43,26 +43,26 @@ fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
         stream.strings("parameters of a VM function")?;
     }
     if scopes {
-        // PAY-87: readers accept any index, and of two scopes for one constant the last.
+        // PAY-87: readers accept any index, and use the last of two scopes for one constant.
         for _ in 0..stream.count(16, "memory scopes")? {
             stream.i64("memory scope")?;
             stream.string("memory scope")?;
         }
     }
-    // A tag is all that every constant has.
+    // Every constant has at least a tag of 4 bytes.
     for _ in 0..stream.count(4, "constants")? {
         constant(release, stream)?;
     }
-    // PAY-88: no loader looks at where an instruction starts, or at what is in it.
+    // PAY-88: no loader checks the offsets of instructions or their content.
     stream.words("instruction offsets")?;
     stream.words("instructions")?;
     Ok(())
 }
 
-/// A constant. Where one is cut short its loader may not notice; it notices that nothing is left for the instructions.
+/// Walks a constant. If it is truncated, its loader may not notice, but it notices that no bytes are left for the instructions.
 fn constant(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let tag = stream.i32("tag of a constant")?;
-    // PAY-86: plain numbers first; from 0.21 on the type indices of values, which moved in 0.22.
+    // PAY-86: plain numbers up to 0.20; from 0.21 on, type indices of values, which changed in 0.22.
     let [stored, dtype, shape, string, int, float] = match Layout::of(release) {
         Layout::V0_2 | Layout::V0_7 => [0, 1, 2, 3, 4, 5],
         Layout::V0_21 => [72, 5, 71, 65, 1, 3],

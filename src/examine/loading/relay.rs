@@ -1,4 +1,4 @@
-//! Relay VM code as its loader reads it: tables are read and instructions taken apart. What they name is not looked at.
+//! Relay VM code as its loader reads it: tables and instructions are decoded. The names and numbers in them are not resolved.
 
 use super::Stop;
 use super::stream::{LoaderStream, text};
@@ -20,7 +20,7 @@ pub(super) fn walk(release: Release, stream: &mut LoaderStream<'_>) -> Result<()
         return Err(Stop::Rejects(foreign_version(&version)));
     }
     if since >= 9 {
-        // PAY-64: from 0.14 on a device has its scope behind it.
+        // PAY-64: from 0.14 on, the memory scope of a device follows it.
         let smallest = if since >= 14 { 16 } else { 8 };
         let devices = stream.count(smallest, "virtual devices")?;
         for _ in 0..devices {
@@ -65,12 +65,12 @@ pub(super) fn walk(release: Release, stream: &mut LoaderStream<'_>) -> Result<()
     Ok(())
 }
 
-/// The code at this place is not read on.
+/// Creates the outcome for code that is rejected here.
 fn rejects(why: String) -> Result<(), Stop> {
     Err(Stop::Rejects(why))
 }
 
-/// A constant, from 0.9 on with its tag (PAY-66).
+/// Walks a constant, which has a tag from 0.9 on (PAY-66).
 fn constant(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let tag = match release.minor() {
         ..=8 => 0,
@@ -83,7 +83,7 @@ fn constant(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
     }
 }
 
-/// A function: its table entry, and as many instructions as that says.
+/// Walks a function: its table entry, and the number of instructions that the entry states.
 fn function(
     release: Release,
     globals: &HashSet<&[u8]>,
@@ -97,15 +97,15 @@ fn function(
     number(registers)?;
     let instructions = number(instructions)?;
     stream.strings("parameters of a function")?;
-    // PAY-70: nobody compares their number.
+    // PAY-70: no loader compares their number.
     if release >= Release::of(7) {
         stream.elements(8, "devices of parameters")?;
     }
-    // A negative number of instructions is one that no file has.
+    // A negative number of instructions cannot be satisfied by any file.
     for _ in 0..u64::try_from(instructions).unwrap_or(u64::MAX) {
         instruction(release, stream)?;
     }
-    // PAY-74: looked for behind the instructions.
+    // PAY-74: looked up after the instructions.
     if !globals.contains(name) {
         return rejects(format!(
             "function `{}` is not one of the globals",
@@ -115,7 +115,7 @@ fn function(
     Ok(())
 }
 
-/// The number that a text begins with, as `stoll` has it (PAY-69).
+/// Parses the number at the start of a text, as `stoll` does (PAY-69).
 fn number(bytes: &[u8]) -> Result<i64, Stop> {
     let text = text(bytes);
     let start = text.trim_ascii_start();
@@ -132,7 +132,7 @@ fn number(bytes: &[u8]) -> Result<i64, Stop> {
     }
 }
 
-/// An instruction: its hash is compared, its opcode looked up, and its lists are taken out of its fields (PAY-71 to PAY-73).
+/// Walks an instruction: compares its hash, looks up its opcode, and extracts its lists from its fields (PAY-71 to PAY-73).
 fn instruction(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let mut words = stream.words("instruction")?.into_iter();
     let (Some(hash), Some(opcode)) = (words.next(), words.next()) else {
@@ -152,7 +152,7 @@ fn instruction(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), St
         .fields
         .iter()
         .position(|field| *field == RelayOperand::Count);
-    // PAY-73: the fields that are always there are not counted, and of a list only whether it is there.
+    // PAY-73: loaders do not count the fixed fields, and of a list check only that it is present.
     let Some(count) = counted.and_then(|at| instruction.fields.get(at)) else {
         return Ok(());
     };

@@ -1,35 +1,35 @@
-//! The streams that released loaders read through: what each does where the bytes end early.
+//! The streams that released loaders read through, and their behaviour if the bytes end early.
 
 use super::Stop;
 use crate::wire::show;
 use std::borrow::Cow;
 
-/// What a stream does when fewer bytes are left than are asked for.
+/// The behaviour of a stream if fewer bytes are left than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// It raises an error: dmlc's stream over a piece of memory, which reads library binaries up to 0.21 and payloads up to 0.23.
+    /// Raises an error: dmlc's stream over memory, which reads library binaries up to 0.21 and payloads up to 0.23.
     Raises,
-    /// It says how much it read, and the loader looks at that or not: payloads from 0.24 on, and Relax VM code before 0.22.
+    /// Reports how much it read, which the loader may or may not check: payloads from 0.24 on, and Relax VM code before 0.22.
     Reports,
-    /// It fills up with zeros a string of which one byte is left, and calls an empty one a failure: tvm-ffi's stream over the
+    /// Pads a string with zeros if at least one byte is left, and reports an empty string as a failure: tvm-ffi's stream over the
     /// library binary.
     Pads,
 }
 
-/// A position in what a loader reads.
+/// A position in the bytes that a loader reads.
 #[derive(Clone, Debug)]
 pub(super) struct LoaderStream<'a> {
     bytes: &'a [u8],
-    /// What the stream does at its end.
+    /// The behaviour at the end of the bytes.
     manner: Manner,
-    /// How many bytes more the header counts than there are: a loader reads on, into whatever lies behind.
+    /// The number of bytes that the header counts beyond the end. A loader reads on into whatever memory follows.
     beyond: u64,
-    /// What was missing and is not noticed.
+    /// The missing content that the loader does not notice.
     lost: Option<String>,
 }
 
 impl<'a> LoaderStream<'a> {
-    /// The stream over `bytes`, which end where they end: a string that was read, or a file.
+    /// Creates a stream over exactly `bytes`: a string that was read, or a file.
     pub(super) fn new(bytes: &'a [u8], manner: Manner) -> LoaderStream<'a> {
         LoaderStream {
             bytes,
@@ -39,12 +39,12 @@ impl<'a> LoaderStream<'a> {
         }
     }
 
-    /// The stream over the body of a library binary, which the header says is `counted` bytes long.
+    /// Creates a stream over the body of a library binary, whose header states a length of `counted` bytes.
     pub(super) fn counted(body: &'a [u8], counted: u64, manner: Manner) -> LoaderStream<'a> {
-        // BLOB-01: loaders trust the count, and it may be anything up to 2^64 - 1.
+        // BLOB-01: loaders trust the count, which may be anything up to 2^64 - 1.
         let here = usize::try_from(counted).ok();
         LoaderStream {
-            // BLOB-02: what is behind the count is out of a loader's reach.
+            // BLOB-02: a loader cannot reach bytes after the counted ones.
             bytes: here.and_then(|here| body.get(..here)).unwrap_or(body),
             manner,
             beyond: counted.saturating_sub(body.len() as u64),
@@ -52,32 +52,32 @@ impl<'a> LoaderStream<'a> {
         }
     }
 
-    /// What it does where the bytes end early.
+    /// Returns the behaviour at the end of the bytes.
     pub(super) fn manner(&self) -> Manner {
         self.manner
     }
 
-    /// Notes what is missing without an error.
+    /// Records missing content that causes no error.
     pub(super) fn lose(&mut self, what: String) {
         self.lost = Some(what);
     }
 
-    /// What was noted last: nothing is read behind it.
+    /// Returns the missing content that was recorded last.
     pub(super) fn lost(self) -> Option<String> {
         self.lost
     }
 
-    /// What is left.
+    /// Returns the remaining bytes.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Goes on behind `length` of the bytes that are left.
+    /// Skips `length` of the remaining bytes.
     pub(super) fn skip(&mut self, length: usize) {
         self.bytes = self.bytes.get(length..).unwrap_or_default();
     }
 
-    /// `length` bytes of `what`.
+    /// Reads `length` bytes of `what`.
     pub(super) fn take(&mut self, length: u64, what: &str) -> Result<&'a [u8], Stop> {
         let taken = usize::try_from(length)
             .ok()
@@ -89,7 +89,7 @@ impl<'a> LoaderStream<'a> {
         Ok(taken)
     }
 
-    /// A number of 8 bytes, little endian as the next two.
+    /// Reads an unsigned little-endian number of 8 bytes.
     pub(super) fn u64(&mut self, what: &str) -> Result<u64, Stop> {
         let bytes = self.take(8, what)?;
         Ok(bytes
@@ -97,7 +97,7 @@ impl<'a> LoaderStream<'a> {
             .map_or(0, |word| u64::from_le_bytes(*word)))
     }
 
-    /// A signed number of 8 bytes.
+    /// Reads a signed little-endian number of 8 bytes.
     pub(super) fn i64(&mut self, what: &str) -> Result<i64, Stop> {
         let bytes = self.take(8, what)?;
         Ok(bytes
@@ -105,7 +105,7 @@ impl<'a> LoaderStream<'a> {
             .map_or(0, |word| i64::from_le_bytes(*word)))
     }
 
-    /// A signed number of 4 bytes.
+    /// Reads a signed little-endian number of 4 bytes.
     pub(super) fn i32(&mut self, what: &str) -> Result<i32, Stop> {
         let bytes = self.take(4, what)?;
         Ok(bytes
@@ -113,16 +113,16 @@ impl<'a> LoaderStream<'a> {
             .map_or(0, |word| i32::from_le_bytes(*word)))
     }
 
-    /// A length and that many bytes.
+    /// Reads a length and that many bytes.
     pub(super) fn string(&mut self, what: &str) -> Result<&'a [u8], Stop> {
         let length = self.u64(what)?;
         self.take(length, what)
     }
 
-    /// A length and that many bytes, as tvm-ffi's stream over the library binary reads them: what is missing is zero.
+    /// Reads a length and that many bytes, as tvm-ffi's stream over the library binary does: missing bytes are zero.
     pub(super) fn padded(&mut self, what: &str) -> Result<Cow<'a, [u8]>, Stop> {
         let length = self.u64(what)?;
-        // BLOB-04, BLOB-15: reading no byte is what the stream returns at its end.
+        // BLOB-04, BLOB-15: the stream also returns zero bytes at its end, so that an empty string looks like the end.
         if length == 0 {
             return Err(Stop::Rejects(format!(
                 "the {what} is empty, which it takes for the end of the bytes"
@@ -130,11 +130,11 @@ impl<'a> LoaderStream<'a> {
         }
         let left = self.bytes;
         let missing = length.saturating_sub(left.len() as u64);
-        // BLOB-01: with bytes beyond, the stream has not ended for its loader: memory is read, and nothing filled up.
+        // BLOB-01: if the header counts too many bytes, the stream has not ended for its loader. It reads memory and pads nothing.
         if missing == 0 || self.beyond > 0 {
             return self.take(length, what).map(Cow::Borrowed);
         }
-        // No byte read is what a failure looks like, and so is memory that cannot be reserved.
+        // Reading no byte is a failure, and so is a length for which no memory can be reserved.
         if left.is_empty() || length >= UNADDRESSABLE {
             return Err(Stop::Rejects(format!("the bytes end before the {what}")));
         }
@@ -144,17 +144,18 @@ impl<'a> LoaderStream<'a> {
                 left.len()
             )));
         }
-        // WIRE-01: so a kind is read as `_lib` and two NULs, and source without its last lines.
+        // WIRE-01: a truncated kind is read as `_lib` and two NULs, for example, and source loses its last lines.
         self.bytes = &[];
         let mut bytes = left.to_vec();
         bytes.resize(usize::try_from(length).unwrap_or(left.len()), 0);
         Ok(Cow::Owned(bytes))
     }
 
-    /// A count of elements of at least `smallest` bytes each. More than the rest can hold ends in an error in any case.
+    /// Reads a count of elements of at least `smallest` bytes each. A larger count than the remaining bytes allow ends in an error in
+    /// any case.
     pub(super) fn count(&mut self, smallest: u64, what: &str) -> Result<u64, Stop> {
         let count = self.u64(what)?;
-        // A hostile count is rejected at once: reading element after element would end in the same error, later.
+        // A hostile count is rejected at once. Reading element after element would end in the same error, but later.
         let least = count.saturating_mul(smallest);
         if least > self.bytes.len() as u64 {
             return Err(self.short(least, what));
@@ -162,18 +163,18 @@ impl<'a> LoaderStream<'a> {
         Ok(count)
     }
 
-    /// A count and that many elements of `size` bytes.
+    /// Reads a count and that many elements of `size` bytes.
     pub(super) fn elements(&mut self, size: u64, what: &str) -> Result<&'a [u8], Stop> {
         let count = self.count(size, what)?;
         self.take(count.saturating_mul(size), what)
     }
 
-    /// A vector of u64.
+    /// Reads a vector of u64.
     ///
-    /// It is read whole: loaders of the import tree and of VM code keep all of it.
+    /// The whole vector is copied, as the loaders of the import tree and of VM code do.
     pub(super) fn words(&mut self, what: &str) -> Result<Vec<u64>, Stop> {
         let bytes = self.elements(8, what)?;
-        // Their number is a multiple of 8: nothing is left over.
+        // The length in bytes is a multiple of 8, so that nothing is left over.
         let words = bytes.chunks_exact(8);
         Ok(words
             .map(|word| {
@@ -183,15 +184,16 @@ impl<'a> LoaderStream<'a> {
             .collect())
     }
 
-    /// A vector of strings.
+    /// Reads a vector of strings.
     pub(super) fn strings(&mut self, what: &str) -> Result<Vec<&'a [u8]>, Stop> {
         let count = self.count(8, what)?;
         (0..count).map(|_| self.string(what)).collect()
     }
 
-    /// Why `wanted` bytes cannot be read. BLOB-01: where the header counts more than there is, memory behind the blob decides.
+    /// Returns the outcome if `wanted` bytes cannot be read. BLOB-01: if the header counts too many bytes, the memory after the blob
+    /// decides.
     ///
-    /// `wanted` counts from where the stream is.
+    /// `wanted` counts from the current position.
     fn short(&self, wanted: u64, what: &str) -> Stop {
         let left = self.bytes.len() as u64;
         if wanted <= left.saturating_add(self.beyond) {
@@ -205,17 +207,15 @@ impl<'a> LoaderStream<'a> {
     }
 }
 
-/// No process has memory for so many bytes.
-///
-/// It is the address space of a process on x86-64, in bytes.
+/// A size for which no process has memory: the user address space of a process on x86-64, in bytes.
 const UNADDRESSABLE: u64 = 1 << 47;
 
-/// How many missing bytes are made up here; with more of them the outcome depends on memory.
+/// The maximal number of missing bytes that are padded here. With more of them, the outcome depends on memory.
 const PADDING: u64 = 1 << 16;
 
-/// Bytes as text for a message.
+/// Formats bytes as text for a message.
 ///
-/// Text that is long or has control characters, and what is no UTF-8, is shown byte by byte.
+/// Long text, text with control characters, and bytes that are not UTF-8 are shown byte by byte.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if text.len() <= 64 && !text.chars().any(char::is_control) => text.into(),

@@ -7,11 +7,11 @@ use crate::tensor::{Dtype, Params, TensorRecord};
 
 /// Walks a parameter file as the loader of `release` reads it.
 ///
-/// Returns what is missing from the tensors without an error (TEN-32).
+/// Returns the content that is missing from the tensors without an error (TEN-32).
 pub(super) fn params(release: Release, bytes: &[u8]) -> Result<Option<String>, Stop> {
     // Every loader copies the file into a string first.
     let mut stream = LoaderStream::new(bytes, Manner::Reports);
-    // TEN-42: no reader looks at the second word.
+    // TEN-42: no reader checks the second word.
     let magic = stream.u64("magic of the file")?;
     stream.u64("reserved word of the file")?;
     if magic != Params::MAGIC {
@@ -20,7 +20,7 @@ pub(super) fn params(release: Release, bytes: &[u8]) -> Result<Option<String>, S
         ));
     }
     let names = stream.strings("names")?;
-    // The count is read without a look at whether it was there, and then compared.
+    // Loaders read the count without checking that it is present, and then compare it.
     if stream.rest().len() < 8 {
         return Err(Stop::Rejects(
             "the file ends before the number of tensors, and it compares the names with whatever was in memory".into(),
@@ -40,24 +40,24 @@ pub(super) fn params(release: Release, bytes: &[u8]) -> Result<Option<String>, S
     Ok(stream.lost())
 }
 
-/// Walks a file that is one tensor. Returns what [`params`] does.
+/// Walks a file that is one tensor. Returns the same as [`params`].
 pub(super) fn lone(release: Release, bytes: &[u8]) -> Result<Option<String>, Stop> {
     let mut stream = LoaderStream::new(bytes, Manner::Reports);
     tensor(release, &mut stream)?;
     Ok(stream.lost())
 }
 
-/// A tensor record as the loader of `release` reads it.
+/// Walks a tensor record as the loader of `release` reads it.
 pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let reject = |why: String| Err(Stop::Rejects(format!("a tensor {why}")));
     let magic = stream.u64("magic of a tensor")?;
-    // TEN-22: no reader looks at it.
+    // TEN-22: no reader checks it.
     stream.u64("reserved word of a tensor")?;
     if magic != TensorRecord::MAGIC {
         return reject("does not start with its magic".into());
     }
     let device = stream.i32("device of a tensor")?;
-    // TEN-24: nor at the number of the device.
+    // TEN-24: no reader checks the number of the device.
     stream.i32("device of a tensor")?;
     let dimensions = stream.i32("rank of a tensor")?;
     let dtype = stream.take(4, "type of a tensor")?;
@@ -72,7 +72,7 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
     let extents = shape.chunks_exact(8).filter_map(<[u8]>::first_chunk);
     let extents = extents.map(|extent| i64::from_le_bytes(*extent));
     let first = extents.clone().next();
-    // TEN-26, TEN-27: loaders compare the product only, and it wraps.
+    // TEN-26, TEN-27: loaders compare only the product, which wraps.
     let count = extents.fold(1, i64::wrapping_mul);
     let [code, bits, low, high] = *dtype.first_chunk().unwrap_or(&[0; 4]);
     let lanes = u16::from_le_bytes([low, high]);
@@ -83,7 +83,7 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
         ));
     }
     let lanes = u64::from(lanes);
-    // Memory is aligned to an element with all its lanes, and the allocator takes powers of two only.
+    // Memory is aligned to an element with all its lanes, and the allocator accepts only powers of two.
     match u64::from(bits / 8).saturating_mul(lanes) {
         ..=64 => {}
         alignment if alignment.is_power_of_two() => {}
@@ -98,8 +98,8 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
             ));
         }
     }
-    // TEN-29: 0.2 and 0.3 count lanes, and whole bytes of all of them.
-    // TEN-31: from 0.4 on lanes do not count, so that a tensor of several is larger in memory than its data (TEN-34).
+    // TEN-29: 0.2 and 0.3 multiply by the lanes, and round the result up to whole bytes.
+    // TEN-31: from 0.4 on lanes do not count, so that a tensor of several lanes is larger in memory than its data (TEN-34).
     let bytes = match release.minor() {
         ..=3 => u64::from(bits).saturating_mul(lanes).div_ceil(8),
         _ => u64::from(bits.div_ceil(8)),
@@ -114,16 +114,16 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
     let Ok(length) = u64::try_from(size) else {
         return Err(Stop::Unknown(format!("a tensor has {size} bytes")));
     };
-    // TEN-32: from 0.7 on a scalar, and a tensor whose first extent is 0, may be without a byte.
+    // TEN-32: from 0.7 on, the data of a scalar, and of a tensor whose first extent is 0, may be missing.
     let optional = release >= Release::of(7) && first.is_none_or(|first| first == 0);
     data(stream, length, optional)?;
-    // TEN-26: memory is reserved for the same product, so that two negative dimensions have what they take.
+    // TEN-26: memory is reserved for the same product, so that two negative dimensions get the memory of their product.
     let reserved = u64::try_from(count)
         .ok()
         .and_then(|count| memory(release, dtype, count));
     match reserved {
         Some(reserved) if reserved >= length => {}
-        // TEN-31: elements of less than a byte are packed in memory, and those without lanes take none (TEN-28).
+        // TEN-31: elements of less than a byte are packed in memory, and those without lanes take no memory (TEN-28).
         Some(reserved) if bits < 8 || lanes == 0 => stream.lose(format!(
             "a tensor has {length} bytes and memory for {reserved}: the others are written behind it (TEN-31)"
         )),
@@ -137,10 +137,10 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
     Ok(())
 }
 
-/// How many bytes `release` reserves for `count` elements (TEN-35); `None` where the product wraps.
+/// Returns the number of bytes that `release` reserves for `count` elements (TEN-35); `None` if the product overflows.
 fn memory(release: Release, dtype: Dtype, count: u64) -> Option<u64> {
     let bits = u64::from(dtype.bits).saturating_mul(u64::from(dtype.lanes));
-    // DEV-15: a bit of one lane takes a byte up to 0.25.
+    // DEV-15: up to 0.25, a bit of one lane takes a byte.
     let is_bit = dtype == Dtype::scalar(Dtype::UINT, 1) && release < Release::of(26);
     if release < Release::of(21) || is_bit {
         count.checked_mul(bits.div_ceil(8))
@@ -149,7 +149,8 @@ fn memory(release: Release, dtype: Dtype, count: u64) -> Option<u64> {
     }
 }
 
-/// Reads the data of a tensor as far as they go (TEN-32): loaders ask whether any byte was read, and only of data that are not `optional`.
+/// Reads the available data of a tensor (TEN-32). Loaders check only that any byte was read, and not even that if the data are
+/// `optional`.
 fn data(stream: &mut LoaderStream<'_>, length: u64, optional: bool) -> Result<(), Stop> {
     let left = stream.rest().len() as u64;
     let read = match stream.manner() {
@@ -170,9 +171,9 @@ fn data(stream: &mut LoaderStream<'_>, length: u64, optional: bool) -> Result<()
     Ok(())
 }
 
-/// Whether `release` makes tensors of this type: up to 0.20 their width is looked at (TEN-33).
+/// Returns whether `release` creates tensors of this type. Releases up to 0.20 check the width (TEN-33).
 ///
-/// 0.2 and 0.3 compare it with that of the graph, which has no other types.
+/// 0.2 and 0.3 compare it with the type in the graph, which has no other types.
 const fn is_made(release: Release, dtype: Dtype) -> bool {
     let Dtype { code, bits, lanes } = dtype;
     let release = release.minor();
@@ -183,7 +184,7 @@ const fn is_made(release: Release, dtype: Dtype) -> bool {
     let small = match (code, bits) {
         (Dtype::UINT, 1) => true,
         (Dtype::INT, 1) | (Dtype::INT | Dtype::UINT, 4) => release >= 7,
-        // TEN-02: the code of float4_e2m1fn in that release.
+        // TEN-02: in that release, 8 is the code of float4_e2m1fn.
         (8, 4) => release == 20,
         _ => false,
     };

@@ -1,11 +1,12 @@
-//! What each release makes of parameter files and of files that are one tensor.
+//! The verdict of each release on parameter files and on files that are one tensor.
 
 use super::types::{self, TypedTensor};
 use super::{Load, Stop, tensor};
 use crate::release::Release;
 use crate::rule::Violation;
 
-/// What `release` makes of a parameter file. `types` are those of its tensors, and `broken` is the first rule that it breaks.
+/// Returns the verdict of `release` on a parameter file. `types` are those of its tensors, and `broken` is the first rule that it
+/// breaks.
 pub(crate) fn params(
     release: Release,
     bytes: &[u8],
@@ -16,7 +17,7 @@ pub(crate) fn params(
     judge(release, tensor::params(release, bytes), how, types, broken)
 }
 
-/// What `release` makes of a file that is one tensor.
+/// Returns the verdict of `release` on a file that is one tensor.
 pub(crate) fn lone(
     release: Release,
     bytes: &[u8],
@@ -32,8 +33,8 @@ pub(crate) fn lone(
     )
 }
 
-/// The first of these that applies: its loader stops; data are missing; a rule is broken that it does not look at; a type has another
-/// meaning; it loads.
+/// Returns the first verdict that applies: the loader stops; data are missing; a rule is broken that the loader does not check; a type
+/// has another meaning; the file loads.
 fn judge(
     release: Release,
     walked: Result<Option<String>, Stop>,

@@ -1,24 +1,24 @@
-//! Types of stored tensors that releases read differently (TEN-02, TEN-04).
+//! Types of stored tensors that releases interpret differently (TEN-02, TEN-04).
 
 use super::stream::text;
 use crate::release::{Release, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Dtype, Params, TEN_02, TensorRecord};
 
-/// A stored tensor, and what its type meant to the release that wrote it, as far as the file shows that.
+/// A stored tensor, and the meaning of its type to the release that wrote it, as far as the file shows that.
 #[derive(Clone, Debug)]
 pub(crate) struct TypedTensor {
-    /// Its name, for messages; empty for a tensor that is a file.
+    /// The name of the tensor, for messages; empty for a tensor that is a file.
     name: String,
     dtype: Dtype,
-    /// The releases that write this type with this code, and its name; `None` for custom types, and where no release has such a type.
+    /// The releases that write this type with this code, and its name. `None` for custom types, and if no release has such a type.
     releases: Releases,
     meaning: Option<&'static str>,
-    /// Where its type is stored, from the start of the file.
+    /// The offset of its type from the start of the file.
     offset: u64,
 }
 
-/// What the types of a parameter file mean.
+/// Determines the meaning of the types of a parameter file.
 pub(crate) fn of_params(params: &Params<'_>) -> Vec<TypedTensor> {
     // TEN-41: magic, reserved word, count, the names with their lengths, count.
     let mut offset = params.iter().fold(32_u64, |offset, (name, _)| {
@@ -36,14 +36,14 @@ pub(crate) fn of_params(params: &Params<'_>) -> Vec<TypedTensor> {
     typed(&tensors.collect::<Vec<_>>())
 }
 
-/// What the type of a file that is one tensor means.
+/// Determines the meaning of the type of a file that is one tensor.
 pub(crate) fn of_record(record: &TensorRecord<'_>) -> Vec<TypedTensor> {
     typed(&[("", record, 0)])
 }
 
-/// The types of tensors of one file, each with its name and its place.
+/// Determines the types of the tensors of one file, each with its name and its offset.
 fn typed(tensors: &[(&str, &TensorRecord<'_>, u64)]) -> Vec<TypedTensor> {
-    // A release that wrote the file has a name for each of its types.
+    // The release that wrote the file has a name for every type in it.
     let has_all = |release: &Release| {
         let mut dtypes = tensors.iter().map(|(_, record, _)| record.dtype());
         dtypes.all(|dtype| dtype.meaning(*release).is_some())
@@ -60,7 +60,7 @@ fn typed(tensors: &[(&str, &TensorRecord<'_>, u64)]) -> Vec<TypedTensor> {
         if meanings.iter().any(fits) {
             meanings.retain(fits);
         }
-        // No compiler writes float8_e3m4, the newer meaning of code 7; bool is a type of many models, the newer one of code 6.
+        // No compiler writes float8_e3m4, the newer meaning of code 7. The newer meaning of code 6 is bool, which many models use.
         let meant = match dtype.code {
             Dtype::BOOL => meanings.last(),
             _ => meanings.first(),
@@ -77,7 +77,7 @@ fn typed(tensors: &[(&str, &TensorRecord<'_>, u64)]) -> Vec<TypedTensor> {
     typed.collect()
 }
 
-/// What `release` reads as another type than was written, or as none; `None` where it reads them all.
+/// Describes the types that `release` interprets differently or does not know; `None` if it reads all of them correctly.
 pub(super) fn misread(release: Release, tensors: &[TypedTensor]) -> Option<String> {
     let mut wrong = tensors.iter().filter(|tensor| match tensor.meaning {
         Some(_) => tensor.dtype.meaning(release) != tensor.meaning,
@@ -100,7 +100,7 @@ pub(super) fn misread(release: Release, tensors: &[TypedTensor]) -> Option<Strin
     };
     let how = match first.dtype.meaning(release) {
         Some(other) => format!("it reads {what}, {written}, as {other}"),
-        // TEN-02: a custom type has a name in the process that registered it.
+        // TEN-02: a custom type has a name only in a process that registered it.
         None if first.dtype.code >= Dtype::CUSTOM => format!(
             "it reads {what}, and reading its type, {written}, fails unless the process has registered a type of that code"
         ),
@@ -116,9 +116,9 @@ pub(super) fn misread(release: Release, tensors: &[TypedTensor]) -> Option<Strin
     })
 }
 
-/// Notes TEN-02 for each tensor that the newest release reads as another type than it has.
+/// Records TEN-02 for each tensor whose type has another meaning to the newest release.
 pub(crate) fn note(tensors: &[TypedTensor], findings: &mut Findings) -> Result<(), Violation> {
-    // TEN-04: the newest release has the bool of one bit too, as an integer.
+    // TEN-04: the newest release also has the bool of one bit, as an integer.
     let wrong = tensors.iter().filter(|tensor| {
         tensor.dtype.code != Dtype::UINT && tensor.dtype.meaning(Release::LAST) != tensor.meaning
     });
@@ -131,7 +131,7 @@ pub(crate) fn note(tensors: &[TypedTensor], findings: &mut Findings) -> Result<(
             meaning,
             offset,
         } = tensor;
-        // TEN-33 is noted where no release has the type.
+        // TEN-33 is recorded if no release has the type.
         let Some(meaning) = meaning else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! What a release makes of a library.
+//! The verdict of a release on a library.
 
 use super::stream::{LoaderStream, Manner};
 use super::{Load, payload as walked, relay, walk};
@@ -11,13 +11,13 @@ use crate::release::{Layout, Release};
 use crate::rule::{Findings, Violation};
 use crate::wire::Cursor;
 
-/// A library binary and what it is in.
+/// A library binary and the file that holds it.
 ///
-/// The caller reads it as far as it goes: a broken one is judged too, by what each release looks at.
+/// The caller reads it as far as possible. A broken one is judged too, by the checks of each release.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ExaminedLibrary<'l> {
-    /// The layout that it was read in.
+    /// The layout in which it was read.
     pub layout: Layout,
     /// Its symbol; `None` for a raw blob.
     pub symbol: Option<&'l str>,
@@ -25,22 +25,23 @@ pub struct ExaminedLibrary<'l> {
     pub part: &'l Part<'l>,
     /// Its bytes, header included.
     pub bytes: &'l [u8],
-    /// The modules, as far as it could be read.
+    /// The modules that could be read.
     pub blob: &'l Blob<'l>,
-    /// Why it could not be read to its end.
+    /// The rule that ended reading early.
     pub broken: Option<&'l Violation>,
-    /// One for each module; `None` for `_lib` and for what does not decode.
+    /// One for each module; `None` for `_lib` and for payloads that cannot be decoded.
     pub payloads: &'l [Option<Payload<'l>>],
 }
 
 impl ExaminedLibrary<'_> {
-    /// What `release` makes of it.
+    /// Returns the verdict of `release` on it.
     ///
-    /// The first that applies: its symbol is not looked for, its layout is another, a kind or form has no loader, the walk over the bytes
-    /// ends early, a rule is broken that this release does not check, or it loads.
+    /// The first cause that applies decides: the loader does not look for its symbol; its layout differs; a kind or form has no loader;
+    /// the walk over the bytes ends early; it breaks a rule that this release does not check. Otherwise it loads.
     pub fn load(&self, release: Release) -> Load {
         let looked_for = symbol(Layout::of(release));
-        // BLOB-50, BLOB-51: an exact name. Another era's, and one with a prefix, is no error but an absent library binary.
+        // BLOB-50, BLOB-51: the name must match exactly. With the symbol of another era, or with a prefix, the library binary counts as
+        // absent.
         if let Some(found) = self.symbol
             && found != looked_for
         {
@@ -51,12 +52,12 @@ impl ExaminedLibrary<'_> {
             return load;
         }
         let mut trap = None;
-        // Before the bytes are walked: what is known of a kind and its form names the cause, a walk only where it shows.
+        // Checked before the walk over the bytes, because kind and form name the cause. A walk shows only where reading ends.
         for (index, module) in self.blob.modules.iter().enumerate() {
             if module.kind == LIBRARY {
                 continue;
             }
-            // What does not decode has no form; the walk below says what the release makes of it.
+            // A payload that cannot be decoded has no form. The walk below gives the verdict on it.
             let payload = self.payloads.get(index).and_then(Option::as_ref);
             if let Err(why) = reads(release, &module.kind, payload) {
                 return Load::fails(format!("module {index}: {why}"));
@@ -97,11 +98,11 @@ impl ExaminedLibrary<'_> {
         })
     }
 
-    /// The loader looks for another symbol and is content without one.
+    /// Returns the verdict of a loader that looks for another symbol and continues without one.
     ///
-    /// The outcome is [`Load::silent`] always: no release reports an absent library binary (BLOB-50).
+    /// The outcome is always [`Load::silent`], because no release reports an absent library binary (BLOB-50).
     fn not_found(&self, release: Release, looked_for: &str) -> Load {
-        // Several library binaries in one file: this one is not loaded, and another one is.
+        // The file has another library binary with the right symbol, which is loaded instead of this one.
         let mut others = self.part.blobs.iter();
         if others.any(|other| other.symbol == looked_for) {
             return Load::silent(format!(
@@ -119,7 +120,7 @@ impl ExaminedLibrary<'_> {
             "loads the host code"
         };
         let why = format!("it looks for {looked_for}, finds none and {lost}");
-        // Without functions the convention of functions is no trouble.
+        // The calling convention matters only if there are functions.
         let functions = self.part.functions().next().is_some();
         match foreign_functions(self.part, release).filter(|_| functions) {
             Some(trouble) => Load::silent(format!("{why}, and {trouble}")),
@@ -128,14 +129,14 @@ impl ExaminedLibrary<'_> {
         }
     }
 
-    /// What becomes of bytes of another layout than the one that `release` writes; `None` where it reads them all the same.
+    /// Returns the verdict on bytes of another layout than that of `release`; `None` if it reads them nevertheless.
     fn in_another_layout(&self, release: Release, reader: Layout) -> Option<Load> {
         let modules = self.blob.modules.is_empty();
         match (self.layout, reader) {
             (written, reader) if written == reader => None,
-            // Both have a count and self-delimiting payloads; without a tree all modules go below a new root.
+            // Both have a count and self-delimiting payloads. Without a tree, all modules become children of a new root.
             (Layout::V0_2, Layout::V0_7) => None,
-            // With a count of 0 there is neither key that 0.2 to 0.6 do not know (BLOB-14).
+            // With a count of 0, the file has neither of the keys that 0.2 to 0.6 do not know (BLOB-14).
             (Layout::V0_7, Layout::V0_2) if modules => None,
             (Layout::V0_7, Layout::V0_2) => Some(Load::fails(format!(
                 "it knows neither tree nor `_lib`: it looks for a loader `{}_lib`",
@@ -143,7 +144,7 @@ impl ExaminedLibrary<'_> {
             ))),
             // PAY-03: the function information of device code differs.
             (Layout::V0_21, Layout::V0_7) | (Layout::V0_7, Layout::V0_21) => {
-                // Without device functions 0.7 and 0.21 are the same bytes (BLOB-18).
+                // Without device functions, layouts 0.7 and 0.21 have the same bytes (BLOB-18).
                 let device = self
                     .payloads
                     .iter()
@@ -162,7 +163,7 @@ impl ExaminedLibrary<'_> {
     }
 }
 
-/// What `release` makes of compiled code without a library binary.
+/// Returns the verdict of `release` on compiled code without a library binary.
 ///
 /// Only its symbols show its release (BLOB-62, MOD-03).
 pub fn bare(part: &Part<'_>, release: Release) -> Load {
@@ -195,19 +196,19 @@ pub fn bare(part: &Part<'_>, release: Release) -> Load {
     }
 }
 
-/// Whether nothing in `part` shows on which side of 0.21, which changed the convention, its functions are (MOD-02).
+/// Returns whether no symbol of `part` shows if its functions are older than 0.21, which changed the calling convention (MOD-02).
 pub fn is_ambiguous(part: &Part<'_>) -> bool {
     part.releases().is_some_and(|written| {
         written.contains(Release::of(20)) && written.contains(Release::of(21))
     })
 }
 
-/// Why the functions of `part` cannot be used by `release`; `None` where they can.
+/// Returns the reason why `release` cannot use the functions of `part`; `None` if it can.
 pub(super) fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
     let prefixed = prefixed(part);
-    // MOD-03: a library that shows nothing is read as the old convention, by every release.
+    // MOD-03: every release uses the old convention for a library whose symbols show no release.
     let written = part.releases()?;
-    // Objects of several eras in one file: each release finds those of its own.
+    // The file has objects of several eras, and each release finds those of its own era.
     if written.contains(release) || written.since > written.until {
         return None;
     }
@@ -232,15 +233,16 @@ pub(super) fn foreign_functions(part: &Part<'_>, release: Release) -> Option<Str
     })
 }
 
-/// Whether functions of `part` have the prefix of 0.22.
+/// Returns whether functions of `part` have the prefix of 0.22 (BLOB-62).
 ///
-/// BLOB-62; the name of the symbol is looked at, as a look-up does, and not that of the function.
+/// Compares the name of the symbol, as a look-up does, and not the name of the function.
 pub fn prefixed(part: &Part<'_>) -> bool {
     part.has_prefixed()
 }
 
-/// What `release` makes of a file that holds what a module of `kind` stores, and nothing else: its bytes, the payload if it can be
-/// decoded, and what a reading of it broke. A file does not name its kind: it is loaded as what the release calls it.
+/// Returns the verdict of `release` on a file that is only the payload of a module of `kind`. `payload` is its decoded form, if it can
+/// be decoded, and `broken` is the rule that it breaks. A file does not name its kind: the verdict assumes the name that the release
+/// uses.
 pub fn stored(
     release: Release,
     kind: &str,
@@ -248,33 +250,33 @@ pub fn stored(
     payload: Option<&Payload<'_>>,
     broken: Option<&Violation>,
 ) -> Load {
-    // PAY-81: the caller of `load_module` states the kind, by the name that the release has for it.
+    // PAY-81: the caller of `load_module` states the kind, by the name that the release uses.
     let kind = match kind {
         "relax.VMExecutable" if release < Release::of(20) => "relax.Executable",
         kind => kind,
     };
     let info = payload::kind_info(kind);
-    // PAY-99: the release has no such kind, whatever the bytes are.
+    // PAY-99: the release has no such kind, independent of the bytes.
     if info.is_none_or(|info| info.form_in(release).is_none()) {
         return Load::fails("it has no such executable");
     }
     if let Err(why) = reads_content(release, kind, payload) {
         return Load::fails(why);
     }
-    // Of the other kinds that are files, Relay VM code and StackVM, only the grammar is known and not what a loader lets pass.
+    // The other kinds of files are Relay VM code and StackVM. Only their grammar is known here, and not the checks of their loaders.
     let is_relax = matches!(kind, "relax.Executable" | "relax.VMExecutable");
     if is_relax
         && let Err(stop) = walked::walk(
             release,
             kind,
-            // A loader of files reads them into a string first, and then through a stream over that string.
+            // A loader of files reads the file into a string first, and then reads that string through a stream.
             &mut LoaderStream::new(bytes, Manner::Reports),
         )
     {
         return stop.into();
     }
     match broken {
-        // The walk came to the end: its loader does not look at what breaks the rule.
+        // The walk reached the end, so that the loader does not check what breaks the rule.
         Some(broken) if is_relax => Load::unseen(broken),
         Some(broken) => Load::unknown(format!("it breaks {broken}")),
         None => payload
@@ -283,7 +285,7 @@ pub fn stored(
     }
 }
 
-/// What `release`, one of 0.6 to 0.19, makes of a file of Relay VM code; `broken` is the first rule that it breaks.
+/// Returns the verdict of `release`, one of 0.6 to 0.19, on a file of Relay VM code. `broken` is the first rule that it breaks.
 pub fn relay_code(release: Release, bytes: &[u8], broken: Option<&Violation>) -> Load {
     let mut stream = LoaderStream::new(bytes, Manner::Reports);
     match (relay::walk(release, &mut stream), broken) {
@@ -298,19 +300,19 @@ pub fn relay_code(release: Release, bytes: &[u8], broken: Option<&Violation>) ->
     }
 }
 
-/// PAY-62: why code of another version is rejected.
+/// Returns the reason why code of another version is rejected (PAY-62).
 pub(super) fn foreign_version(version: &str) -> String {
     format!("its Relay VM code is of {version}, and a runtime loads only its own")
 }
 
-/// Why `release` does not read a payload: what is known of kinds and forms, before the bytes are looked at.
+/// Checks whether `release` reads a payload, from its kind and form alone. Returns the reason if it does not.
 fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
-    // A kind of one's own: whether its loader is registered is not for a file to tell.
+    // For an unknown kind, the file cannot tell whether a loader is registered.
     let Some(info) = payload::kind_info(kind) else {
         return Ok(());
     };
     let Some(loader) = info.loader(release) else {
-        // PAY-34, PAY-40, PAY-81: three kinds got another name, and the old one is loaded no more.
+        // PAY-34, PAY-40, PAY-81: three kinds were renamed, and the old names are no longer loaded.
         let renamed = match info.renamed {
             Some((to, since)) if since <= release => {
                 format!("; the kind is called `{to}` since {since}")
@@ -323,24 +325,24 @@ fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<
         ));
     };
     reads_content(release, kind, payload)?;
-    // Without a grammar there is no form to compare.
+    // Without a grammar, there is no form to compare.
     let Some(Payload::Known(known)) = payload else {
         return Ok(());
     };
     let form = known.form();
-    // PAY-13: its writer stores no format, and the reader expects one in front.
+    // PAY-13: the writer stores no format, and the reader expects one first.
     if kind == "opencl" && form.name == "0.13" {
         return Err(format!(
             "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"
         ));
     }
-    // PAY-16, PAY-18: the forms of Metal have the same fields in three orders, and nothing announces which.
+    // PAY-16, PAY-18: the forms of Metal have the same fields in three orders, and no byte tells which.
     if kind == "metal" && form.name == "0.2" && release >= Release::of(13) {
         return Err(format!(
             "it is a metal payload of 0.12 or before, or of a compiler without Metal; `{loader}` expects another order of fields"
         ));
     }
-    // PAY-34: under its old name a renamed kind has the bytes of the new one.
+    // PAY-34: a renamed kind has the same bytes under its old name.
     let is_renamed = info.renamed.is_some_and(|(_, since)| since <= release);
     if !form.releases.contains(release) && !is_renamed {
         return Err(format!(
@@ -351,9 +353,9 @@ fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<
     Ok(())
 }
 
-/// What the loader of `release` takes of a payload and fails later.
+/// Returns the verdict on a payload that the loader of `release` accepts but that fails later.
 fn fails_later(release: Release, kind: &str, payload: &Payload<'_>) -> Option<Load> {
-    // PAY-12: `cuda` is the format of source; a loader that cannot compile passes it on without a look at the format.
+    // PAY-12: `cuda` is the format of source. A loader that cannot compile passes it on without checking the format.
     if kind == "cuda" && payload.format() == Some("cuda") && release < Release::of(24) {
         return Some(Load::silent(
             "its code is CUDA source, which is compiled while loading from 0.24 on; before, the driver receives the text as if it were compiled, and rejects it at the first kernel",
@@ -362,7 +364,7 @@ fn fails_later(release: Release, kind: &str, payload: &Payload<'_>) -> Option<Lo
     payload.relay_vm().and_then(without_late_constants)
 }
 
-/// What becomes of Relay VM code with constants that are loaded later (PAY-66): `None` where it has none.
+/// Returns the verdict on Relay VM code with constants that are loaded later (PAY-66); `None` if it has none.
 fn without_late_constants(executable: &RelayExecutable<'_>) -> Option<Load> {
     let late = executable
         .constants
@@ -384,13 +386,13 @@ fn without_late_constants(executable: &RelayExecutable<'_>) -> Option<Load> {
     )))
 }
 
-/// What of [`reads`] holds for files as well.
+/// Makes the checks of [`reads`] that also apply to files.
 fn reads_content(
     release: Release,
     kind: &str,
     payload: Option<&Payload<'_>>,
 ) -> Result<(), String> {
-    // PAY-62: a runtime takes its own version and no other.
+    // PAY-62: a runtime accepts only its own version.
     if let Some(executable) = payload.and_then(Payload::relay_vm)
         && !is_of(release, &executable.version)
     {
@@ -407,14 +409,14 @@ fn reads_content(
     Ok(())
 }
 
-/// Whether `version`, such as `0.8.0` or `0.9.dev0`, is one of `release`.
+/// Returns whether `version`, such as `0.8.0` or `0.9.dev0`, belongs to `release`.
 ///
-/// Patches and development versions are those of their release.
+/// Patches and development versions count as their release.
 pub(super) fn is_of(release: Release, version: &str) -> bool {
     version.parse::<Release>().is_ok_and(|of| of == release)
 }
 
-/// The symbol of the slot in which a loader leaves the module.
+/// Returns the symbol of the slot in which a loader stores the module.
 pub(crate) const fn context_symbol(layout: Layout) -> &'static str {
     match layout {
         Layout::V0_2 | Layout::V0_7 => "__tvm_module_ctx",
@@ -423,9 +425,9 @@ pub(crate) const fn context_symbol(layout: Layout) -> &'static str {
     }
 }
 
-/// The symbol that a loader of `layout` looks for (BLOB-50).
+/// Returns the symbol that a loader of `layout` looks for (BLOB-50).
 ///
-/// 0.2 and 0.7 share it.
+/// Layouts 0.2 and 0.7 share it.
 fn symbol(layout: Layout) -> &'static str {
     crate::blob::detect::symbol(layout)
 }

@@ -1,16 +1,16 @@
-//! What brings a global function or a C function to a runtime.
+//! The libraries that add a global function or a C function to a runtime.
 
 use crate::examine::loading::exported;
 use crate::examine::loading::globals::{FUNCTIONS, FunctionRow};
 use crate::release::{Release, Releases};
 
-/// Whether C++ code of some release registers the global function `name`.
+/// Returns whether C++ code of any release registers the global function `name`.
 pub(super) fn is_native(name: &str) -> bool {
     let rows = FUNCTIONS.get(name);
     rows.is_some_and(|rows| rows.iter().any(|row| row.is_native()))
 }
 
-/// What brings the global function `name` to a runtime of `asked`.
+/// Says what adds the global function `name` to a runtime of the releases `asked`.
 pub(super) fn brought_by(name: &str, asked: Releases) -> String {
     let Some(rows) = FUNCTIONS.get(name) else {
         return format!(
@@ -44,7 +44,7 @@ fn row_in_words(row: FunctionRow) -> String {
     }
 }
 
-/// Ranges of releases in words. The last known release stands for the later ones too.
+/// Formats ranges of releases as text. A range that ends at the last known release reads "and later".
 pub(super) fn in_words(ranges: impl Iterator<Item = Releases>) -> String {
     let ranges = Releases::joined(ranges)
         .into_iter()
@@ -56,7 +56,7 @@ pub(super) fn in_words(ranges: impl Iterator<Item = Releases>) -> String {
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-/// Which releases export the C function `name`.
+/// Says which releases export the C function `name`.
 pub(super) fn exported_by(name: &str) -> String {
     format!("runtimes of {}", in_words(exported(name).iter().copied()))
 }

@@ -1,4 +1,4 @@
-//! What a file needs by name and a runtime lacks.
+//! The names that a file needs and a runtime lacks.
 
 use super::{PREFIXES, RegisteredNames, brought};
 use crate::blob::LIBRARY;
@@ -15,17 +15,17 @@ use crate::wire::Cursor;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What a missing name is.
+/// The kind of a missing name, by who needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NeededName {
-    /// The loader of a module: without it the file does not load.
+    /// The loader of a module. Without it the file does not load.
     Loader,
-    /// A function that a virtual machine looks up when it is made.
+    /// A function that a virtual machine looks up when it is created.
     Builtin,
     /// A function that host code looks up when it first calls it.
     Function,
-    /// A function of C or C++ that host code calls.
+    /// A C or C++ function that host code calls.
     Symbol,
 }
 
@@ -33,9 +33,9 @@ pub enum NeededName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingName {
-    /// What it is.
+    /// The kind of the name.
     pub what: NeededName,
-    /// The name, as the runtime would register or export it.
+    /// The name, as a runtime registers or exports it.
     pub name: String,
     /// The module or the code that needs it.
     pub needed_by: String,
@@ -44,7 +44,7 @@ pub struct MissingName {
 }
 
 impl NeededName {
-    /// The word that JSON uses.
+    /// Returns the word for JSON.
     pub const fn name(self) -> &'static str {
         match self {
             NeededName::Loader => "loader",
@@ -54,7 +54,7 @@ impl NeededName {
         }
     }
 
-    /// What happens without it.
+    /// Returns the effect of its absence.
     pub const fn effect(self) -> &'static str {
         match self {
             NeededName::Loader => "loading the file fails",
@@ -66,7 +66,7 @@ impl NeededName {
 }
 
 impl MissingName {
-    /// The JSON form.
+    /// Returns the JSON form.
     pub fn to_json(&self) -> Value {
         json!({
             "what": self.what.name(),
@@ -78,11 +78,11 @@ impl MissingName {
     }
 }
 
-/// How many missing names are listed. A hostile file has any number.
+/// The number of missing names to list, because a hostile file may have any number.
 const MOST: usize = 256;
 
-/// Returns the texts of host code that look like names of functions, and that neither the runtime nor any release registers: it may look
-/// them up. `None` for code that looks nothing up by name, whose needs are all known.
+/// Returns the texts of host code that look like function names and that neither the runtime nor any release registers. Host code may
+/// look them up. Returns `None` for code that looks up nothing by name, because all its needs are known.
 pub fn perhaps_missing(subject: &Subject<'_>, names: &RegisteredNames) -> Option<Vec<String>> {
     let own = own_names(&subject.file, subject.bytes)?;
     let absent = own
@@ -91,17 +91,17 @@ pub fn perhaps_missing(subject: &Subject<'_>, names: &RegisteredNames) -> Option
     Some(absent.take(MOST).map(str::to_owned).collect())
 }
 
-/// Returns what the file needs and the runtime lacks: loaders, functions of virtual machines and of host code, C functions.
+/// Returns the names that the file needs and the runtime lacks: loaders, functions of virtual machines and of host code, C functions.
 ///
-/// `accounts` is what [`explain`](crate::examine::explain::explain) returns for the file. Host code keeps the names that it looks up as
-/// texts: those are found that some release registers.
+/// `accounts` is the result of [`explain`](crate::examine::explain::explain) for the file. Host code stores the names that it looks up
+/// as texts. Only names that some release registers are found among them.
 pub fn missing(
     subject: &Subject<'_>,
     accounts: &[Account],
     names: &RegisteredNames,
 ) -> Vec<MissingName> {
     let linkage = linkage(subject.file.form, subject.bytes);
-    // A runtime needs none: it brings names. With compiled code in it, it is a library, too.
+    // A runtime provides names and needs none. One that contains compiled code is also a library.
     if linkage.is_runtime() && !subject.is_compiled() {
         return Vec::new();
     }
@@ -146,9 +146,9 @@ pub fn missing(
     found
 }
 
-/// The loaders of modules.
+/// Returns the missing loaders of modules.
 fn loaders(accounts: &[Account], names: &RegisteredNames) -> Vec<MissingName> {
-    // What is registered decides: a runtime of few names may look like one of another era.
+    // The registered names decide, because the estimated release of a runtime with few names may be wrong.
     let registered = names.functions.iter().find_map(|name| {
         let mut prefixes = PREFIXES.into_iter();
         prefixes.find(|prefix| name.starts_with(prefix))
@@ -169,7 +169,7 @@ fn loaders(accounts: &[Account], names: &RegisteredNames) -> Vec<MissingName> {
     found
 }
 
-/// What brings the loader of a module, and the releases that have one under this kind.
+/// Says what adds the loader of a module, and which releases have one under this kind.
 fn brought_loader(need: &Need) -> String {
     let registrar = registered_by(&need.kind);
     if need.loaders.is_empty() {
@@ -183,9 +183,9 @@ fn brought_loader(need: &Need) -> String {
     format!("{registrar}, in {releases}{renamed}")
 }
 
-/// The functions that executables of the Relax VM call and neither the file nor the runtime has.
+/// Adds the functions that executables of the Relax VM call and that neither the file nor the runtime has.
 fn builtins(subject: &Subject<'_>, names: &RegisteredNames, found: &mut Vec<MissingName>) {
-    // PAY-84: a packed function is looked for in the imports of the executable first. All code of the file counts as that.
+    // PAY-84: a packed function is searched in the imports of the executable first. All code of the file counts as imports.
     let own: BTreeSet<&str> = subject
         .file
         .parts
@@ -200,7 +200,7 @@ fn builtins(subject: &Subject<'_>, names: &RegisteredNames, found: &mut Vec<Miss
             .filter(|function| function.kind == FunctionKind::Packed)
             .map(|function| &*function.name)
             .filter(|name| !names.functions.contains(*name) && !own.contains(name));
-        // A module that brings a function has its name somewhere.
+        // The payload of a module that has the function contains its name.
         let absent = packed
             .take(MOST)
             .filter(|name| !beside.iter().any(|bytes| contains(bytes, name)));
@@ -226,7 +226,7 @@ fn builtins(subject: &Subject<'_>, names: &RegisteredNames, found: &mut Vec<Miss
     }
 }
 
-/// Passes the executables of a library binary to `judge`, with the payloads of its other modules.
+/// Calls `judge` with each executable of a library binary and the payloads of the other modules.
 fn of_library(unit: &Unit<'_>, judge: &mut impl FnMut(&RelaxExecutable<'_>, &str, &[&[u8]])) {
     let Some(partial) = unit.library() else {
         return;
@@ -250,7 +250,7 @@ fn of_library(unit: &Unit<'_>, judge: &mut impl FnMut(&RelaxExecutable<'_>, &str
     }
 }
 
-/// Whether `name` is somewhere in `bytes`.
+/// Returns whether `bytes` contains `name`.
 fn contains(bytes: &[u8], name: &str) -> bool {
     !name.is_empty()
         && bytes
@@ -258,10 +258,10 @@ fn contains(bytes: &[u8], name: &str) -> bool {
             .any(|part| part == name.as_bytes())
 }
 
-/// The names of global functions among the texts of compiled code or of C text.
+/// Returns the names of global functions among the texts of compiled code or of C source.
 fn spoken<'s>(subject: &'s Subject<'_>) -> Vec<&'s str> {
     let form = subject.file.form;
-    // What is compressed or kept apart has no texts at its place; what is no code calls nothing.
+    // Compressed archives have no readable texts, and files without code call nothing.
     let is_code = (form.is_object() || form.is_archive() || form == FileForm::CText)
         && form != FileForm::GzipTar;
     if !is_code {

@@ -1,6 +1,6 @@
-//! A file held against one runtime: what the runtime registers is known by name, and what the file needs of that is compared.
+//! Comparison of a file with one runtime: the names that the file needs, and the names that the runtime registers.
 //!
-//! No file is loaded for that, and nothing here loads a runtime: whoever has one lists its names ([`RegisteredNames`]).
+//! Neither the file nor the runtime is loaded here. A program that has loaded a runtime passes its names as [`RegisteredNames`].
 
 mod brought;
 mod missing;
@@ -11,35 +11,36 @@ pub use missing::{MissingName, NeededName, missing, perhaps_missing};
 use crate::release::Releases;
 use std::collections::BTreeSet;
 
-/// How C reaches the functions of a runtime.
+/// The C interface of a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuntimeInterface {
-    /// `TVMFuncCall` and its kin, up to 0.20.
+    /// `TVMFuncCall` and related functions, up to 0.20.
     Packed,
     /// `TVMFFIFunctionCall` with the objects of 0.21.
     Ffi21,
-    /// `TVMFFIFunctionCall` with those of tvm-ffi, 0.22 and later.
+    /// `TVMFFIFunctionCall` with the objects of tvm-ffi, 0.22 and later.
     Ffi,
 }
 
-/// What a runtime has, by name.
+/// The names that a runtime has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegisteredNames {
-    /// How C reaches its functions.
+    /// The C interface.
     pub interface: RuntimeInterface,
-    /// The version that tvm-ffi states: major, minor, patch; `None` before 0.22. Packages 0.1.13 to 0.1.15 state one more than their name.
+    /// The version that tvm-ffi states: major, minor, patch; `None` before 0.22. Packages 0.1.13 to 0.1.15 state a version that is one
+    /// higher than their name.
     pub tvm_ffi: Option<[u32; 3]>,
     /// The global functions.
     pub functions: BTreeSet<String>,
-    /// The exported C functions, of those that any release has.
+    /// The exported C functions that any release has.
     pub exports: BTreeSet<String>,
-    /// The names of TVM's C++ interface that its libraries export; `None` where they were not read.
+    /// The exported names of TVM's C++ interface; `None` if they were not read.
     pub cpp: Option<BTreeSet<String>>,
 }
 
-/// What comes before a kind in the name of its loader, by era (MOD-11).
+/// The prefixes of a kind in the name of its loader, by era (MOD-11).
 const PREFIXES: [&str; 3] = [
     "module.loadbinary_",
     "runtime.module.loadbinary_",
@@ -54,7 +55,7 @@ impl RuntimeInterface {
         RuntimeInterface::Ffi,
     ];
 
-    /// The word that JSON uses.
+    /// Returns the word for JSON.
     pub const fn name(self) -> &'static str {
         match self {
             RuntimeInterface::Packed => "packed",
@@ -63,7 +64,7 @@ impl RuntimeInterface {
         }
     }
 
-    /// The releases that have it.
+    /// Returns the releases that have this interface.
     pub const fn releases(self) -> Releases {
         match self {
             RuntimeInterface::Packed => Releases::between(2, 20),
@@ -74,7 +75,7 @@ impl RuntimeInterface {
 }
 
 impl RegisteredNames {
-    /// Names without any function or export yet.
+    /// Creates a set of names without functions and exports.
     pub fn new(interface: RuntimeInterface) -> RegisteredNames {
         RegisteredNames {
             interface,
@@ -85,15 +86,16 @@ impl RegisteredNames {
         }
     }
 
-    /// Whether it is tvm-ffi without any runtime of TVM: nothing in it shows a release of TVM.
+    /// Returns whether it is tvm-ffi without a runtime of TVM. No name in it shows a release of TVM.
     pub fn is_ffi_alone(&self) -> bool {
         let is_own = |name: &String| name.starts_with("ffi.") || name.starts_with("testing.");
         self.tvm_ffi.is_some() && self.functions.iter().all(is_own)
     }
 
-    /// The releases that the runtime is most likely of, and of tvm-ffi alone all that are built on it; otherwise those with the fewest names that it lacks or has beside them.
+    /// Returns the most likely releases of the runtime: those that differ from its names the least. For tvm-ffi alone, returns all
+    /// releases that are built on it.
     ///
-    /// A runtime states no release. Vendors add functions and leave some out, so that no single name decides.
+    /// A runtime does not state its release. Vendors add functions and leave some out, so that no single name decides.
     pub fn releases(&self) -> Releases {
         if self.is_ffi_alone() {
             self.interface.releases()
@@ -102,18 +104,18 @@ impl RegisteredNames {
         }
     }
 
-    /// The kinds of module that it has a loader of.
+    /// Returns the kinds of module for which a loader is registered.
     pub fn loaders(&self) -> impl Iterator<Item = &str> {
         self.behind(&PREFIXES)
     }
 
-    /// The devices that it has code for, by name.
+    /// Returns the names of the supported devices.
     pub fn devices(&self) -> impl Iterator<Item = &str> {
-        // Up to 0.6 the prefix is the same.
+        // This prefix is the same in releases up to 0.6.
         self.behind(&["device_api."])
     }
 
-    /// The functions of the Relax VM, without `vm.builtin.`.
+    /// Returns the names of the functions of the Relax VM, without `vm.builtin.`.
     pub fn builtins(&self) -> impl Iterator<Item = &str> {
         self.behind(&["vm.builtin."])
     }

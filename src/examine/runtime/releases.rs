@@ -1,11 +1,11 @@
-//! The releases that a runtime is most likely of.
+//! Estimation of the release of a runtime.
 
 use super::RegisteredNames;
 use crate::examine::loading::exports;
 use crate::examine::loading::globals::FUNCTIONS;
 use crate::release::{Release, Releases};
 
-/// The releases that the fewest names contradict; of several in a row the whole range.
+/// Returns the releases that the fewest names contradict; the whole range if several in a row are equal.
 pub(super) fn likely(names: &RegisteredNames) -> Releases {
     let possible = names.interface.releases();
     let counts: Vec<(Release, usize)> = Release::all()
@@ -24,19 +24,19 @@ pub(super) fn likely(names: &RegisteredNames) -> Releases {
     }
 }
 
-/// How many names a runtime of `release` would have otherwise.
+/// Counts the names that a runtime of `release` would have or lack differently.
 fn contradictions(names: &RegisteredNames, release: Release) -> usize {
     let functions = FUNCTIONS.iter().filter(|(name, rows)| {
         let rows = rows.iter().filter(|row| row.is_native());
         let mut here = rows.clone().filter(|row| row.is_in(release));
         if names.functions.contains(**name) {
-            // A name that only other releases have.
+            // Only other releases have this name.
             rows.count() > 0 && here.next().is_none()
         } else {
             here.any(|row| row.is_always_there())
         }
     });
-    // Of C functions a build may leave some out: only those beside them count.
+    // A build may leave out some C functions, so that only additional ones count.
     let exports = exports().filter(|(name, ranges)| {
         names.exports.contains(*name) && !ranges.iter().any(|range| range.contains(release))
     });

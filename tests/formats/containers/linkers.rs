@@ -1,4 +1,4 @@
-//! What linkers make of what is packed.
+//! Packed files, as linkers process them.
 
 use super::{assert_holds, blob_of, golden};
 use crate::support::skip::skipped;
@@ -7,7 +7,7 @@ use tvmspec::blob::container::{self, FileForm, Role};
 use tvmspec::blob::pack::{self, Arch, LinkOptions, ObjectFormat, ObjectTarget, SymbolNaming};
 use tvmspec::release::Release;
 
-/// The program called `name`, or a line that says that it is not here.
+/// Returns the program called `name`. If it is not installed, reports a skipped test.
 fn program(name: &str) -> Option<Command> {
     let there = Command::new(name).arg("--version").output().is_ok();
     if !there {
@@ -82,7 +82,7 @@ fn linkers_keep_what_we_pack() {
             "coff.obj",
             ObjectTarget::new(ObjectFormat::Coff, Arch::X86_64),
         );
-        // No /export: the object itself has the directive.
+        // Without /export, because the object contains the directive.
         lld.args(["/dll", "/noentry"])
             .arg(format!("/out:{}", at("coff.dll").display()))
             .arg(at("coff.obj"));
@@ -179,7 +179,7 @@ fn a_system_library_registers_itself_before_main() {
     let reply = Command::new(at("program")).output().unwrap();
     let expected = format!("modA___tvm_ffi__library_bin {}", blob[0]);
     assert_eq!(String::from_utf8_lossy(&reply.stdout), expected);
-    // The same in the program's file: a static executable or a PIE is looked into as well.
+    // The library binary is also found in a program: a static executable or a PIE.
     assert_holds(
         &std::fs::read(at("program")).unwrap(),
         naming.symbol(),

@@ -1,4 +1,5 @@
-//! Files that `convert`, `call`, `run` or `explain` once answered wrong: each answer is that of the real releases, where one is named.
+//! Files for which `convert`, `call`, `run` or `explain` once gave wrong answers. Each expected answer comes from a real release, if
+//! one is named.
 
 use super::first_use::outcome;
 use super::posted::print;
@@ -15,7 +16,7 @@ use tvmspec::wire::Writer;
 /// A parameter file with one tensor.
 pub(super) const E4M3: &str = "tensor/e4m3-0.16.params";
 
-/// A file with content of the test.
+/// A file with content that a test wrote.
 pub(super) struct Made {
     pub(super) folder: tempfile::TempDir,
     pub(super) path: PathBuf,
@@ -44,7 +45,7 @@ fn explained(file: &Path) -> Value {
     ask(&["explain", "--json", "--elsewhere"], file).unwrap()
 }
 
-/// Asks of each release, and looks for a text in the reason.
+/// Compares the outcome of each release, and searches for a text in the reason.
 #[track_caller]
 pub(super) fn expect(file: &Path, truth: &[(u8, &str, &str)]) {
     let explained = explained(file);
@@ -79,7 +80,7 @@ pub(super) fn convert(from: &Path, to: &Path, options: &[&str]) -> (Option<i32>,
     )
 }
 
-/// A copy of a tensor cache of 0.27, with another index and shard.
+/// Creates a copy of a tensor cache of 0.27 with a changed index and shard.
 fn cache(edit: impl Fn(&mut String), damage: impl Fn(&mut Vec<u8>)) -> Made {
     let source = golden("tensor/cache-0.27");
     let mut index = fs::read_to_string(source.join("tensor-cache.json")).unwrap();
@@ -103,7 +104,7 @@ fn findings_in_weights_are_shown_and_explained() {
     let (code, text) = convert(&damaged.path, &out, &[]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("finding TEN-58"), "{text}");
-    // The real 0.27 takes the bytes for raw.
+    // The real 0.27 reads the bytes as raw data.
     let odd = cache(
         |index| *index = index.replacen("\"format\": \"raw\"", "\"format\": \"f32-to-fp8\"", 1),
         |_| {},
@@ -176,7 +177,7 @@ fn what_a_constructor_registers_with_has_to_be_there() {
             &[],
             [(8, "unknown"), (19, "unknown"), (20, "unknown")],
         ),
-        // The real 0.27 opens it: nothing calls the function.
+        // The real 0.27 opens it, because nothing calls the function.
         (
             format!(
                 "{system}int later(void) {{ return TVMBackendRegisterSystemLibSymbol(\"a\", 0); }}\n{function}"
@@ -239,10 +240,10 @@ fn values_of_objects_are_read_as_their_releases_do() {
             "0.16.0",
             json!([{ "type_key": "" }, { "type_key": "FloatImm", "attrs": attrs }]),
         );
-        // The real 0.19: `Wrong value format for field value`.
+        // The real 0.19 says: `Wrong value format for field value`.
         expect(&float.path, &[(16, expected, ""), (19, expected, "")]);
     }
-    // The target kinds of 0.8 are stored whole; the real 0.9 loads them, `llvmx` too.
+    // 0.8 stores target kinds with all attributes. The real 0.9 loads them, even `llvmx`.
     expect(
         &golden("object/target-0.8.json"),
         &[(9, "loads", ""), (19, "fails", "")],
@@ -271,7 +272,7 @@ fn a_newer_form_is_named_as_one() {
         text.contains("library binary, layout 0.22, written by a TVM after 0.27"),
         "{text}"
     );
-    // Every magic of TVM was changed by counting up.
+    // TVM increments a magic number when its format changes.
     let params = made("x.params", edited(E4M3, |bytes| bytes[0] += 1));
     let (_, text) = print(&["explain"], &params.path);
     assert!(
@@ -299,7 +300,7 @@ fn cut_data_break_the_rule_that_says_what_happens() {
     );
 }
 
-/// A library binary of layout 0.22 with one module.
+/// Creates a library binary of layout 0.22 with one module.
 fn library(kind: &str, payload: &[u8]) -> Made {
     let mut body = Writer::new();
     ImportTree::new(&[0, 1, 1], &[1], &mut Findings::default())
@@ -339,7 +340,7 @@ fn kinds_of_vendors_are_read_in_every_layout() {
         text.contains("no release has kind `npu_raw`: the grammar of its payload is not known"),
         "{text}"
     );
-    // What the caller states is checked.
+    // The statement of the caller is checked.
     let (code, _) = print(&["verify", "--grammar", "npu_raw=dnnl_json"], &raw.path);
     assert_eq!(code, Some(1));
     let (code, _) = print(&["verify", "--grammar", "npu_json=dnnl_json"], &json.path);

@@ -1,4 +1,4 @@
-//! Files whose answers were held against real runtimes: what those did is written beside each.
+//! Files for which `explain` was compared with real runtimes. Each test says what those did.
 
 use super::posted::{outcome, posted, print};
 use super::{ask, compile, golden, outcomes, reply};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file of this name and content, in a folder that lives as long as the result.
+/// Writes a file with this name and content, in a folder that lives as long as the result.
 fn written(name: &str, content: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
@@ -15,7 +15,7 @@ fn written(name: &str, content: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf
     (folder, file)
 }
 
-/// The reason of the first outcome for one release.
+/// Returns the reason of the first outcome for one release.
 fn why(file: &Path, release: &str) -> String {
     let explained = ask(
         &["explain", "--json", "--elsewhere", "--release", release],
@@ -24,7 +24,7 @@ fn why(file: &Path, release: &str) -> String {
     outcomes(&explained.unwrap()).remove(0).1
 }
 
-/// `ld` rejects all of these on x86-64 Linux; on the machine that they are for they are linked and load.
+/// On x86-64 Linux, `ld` rejects all of these. On their own machine they can be linked and loaded.
 #[test]
 fn objects_of_another_machine_are_not_for_this_one() {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
@@ -63,7 +63,8 @@ fn objects_of_another_machine_are_not_for_this_one() {
     assert_eq!(own[0]["here"]["machine"], Value::Null);
 }
 
-/// `load_module` of 0.21, 0.22 and 0.27 compiles a tar of 0.19 with its own headers: `tvm/runtime/c_runtime_api.h: No such file or directory`.
+/// `load_module` of 0.21, 0.22 and 0.27 compiles a tar of 0.19 with its own headers, and fails: `tvm/runtime/c_runtime_api.h: No such
+/// file or directory`.
 #[test]
 fn c_text_needs_the_headers_that_it_includes() {
     let tar = posted("c-host-0.19.tar");
@@ -83,13 +84,13 @@ fn c_text_needs_the_headers_that_it_includes() {
     assert_eq!(outcome(&file, "0.19"), "fails");
     assert!(why(&file, "0.21").contains("c_env_api.h"));
     assert_eq!(outcome(&file, "0.22"), "loads");
-    // A comment includes nothing.
+    // A commented-out include has no effect.
     let (_folder, file) = written("lib0.c", text.replace("\n#include", "\n// #include"));
     assert_eq!(outcome(&file, "0.19"), "silent");
 }
 
-/// 0.8 and 0.9 with LLVM 14 reject what 0.19 with LLVM 22 wrote; 0.19 opens what they wrote and rejects its layout of data at the first look-up;
-/// 0.21 calls the functions of 0.19 and ends.
+/// 0.8 and 0.9 with LLVM 14 reject text of 0.19 with LLVM 22. 0.19 opens their text, and rejects its data layout at the first look-up.
+/// 0.21 calls the functions of 0.19 and crashes.
 #[test]
 fn whether_llvm_takes_a_text_is_not_known() {
     let text = "; ModuleID = 'TVMMod'\ntarget triple = \"x86_64-unknown-linux-gnu\"\n@__TVMAPISetLastError = linkonce dllexport local_unnamed_addr global ptr null, align 8\ndefine dllexport i32 @copy(ptr %args) {\n}\n";
@@ -121,7 +122,7 @@ fn late_bound_constants_are_in_another_file() {
     assert!(why.contains("`load_late_bound_consts`"), "{why}");
 }
 
-/// The real 0.19 loads it; a Relay VM executable states its release, and 0.18 and 0.20 reject it.
+/// The real 0.19 loads it. A Relay VM executable states its release, and 0.18 and 0.20 reject it.
 #[test]
 fn relay_vm_code_is_of_one_release() {
     let file = golden("blob/posted/relay-vm-0.19.so");
@@ -139,7 +140,7 @@ fn relay_vm_code_is_of_one_release() {
     assert!(why(&file, "0.20").contains("no loader `runtime.module.loadbinary_VMExecutable`"));
 }
 
-/// The real 0.22 opens a library with CUDA source without an error: its driver rejects the text at the first kernel.
+/// The real 0.22 opens a library with CUDA source without an error. Its driver rejects the text at the first kernel.
 #[test]
 fn cuda_source_is_a_trap_before_0_24() {
     let file = golden("blob/cuda.bin");
@@ -149,7 +150,7 @@ fn cuda_source_is_a_trap_before_0_24() {
     assert!(why(&file, "0.22").starts_with("module 1: its code is CUDA source"));
 }
 
-/// The real 0.8, 0.9 and 0.19 find and call the functions of such a library; 0.21 calls them and ends; 0.22 and 0.27 find none.
+/// The real 0.8, 0.9 and 0.19 find and call the functions of such a library. 0.21 calls them and crashes; 0.22 and 0.27 find none.
 #[test]
 fn functions_that_nothing_marks_may_be_packed() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +183,7 @@ fn cpp_functions_of_tvm_are_those_of_the_runtime() {
     let (code, text) = reply("0.19", &library);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("it calls C++ functions of TVM"), "{text}");
-    // What is not TVM's is missing.
+    // A function that does not belong to TVM is missing.
     compile(
         &source.replace("return _Z", "_ZN3other4callEv(); return _Z"),
         &library,
@@ -204,8 +205,8 @@ fn tensors_of_0_21_are_loaded_by_it() {
     assert_eq!(outcome(&file, "0.21"), "loads");
 }
 
-/// Real releases take the last of two members: 0.19, 0.21 and 0.22 to 0.27 of objects, 0.19, 0.21 and 0.27 of tensor caches, which 0.19 and 0.21
-/// read by picojson.
+/// Real releases use the last of two members: 0.19, 0.21 and 0.22 to 0.27 for objects, 0.19, 0.21 and 0.27 for tensor caches. 0.19 and
+/// 0.21 read those with picojson.
 #[test]
 fn the_last_of_two_members_counts() {
     let old = r#"{"root": 0, "root": 1, "nodes": [{"type_key": ""}, {"type_key": "runtime.String", "repr_str": "a"}], "b64ndarrays": [], "attrs": {"tvm_version": "0.19.0"}}"#;
@@ -238,10 +239,10 @@ fn the_last_of_two_members_counts() {
     assert_eq!(outcome(&cache, "0.27"), "silent");
 }
 
-/// A graph of one input.
+/// A graph with one input.
 const GRAPH: &str = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []}], "arg_nodes": [0], "node_row_ptr": [0, 1], "heads": [[0, 0, 0]], "attrs": {"dltype": ["list_str", ["float32"]], "shape": ["list_shape", [[2]]], "storage_id": ["list_int", [0]]}}"#;
 
-/// The real 0.8, 0.9 and 0.19 agree on each: an executor was made of the text, or an error said why not.
+/// The real 0.8, 0.9 and 0.19 agree on each text: they created an executor, or an error said why not.
 #[test]
 fn texts_of_graphs_are_read_as_releases_read_them() {
     let edits = [
@@ -309,7 +310,7 @@ fn texts_of_graphs_are_read_as_releases_read_them() {
     assert_eq!(outcome(&file, "0.5"), "fails");
 }
 
-/// A kind of a vendor is read by a guess: nothing is known to be wrong, and nothing is known of it.
+/// The payload of a vendor's kind is guessed: no fault is known, and the content is not certain.
 #[test]
 fn a_kind_that_was_guessed_ends_with_2() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/forms/vendor-shl_json-0.9.so");
@@ -326,10 +327,10 @@ fn a_kind_that_was_guessed_ends_with_2() {
         assert!(text.contains("which is a guess"), "{text}");
         assert!(text.contains("--grammar shl_json=KNOWN"), "{text}");
     }
-    // What its release says of it is certain.
+    // The answer for its own release is certain.
     let (code, _) = print(&["explain", "--elsewhere", "--release", "0.27"], &file);
     assert_eq!(code, Some(1));
-    // Stated, it is read like any other.
+    // With a stated grammar, it is read like any other kind.
     let stated = ["--grammar", "shl_json=dnnl_json"];
     assert_eq!(
         print(&[&["verify"], stated.as_slice()].concat(), &file).0,

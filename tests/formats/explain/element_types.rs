@@ -1,4 +1,5 @@
-//! Element types by the names and codes of each release, where `convert`, `explain` and `inspect` once had those of another.
+//! Element types by the names and codes of each release, for which `convert`, `explain` and `inspect` once used those of another
+//! release.
 
 use super::answers::{E4M3, Made, convert, edited, expect, form, made};
 use super::posted::print;
@@ -6,10 +7,10 @@ use super::{ask, golden};
 use serde_json::{Value, json};
 use std::fs;
 
-/// Where the type code of the tensor of [`E4M3`] is.
+/// The offset of the type code of the tensor of [`E4M3`].
 const CODE: usize = 0x45;
 
-/// A graph whose first entry is of `dtype`.
+/// Creates a graph whose first entry has type `dtype`.
 fn graph(dtype: &str) -> Made {
     let bytes = fs::read(golden("graph/mlp.json")).unwrap();
     let mut graph: Value = serde_json::from_slice(&bytes).unwrap();
@@ -41,12 +42,12 @@ fn a_type_code_of_two_meanings_is_converted_by_its_writer() {
         assert_eq!(index["records"][0]["records"][0]["dtype"], name, "{writer}");
         fs::remove_file(out).unwrap();
     }
-    // The release that is stated has no such type.
+    // The stated release has no such type.
     let out = folder.path().join("tensor-cache.json");
     let (code, text) = convert(&e4m3, &out, &["--written-by", "0.21"]);
     assert_ne!(code, Some(0));
     assert!(text.contains("no element type of code 6"), "{text}");
-    // Zeros and ones are the bool of 0.27, and nothing has to be stated.
+    // Zeros and ones are the bool of 0.27, so that no release has to be stated.
     let bool = golden("tensor/bool-0.27.params");
     assert_eq!(convert(&bool, &out, &[]), (Some(0), String::new()));
     assert!(fs::read_to_string(&out).unwrap().contains("\"bool\""));
@@ -54,7 +55,7 @@ fn a_type_code_of_two_meanings_is_converted_by_its_writer() {
 
 #[test]
 fn a_type_that_no_release_names_is_not_loaded_whole() {
-    // Reading the type fails in the real 0.8, 0.9, 0.19, 0.21 and 0.27.
+    // In the real 0.8, 0.9, 0.19, 0.21 and 0.27, reading the type fails.
     let nameless = "whatever asks for that type fails";
     for code in [5, 18, 100] {
         let params = made("x.params", edited(E4M3, |bytes| bytes[CODE] = code));
@@ -73,7 +74,7 @@ fn a_type_that_no_release_names_is_not_loaded_whole() {
         &custom.path,
         &[(8, "silent", registered), (27, "silent", registered)],
     );
-    // A wrong width has a text from 0.21 on: `float4_e2m1fn` of 8 bits.
+    // From 0.21 on, a wrong width has a text: `float4_e2m1fn` of 8 bits.
     let wide = made("x.params", edited(E4M3, |bytes| bytes[CODE] = 17));
     expect(
         &wide.path,
@@ -117,7 +118,7 @@ fn arguments_of_kernels_have_the_names_of_their_era() {
 
 #[test]
 fn types_of_graphs_have_the_names_of_their_releases() {
-    // The real 0.8: `unknown type e4m3_float8`; the real 0.19 makes an executor.
+    // The real 0.8 fails: `unknown type e4m3_float8`. The real 0.19 creates an executor.
     for name in ["e4m3_float8", "e5m2_float8"] {
         let graph = graph(name);
         let lacks = format!("it has no element type `{name}`");

@@ -10,7 +10,7 @@ use tvmspec::blob::container;
 use tvmspec::examine::loading;
 use tvmspec::release::Release;
 
-/// Python program that prints the libraries of the real TVM.
+/// A Python program that prints the libraries of the real TVM.
 const FOLDERS: &str = "
 import os, tvm, tvm_ffi
 print(tvm.__version__.split('.')[1])
@@ -49,7 +49,7 @@ fn the_real_libraries_export_what_the_table_says() {
     }
 }
 
-/// Python program that prints the release and the global functions of the real TVM.
+/// A Python program that prints the release and the global functions of the real TVM.
 const NAMES: &str = "
 import tvm
 from tvm_ffi.registry import list_global_func_names
@@ -57,7 +57,7 @@ print(tvm.__version__.split('.')[1])
 print('\\n'.join(list_global_func_names()))
 ";
 
-/// The rows of the table of global functions: name, releases, options, place.
+/// Returns the rows of the table of global functions: name, releases, options, place.
 fn globals() -> Vec<Vec<String>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("spec/evidence/tables");
     let text = fs::read_to_string(folder.join("global_functions.tsv")).unwrap();
@@ -67,7 +67,7 @@ fn globals() -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Whether ranges such as `16-19 22-27` hold a release.
+/// Returns whether ranges such as `16-19 22-27` contain a release.
 fn holds(ranges: &str, release: Release) -> bool {
     ranges.split(' ').any(|range| {
         let (since, until) = range.split_once('-').unwrap();

@@ -1,4 +1,4 @@
-//! What fails when a file is first used, and what its types are.
+//! Failures at the first use of a file, and the types of its tensors.
 
 use super::{ask, compile, golden, reply};
 use crate::support::skip::skipped;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The outcome in one release, and its reason.
+/// Returns the outcome in one release, and its reason.
 pub(super) fn outcome(explained: &Value, release: u8) -> (String, String) {
     let accounts = explained.as_array().unwrap();
     let mut loads = accounts
@@ -30,7 +30,7 @@ fn explained(file: &Path) -> Value {
     ask(&["explain", "--json", "--elsewhere"], file).unwrap()
 }
 
-/// Asks of each release, and looks for a text in the reason.
+/// Compares the outcome of each release, and searches for a text in the reason.
 #[track_caller]
 fn expect(file: &str, truth: &[(u8, &str, &str)]) {
     let explained = explained(&golden(file));
@@ -55,7 +55,7 @@ fn a_machine_without_a_builtin_is_not_made() {
     let (code, text) = reply("0.27", &golden("module/missing-builtins-0.27.so"));
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("`cutlass.gemm_e4m3_e4m3_fp16`"), "{text}");
-    // Its own functions and the builtins are all there.
+    // All its functions and builtins exist.
     expect("blob/containers/relax_vm-0.27.so", &[(27, "loads", "")]);
 }
 
@@ -106,7 +106,7 @@ fn host_code_names_functions_that_came_and_went() {
     }
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("names.so");
-    // What generated code has: the name in a constant, and the look-up behind a slot.
+    // As in generated code: the name is a constant, and the look-up goes through a slot.
     let source = "int (*__TVMFuncCall)();\n\
         int (*__TVMBackendGetFuncFromEnv)(void*, const char*, void**);\n\
         int f(void* a, int* t, int n, void* r, int* rt, void* h) {\n\
@@ -132,7 +132,7 @@ fn cut_parameters_load_with_what_was_in_memory() {
             (27, "silent", missing),
         ],
     );
-    // Behind what is cut nothing else may follow.
+    // No other data may follow the truncated tensor.
     let bytes = fs::read(golden("tensor/mlp-0.8.params")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("cut.params");
@@ -167,7 +167,7 @@ fn a_type_code_with_two_meanings_shows_both() {
         "tensor/bool-0.27.params",
         &[(27, "loads", ""), (19, "silent", "as float8_e4m3fn")],
     );
-    // The bool of old files is an integer for new releases.
+    // New releases read the bool of old files as an integer.
     expect(
         "tensor/all_dtypes-0.19.params",
         &[
@@ -187,7 +187,7 @@ fn objects_are_held_to_the_types_of_each_release() {
             (19, "fails", "it has no type"),
         ],
     );
-    // Every answer is what the real releases of these numbers do.
+    // Every answer is the behaviour of the real release with this number.
     expect(
         "object/ir-0.16.json",
         &[
@@ -203,7 +203,7 @@ fn objects_are_held_to_the_types_of_each_release() {
     );
 }
 
-/// What the program says, and its exit code.
+/// Runs the program, and returns its exit code and its output.
 fn run(words: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(words)

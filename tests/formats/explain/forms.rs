@@ -1,4 +1,4 @@
-//! What a file is: packages, objects for other machines, WebAssembly, files of other programs, files that are cut.
+//! Recognition of files: packages, objects for other machines, WebAssembly, files of other programs, truncated files.
 
 use super::posted::{outcome, posted, print, tar};
 use super::{ask, golden};
@@ -103,7 +103,7 @@ fn webassembly_objects_are_read() {
         let (_, text) = print(&["explain"], &posted(name));
         assert!(text.contains("emcc"), "{text}");
     }
-    // A system library that imports nothing registers itself with the runtime of 0.22 and later.
+    // A system library without imports registers itself with the runtime of 0.22 and later.
     for name in ["web-main-0.27.o", "web-main-0.27.tar"] {
         let (code, text) = print(&["inspect"], &posted(name));
         assert_eq!(code, Some(0), "{text}");
@@ -120,7 +120,7 @@ fn webassembly_objects_are_read() {
             "{name}: {text}"
         );
     }
-    // A system library for the browser: its library binary is a data symbol in a segment of its own.
+    // A system library for the browser. Its library binary is a data symbol in a separate segment.
     for name in ["web-system-0.27.o", "web-system-0.27.tar"] {
         let (code, text) = print(&["inspect"], &posted(name));
         assert_eq!(code, Some(0), "{text}");
@@ -140,7 +140,7 @@ fn webassembly_objects_are_read() {
     let (code, text) = print(&["verify"], &cut);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("BLOB-55"), "{text}");
-    // What a linker leaves: a module with an export.
+    // The output of a linker: a module with an export.
     let module = folder.path().join("lib.wasm");
     let linked = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x07\x11\x01\x0d__tvm_ffi_add\0\0\x0a\x04\x01\x02\0\x0b";
     fs::write(&module, linked).unwrap();
@@ -219,7 +219,7 @@ fn a_graph_that_is_cut_or_marked_is_held_to_its_rules() {
     let (code, text) = print(&["verify"], &file);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("error GRF-"), "{text}");
-    // From its first list on, wherever it ends.
+    // Truncated anywhere after the start of its first list.
     for length in [12, 40, 100, whole.len() / 2, whole.len() - 2] {
         fs::write(&file, &whole[..length]).unwrap();
         let (code, text) = print(&["verify"], &file);

@@ -1,4 +1,4 @@
-//! What keeps a library from opening, and where it is looked for.
+//! Obstacles to opening a library, and the places that are searched.
 
 use super::{ask, compile, reply};
 use crate::support::skip::skipped;
@@ -15,7 +15,7 @@ fn what_keeps_a_library_from_opening_is_named() {
     let at = |name: &str| folder.path().join(name);
     let host = "int __tvm_ffi_f(void* self, const void* args, int n, void* out) { return 0; }";
 
-    // A library that is needed, there and gone.
+    // A needed library, present and then missing.
     let needed = at("libtvmspec_absent.so");
     let search = format!("-L{}", folder.path().display());
     compile("int absent(void) { return 0; }", &needed, &[]);
@@ -29,7 +29,7 @@ fn what_keeps_a_library_from_opening_is_named() {
         text.contains("needs libtvmspec_absent.so, which cannot be found here"),
         "{text}"
     );
-    // With its own folder among its paths it is found.
+    // With its folder among the search paths, it is found.
     compile(&source, &library, &[link[0], link[1], "-Wl,-rpath,$ORIGIN"]);
     assert_eq!(reply("0.27", &library).0, Some(0));
     let inspected = ask(&["inspect", "--json"], &library).unwrap();
@@ -49,7 +49,7 @@ fn what_keeps_a_library_from_opening_is_named() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("`TVMFFIBacktrace` (from 0.22 on)"), "{text}");
 
-    // A runtime instead of what it loads.
+    // The runtime itself, instead of a library for it.
     let library = at("libruntime.so");
     compile("int TVMFFIFunctionCall(void) { return 0; }", &library, &[]);
     let (code, text) = reply("0.27", &library);
@@ -60,7 +60,7 @@ fn what_keeps_a_library_from_opening_is_named() {
     );
 }
 
-/// A folder of its own below `folder`.
+/// Creates a folder below `folder`.
 fn folder_of(folder: &Path, name: &str) -> PathBuf {
     let made = folder.join(name);
     fs::create_dir(&made).unwrap();
@@ -78,7 +78,7 @@ fn libraries_are_looked_for_in_the_order_of_the_loader() {
         folder_of(folder.path(), "named"),
         folder_of(folder.path(), "linked"),
     );
-    // Two libraries of one name: only that of the file's own path has the function.
+    // Two libraries have the same name. Only the one on the file's own path has the function.
     let name = "libtvmspec_twice.so";
     compile("int twice(void) { return 0; }", &own.join(name), &[]);
     compile("int other(void) { return 0; }", &named.join(name), &[]);
@@ -99,13 +99,13 @@ fn libraries_are_looked_for_in_the_order_of_the_loader() {
         let text = String::from_utf8(output.stdout).unwrap();
         (output.status.code(), text)
     };
-    // `DT_RPATH` comes before the environment, `DT_RUNPATH` behind it.
+    // `DT_RPATH` comes before the environment, `DT_RUNPATH` after it.
     assert_eq!(reply(&older).0, Some(0));
     let (code, text) = reply(&newer);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("twice"), "{text}");
 
-    // `$ORIGIN` is the folder that the file is opened in, not that of what a link leads to.
+    // `$ORIGIN` is the folder in which the file is opened, not the folder of a link's target.
     #[cfg(unix)]
     {
         let link = linked.join("link.so");

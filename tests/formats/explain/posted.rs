@@ -1,4 +1,4 @@
-//! Files that people asked about: what each is, and what is concluded from it.
+//! Files from users' questions: what each is, and what `explain` concludes.
 
 use super::{ask, compile, golden, outcomes};
 use crate::support::skip::skipped;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What the program prints for people, on one line, with the exit code.
+/// Runs the program, and returns its exit code and its text on one line.
 pub(super) fn print(words: &[&str], file: &Path) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(words)
@@ -23,7 +23,7 @@ pub(super) fn posted(name: &str) -> std::path::PathBuf {
     golden("blob/posted").join(name)
 }
 
-/// The outcome for one release, which is that of every account.
+/// Returns the outcome for one release, which every account must share.
 pub(super) fn outcome(file: &Path, release: &str) -> String {
     let explained = ask(
         &["explain", "--json", "--elsewhere", "--release", release],
@@ -44,7 +44,7 @@ fn the_signature_in_c_text_states_the_convention() {
     let tar = posted("c-host-0.19.tar");
     let (_, text) = print(&["inspect"], &tar);
     assert!(text.contains("tvm 0.7 to 0.20 functions add"), "{text}");
-    // The real 0.19 loads and runs it; 0.21 and 0.27 have not the headers that it includes.
+    // The real 0.19 loads and runs it. 0.21 and 0.27 lack the headers that it includes.
     let of = [
         ("0.19", "loads"),
         ("0.8", "loads"),
@@ -102,7 +102,7 @@ fn the_signature_in_c_text_states_the_convention() {
             .trim_end_matches("..0.21");
         assert!(releases.starts_with(shown), "{releases}: {explained:#}");
     }
-    // A declaration defines nothing, and other C is not read: nothing is concluded from either.
+    // A declaration defines nothing, and other C is not read, so that neither allows a conclusion.
     for text in [
         "TVM_DLL int32_t add(void* self_handle, void* args, int32_t num_args, void* result);\n",
         "extern int other(void);\nint add(void* self, void* args, int n, void* out) { return 0; }\n",
@@ -147,7 +147,7 @@ fn nothing_is_concluded_from_members_that_were_not_read() {
     assert_eq!(outcome(&file, "0.27"), "loads");
 }
 
-/// A tar of these files.
+/// Creates a tar of these files.
 pub(super) fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, bytes) in members {
@@ -162,7 +162,7 @@ pub(super) fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
 #[test]
 fn a_convention_that_nothing_states_is_unknown() {
     let library = posted("c-host-0.19.so");
-    // The C host of 0.21 leaves a context symbol, which is not here; no symbol states the convention itself.
+    // The C host of 0.21 defines a context symbol, which is missing here. No symbol states the convention itself.
     for (release, expected) in [("0.19", "loads"), ("0.21", "unknown"), ("0.22", "silent")] {
         assert_eq!(outcome(&library, release), expected, "{release}");
     }
@@ -181,7 +181,7 @@ fn what_an_initializer_calls_has_to_be_there() {
     ] {
         assert_eq!(outcome(&library, release), expected, "{release}");
     }
-    // The same of its successor, in objects that are linked first.
+    // The newer function has the same effect, in objects that are still to be linked.
     let archive = posted("system-0.27.a");
     for (release, expected) in [("0.20", "fails"), ("0.21", "fails"), ("0.27", "loads")] {
         assert_eq!(outcome(&archive, release), expected, "{release}");
@@ -192,7 +192,7 @@ fn what_an_initializer_calls_has_to_be_there() {
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("data.so");
     let host = "int __tvm_ffi_f(void* self, const void* args, int n, void* out) { return 0; }";
-    // Bound on first use in a call, and when the library is opened where data holds the address.
+    // A call is bound on first use. An address in data is bound when the library is opened.
     let declared = "void* TVMFFIHandleInitOnce(void);";
     for (use_, expected) in [
         (
@@ -237,7 +237,7 @@ fn several_libraries_in_one_file_are_each_explained() {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return skipped("it compiles libraries as Linux does");
     }
-    // A third system library without device code has a context symbol alone.
+    // A third system library without device code has only a context symbol.
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("three.so");
     let third = "void* solo___tvm_ffi__library_ctx = 0;\nint __tvm_ffi_solo_f(void* s, const void* a, int n, void* r) { return 0; }";
@@ -284,7 +284,7 @@ fn a_library_with_a_runtime_in_it_is_both() {
     compile(&format!("{runtime}\n{host}"), &both, &[]);
     assert_eq!(outcome(&both, "0.27"), "loads");
     assert!(print(&["inspect"], &both).1.contains("functions f"));
-    // A runtime alone is no library, and what only registers functions is not compiled code.
+    // A runtime alone is not a compiled library, and code that only registers functions is not compiled code.
     let alone = folder.path().join("alone.so");
     compile(runtime, &alone, &[]);
     assert_eq!(outcome(&alone, "0.27"), "silent");
@@ -302,7 +302,7 @@ fn a_library_with_a_runtime_in_it_is_both() {
     assert!(!text.contains("as host code"), "{text}");
 }
 
-/// A manifest of the thread that asked about one library for everything: the functions of a runtime as host code, and an OpenCL module.
+/// A manifest from a user's question about one library for everything: the functions of a runtime as host code, and an OpenCL module.
 #[test]
 fn a_packed_library_with_a_runtime_in_it_is_both() {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {

@@ -1,4 +1,4 @@
-//! What people are told to do: it works, or it is not said.
+//! Advice to users: it must work, or it must not be given.
 
 use super::golden;
 use super::posted::{outcome, posted, print, tar};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The exit code and what is printed.
+/// Runs the program, and returns its exit code and its output.
 fn tvmspec(words: &[&str], folder: &Path) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(words)
@@ -103,7 +103,7 @@ fn web_code_is_found_in_the_system_library_alone() {
     assert!(text.contains("create_tvmjs_wasm"), "{text}");
     assert!(!text.contains("It is no system library"), "{text}");
     assert!(!text.contains("tvmjs instantiates"), "{text}");
-    // Native objects are asked about as well.
+    // Native objects get advice too.
     let (_, text) = print(&["explain"], &posted("riscv64-0.16.tar"));
     assert!(text.contains("It is no system library"), "{text}");
 }
@@ -117,7 +117,7 @@ fn what_is_written_is_explained_as_a_whole() {
     let (code, said) = tvmspec(&words, folder.path());
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("vm.builtin.no_such_thing"), "{said}");
-    // Code for another machine does not become code for this one.
+    // Code for another machine cannot become code for this machine.
     let riscv = posted("riscv64-0.16.tar");
     let words = ["convert", riscv.to_str().unwrap(), "-o", "x.o"];
     let (_, said) = tvmspec(&words, folder.path());
@@ -126,7 +126,7 @@ fn what_is_written_is_explained_as_a_whole() {
     let words = ["convert", here.to_str().unwrap(), "-o", "y.o"];
     let (_, said) = tvmspec(&words, folder.path());
     assert!(!said.contains("code of the input"), "{said}");
-    // One list of endings: an object of Windows is an object with host code, too.
+    // All commands share one list of extensions: an object of Windows may contain host code too.
     fs::write(folder.path().join("host.c"), "int f(void) { return 0; }\n").unwrap();
     let manifest = r#"{"layout": "0.22", "modules": [{"kind": "_lib", "code": "host.c"}]}"#;
     fs::write(folder.path().join("m.json"), manifest).unwrap();

@@ -1,4 +1,4 @@
-//! A file held against the names that a runtime registers.
+//! Comparison of a file with the names that a runtime registers.
 
 use std::fs;
 use tvmspec::examine::Subject;

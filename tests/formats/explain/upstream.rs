@@ -1,7 +1,7 @@
-//! Every rule whose `Upstream:` paragraph says what releases do: `explain` says it too, of the files of the suite that break the rule.
+//! Tests that `explain` agrees with the `Upstream:` paragraph of every rule, for the files of the suite that break the rule.
 //!
-//! `upstream.toml` states the truth, read from the paragraphs and from runs of real releases. A rule with a paragraph and without a row,
-//! or a row without a file, fails.
+//! `upstream.toml` states the behaviour of releases, from the paragraphs and from runs of real releases. The test fails for a paragraph
+//! without a row, and for a row without a file.
 
 use super::golden;
 use serde_json::Value;
@@ -12,32 +12,32 @@ use tvmspec::conformance::case::{Case, Expect, Suite};
 use tvmspec::examine::answer_of_files;
 use tvmspec::release::{Layout, Release, Releases};
 
-/// What releases do, by their numbers, or why there is no file to ask about.
+/// The behaviour of releases, by number, or the reason why there is no file.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    /// The rule binds what runs, not what is stored: no file breaks it.
+    /// The reason why no file can break the rule, for example because it binds behaviour and not stored bytes.
     #[serde(default)]
     no_file: Option<String>,
-    /// Files below `golden/` that break it, where no case is one, or besides.
+    /// Files below `golden/` that break the rule, in addition to the cases.
     #[serde(default)]
     files: Vec<String>,
-    /// They load the file, and nobody says that something is wrong.
+    /// They load the file, and report no fault.
     #[serde(default)]
     accepts: Vec<String>,
-    /// They reject it, or end.
+    /// They reject it, or crash.
     #[serde(default)]
     rejects: Vec<String>,
-    /// What is in memory decides.
+    /// The content of memory decides.
     #[serde(default)]
     memory: Vec<String>,
-    /// Cases of which something else is true.
+    /// Cases with a different row.
     #[serde(default)]
     case: BTreeMap<String, Row>,
 }
 
 impl Row {
-    /// The outcomes that are true of `release`; empty where the row says nothing of it.
+    /// Returns the correct outcomes for `release`; empty if the row says nothing about it.
     fn outcomes(&self, release: Release) -> BTreeSet<&'static str> {
         let holds = |ranges: &[String]| {
             ranges
@@ -58,7 +58,7 @@ impl Row {
     }
 }
 
-/// The rules that have the paragraph.
+/// Returns the rules that have the paragraph.
 fn described() -> BTreeSet<String> {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("spec");
     let mut rules = BTreeSet::new();
@@ -83,7 +83,7 @@ fn described() -> BTreeSet<String> {
     rules
 }
 
-/// The rule that the input of a case breaks, where it breaks one.
+/// Returns the rule that the input of a case breaks, if any.
 fn broken(case: &Case) -> Option<&str> {
     match &case.expect {
         Expect::Reject(breach) => Some(&breach.rule),
@@ -102,7 +102,7 @@ fn words(words: &[u64]) -> Vec<u8> {
     all.flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A library binary of host code and one module.
+/// Creates a library binary of host code and one module.
 fn library(layout: Layout, kind: &str, payload: &[u8]) -> Vec<u8> {
     let (kind, tree) = (string(kind.as_bytes()), [words(&[0, 1, 1]), words(&[1])]);
     string(&match layout {
@@ -120,7 +120,7 @@ fn library(layout: Layout, kind: &str, payload: &[u8]) -> Vec<u8> {
     })
 }
 
-/// A library binary of host code and modules without content, `modules` together.
+/// Creates a library binary of host code and modules without content, `modules` in total.
 fn library_of_tree(layout: Layout, tree: &[u8], modules: usize) -> Vec<u8> {
     let host = string(b"_lib").repeat(modules.min(1));
     let others = modules.saturating_sub(1);
@@ -140,7 +140,7 @@ fn library_of_tree(layout: Layout, tree: &[u8], modules: usize) -> Vec<u8> {
         ]
         .concat()
     } else {
-        // No names of constants, none of them, and no functions.
+        // No names of constants, no constants, and no functions.
         [string(b"metadata"), words(&[]).repeat(4)].concat()
     };
     let entries = (modules as u64 + 1).to_le_bytes().to_vec();
@@ -154,19 +154,19 @@ fn library_of_tree(layout: Layout, tree: &[u8], modules: usize) -> Vec<u8> {
     string(&body.concat())
 }
 
-/// A file to ask about.
+/// A file to explain.
 struct Question {
     name: String,
-    /// Where the bytes do not say it.
+    /// The layout, if the bytes do not show it.
     layout: Option<Layout>,
-    /// The releases that have what is in it besides.
+    /// The releases that support the other content of the file.
     releases: Releases,
     bytes: Vec<u8>,
     /// The side file of a device module.
     side: Option<Vec<u8>>,
 }
 
-/// One whose bytes say what they are, or with a layout.
+/// Creates a question about a file whose bytes show its format, or whose layout is stated.
 fn question(layout: Option<Layout>, bytes: Vec<u8>) -> Question {
     Question {
         name: "file".into(),
@@ -177,7 +177,7 @@ fn question(layout: Option<Layout>, bytes: Vec<u8>) -> Question {
     }
 }
 
-/// The files that a case is about.
+/// Returns the files for a case.
 fn questions(case: &Case) -> Vec<Question> {
     let layout = || case.args.get("layout")?.as_str()?.parse::<Layout>().ok();
     let bytes = || case.bytes().unwrap_or_default().to_vec();
@@ -185,7 +185,7 @@ fn questions(case: &Case) -> Vec<Question> {
     match case.op.as_str() {
         "blob.decode" => vec![question(layout(), bytes())],
         "blob.find" | "graph.decode" | "vm.decode" | "object.decode" | "tensor.decode" => {
-            // A lone type is no file.
+            // A lone type is not a file.
             let form = case.args.get("form").and_then(Value::as_str);
             if matches!(form, Some("dtype" | "device")) {
                 return Vec::new();
@@ -212,7 +212,7 @@ fn questions(case: &Case) -> Vec<Question> {
                 .first_chunk()
                 .map_or(0, |rows| u64::from_le_bytes(*rows));
             let modules = case.args.get("modules").and_then(Value::as_u64);
-            // A count of rows that nobody has is one of no modules.
+            // A count of rows that no file can have stands for no modules.
             let rows = if rows > 1 << 20 { 0 } else { rows };
             let modules = modules.unwrap_or(rows.saturating_sub(1)) as usize;
             let layouts = [
@@ -239,7 +239,7 @@ fn questions(case: &Case) -> Vec<Question> {
     }
 }
 
-/// Whether a release that lacks the kind or the form of a module rejects it for that.
+/// Returns whether the release rejects the file for another reason: it lacks the kind or the form of a module.
 fn is_another(why: &str) -> bool {
     let others = [
         "no loader",
@@ -251,7 +251,7 @@ fn is_another(why: &str) -> bool {
     others.iter().any(|other| why.contains(other))
 }
 
-/// What `explain` says of each release that reads the layout of the file; `None` where the file is none that it knows.
+/// Returns the verdict of `explain` for each release that reads the layout of the file; `None` if the file is not recognised.
 fn explained(question: &Question) -> Option<Vec<(Release, String, String)>> {
     let command = match question.layout {
         Some(layout) => format!("explain --layout {layout}"),
@@ -292,7 +292,7 @@ fn explain_says_what_every_upstream_paragraph_says() {
     assert!(unnamed.is_empty(), "no row in upstream.toml: {unnamed:?}");
     let mut cases: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
     for case in &Suite::ours().unwrap().cases {
-        // A derived case is about the bytes of its origin, or about their beginnings.
+        // A derived case has the bytes of its origin, or a part of them.
         if let Some(rule) = broken(case)
             && case.cuts.is_empty()
             && !case.id.contains('#')
@@ -333,7 +333,7 @@ fn explain_says_what_every_upstream_paragraph_says() {
     assert!(tally.lies.is_empty(), "{}", tally.lies.join("\n"));
 }
 
-/// What was asked, and what was answered wrongly.
+/// The number of questions, and the wrong answers.
 #[derive(Default)]
 struct Tally {
     rules: usize,
@@ -342,7 +342,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Asks about a file, and compares with the row in the releases that read its layout.
+    /// Explains a file, and compares the result with the row for the releases that read its layout.
     fn ask(&mut self, rule: &str, name: &str, question: &Question, releases: Releases, row: &Row) {
         for (release, outcome, why) in explained(question).into_iter().flatten() {
             if !releases.contains(release) {
@@ -363,7 +363,7 @@ impl Tally {
     }
 }
 
-/// Real releases were given the files of the suite: `explain` says what they did.
+/// The files of the suite were given to real releases. Compares `explain` with their behaviour.
 #[test]
 fn explain_says_what_real_releases_did() {
     let observed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/explain/observed.tsv");

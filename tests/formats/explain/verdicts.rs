@@ -1,4 +1,4 @@
-//! Libraries with flipped bits: what `verify` and the loader of 0.27 say of them.
+//! Libraries with flipped bits: the results of `verify` and of the loader of 0.27.
 
 use super::{Wheel, ask, flipped, flips, golden, outcomes, spread};
 use crate::support::schema;
@@ -12,7 +12,7 @@ use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
 use tvmspec::wire::{Cursor, Writer};
 
-/// Files of every form about which `explain` speaks release by release.
+/// Files of every form for which `explain` gives a verdict per release.
 const FILES: [&str; 27] = [
     "blob/opencl-0.6.bin",
     "blob/two-imports-0.6.bin",
@@ -43,7 +43,7 @@ const FILES: [&str; 27] = [
     "object/map.json",
 ];
 
-/// The bits of `bytes` that matter to a loader of TVM: those of the blob, or all.
+/// Returns the range of `bytes` that a loader of TVM reads: the blob, or everything.
 pub(crate) fn window(bytes: &[u8]) -> std::ops::Range<usize> {
     let file = container::open(bytes).unwrap();
     let found = file
@@ -66,7 +66,7 @@ fn what_verify_calls_broken_never_loads() {
     for name in FILES {
         let bytes = fs::read(golden(name)).unwrap();
         let window = window(&bytes);
-        // Most in the blob, some anywhere.
+        // Most bits in the blob, some anywhere.
         let anywhere = (each / 8).max(1);
         let inside = spread(window.len() * 8, each - anywhere).map(|bit| window.start * 8 + bit);
         for bit in inside.chain(spread(bytes.len() * 8, anywhere)) {
@@ -97,7 +97,7 @@ fn what_verify_calls_broken_never_loads() {
     assert!(broken > clean / 4, "too few flips break anything");
 }
 
-/// A library with a module of every kind that the wheel loads without a device.
+/// Creates a library with a module of every kind that the wheel loads without a device.
 fn every_kind() -> Vec<u8> {
     let read = |name: &str| fs::read(golden(name)).unwrap();
     let constants = read("blob/const-loader-c.bin");
@@ -162,7 +162,7 @@ fn the_real_loader_does_what_explain_states() {
     let bits = spread(window.len() * 8, flips(100)).map(|bit| window.start * 8 + bit);
     for bit in std::iter::once(None).chain(bits.map(Some)) {
         let path = folder.path().join("flipped.so");
-        // Anew each time: a library that is mapped elsewhere must not change.
+        // A new file each time, because a library that another process has mapped must not change.
         let _ = fs::remove_file(&path);
         let content = bit.map_or(bytes.clone(), |bit| flipped(&bytes, bit));
         fs::write(&path, content).unwrap();

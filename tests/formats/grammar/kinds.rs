@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use tvmspec::payload::{FieldShape, FormSlot, kinds};
 use tvmspec::release::{Release, Releases};
 
-/// One production for each form of each kind, in the order of the table and of PAY-09.
+/// Creates one production for each form of each kind, in the order of the table and of PAY-09.
 pub(crate) fn productions() -> String {
     let mut text = String::new();
     for info in kinds() {
@@ -56,7 +56,7 @@ fn field(slot: &FormSlot) -> String {
         FieldShape::Networks { sizes: true } => "vector<sized_network>",
         FieldShape::StackVms => "map<name:string, stack_function>",
         FieldShape::Imports => "vector<kind:string payload<kind>>",
-        // These have names of their own for what they hold.
+        // These productions name their content themselves.
         FieldShape::Variables => return "named_tensors".to_owned(),
         FieldShape::Symbols => return "symbol_lists".to_owned(),
         FieldShape::Params => return "parameters".to_owned(),

@@ -1,4 +1,4 @@
-//! The pages of `spec/bytes/`: for each layout one golden, every byte with the field that the productions give it.
+//! The pages of `spec/bytes/`: one golden for each layout, with the field that the productions give to every byte.
 
 use super::goldens::{Format, Subject};
 use super::read::{Grammar, Leaf, Reading, Value};
@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tvmspec::release::Layout;
 
-/// The fields of an example, above which another golden of the same layout is taken if there is one.
+/// The number of fields of an example above which another golden of the same layout is preferred.
 const MANY: usize = 90;
-/// Bytes in a line, and the lines of a field that are shown: the first ones, and the last.
+/// The bytes in a line, and the number of lines to show of a field: the first ones, and the last.
 const WIDTH: usize = 8;
 const LINES: usize = 3;
 
@@ -39,10 +39,10 @@ struct Example<'s> {
     kinds: Vec<&'s str>,
 }
 
-/// What an example is of: its page, its place there, its title.
+/// The subject of an example: its page, its position there, its title.
 type Key = (&'static str, usize, String);
 
-/// Each page by its name, with its text.
+/// Returns the text of each page by its name.
 pub(crate) fn pages<'s>(
     grammar: &'s Grammar,
     subjects: &'s [Subject],
@@ -82,7 +82,8 @@ pub(crate) fn pages<'s>(
 }
 
 impl<'s> Example<'s> {
-    /// The least is the best: nothing odd, not too long, written by a release, of the first kind, plain, little that is empty, short.
+    /// Ranks examples; the least is the best. It has no oddities, is not too long, was written by a release, is of the first kind, and
+    /// is a minimal case. Then few counts are zero, and it is short.
     fn rank(&self) -> (bool, bool, bool, bool, bool, usize, usize) {
         let leaves = &self.reading.leaves;
         let empty = |leaf: &&Leaf| matches!(leaf.value, Value::Count(0, _));
@@ -127,7 +128,7 @@ impl<'s> Example<'s> {
         text
     }
 
-    /// The productions that read it; of its kind also those with the same fields.
+    /// Returns the productions that read it, and for a kind also those with the same fields.
     fn productions(&self, grammar: &'s Grammar) -> String {
         let mut shown: Vec<&'s Production> = Vec::new();
         let mut show = |one: &'s Production| {
@@ -149,7 +150,7 @@ impl<'s> Example<'s> {
     }
 }
 
-/// The forms of kinds that have the fields of `form`.
+/// Returns the forms of kinds that have the same fields as `form`.
 fn alike<'g>(grammar: &'g Grammar, form: &Production) -> impl Iterator<Item = &'g Production> {
     let body = form.body().to_owned();
     let all = grammar.productions.iter();
@@ -200,7 +201,7 @@ fn shown(value: &Value, bytes: &[u8]) -> (char, String) {
     }
 }
 
-/// What a golden can be an example of, and the kinds that it stands for.
+/// Returns what a golden can be an example of, and the kinds that it stands for.
 fn key<'g>(
     grammar: &'g Grammar,
     subject: &Subject,
@@ -233,7 +234,7 @@ fn key<'g>(
         }
         Format::ImportTree => ("import_tree", 0, "An import tree".to_owned()),
         Format::Blob(layout) => {
-            // One that has a device module.
+            // Only a library with a device module.
             let mut paths = reading.leaves.iter().map(|leaf| &leaf.path);
             paths.find(|path| path.ends_with(".functions"))?;
             let order = usize::from(layout.releases().since.minor());

@@ -1,4 +1,4 @@
-//! Reads bytes by the productions alone. It knows the notation and none of the formats.
+//! A reader that uses only the productions. It knows the notation and none of the formats.
 
 mod expressions;
 mod scalars;
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// The releases of a reading: those that write the layout.
 pub(crate) type Releases = (u8, u8);
 
-/// One field: its path, where it is, what it is.
+/// One field: its path, its bytes, its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Leaf {
     pub(crate) path: String,
@@ -24,18 +24,18 @@ pub(crate) enum Value {
     Float(f64),
     /// The bytes themselves.
     Run,
-    /// In front of that many bytes or elements.
+    /// A count before that many bytes or elements.
     Count(usize, &'static str),
 }
 
-/// What was read, and by which productions.
+/// The fields that were read, and the productions that were used.
 pub(crate) struct Reading<'g> {
     pub(crate) leaves: Vec<Leaf>,
     /// In the order of their first use.
     pub(crate) used: Vec<&'g Production>,
 }
 
-/// Why and where bytes do not read.
+/// The reason why bytes cannot be read, and the offset.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) at: usize,
@@ -50,7 +50,8 @@ pub(crate) struct Grammar {
 }
 
 impl Grammar {
-    /// Reads all of `bytes` by the first production `name` of these releases that reads, to the end if one does.
+    /// Reads all of `bytes` by a production `name` of these releases: the first one that reads to the end, or else the first one that
+    /// reads.
     pub(crate) fn read<'g>(
         &'g self,
         name: &str,
@@ -100,14 +101,14 @@ struct Reader<'g, 'b> {
     releases: Releases,
     bytes: &'b [u8],
     at: usize,
-    /// Where the window ends.
+    /// The end of the window.
     end: usize,
     path: String,
     leaves: Vec<Leaf>,
     used: Vec<&'g Production>,
     /// Numbers and counts that expressions refer to, by path.
     known: HashMap<String, i128>,
-    /// Where texts stand that a choice refers to, by path.
+    /// The positions of texts that a choice refers to, by path.
     texts: HashMap<String, Range<usize>>,
 }
 
@@ -147,7 +148,7 @@ impl<'g, 'b> Reader<'g, 'b> {
         })
     }
 
-    /// What is left of the window follows the last field (WIRE-08).
+    /// Adds the rest of the window as a field (WIRE-08).
     fn finish(&mut self) {
         if self.at < self.end {
             let start = self.at;
@@ -186,7 +187,7 @@ impl<'g, 'b> Reader<'g, 'b> {
         }
     }
 
-    /// Runs `read` one name deeper.
+    /// Runs `read` with `name` added to the path.
     fn within<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let outside = self.path.len();
         if !self.path.is_empty() && !name.starts_with('[') {
@@ -235,7 +236,7 @@ impl<'g, 'b> Reader<'g, 'b> {
                 self.leaf(start, Value::Count(length, "bytes"));
                 let outside = (self.end, self.path.clone());
                 self.end = self.at + length;
-                // The fields inside are beside the length, not below it.
+                // The fields inside are siblings of the length.
                 let shorter = self.path.rfind('.').unwrap_or(0);
                 self.path.truncate(shorter);
                 let read = self.items(items);
@@ -277,7 +278,7 @@ impl<'g, 'b> Reader<'g, 'b> {
         }
     }
 
-    /// The payload of a module of `kind`. Its forms are tried in order.
+    /// Reads the payload of a module of `kind`. Its forms are tried in order.
     fn payload(&mut self, kind: &str) -> Read {
         let grammar = self.grammar;
         let forms: Vec<&Production> = grammar
@@ -306,7 +307,7 @@ impl<'g, 'b> Reader<'g, 'b> {
         }
     }
 
-    /// The first that reads to the end of the window, or else the first that reads.
+    /// Reads the first form that reaches the end of the window, or else the first one that reads.
     fn first_whole(&mut self, forms: &[&'g Production]) -> Read {
         match self.first(forms, true) {
             Ok(()) => Ok(()),
@@ -354,7 +355,7 @@ impl<'g, 'b> Reader<'g, 'b> {
         Err(furthest.expect("a production has an alternative"))
     }
 
-    /// The little-endian integer that comes next.
+    /// Reads a little-endian integer.
     fn number(&mut self, width: i128, signed: bool) -> Read<i128> {
         let start = self.at;
         self.take(width)?;
@@ -382,7 +383,7 @@ impl<'g, 'b> Reader<'g, 'b> {
         }
     }
 
-    /// A count or a length that the rest can hold, in elements of a byte at least.
+    /// Checks that the rest can hold this count or length, with elements of at least one byte.
     fn fitting(&mut self, count: i128, start: usize) -> Read<usize> {
         match usize::try_from(count) {
             Ok(count) if count <= self.end - self.at => Ok(count),

@@ -1,56 +1,56 @@
-//! The grammar as the specification writes it, parsed. `spec/wire.md` explains the notation.
+//! The parsed grammar of the specification. `spec/wire.md` explains the notation.
 
 mod parser;
 
 use parser::Parser;
 
-/// A production: what is in the bytes for a name, in some releases.
+/// A production: the bytes for a name, in some releases.
 #[derive(Clone, Debug)]
 pub(crate) struct Production {
     pub(crate) name: String,
-    /// The first and the last release, as the number behind `0.`.
+    /// The first and the last release, as the number after `0.`.
     pub(crate) releases: (u8, u8),
-    /// Whether it is what a module of the kind `name` stores.
+    /// Whether it is the payload of a module of the kind `name`.
     pub(crate) is_kind: bool,
-    /// Ordered: the first that reads counts.
+    /// In order: the first one that reads counts.
     pub(crate) alternatives: Vec<Vec<Item>>,
-    /// As it is written.
+    /// The original text.
     pub(crate) text: String,
 }
 
 impl Production {
-    /// What is written behind the name.
+    /// Returns the text after the name.
     pub(crate) fn body(&self) -> &str {
         let (_, body) = self.text.split_once("::=").unwrap_or_default();
         body.trim()
     }
 }
 
-/// One thing in a sequence.
+/// An element of a sequence.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
-    /// A field, or without a name the fields of another production.
+    /// A field; without a name, the fields of another production.
     Field {
         name: Option<String>,
         kind: Kind,
         is: Option<Literal>,
     },
-    /// `{a = b}`: holds, or the sequence does not read.
+    /// `{a = b}`: if it does not hold, the sequence does not read.
     Guard(Sum, Relation, Sum),
 }
 
-/// What a field is.
+/// The type of a field.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// `u32`, `string`, ...
     Plain(String),
     /// `vector<..>`; a map is a vector of pairs.
     Vector(Vec<Item>),
-    /// `window<..>`: a length, and what fills that many bytes.
+    /// `window<..>`: a length, and content that fills that many bytes.
     Window(Vec<Item>),
     /// `(..)`.
     Group(Vec<Item>),
-    /// `kind[count]`, without a count in front.
+    /// `kind[count]`, without a count before it.
     Times(Box<Kind>, Sum),
     /// `raw[length]`.
     Raw(Sum),
@@ -60,7 +60,7 @@ pub(crate) enum Kind {
     Payload(String),
 }
 
-/// The release of a production that is referred to.
+/// The release of a referenced production.
 #[derive(Clone, Debug)]
 pub(crate) enum At {
     Here,
@@ -89,14 +89,14 @@ pub(crate) struct Sum(pub(crate) Vec<(bool, Vec<(bool, Atom)>)>);
 pub(crate) enum Atom {
     Number(i128),
     Field(String),
-    /// `#names`: how many elements.
+    /// `#names`: the number of elements.
     Count(String),
-    /// `product(shape)`: of the elements.
+    /// `product(shape)`: the product of the elements.
     Product(String),
     Inner(Sum),
 }
 
-/// Every production of the blocks ```` ```grammar ```` of a chapter.
+/// Returns every production in the blocks ```` ```grammar ```` of a chapter.
 pub(crate) fn productions(chapter: &str) -> Vec<Production> {
     let mut found = Vec::new();
     let mut block: Option<bool> = None;
@@ -125,7 +125,7 @@ pub(crate) fn productions(chapter: &str) -> Vec<Production> {
     found
 }
 
-/// A sequence that stands alone: the type of a case of `wire`.
+/// Parses a single sequence: the type of a case of `wire`.
 pub(crate) fn sequence(text: &str) -> Vec<Item> {
     let mut parser = Parser {
         rest: text,

@@ -1,4 +1,4 @@
-//! Names of files that are made of a file's content.
+//! File names that are made from the content of a file.
 
 use super::{content, succeed, tvmspec};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use tvmspec::file_name::{FileNames, is_file_name};
 
-/// Texts that file systems or shells take for something else.
+/// Generates texts that file systems or shells interpret in another way.
 fn odd() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
@@ -87,7 +87,7 @@ fn extract_stays_in_its_folder_and_loses_no_kernel() {
         std::fs::write(&victim, "precious").unwrap();
         let out = folder.path().join("out");
         std::fs::create_dir(&out).unwrap();
-        // A link in the place of a file leads nowhere.
+        // A link in the place of a file is not followed.
         let extension = FileNames::default().add("a/b", format);
         std::os::unix::fs::symlink(&victim, out.join(extension)).unwrap();
         let to = format!("{}/", out.display());
@@ -130,7 +130,7 @@ fn unpack_and_dump_follow_no_link_in_their_folder() {
             .arg(&out),
     );
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-    // A link in the place of a folder below the one that was named.
+    // A link in the place of a folder below the named one.
     let elsewhere = folder.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let root = folder.path().join("cases");

@@ -1,4 +1,4 @@
-//! Outputs that nobody reads: stdout that is closed or full; and pages, which show names as they are.
+//! Outputs that nobody can read: stdout that is closed or full. Also HTML pages, which show names unchanged.
 
 use super::{after, succeed, tvmspec};
 use std::process::Stdio;
@@ -56,7 +56,7 @@ fn stdout_that_takes_nothing_is_an_error_of_every_command() {
                 .output()
                 .unwrap();
             let message = String::from_utf8_lossy(&ended.stderr);
-            // The function that is called is not there, which is told where its answer has no place either.
+            // The called function does not exist. The message says so even if stdout is full.
             let is_called = command[0] == "call" && stdout != ">&-";
             assert_eq!(
                 ended.status.code(),

@@ -1,4 +1,4 @@
-//! Outputs are there whole or not at all: when the disk is full, and when several processes write the same.
+//! Outputs are complete or absent, if the disk is full and if several processes write the same output.
 
 use super::{after, content, succeed, tvmspec};
 use std::os::unix::process::ExitStatusExt as _;
@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tvmspec::conformance::adapter::family::is_ignored;
 
-/// A limit of 2 KiB on each file; writing beyond it is an error and not a signal.
+/// A limit of 2 KiB for each file. Writing beyond it is an error and not a signal.
 const FULL: &str = "trap '' XFSZ; ulimit -f 4; ";
 
 const SMALL: &str = "golden/blob/opencl-0.6.bin";
 const LARGE: &str = "golden/blob/containers/tree3-0.8.so";
 
-/// Runs `command` of the small and then, without room, of the large input, both with `OUT` for the output.
+/// Runs `command` for the small and then, without space, for the large input, both with `OUT` for the output.
 fn keeps_the_older(small: &[&str], large: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
@@ -29,7 +29,7 @@ fn keeps_the_older(small: &[&str], large: &[&str]) {
     assert_eq!(full.status.code(), Some(2), "{large:?}: {message}");
     assert!(message.contains("error: "), "{large:?}: {message}");
     assert!(content(folder.path()) == older, "{large:?}");
-    // And where nothing was, nothing is.
+    // If there was no file before, there is none afterwards.
     let empty = tempfile::tempdir().unwrap();
     let new = empty.path().join("new/out").display().to_string();
     std::fs::create_dir(empty.path().join("new")).unwrap();
@@ -120,7 +120,7 @@ fn of_several_processes_one_is_there_whole() {
     }
 }
 
-/// Waits for `is_so`, ten seconds at most.
+/// Waits for `is_so`, at most ten seconds.
 fn await_that(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !is_so() {
@@ -141,7 +141,7 @@ fn a_signal_ends_the_compiler_and_leaves_nothing() {
     );
     std::fs::write(&compiler, script).unwrap();
     std::fs::set_permissions(&compiler, PermissionsExt::from_mode(0o755)).unwrap();
-    // One that this process ignores stays ignored, as SIGINT of a job in the background.
+    // A signal that this process ignores stays ignored, such as SIGINT of a job in the background.
     for signal in [1, 2, 15].into_iter().filter(|signal| !is_ignored(*signal)) {
         let out = folder.path().join("out");
         std::fs::create_dir(&out).unwrap();

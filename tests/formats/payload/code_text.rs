@@ -11,7 +11,7 @@ use tvmspec::tensor::Device;
 use tvmspec::vm::Executable;
 use tvmspec::wire::{Cursor, Writer};
 
-/// One function of these instructions, which calls one primitive.
+/// Creates one function of these instructions, which calls one primitive.
 fn executable(version: &str, names: [&str; 3], code: &[(i64, &[i64])]) -> RelayExecutable<'static> {
     let [function, param, primitive] = names.map(str::to_owned);
     let code = code.iter().map(|(opcode, fields)| RelayInstruction {
@@ -110,7 +110,7 @@ fn the_hash_is_that_of_a_real_instruction() {
     assert_eq!(ret.hash(), 2_654_435_836);
 }
 
-/// `main` with one call of function 1, which has each of these operands, and a return.
+/// Creates `main` with one call of function 1, which has these operands, and a return.
 fn calling<'a>(name: &'a str, operands: &[u64], kind: FunctionKind) -> RelaxExecutable<'a> {
     let function = |kind, name: &'a str, params: &[&'a str]| RelaxFunction {
         kind,
@@ -121,7 +121,7 @@ fn calling<'a>(name: &'a str, operands: &[u64], kind: FunctionKind) -> RelaxExec
         registers: 2,
         params: params.iter().map(|name| (*name).into()).collect(),
     };
-    // PAY-88: opcode, destination, function, number of operands; the operands follow, and a ret of register 0.
+    // PAY-88: opcode, destination, function, number of operands, the operands; then a ret of register 0.
     let mut words = vec![1, VOID_REGISTER.cast_unsigned(), 1, operands.len() as u64];
     words.extend_from_slice(operands);
     let behind = words.len() as u64;
@@ -165,7 +165,7 @@ fn an_operand_repeats_a_name_up_to_200_bytes() {
     let name = "\u{1f600}".repeat(1000);
     let code = calling(&name, &[3 << 56 | 1; 10], FunctionKind::Packed);
     let text = lines(code).swap_remove(1);
-    // 200 bytes are 50 letters: of the callee, and of each of ten operands.
+    // 200 bytes are 50 characters, of the callee and of each of ten operands.
     assert_eq!(text.matches('\u{1f600}').count(), 550);
 }
 

@@ -1,4 +1,4 @@
-//! Payloads that are edited.
+//! Editing of payloads.
 
 use super::{Accepted, accepted, golden, read};
 use serde_json::json;
@@ -8,7 +8,7 @@ use tvmspec::payload::{Field, Payload};
 use tvmspec::release::Layout;
 use tvmspec::rule::{Findings, Kind, Strictness, Violation};
 
-/// The module of an accepted case.
+/// Returns the module of an accepted case.
 fn module(case: &Accepted) -> StoredModule<'_> {
     StoredModule {
         kind: Cow::from(&case.kind),
@@ -17,7 +17,7 @@ fn module(case: &Accepted) -> StoredModule<'_> {
     }
 }
 
-/// A change that does not fail.
+/// Wraps a change that does not fail.
 fn done(
     change: impl FnOnce(&mut Payload<'_>),
 ) -> impl FnOnce(&mut Payload<'_>) -> Result<(), Violation> {
@@ -42,7 +42,7 @@ fn a_payload_that_is_edited_back_and_forth_is_as_it_was() {
         };
         assert_eq!(edit(&mut |_| ()), case.bytes, "{}", case.id);
         edited[0] += 1;
-        // One more argument of every function, and away with it.
+        // Adds one argument to every function, and removes it.
         let mut seen = 0;
         let longer = edit(&mut |payload| {
             for function in payload.functions_mut().into_iter().flatten() {
@@ -60,7 +60,7 @@ fn a_payload_that_is_edited_back_and_forth_is_as_it_was() {
             }
         });
         assert_eq!(shorter, case.bytes, "{}", case.id);
-        // Parameters upside down, and back.
+        // Inverts the bytes of the parameters, and restores them.
         let mut upside_down = |payload: &mut Payload<'_>| {
             for slot in ["params", "variables"] {
                 if let Some(Field::Tensors(list)) = payload.field_mut(slot) {
@@ -78,7 +78,7 @@ fn a_payload_that_is_edited_back_and_forth_is_as_it_was() {
         edit(&mut |payload| {
             if let Some(data) = payload.data_mut().filter(|data| data.len() > 1) {
                 code = data.to_vec();
-                // What cuts OpenCL into kernels stays (PAY-22).
+                // PAY-22: the lines that separate OpenCL kernels stay.
                 data.to_mut().extend_from_slice(b"\n");
             }
         });
@@ -113,7 +113,7 @@ fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
         let broken = edited.unwrap_err();
         (broken.rule().id(), broken.kind())
     };
-    // A field of another shape, and a format that is no word.
+    // A field of another shape, and a format that is not a word.
     assert_eq!(
         rejected(new, &|payload| *payload.field_mut("format").unwrap() =
             Field::Int(1)),
@@ -123,7 +123,7 @@ fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
         *payload.field_mut("format").unwrap() = Field::Text("two words".into());
     };
     assert_eq!(rejected(new, &spaced), ("PAY-11", Kind::Malformed));
-    // Without code it is a payload of 0.24 without kernels.
+    // Without code, it is read as a payload of 0.24 without kernels.
     let emptied = |payload: &mut Payload<'_>| {
         *payload.field_mut("data").unwrap() = Field::Bytes(Cow::Borrowed(b""));
     };
@@ -143,7 +143,7 @@ fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
     );
 }
 
-/// PAY-01: the message names the place in the value, which is all that says where it is wrong.
+/// PAY-01: the message names the place in the value, because nothing else says where the fault is.
 #[test]
 fn a_value_of_another_form_is_rejected_at_its_place() {
     let metal = json!({"kind": "metal", "format": "metal", "functions": [], "sources": []});
@@ -177,7 +177,7 @@ fn a_name_that_is_there_twice_is_shown_with_what_it_names() {
     assert!(texts[0].starts_with("function `"), "{texts:?}");
 }
 
-/// What a strict user does not accept is no change; a lenient one gets the finding.
+/// A strict user gets an error for an odd result, and the module stays unchanged. A lenient user gets the finding.
 #[test]
 fn an_edit_shows_what_is_odd_in_what_it_made() {
     let cases = accepted();
@@ -185,7 +185,7 @@ fn an_edit_shows_what_is_odd_in_what_it_made() {
         .iter()
         .find(|case| case.id == "payload/opencl-minimal");
     let case = case.unwrap();
-    // PAY-22: no delimiter line for the one function.
+    // PAY-22: no delimiter line for the only function.
     let change = |payload: &mut Payload<'_>| {
         *payload.data_mut().unwrap() = Cow::Borrowed(b"__kernel void k() {}\n");
     };
@@ -208,7 +208,7 @@ fn an_edit_shows_what_is_odd_in_what_it_made() {
         .collect();
     assert_eq!(found, ["PAY-22"]);
     assert_ne!(lenient.payload, before.payload);
-    // BLOB-04: a kind that no reader of a library takes.
+    // BLOB-04: a kind that no reader of a library accepts.
     for kind in ["", "a\0b"] {
         let mut module = StoredModule {
             kind: kind.into(),

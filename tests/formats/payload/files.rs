@@ -1,8 +1,8 @@
-//! Modules in files of their own.
+//! Modules in separate files.
 
 use tvmspec::rule::Findings;
 
-/// What `save` of 0.16 wrote is written again byte for byte, by the code of dmlc's JSON as well as the code itself.
+/// Files that `save` of 0.16 wrote are written again byte for byte: both the code and its side file in the style of dmlc's JSON.
 #[test]
 fn module_files_of_a_release_are_written_as_they_were() {
     use tvmspec::payload::file::{self, ModuleFile};
@@ -16,7 +16,7 @@ fn module_files_of_a_release_are_written_as_they_were() {
         assert!(findings.is_empty(), "{findings:?}");
         let (again, text) = file::write(&module.payload, name, "", Release::of(16)).unwrap();
         assert!(again == code && text.as_bytes() == side, "{name}: {text}");
-        // 0.7 looks for the other list, and rejects what it does not know.
+        // 0.7 looks for the other list, and rejects unknown members.
         let rejected = module
             .rejected
             .iter()
@@ -26,7 +26,7 @@ fn module_files_of_a_release_are_written_as_they_were() {
     }
 }
 
-/// A map of several functions has a line for each, one of more than ten numbers a line for each.
+/// A map of several functions has one line for each, and a list of more than ten numbers has one line for each.
 #[test]
 fn side_files_break_lines_as_dmlc_does() {
     use tvmspec::payload::file::SideFile;
@@ -54,7 +54,7 @@ fn side_files_break_lines_as_dmlc_does() {
     );
 }
 
-/// The real 0.22 rejects such a side file: "unknown string escape \u". From 0.24 on no release loads one.
+/// The real 0.22 rejects such a side file: "unknown string escape \u". From 0.24 on, no release loads one.
 #[test]
 fn readers_up_to_0_23_know_five_escapes() {
     use tvmspec::payload::file::SideFile;

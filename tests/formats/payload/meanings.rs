@@ -1,4 +1,4 @@
-//! What is in a payload, by its meaning.
+//! The content of payloads by its meaning.
 
 use super::{accepted, golden, read};
 use tvmspec::payload::{
@@ -52,7 +52,7 @@ fn what_a_payload_holds_is_found_by_its_meaning() {
     assert!(found.iter().all(|count| *count > 2), "{found:?}");
 }
 
-/// The field of a golden that `choose` wants.
+/// Returns the field of a golden that `choose` selects.
 fn field<T>(kind: &str, layout: Layout, file: &str, choose: impl Fn(&Field<'_>) -> Option<T>) -> T {
     let bytes = golden(&format!("payload/{file}"));
     let (payload, _) = read(kind, layout, &bytes);

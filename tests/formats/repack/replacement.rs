@@ -1,11 +1,11 @@
-//! Whole libraries with a part replaced.
+//! Whole libraries with one part replaced.
 
 use super::{folder, root, succeed, tvmspec};
 use crate::support::skip::skipped;
 use std::process::Command;
 use tvmspec::blob::{container, pack};
 
-/// A payload of a whole library is changed by hand, and everything else stays: what `unpack --whole` and `pack` are for.
+/// Changes a payload of a whole library by hand and keeps everything else, as `unpack --whole` and `pack` are meant to be used.
 #[test]
 fn a_payload_of_a_whole_library_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
@@ -20,7 +20,7 @@ fn a_payload_of_a_whole_library_is_replaced() {
     );
     let payload = parts.join("2.opencl");
     let mut code = std::fs::read(&payload).unwrap();
-    // The code is the last string of the payload: its length is the word in front of it.
+    // The code is the last string of the payload. Its length is the word before it.
     let text = b"// Function: ";
     let start = code.windows(text.len()).position(|at| at == text).unwrap();
     let more = b"// tuned by hand\n".repeat(400);
@@ -44,10 +44,10 @@ fn a_payload_of_a_whole_library_is_replaced() {
         tuned.functions,
         tvmspec::blob::open(&old).unwrap()[0].functions
     );
-    // Between the headers and the tables of symbols nothing is another byte: the code of the host.
+    // The host code, between the headers and the symbol tables, has the same bytes.
     assert_eq!(old[0x1000..0x2600], new[0x1000..0x2600]);
 
-    // The layout of another symbol has no place in it.
+    // A layout with another symbol has no place in it.
     let output = tvmspec(
         &[
             "convert", "--whole", "PATH", "--layout", "0.22", "-o", "PATH",
@@ -61,7 +61,7 @@ fn a_payload_of_a_whole_library_is_replaced() {
     );
 }
 
-/// `strip` moves what has no address and keeps what a symbol points to: a library that was changed twice survives it.
+/// `strip` moves parts without an address and keeps the targets of symbols. A library that was changed twice must survive it.
 #[test]
 fn a_replaced_library_survives_strip() {
     if Command::new("strip").arg("--version").output().is_err() {
@@ -77,7 +77,7 @@ fn a_replaced_library_survives_strip() {
     let mut libraries = 0;
     for path in folder::files(&root().join("golden")) {
         let old = std::fs::read(&path).unwrap();
-        // Of this machine: the tools of others may be missing. ELF of 64 bits for x86-64 is type 3, machine 62.
+        // Only libraries for this machine, because the tools of others may be missing. 64-bit ELF for x86-64 has type 3 and machine 62.
         let is_library =
             old.starts_with(b"\x7fELF\x02\x01") && old.get(16..20) == Some(b"\x03\0\x3e\0");
         let blobs = container::open(&old).map_or(0, |file| file.blobs().count());
@@ -109,7 +109,7 @@ fn a_replaced_library_survives_strip() {
     );
 }
 
-/// In C text the numbers and their count are others, in the look of the release; all other lines stay.
+/// In C text only the numbers and their count change, in the style of the release. All other lines stay.
 #[test]
 fn c_text_keeps_its_host_code_and_its_look() {
     let elements = |line: &&str| line.starts_with("  0x");
@@ -127,7 +127,7 @@ fn c_text_keeps_its_host_code_and_its_look() {
         let old = std::fs::read_to_string(&path).unwrap();
         let file = container::open(old.as_bytes()).unwrap();
         let (_, found) = file.blobs().next().expect(name);
-        // 33 bytes: a row of twenty, and one that is not full.
+        // 33 bytes: a row of twenty, and an incomplete row.
         let blob: Vec<u8> = (0..33).collect();
         let new = pack::replace(old.as_bytes(), 0, &blob).expect(name);
         let again = container::open(&new).unwrap();
@@ -141,7 +141,7 @@ fn c_text_keeps_its_host_code_and_its_look() {
         assert_eq!(rest(&old), rest(&new), "{name}");
         let rows: Vec<&str> = new.lines().filter(elements).collect();
         let own = old.lines().find(elements).unwrap();
-        // BLOB-59: the two looks, by what the release wrote itself: 0x0 or 0x00.
+        // BLOB-59: the two styles, as the release itself wrote: 0x0 or 0x00.
         let padded = own
             .split(',')
             .all(|number| number.trim().is_empty() || number.trim().len() == 4);
@@ -151,7 +151,7 @@ fn c_text_keeps_its_host_code_and_its_look() {
             rows[0].starts_with(first) && rows[1].ends_with(last),
             "{name}: {rows:?}"
         );
-        // Put back, the library binary makes the text of the release again, byte for byte.
+        // With the original library binary, the text equals that of the release again, byte for byte.
         let back = pack::replace(new.as_bytes(), 0, &found.bytes).expect(name);
         assert!(back == old.as_bytes(), "{name}");
         texts += 1;
@@ -159,7 +159,7 @@ fn c_text_keeps_its_host_code_and_its_look() {
     assert_eq!(texts, 7);
 }
 
-/// What has no effect on a library that stays whole is rejected, and so is a name of another form.
+/// Options without effect on a whole library are rejected, and so is a name of another form.
 #[test]
 fn a_whole_library_takes_no_option_of_linking() {
     let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ fn golden(name: &str, speaker: Speaker) -> Vec<u8> {
     std::fs::read(root.join(file)).unwrap()
 }
 
-/// Name, release, and the forms of the protocol that none of its bytes breaks.
+/// Name, release, and the forms of the protocol that all of its bytes match.
 const CONNECTIONS: [(&str, u8, &[u8]); 7] = [
     ("full-0.27", 27, &[22]),
     ("full-0.8", 8, &[18, 16, 8]),
@@ -29,7 +29,7 @@ const CONNECTIONS: [(&str, u8, &[u8]); 7] = [
     ("tracker-client-0.27", 27, &[8, 3]),
 ];
 
-/// A message, written.
+/// Writes a message again.
 fn again(message: &ConnectionMessage<'_>, minor: u8, speaker: Speaker) -> Vec<u8> {
     let release = Release::of(minor);
     let mut out = Writer::new();
@@ -75,7 +75,7 @@ fn every_byte_of_real_connections_is_of_a_field_and_written_back() {
             assert_eq!(at, bytes.len() as u64, "{name}");
             counts.push(count);
         }
-        // Every request has one answer, but for Shutdown and what a session that timed out was asked last.
+        // Every request has one answer, except Shutdown and the last request of a session that timed out.
         assert!(counts[0].abs_diff(counts[1]) <= 2, "{name}: {counts:?}");
     }
 }
@@ -92,7 +92,7 @@ fn a_connection_shows_which_releases_speak_like_that() {
     }
 }
 
-/// Up to 0.6 an answer to a copy is as long as what was asked for, which only the other side of the connection states.
+/// Up to 0.6, an answer to a copy has the requested length, which only the other side of the connection states.
 #[test]
 fn a_connection_of_0_6_is_read_by_what_its_client_asked_for() {
     let release = Release::of(6);
@@ -128,7 +128,7 @@ fn a_connection_of_0_6_is_read_by_what_its_client_asked_for() {
     assert_eq!(cut.server.broken.unwrap().kind(), Kind::Truncated);
 }
 
-/// Bytes that no form of the protocol reads: a length of 2^64 - 1, and code -1.
+/// Bytes that no form of the protocol can read: a length of 2^64 - 1, and code -1.
 const BROKEN: [u8; 8] = [0xff; 8];
 
 #[test]
@@ -137,7 +137,7 @@ fn of_forms_that_are_all_broken_the_one_that_reads_most_is_the_answer() {
     let key = || Cow::Borrowed("client:old");
     let mut client = Writer::new();
     Hello { key: key() }.write(&mut client).unwrap();
-    // RPC-28: a handle and an integer up to 0.20, a handle alone from 0.21 on.
+    // RPC-28: a handle and an integer up to 0.20, only a handle from 0.21 on.
     let free = vec![PackedValue::Handle(1), PackedValue::Int(1)];
     Packet::SystemCall(RpcCode::FreeHandle, free)
         .write(&old(Speaker::Client), &mut client)
@@ -147,7 +147,7 @@ fn of_forms_that_are_all_broken_the_one_that_reads_most_is_the_answer() {
     HelloAnswer::Success(key())
         .write(Release::of(20), &mut server)
         .unwrap();
-    // Longer than what the client wrote: what both sides read is added up.
+    // Longer than the bytes of the client, because the bytes that both sides read are added.
     let text = vec![PackedValue::Str(Cow::Owned(vec![b'x'; 200]))];
     Packet::Exception(text)
         .write(&old(Speaker::Server), &mut server)
@@ -164,7 +164,7 @@ fn of_forms_that_are_all_broken_the_one_that_reads_most_is_the_answer() {
         ),
         (2, 2)
     );
-    // Each other form once, the newest first, and of both sides the client is named.
+    // Each other form once, the newest first. If both sides break it, the client is named.
     let others: Vec<u8> = read
         .others
         .iter()
@@ -175,7 +175,7 @@ fn of_forms_that_are_all_broken_the_one_that_reads_most_is_the_answer() {
         let (speaker, _) = broken.as_ref().unwrap();
         assert_eq!(*speaker, Speaker::Client, "{first}");
     }
-    // A stated release is the answer, whatever it breaks.
+    // A stated release is the answer, even if the bytes break its rules.
     let read = Connection::read(&client, &server, Some(Release::of(27)));
     assert_eq!(read.releases.0, Release::of(22));
     let others: Vec<u8> = read
@@ -184,7 +184,7 @@ fn of_forms_that_are_all_broken_the_one_that_reads_most_is_the_answer() {
         .map(|(first, ..)| first.minor())
         .collect();
     assert_eq!(others, [21, 18, 16, 8, 7, 5, 3, 2]);
-    // Where only the server breaks something, it is the one that is named.
+    // If only the server breaks a rule, the server is named.
     let whole = &client[..client.len() - BROKEN.len()];
     let read = Connection::read(whole, &server, Some(Release::of(27)));
     let of_20 = read.others.iter().find(|(first, ..)| first.minor() == 18);
@@ -192,7 +192,7 @@ fn of_forms_that_are_all_broken_the_one_that_reads_most_is_the_answer() {
     assert_eq!(*speaker, Speaker::Server);
 }
 
-/// RPC-16: a capture ends anywhere.
+/// RPC-16: a capture may end anywhere.
 #[test]
 fn a_last_message_that_is_cut_off_breaks_no_form() {
     for (name, _, forms) in CONNECTIONS {

@@ -1,4 +1,4 @@
-//! Element types, and how many elements memory has.
+//! Element types, and the number of elements that memory holds.
 
 use super::golden;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn some_element_types_are_of_no_release() {
     assert_eq!(rejected(Dtype::scalar(Dtype::BFLOAT, 32)), Some("TEN-33"));
     assert_eq!(rejected(Dtype::scalar(Dtype::COMPLEX, 64)), None);
     assert_eq!(rejected(Dtype::scalar(Dtype::COMPLEX, 16)), Some("TEN-33"));
-    // The width of a custom type is for its registry to say.
+    // The registry of a custom type decides about its width.
     assert_eq!(rejected(Dtype::scalar(Dtype::CUSTOM, 24)), None);
     assert_eq!(
         rejected(Dtype::scalar(Dtype::CUSTOM - 1, 24)),
@@ -43,7 +43,7 @@ fn some_element_types_are_of_no_release() {
     assert_eq!(rejected(Dtype::VOID), Some("TEN-28"));
 }
 
-/// Every code with widths that names fix, default or spell out, and lanes of both signs.
+/// Returns every code, with fixed, default and explicit widths, and lanes of both signs.
 fn every_dtype() -> impl Iterator<Item = Dtype> {
     let widths = [0, 1, 4, 6, 7, 8, 16, 32, 64, 128, 255];
     let lanes = [0, 1, 2, 4, 32767, 32768, 65532, 65535];
@@ -114,7 +114,7 @@ proptest! {
     }
 }
 
-/// TEN-35: what a record returns as elements is what a tensor of its type and shape takes, in each runtime that copies it.
+/// TEN-35: the elements of a record take as many bytes as a tensor of its type and shape, in each runtime that copies it.
 #[test]
 fn elements_are_as_many_as_memory_has() {
     let shape = [3_i64];
@@ -225,7 +225,7 @@ fn an_element_has_bits_lanes_of_its_own_and_a_meaning() {
     }
 }
 
-/// TEN-27, TEN-35: with a dimension of 0 there are no bytes, whatever the others multiply to.
+/// TEN-27, TEN-35: with a dimension of 0 there are no bytes, even if the product of the others overflows.
 #[test]
 fn memory_of_no_elements_is_no_bytes() {
     let float = Dtype::scalar(Dtype::FLOAT, 64);
@@ -253,7 +253,7 @@ fn memory_of_no_elements_is_no_bytes() {
     }
 }
 
-/// TEN-33: the message names the kind of number and the widths that it has.
+/// TEN-33: the message names the kind of number and its valid widths.
 #[test]
 fn an_element_type_without_meaning_says_what_it_should_be() {
     for (code, bits, message) in [

@@ -18,7 +18,7 @@ fn of_two_tensors_with_one_name_the_last_counts() {
 #[test]
 fn a_violation_says_which_tensor() {
     let mut bytes = std::fs::read(golden("small-0.27.params")).unwrap();
-    // The last tensor is empty, so the file ends with its size.
+    // The last tensor is empty, so that the file ends with its size.
     let last = bytes.len() - 8;
     bytes[last] = 4;
     let broken = Params::read(
@@ -110,7 +110,7 @@ fn parameters_are_counted_and_the_last_of_a_name_is_found() {
     assert_eq!(names, ["a", "b", "a"]);
 }
 
-/// TEN-42: what is made, and not read, has the word that releases write.
+/// TEN-42: new parameters, which were not read from a file, have the reserved word that releases write.
 #[test]
 fn parameters_that_are_made_have_a_reserved_word_of_0() {
     let params = Params::new(vec![]);

@@ -1,22 +1,22 @@
-//! The boundaries between releases that a rule states: its `since`, its `until`, and what its text says.
+//! The boundaries between releases that a rule states, by its `since`, its `until`, and its text.
 
 use std::collections::BTreeSet;
 use tvmspec::release::Release;
 use tvmspec::spec::RuleText;
 
-/// The minors of all releases `0.N` that are, by this rule, the first in which something is otherwise.
+/// Returns the minors of all releases `0.N` with which, by this rule, behaviour changes.
 pub(crate) fn boundaries(rule: &RuleText) -> BTreeSet<u8> {
     let mut found = BTreeSet::from([rule.releases.since.minor()]);
     found.insert(rule.releases.until.minor() + 1);
     found.extend(stated(&rule.title));
     found.extend(stated(&rule.text));
     found.extend(since_columns(&rule.text));
-    // Nothing is known of releases that the specification does not cover.
+    // Only releases that the specification covers.
     found.retain(|&minor| (Release::FIRST.minor() + 1..=Release::LAST.minor()).contains(&minor));
     found
 }
 
-/// Whether the rule speaks of the release behind a boundary, or of the last before it, in whatever words.
+/// Returns whether the rule mentions the release after a boundary, or the last one before it, in any words.
 pub(crate) fn mentions(rule: &RuleText, boundary: u8) -> bool {
     let words = rule
         .title
@@ -26,7 +26,7 @@ pub(crate) fn mentions(rule: &RuleText, boundary: u8) -> bool {
     named.contains(&boundary) || named.contains(&(boundary - 1))
 }
 
-/// The cells of columns that are called `since`.
+/// Returns the cells of columns that are called `since`.
 fn since_columns(text: &str) -> BTreeSet<u8> {
     let mut found = BTreeSet::new();
     let mut column = None;
@@ -44,7 +44,7 @@ fn since_columns(text: &str) -> BTreeSet<u8> {
     found
 }
 
-/// What prose says: `from 0.7 on`, `up to 0.6`, `0.9 to 0.13`, `0.21 alone`, `0.7..0.15`.
+/// Returns the boundaries that prose states: `from 0.7 on`, `up to 0.6`, `0.9 to 0.13`, `0.21 alone`, `0.7..0.15`.
 fn stated(prose: &str) -> BTreeSet<u8> {
     let mut found = BTreeSet::new();
     let words: Vec<&str> = prose.split_whitespace().collect();
@@ -52,7 +52,7 @@ fn stated(prose: &str) -> BTreeSet<u8> {
         let range = word.trim_matches(|sign: char| !sign.is_ascii_digit() && sign != '.');
         let word = bare(word);
         if let Some((since, until)) = range.split_once("..") {
-            // The columns of tables.
+            // Ranges as in the columns of tables.
             found.extend(minor(since));
             found.extend(minor(until).map(|minor| minor + 1));
             continue;
@@ -77,7 +77,7 @@ fn stated(prose: &str) -> BTreeSet<u8> {
     found
 }
 
-/// The boundary that a key of evidence names: `10` for 0.10, or words such as `from 0.10`.
+/// Returns the boundary that a key of evidence names: `10` for 0.10, or words such as `from 0.10`.
 pub(crate) fn named(key: &str) -> Option<u8> {
     let mut found = stated(key).into_iter();
     match (key.parse(), found.next(), found.next()) {
@@ -93,7 +93,7 @@ fn bare(word: &str) -> &str {
         .trim_end_matches([',', ';', ':', ')', '.'])
 }
 
-/// The minor of a release of TVM such as `0.7` or `0.25.0`; releases of tvm-ffi, 0.1, are none.
+/// Parses the minor of a release of TVM such as `0.7` or `0.25.0`. Releases of tvm-ffi, 0.1, do not count.
 fn minor(word: &str) -> Option<u8> {
     let mut parts = word.strip_prefix("0.")?.split('.');
     let minor = parts.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Universal claims: sentences about all releases, which one counterexample makes false.
+//! Universal claims: sentences about all releases, which a single counterexample makes false.
 
 use tvmspec::spec::RuleText;
 
@@ -21,7 +21,7 @@ const UNIVERSAL: [&str; 15] = [
     "only",
 ];
 
-/// Nouns that `no` makes universal: who does what a rule is about.
+/// Nouns that `no` makes universal: the parties that rules are about.
 const PARTIES: [&str; 21] = [
     "backend",
     "build",
@@ -46,8 +46,8 @@ const PARTIES: [&str; 21] = [
     "writers",
 ];
 
-/// The sentences of a rule that speak of all releases: of `Upstream:` those with a universal word, of the rest those that say `every
-/// release`, `no release` or `all releases`, or speak of the `released` readers, runtimes and so on.
+/// Returns the sentences of a rule about all releases. In `Upstream:` these are sentences with a universal word. Elsewhere they contain
+/// `every release`, `no release` or `all releases`, or mention `released` readers, runtimes and so on.
 pub(crate) fn universal(rule: &RuleText) -> Vec<String> {
     let upstream = sentences(rule.upstream()).into_iter();
     let mut found: Vec<String> = upstream.filter(|text| is_universal(text)).collect();
@@ -58,13 +58,13 @@ pub(crate) fn universal(rule: &RuleText) -> Vec<String> {
     found
 }
 
-/// Whether `sentence` has the words, wherever lines are broken.
+/// Returns whether `sentence` contains the words, with any line breaks between them.
 pub(crate) fn has_words(sentence: &str, words: &str) -> bool {
     let words: Vec<&str> = words.split_whitespace().collect();
     sentence.contains(&words.join(" "))
 }
 
-/// The sentences of a text, with a blank between their words. A colon and a semicolon end one, too.
+/// Splits a text into sentences, with one blank between words. A colon and a semicolon also end a sentence.
 fn sentences(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for paragraph in text.split("\n\n") {
@@ -86,7 +86,7 @@ fn sentences(text: &str) -> Vec<String> {
     found
 }
 
-/// The words of a sentence without their marks. What is between backticks is a name or a message, and makes no claim.
+/// Returns the words of a sentence without punctuation. Text between backticks is a name or a message, and makes no claim.
 fn words(sentence: &str) -> Vec<&str> {
     let prose = sentence.split('`').step_by(2);
     let words = prose.flat_map(str::split_whitespace);
@@ -100,7 +100,7 @@ fn is_universal(sentence: &str) -> bool {
         let next = words.get(at + 1).copied().unwrap_or_default();
         let before = at.checked_sub(1).map_or("", |before| words[before]);
         match word.to_lowercase().as_str() {
-            // The idiom, not a number of things.
+            // The idiom, not a quantity.
             "all" if before == "at" => false,
             // `None` alone is the value.
             "none" => word == "none" || next == "of",

@@ -1,4 +1,4 @@
-//! The table of what the specification does not cover says where upstream has it.
+//! Tests the table of parts that the specification does not cover: it must name the right places in upstream.
 
 use super::{Probe, Tags, clones, root};
 use crate::support::skip::skipped;
@@ -25,7 +25,7 @@ fn what_is_not_covered_is_where_the_readme_says() {
         .filter(|line| line.starts_with('|'))
         .skip(2)
         .collect();
-    // An empty table would keep all that follows.
+    // Guards against an empty table, which would pass every check below.
     assert!(rows.len() > 10, "{} rows", rows.len());
     let mut problems = Vec::new();
     for row in rows {
@@ -43,7 +43,7 @@ fn what_is_not_covered_is_where_the_readme_says() {
         let paths: Vec<&str> = upstream.split('`').skip(1).step_by(2).collect();
         for minor in Release::FIRST.minor()..=Release::LAST.minor() {
             let is_inside = (since..=until).contains(&minor);
-            // Another area may have the path later: the Relay VM's is that of the Relax VM from 0.21 on.
+            // Another area may use the path later: the path of the Relay VM belongs to the Relax VM from 0.21 on.
             if !is_inside && minor + 1 != since && minor != until + 1 {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The evidence of a chapter, as `spec/evidence/<chapter>.toml` has it.
+//! The evidence of a chapter, from `spec/evidence/<chapter>.toml`.
 
 use super::boundary;
 use serde_json::{Map, Value};
@@ -12,13 +12,13 @@ pub(crate) type Chapter = BTreeMap<String, Evidence>;
 pub(crate) struct Evidence {
     pub(crate) since: Option<Proof>,
     pub(crate) until: Option<Proof>,
-    /// By the minor of the release.
+    /// Proofs of boundaries in the text, by the minor of the release.
     pub(crate) says: BTreeMap<u8, Proof>,
-    /// Of universal claims, by the words of the rule that make them.
+    /// Proofs of universal claims, by words of the rule that make them.
     pub(crate) claims: BTreeMap<String, Proof>,
 }
 
-/// What proves one boundary, or one claim.
+/// The proof of one boundary, or of one claim.
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
     pub(crate) present: Vec<Probe>,
@@ -28,11 +28,11 @@ pub(crate) struct Proof {
     pub(crate) inferred: Option<String>,
 }
 
-/// A text that is there, or not, in a file of a release.
+/// A text that is present or absent in a file of a release.
 #[derive(Debug)]
 pub(crate) struct Probe {
     pub(crate) repository: String,
-    /// A tag or a commit; of a claim also a range of releases, `0.7..0.20` or `0.16..`.
+    /// A tag or a commit; for a claim, also a range of releases, `0.7..0.20` or `0.16..`.
     pub(crate) tag: String,
     pub(crate) path: String,
     pub(crate) text: String,
@@ -70,7 +70,7 @@ impl Evidence {
                         evidence.claims.insert(words, proof);
                     }
                 }
-                // What `tvmspec rule` shows of them; `spec::evidence` has it.
+                // `tvmspec rule` prints these; `spec::evidence` parses them.
                 "documented" | "source" | "observed" => drop(texts(value).map_err(within)?),
                 "inferred" => drop(text(value).map_err(within)?),
                 _ => return Err(format!("there is no `{key}`")),
@@ -101,7 +101,7 @@ impl Proof {
     }
 }
 
-/// Reads a chapter's evidence.
+/// Parses the evidence of a chapter.
 pub(crate) fn read(toml: &str) -> Result<Chapter, String> {
     let rules: Map<String, Value> = toml::from_str(toml).map_err(|error| error.to_string())?;
     let read = |(id, value): (String, Value)| match Evidence::read(value) {
@@ -111,7 +111,7 @@ pub(crate) fn read(toml: &str) -> Result<Chapter, String> {
     rules.into_iter().map(read).collect()
 }
 
-/// One probe, or a list of them.
+/// Parses one probe, or a list of them.
 fn probes(value: Value) -> Result<Vec<Probe>, String> {
     let Value::Array(items) = value else {
         return Err("a probe is a list of four texts".to_owned());

@@ -1,4 +1,4 @@
-//! What `spec/evidence/tables` read from upstream's source, against what this crate says of the same release.
+//! Comparison of `spec/evidence/tables`, read from upstream's source, with this crate's answers for the same release.
 
 mod payloads;
 
@@ -11,7 +11,7 @@ use tvmspec::conformance::adapter::{Reply, Testee as _};
 use tvmspec::release::{Release, Releases};
 use tvmspec::value::{index, legacy};
 
-/// The releases of a range such as `0.2..0.6 0.8..`.
+/// Parses the releases of a range such as `0.2..0.6 0.8..`.
 fn releases(range: &Value) -> BTreeSet<Release> {
     let text = range.as_str().expect("a range");
     let ranges: Vec<Releases> = text
@@ -28,7 +28,7 @@ fn table(name: &str) -> Map<String, Value> {
     serde_json::from_str(&text).expect("a table")
 }
 
-/// What an operation of the suite answers; null where it rejects.
+/// Returns the answer of an operation of the suite; null if it rejects.
 fn ask(name: &str, value: Value, release: Release) -> Value {
     match BuiltinTestee.answer(
         name,
@@ -40,7 +40,7 @@ fn ask(name: &str, value: Value, release: Release) -> Value {
     }
 }
 
-/// Compares, release by release, two sets of facts that should be one.
+/// Compares two sets of facts, release by release, which should be equal.
 fn compare<T: Ord + std::fmt::Debug>(
     what: &str,
     upstream: &BTreeSet<(Release, T)>,
@@ -105,7 +105,7 @@ fn device_attributes() {
     compare("attribute", &upstream, &ours);
 }
 
-/// Names of element types. Every code is tried, with the bits that its types have.
+/// Compares names of element types. Every code is tried, with the widths that its types have.
 #[test]
 fn element_types() {
     let mut upstream = BTreeSet::new();
@@ -120,7 +120,7 @@ fn element_types() {
     }
     for release in Release::all() {
         for code in 0..=20 {
-            // As wide as the name says, which then is without a number.
+            // With the width that the name implies, the text has no number.
             for bits in [4, 6, 8, 32] {
                 let value = json!([code, bits, 1]);
                 let text = ask("tensor.dtype_text", value, release);
@@ -136,7 +136,7 @@ fn element_types() {
     compare("element type", &upstream, &ours);
 }
 
-/// What messages call the codes of arguments, up to 0.20.
+/// Compares the names of argument codes in messages, up to 0.20.
 #[test]
 fn type_codes() {
     let last = Release::of(20);
@@ -160,7 +160,7 @@ fn type_codes() {
     compare("type code", &upstream, &ours);
 }
 
-/// Upstream's names of type indices whose keys are others.
+/// Upstream's names of type indices whose keys differ.
 const INDEX_KEYS: [(&str, &str); 10] = [
     ("ByteArrayPtr", "TVMFFIByteArray*"),
     ("DLTensorPtr", "DLTensor*"),
@@ -174,7 +174,7 @@ const INDEX_KEYS: [(&str, &str); 10] = [
     ("Object", "Object"),
 ];
 
-/// Type indices are those of the newest layout of cells, 0.22 on.
+/// Compares type indices with the newest layout of cells, from 0.22 on.
 #[test]
 fn type_indices() {
     let mut compared = 0;
@@ -201,7 +201,7 @@ fn type_indices() {
     assert!(compared > 20, "{compared}");
 }
 
-/// The table in `spec/README.md`.
+/// Compares the table in `spec/README.md`.
 #[test]
 fn the_table_of_releases_is_true() {
     const BEGIN: &str =
@@ -237,7 +237,7 @@ fn the_table_of_releases_is_true() {
     }
 }
 
-/// Functions for language models, of which no rule speaks: caches of attention, sampling, parameters from files, Python.
+/// Functions for language models, which no rule covers: caches of attention, sampling, parameters from files, Python.
 const MODELS: [&str; 14] = [
     "apply_",
     "attention_kv_cache_",
@@ -255,7 +255,7 @@ const MODELS: [&str; 14] = [
     "tensor_cache",
 ];
 
-/// Functions of devices and of debugging, not of this crate.
+/// Functions of devices and of debugging, which this crate does not have.
 const ABSENT: [&str; 5] = [
     "cuda_graph.get_cached_alloc",
     "cuda_graph.run_or_capture",
@@ -267,7 +267,7 @@ const ABSENT: [&str; 5] = [
 #[cfg(feature = "vm")]
 #[test]
 fn functions_of_the_vm() {
-    // In no tag, and in the wheels of 0.27.
+    // A name that no tag has, but the wheels of 0.27.
     const LATER: &str = "vm.builtin.check_string_info";
     let table = table("vm_builtins");
     let ours = tvmspec::vm::builtins();
@@ -284,10 +284,10 @@ fn functions_of_the_vm() {
     }
 }
 
-/// Names that modules of the graph executor answered to and this crate does not.
+/// Names that modules of the graph executor once answered to, and that this crate does not.
 const FORGOTTEN: [&str; 2] = ["cuda_graph_create", "profile"];
 
-/// Each name that a module of the graph executor answers to is in our source.
+/// Checks that each name that a module of the graph executor answers to is in the source of this crate.
 #[test]
 fn functions_of_the_graph_executor() {
     let mut source = String::new();

@@ -1,11 +1,11 @@
-//! Bare clones of upstream, read by one `git cat-file` each.
+//! Bare clones of upstream, each read by one `git cat-file`.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A bare clone, and what was read of it.
+/// A bare clone, with the files that were read.
 pub(crate) struct BareClone {
     path: PathBuf,
     process: Child,
@@ -33,8 +33,8 @@ impl BareClone {
         }
     }
 
-    /// Whether `path` at `tag` is there (for an empty `text`) or has `text`. A path that ends with `/` stands for every file
-    /// below.
+    /// Returns whether `path` at `tag` has `text`, or exists if `text` is empty. A path that ends with `/` stands for every file below
+    /// it.
     pub(crate) fn has(&mut self, tag: &str, path: &str, text: &str) -> bool {
         let folder = path.trim_end_matches('/');
         match self.read(tag, folder) {
@@ -45,8 +45,8 @@ impl BareClone {
         }
     }
 
-    /// Whether `path` at `tag` lacks `text`. That a file is not there proves nothing, since it may have moved: the folder that it
-    /// would be in is searched.
+    /// Returns whether `path` at `tag` lacks `text`. A missing file proves nothing, because it may have moved. Therefore the folder
+    /// that would contain it is searched.
     pub(crate) fn lacks(&mut self, tag: &str, path: &str, text: &str) -> bool {
         let mut folder = path.trim_end_matches('/');
         if text.is_empty() || self.read(tag, folder).is_some() {
@@ -62,7 +62,7 @@ impl BareClone {
     }
 
     fn has_below(&mut self, tag: &str, path: &str, text: &str) -> bool {
-        // `git grep` reads a tree faster than one file after the other, but takes each line of a text for one to look for.
+        // `git grep` reads a tree faster than one file after another, but treats each line of a text as a separate pattern.
         if !text.contains('\n') {
             let tree = commit(tag);
             let found = git(&self.path)
@@ -82,7 +82,7 @@ impl BareClone {
         })
     }
 
-    /// The bytes of a file, or of a folder's listing.
+    /// Returns the bytes of a file, or of a folder's listing.
     fn read(&mut self, tag: &str, path: &str) -> Option<&[u8]> {
         let name = format!("{}:{path}", commit(tag));
         if !self.files.contains_key(&name) {
@@ -102,7 +102,7 @@ impl BareClone {
             .next()
             .and_then(|size| size.parse().ok());
         let size: usize = size.filter(|_| !head.ends_with("missing\n"))?;
-        // The content, and a line feed behind it.
+        // The content, followed by a line feed.
         let mut bytes = vec![0; size + 1];
         self.answers.read_exact(&mut bytes).expect("git answers");
         bytes.pop();
@@ -123,7 +123,7 @@ fn git(path: &Path) -> Command {
     git
 }
 
-/// A tag has branches of its name beside it; what is no tag is a commit.
+/// Returns the name of a commit. A tag is given in full, because branches may have the same name. Anything else is a commit.
 fn commit(tag: &str) -> String {
     match tag.strip_prefix('v') {
         Some(_) => format!("refs/tags/{tag}"),

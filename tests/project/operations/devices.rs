@@ -1,4 +1,4 @@
-//! Programs of devices that are code: each is described, and is a case.
+//! Tests that each program of devices that is code is described, and is a case.
 
 use super::root;
 use std::fs;

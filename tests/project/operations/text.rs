@@ -1,4 +1,4 @@
-//! The section of a chapter, written from its schema.
+//! The section of a chapter, generated from its schema.
 
 use super::schema;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use tvmspec::conformance::CHAPTERS;
 use tvmspec::conformance::case::{Case, Expect, Suite};
 
-/// The section: each operation with its arguments, its result and an example.
+/// Generates the section: each operation with its arguments, its result and an example.
 pub(crate) fn operations(chapter: &str) -> String {
     let schema = schema(chapter);
     let definitions = schema["$defs"].as_object().unwrap();
@@ -39,7 +39,7 @@ pub(crate) fn operations(chapter: &str) -> String {
             .unwrap();
         }
     }
-    // Forms that the operations name, and those that these name.
+    // Forms that the operations use, and those that these forms use.
     let mut at = 0;
     while let Some(name) = forms.get(at).copied() {
         at += 1;
@@ -53,7 +53,7 @@ pub(crate) fn operations(chapter: &str) -> String {
     text
 }
 
-/// What a form with a name is: a sentence, and its members, its choices or its shape.
+/// Describes a named form: a sentence, and its members, its choices or its shape.
 pub(crate) fn explained<'a>(form: &'a Value, name: &str, forms: &mut Vec<&'a str>) -> String {
     let mut text = format!("{}\n", sentence(form, name));
     if form["properties"].is_object() {
@@ -71,7 +71,7 @@ pub(crate) fn explained<'a>(form: &'a Value, name: &str, forms: &mut Vec<&'a str
     text
 }
 
-/// The members of an object as rows of a table: name, form, and what it is.
+/// Formats the members of an object as rows of a table: name, form, description.
 fn rows<'a>(object: &'a Value, forms: &mut Vec<&'a str>) -> String {
     let required = object["required"].as_array().cloned().unwrap_or_default();
     let mut text = String::new();
@@ -85,7 +85,7 @@ fn rows<'a>(object: &'a Value, forms: &mut Vec<&'a str>) -> String {
     text
 }
 
-/// One row, and where the form is an object without a name, a row for each of its members.
+/// Formats one row. If the form is an unnamed object, adds a row for each of its members.
 fn row<'a>(name: &str, form: &'a Value, need: &str, forms: &mut Vec<&'a str>) -> String {
     let about = match form["description"].as_str() {
         Some(about) => format!("{need}{about}"),
@@ -103,14 +103,14 @@ fn row<'a>(name: &str, form: &'a Value, need: &str, forms: &mut Vec<&'a str>) ->
     format!("| {name} | object | {about} |\n{members}")
 }
 
-/// The members of a choice that each say what they are: the steps of a script.
+/// Returns the members of a choice if each has a description: the steps of a script.
 fn choices(form: &Value) -> Option<&Vec<Value>> {
     let choices = form["anyOf"].as_array()?;
     let described = |choice: &Value| choice["description"].is_string() && choice["$ref"].is_null();
     choices.iter().all(described).then_some(choices)
 }
 
-/// JSON on one line, with the middle of long texts left out: whole libraries are arguments.
+/// Formats JSON on one line, without the middle of long texts, because arguments may be whole libraries.
 fn shortened(value: &Value) -> String {
     fn cut(value: &mut Value) {
         match value {
@@ -138,7 +138,7 @@ fn sentence<'a>(form: &'a Value, name: &str) -> &'a str {
         .unwrap_or_else(|| panic!("{name} has no description"))
 }
 
-/// A schema in a few words. Forms that it names are added to `forms`.
+/// Describes a schema in a few words. Adds the forms that it names to `forms`.
 fn shape<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
     if let Some(reference) = form["$ref"].as_str() {
         if let Some(name) = reference.strip_prefix("#/$defs/") {
@@ -213,7 +213,7 @@ fn shape<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
     }
 }
 
-/// An element of a list of fixed length: its shape, and its description where there is one.
+/// Describes an element of a list of fixed length: its shape, and its description if it has one.
 fn element<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
     let shape = shape(form, forms).replace("`, `", "` or `");
     match form["description"].as_str() {
@@ -222,7 +222,7 @@ fn element<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
     }
 }
 
-/// The shortest accepted case of an operation that shows more than one argument where there are several.
+/// Returns the shortest accepted case of an operation. If there are several arguments, it must show more than one.
 fn example(op: &str) -> Option<(&'static Case, &'static Value)> {
     Suite::embedded()
         .cases

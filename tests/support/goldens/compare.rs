@@ -1,4 +1,4 @@
-//! Another reading beside that of the library: the same fields, at the same bytes, with the same values.
+//! Comparison of another reading with that of the library: the same fields, at the same bytes, with the same values.
 
 use super::Reading;
 use tvmspec::wire::{Span, show};
@@ -23,7 +23,8 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// The first difference between our reading of `bytes` and another; `Ok` is how many fields agree.
+/// Finds the first difference between the library's reading of `bytes` and another one. Returns the number of equal fields if there is
+/// none.
 pub(crate) fn same(reading: &Reading, bytes: &[u8], other: &[Field]) -> Result<usize, String> {
     let mut rest = other.iter().peekable();
     for ours in &reading.spans {
@@ -42,7 +43,7 @@ pub(crate) fn same(reading: &Reading, bytes: &[u8], other: &[Field]) -> Result<u
     }
 }
 
-/// Whether the value of a field is that of the bytes. What the library shows of some is shortened.
+/// Returns whether the value of a field equals the bytes. The library shortens some values that it shows.
 fn holds(field: &Field, bytes: &[u8]) -> bool {
     let Some(there) = bytes.get(field.start..field.end) else {
         return false;
@@ -58,7 +59,7 @@ fn holds(field: &Field, bytes: &[u8]) -> bool {
     }
 }
 
-/// One field of ours, and what the other has up to its end: itself, or the elements of what we read in one run.
+/// Compares one field of the library with the other fields up to its end: the same field, or the elements of one run.
 fn one(ours: &Span, parts: &[&Field]) -> Result<(), String> {
     let name = normal(&ours.field);
     let differ = |what: &str| Err(format!("{what}: ours is {name} {ours:?}, theirs {parts:?}"));
@@ -91,7 +92,7 @@ fn one(ours: &Span, parts: &[&Field]) -> Result<(), String> {
     }
 }
 
-/// What the library shows of a value is for people: counts have a unit, and long runs are cut.
+/// Compares a value with its text in the library, which is for people: counts have a unit, and long runs are cut.
 fn agree(ours: &str, theirs: &Value) -> bool {
     let number = || {
         let word = ours.trim_start_matches(": ").split(' ').next()?;
@@ -115,7 +116,7 @@ fn agree(ours: &str, theirs: &Value) -> bool {
     }
 }
 
-/// An element of a vector of vectors is `x[0][1]`, and what is left over is `trailing` everywhere.
+/// Normalises a path: an element of a vector of vectors becomes `x[0][1]`, and remaining bytes become `trailing`.
 fn normal(path: &str) -> String {
     let mut parts: Vec<String> = Vec::new();
     for part in path.split('.') {

@@ -1,4 +1,4 @@
-//! Every run of bytes that a golden file or a case of the binary chapters holds, with what it is, and how the library reads it.
+//! Every run of bytes in a golden file or a case of the binary chapters, with its format, and the library's reading of it.
 //!
 //! The second reading, by the grammar of the specification, is compared with [`Subject::read`].
 
@@ -19,7 +19,7 @@ use tvmspec::tensor::{Device, Dtype, Params, Sizing, TensorRecord};
 use tvmspec::wire::json::WireType;
 use tvmspec::wire::{Cursor, Span, Trace};
 
-/// What some bytes are, from the first to the last.
+/// The format of some bytes, from the first to the last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Format {
     /// A wire value of this type.
@@ -28,13 +28,13 @@ pub(crate) enum Format {
     Dtype,
     /// Eight bytes of a device.
     Device,
-    /// A tensor record, counted as these releases do.
+    /// A tensor record, with bytes counted as in these releases.
     Tensor(Sizing),
-    /// A parameter file; without a family of releases the newest that agrees (TEN-45).
+    /// A parameter file; without a family of releases, the newest one that fits (TEN-45).
     Params(Option<Sizing>),
-    /// What a module of this kind stores in this layout.
+    /// The payload of a module of this kind in this layout.
     Payload(String, Layout),
-    /// Relay VM code without a length in front.
+    /// Relay VM code without a length before it.
     RelayCode,
     /// The rows and children of an import tree.
     ImportTree,
@@ -42,22 +42,22 @@ pub(crate) enum Format {
     Blob(Layout),
 }
 
-/// Some bytes, where they are from, and what they are.
+/// Some bytes with their origin and their format.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) name: String,
-    /// The release that wrote them; none where they were assembled by hand.
+    /// The release that wrote them; `None` if they were assembled by hand.
     pub(crate) release: Option<String>,
     pub(crate) format: Format,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What the library reads.
+/// The result of the library's reading.
 pub(crate) struct Reading {
     /// Every field, by offset.
     pub(crate) spans: Vec<Span>,
     pub(crate) findings: Vec<Finding>,
-    /// The rule that ended the reading.
+    /// The rule that ended reading.
     pub(crate) broken: Option<Violation>,
 }
 
@@ -119,7 +119,7 @@ impl Subject {
     }
 }
 
-/// All subjects, by name: what cases decode first, then what else is in golden files. No bytes are there twice in one format.
+/// Returns all subjects by name: first those that cases decode, then the other golden files. No bytes occur twice in one format.
 pub(crate) fn subjects() -> Vec<Subject> {
     let mut found = of_cases();
     found.extend(of_files());
@@ -166,7 +166,7 @@ fn of_cases() -> Vec<Subject> {
     found
 }
 
-/// What a case says its input is; `None` for an operation that does not read bytes of one format.
+/// Returns the format that a case states for its input; `None` for an operation that does not read bytes of one format.
 fn asked(case: &Value) -> Option<Format> {
     let args = &case["args"];
     let layout = args["layout"]
@@ -197,7 +197,7 @@ fn asked(case: &Value) -> Option<Format> {
     })
 }
 
-/// Library binaries in containers, parameter files, tensors and executables, wherever they lie below `golden/`.
+/// Returns library binaries in containers, parameter files, tensors and executables, anywhere below `golden/`.
 fn of_files() -> Vec<Subject> {
     let mut found = Vec::new();
     for path in super::folder::files(&root().join("golden")) {
@@ -240,7 +240,7 @@ fn of_files() -> Vec<Subject> {
     found
 }
 
-/// The release that wrote each golden file, where one did.
+/// Returns the release that wrote each golden file, if one did.
 fn origins() -> BTreeMap<String, String> {
     let text = fs::read_to_string(root().join("golden/manifest.json")).expect("a manifest");
     let entries: Vec<Value> = serde_json::from_str(&text).expect("a JSON array");

@@ -1,4 +1,4 @@
-//! What an expression is: numbers, and fields that were read before, of this sequence or of one around it.
+//! Values of expressions: numbers, and fields that were read before, in this sequence or in an enclosing one.
 
 use super::super::text::{Atom, Sum};
 use super::{Read, Reader};
@@ -37,7 +37,7 @@ impl Reader<'_, '_> {
         let mut product = 1_i128;
         for index in 0..count {
             match self.known.get(&format!("{place}[{index}]")) {
-                // Whatever the others are, also where they saturate.
+                // Zero, even if another factor saturates.
                 Some(0) => return Ok(0),
                 Some(number) => product = product.saturating_mul(*number),
                 None => return self.fault(format!("`{field}` is not of numbers")),
@@ -46,7 +46,7 @@ impl Reader<'_, '_> {
         Ok(product)
     }
 
-    /// A field of this sequence, or of one around it.
+    /// Finds a field in this sequence, or in an enclosing one.
     fn search<T>(&self, field: &str, wanted: impl Fn(&str) -> Option<T>) -> Read<T> {
         let mut around = self.path.as_str();
         loop {

@@ -1,4 +1,4 @@
-//! Fields of one value: numbers and texts.
+//! Fields with one value: numbers and texts.
 
 use super::super::text::Literal;
 use super::{Read, Reader, Value};
@@ -35,7 +35,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// A length and that many bytes.
+    /// Reads a length and that many bytes.
     fn text(&mut self, name: &str, is: Option<&Literal>) -> Read {
         let start = self.at;
         let length = self.number(8, false)?;
@@ -91,13 +91,13 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A number in the only decimal form that is written.
+/// Parses a number in the only decimal form that is written.
 fn decimal(text: &str) -> Option<i128> {
     let number: u64 = text.parse().ok()?;
     (number.to_string() == text).then_some(i128::from(number))
 }
 
-/// What comes behind `0.`, up to the next dot.
+/// Parses the number after `0.`, up to the next dot.
 fn release(text: &str) -> Option<i128> {
     let minor = text.strip_prefix("0.")?.split('.').next()?;
     minor.parse::<u8>().ok().map(i128::from)

@@ -1,8 +1,8 @@
-//! Parses productions.
+//! The parser of productions.
 
 use super::{At, Atom, Item, Kind, Literal, Production, Relation, Sum};
 
-/// Gives one value of a plain type the name that it has where it is.
+/// Gives a single unnamed value of a plain type the name that its position implies.
 fn named(mut part: Vec<Item>, fallback: Option<String>) -> Vec<Item> {
     if let [
         Item::Field {
@@ -140,7 +140,7 @@ impl Parser<'_> {
                     parts.push(self.items());
                 }
                 self.needs(">");
-                // Where the parts have no names these stand for them.
+                // Names for parts that have none.
                 let names = (0..parts.len()).map(|index| match (word.as_str(), index) {
                     ("map", 0) => Some("key".to_owned()),
                     ("map", _) => Some("item".to_owned()),
@@ -262,7 +262,7 @@ impl Parser<'_> {
         Atom::Field(word)
     }
 
-    /// A name, with the dots and hyphens that names of kinds have.
+    /// Parses a name, with the dots and hyphens of names of kinds.
     fn name(&mut self) -> String {
         self.blanks();
         let inside = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
@@ -284,13 +284,13 @@ impl Parser<'_> {
         self.rest = self.rest.trim_start();
     }
 
-    /// Takes `sign`, with or without blanks in front.
+    /// Skips blanks, and then `sign` if it is next.
     fn takes(&mut self, sign: &str) -> bool {
         self.blanks();
         self.joins(sign)
     }
 
-    /// Takes `sign` where it is at once.
+    /// Skips `sign` if it is next, without blanks before it.
     fn joins(&mut self, sign: &str) -> bool {
         match self.rest.strip_prefix(sign) {
             Some(behind) => {

@@ -1,4 +1,4 @@
-//! Kinds of payloads: who loads them, what their modules can do, and how many fields their forms have.
+//! Kinds of payloads: their loaders, the properties of their modules, and the number of fields in their forms.
 
 use super::{releases, table};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tvmspec::payload::kinds;
 use tvmspec::release::Release;
 
-/// Kinds of upstream that no library binary holds: modules of a running process, of a compiler, or a base of others.
+/// Kinds of upstream that no library binary contains: modules of a running process, modules of a compiler, and base classes.
 const NEVER_STORED: [&str; 21] = [
     "AotExecutor",
     "EdgeTPURuntime",
@@ -31,7 +31,7 @@ const NEVER_STORED: [&str; 21] = [
     "source",
 ];
 
-/// Kinds of which the source that stores them does not say it where the script looks.
+/// Kinds whose storing source is not where the script looks.
 const STORED_ELSEWHERE: [(&str, &str); 2] = [
     (
         "webgpu",
@@ -72,7 +72,7 @@ fn kinds_and_their_loaders() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Whether the kind is stored in the releases of its forms.
+/// Checks that the kind is stored in the releases of its forms.
 fn stored(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
     if STORED_ELSEWHERE.iter().any(|(kind, _)| *kind == info.kind) {
         return Vec::new();
@@ -98,7 +98,8 @@ fn stored(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A class that cannot run what it stores may be beside one that can; ours is that of the runtime.
+/// Compares the property masks. A class that cannot run its own payload may exist next to one that can; this crate uses the class of
+/// the runtime.
 fn masks(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
     let mut upstream: BTreeMap<Release, BTreeSet<u8>> = BTreeMap::new();
     for (mask, range) in facts
@@ -113,7 +114,7 @@ fn masks(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
         }
     }
     if let Some(range) = facts.get("source module") {
-        // The property is that of every source module: stored, and no more.
+        // Every source module has this property: it is stored, and nothing else.
         for release in releases(range)
             .into_iter()
             .filter(|release| release.minor() >= 12)
@@ -141,7 +142,7 @@ fn masks(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
     problems
 }
 
-/// Where the fields that are written change, so does the form. What is written in loops says nothing by its number.
+/// Checks that the form changes when the written fields change. For fields that are written in loops, their number means nothing.
 #[test]
 fn forms_have_as_many_fields_as_are_written() {
     const LOOPS: [&str; 10] = [
