@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "conformance"))
 
 import cases as conformance
 
-WHY = "a tool that shows a wrong place, name, rule or value sends its user to bytes that are good"
+WHY = "a tool that shows a wrong place, name, rule or value leads its user to valid bytes"
 CODE = {"cuda", "opencl", "hip", "metal"}  # of metal the form of 0.2
 
 
@@ -165,11 +165,11 @@ RELEASES = {"0.2": "0.2..0.6", "0.7": "0.7..0.20", "0.21": "0.21..0.21", "0.22":
 
 WORDS = lambda *words: b"".join(n.to_bytes(8, "little") for n in words)
 TREES = {  # name: bytes, rules, what it is
-    "two-imports": (WORDS(4, 0, 2, 2, 2, 2, 1, 2), ["TREE-01"], "three modules, and two numbers"),
-    "lone-host": (WORDS(2, 0, 0, 0), ["TREE-01"], "one module, and no number"),
-    "bytes-behind": (WORDS(2, 0, 0, 0) + b"abc", ["TREE-01"], "three bytes behind both vectors"),
-    "largest-word": (WORDS(2, 0, 0, 1, 2**64 - 1), ["TREE-07"], "a number that no module has: the words are unsigned"),
-    "second-cut": (WORDS(2, 0, 0, 2, 1), ["TREE-01"], "the second vector lacks a word, and its count is the last field"),
+    "two-imports": (WORDS(4, 0, 2, 2, 2, 2, 1, 2), ["TREE-01"], "three modules and two numbers"),
+    "lone-host": (WORDS(2, 0, 0, 0), ["TREE-01"], "one module and no numbers"),
+    "bytes-behind": (WORDS(2, 0, 0, 0) + b"abc", ["TREE-01"], "three bytes after both vectors"),
+    "largest-word": (WORDS(2, 0, 0, 1, 2**64 - 1), ["TREE-07"], "a number of no module, which shows that words are unsigned"),
+    "second-cut": (WORDS(2, 0, 0, 2, 1), ["TREE-01"], "a second vector that lacks a word, so that its count is the last field"),
 }
 
 

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "conformance"))
 import cases as conformance  # noqa: E402
 
-WHY = "a count is held against the bytes before room is made: too strictly, and a small payload does not load; not at all, and a few bytes cost gigabytes"
+WHY = "a count is compared with the bytes before memory is allocated: a check that is too strict rejects a small payload, and without a check a few bytes allocate gigabytes"
 ONE = num("Q", 1)
 NONE = num("Q", 0)
 TENSOR = num("QQ", 0xDD5E40F096B4A13F, 0) + num("iii", 1, 0, 0) + FLOAT + num("q", 4)
@@ -123,7 +123,7 @@ def made():
         rules = ["WIRE-06"] if isinstance(then, dict) else ["WIRE-06", then[1]]
         parent = {"parent": "payload/" + PARENTS[kind, layout]}
         cases.append({"id": f"payload/smallest/{name}", "rules": rules, **case, **({} if isinstance(then, dict) else parent), "input": {"hex": wrap(before + count + element).hex()}, "expect": expect,
-                      "origin": {"hand": "golden/payload/smallest.py: one element, and nothing behind it"}})
+                      "origin": {"hand": "golden/payload/smallest.py: one element, and no bytes after it"}})
         cases.append({"id": f"payload/smallest/{name}-cut", "rules": ["WIRE-06"], **case, **parent, "input": {"hex": wrap(before + count + element[:-1]).hex()},
                       "expect": rejected("truncated", "WIRE-06", count_at, field),
                       "origin": {"hand": "golden/payload/smallest.py: one element without its last byte"}})
