@@ -162,10 +162,9 @@ impl TarHeader {
         // BLOB-56: a size that is not a number is malformed, and nothing after it can be found.
         let size = match field(124, 136) {
             // Sizes from 8 GiB on are binary, with the top bit set.
-            [0x80, rest @ ..] => Some(
-                rest.iter()
-                    .fold(0u64, |size, byte| (size << 8) | u64::from(*byte)),
-            ),
+            [0x80, rest @ ..] => rest.iter().try_fold(0u64, |size, byte| {
+                Some(size.checked_mul(256)? | u64::from(*byte))
+            }),
             digits => octal(digits),
         };
         let size = size.ok_or_else(|| {
