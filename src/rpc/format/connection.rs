@@ -48,9 +48,9 @@ pub struct Connection<'a> {
     pub stated: Option<Release>,
     /// Why no other form applies: each other form, newest first, with the first rule that the connection breaks, if any.
     pub others: Vec<OtherForm>,
-    /// What the client wrote.
+    /// The client's side.
     pub client: ConnectionSide<'a>,
-    /// What the server wrote.
+    /// The server's side.
     pub server: ConnectionSide<'a>,
 }
 

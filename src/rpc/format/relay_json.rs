@@ -49,7 +49,7 @@ pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, ParseError> {
             priority: form
                 .get("priority")
                 .and_then(Value::as_i64)
-                // RPC-61: there is no default, although Python's clients have one (1): a form states what is on the wire.
+                // RPC-61: there is no default, although Python's clients have one (1): a form shows the bytes on the wire.
                 .ok_or("there is no priority")?,
         },
         "update-info" => {

@@ -394,7 +394,7 @@ impl ServedSession<'_> {
     /// Executes CallFunc.
     fn call(&mut self, function: u64, args: &[PackedValue<'_>]) -> Result<ServerAnswer> {
         let function = self.handles.function(function)?.clone();
-        // SAFETY: the bytes of the packet live until the request is answered, and what is prepared ends before.
+        // SAFETY: the bytes of the packet live until the request is answered, and `prepared` is dropped before.
         let prepared = unsafe { prepare(args, &self.handles, &self.memory, &self.era) }?;
         let result = {
             let views: Vec<_> = prepared.iter().map(|arg| arg.view()).collect();
