@@ -3,8 +3,8 @@
 //! Handles and the numbers of tensor memory depend on the server: they are shown as `"some"`, and a request refers to them by the answer
 //! that contained them. The texts of exceptions also depend on the server, so that a case only looks for parts of them.
 //!
-//! The same client plays each case, whether the server is ours in a thread, ours in a process, or one of a release. Only the connection
-//! differs (`adapter/rpc.rs`).
+//! One client plays each case against all servers: ours in a thread, ours in a process, and one of a release. Only the connection differs
+//! (`adapter/rpc.rs`).
 
 use super::functions;
 use super::hop::{HopStart, NextServers};

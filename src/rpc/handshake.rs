@@ -156,7 +156,7 @@ impl Handshake {
     ///
     /// # Errors
     ///
-    /// As [`Handshake::read_hello`].
+    /// Returns the errors of [`Handshake::read_hello`].
     pub fn read_start(&self, stream: &TcpStream, count: usize) -> Result<Vec<u8>, String> {
         let mut input = Vec::new();
         self.read(stream, Instant::now() + PATIENCE, &mut input, count)?;

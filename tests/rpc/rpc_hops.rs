@@ -172,7 +172,7 @@ fn rpc_93_a_session_ends_on_both_servers() {
     first.line();
 }
 
-/// RPC-83: the time limit of the first server applies, whatever the second one does.
+/// RPC-83: the time limit of the first server applies, and the second one cannot change it.
 #[test]
 fn rpc_83_the_time_of_a_session_with_a_hop_is_over() {
     let mut last = Serving::server(&[]);

@@ -164,7 +164,7 @@ impl RemoteAddress {
     ///
     /// # Errors
     ///
-    /// Those of [`Session::connect`] and [`TrackerClient::request`].
+    /// Returns the errors of [`Session::connect`] and [`TrackerClient::request`].
     pub fn connect(&self) -> Result<Session> {
         self.connect_while(&|| true)
     }
@@ -174,7 +174,7 @@ impl RemoteAddress {
     ///
     /// # Errors
     ///
-    /// Those of [`RemoteAddress::connect`]; a TimeoutError also if `goes_on` returns false.
+    /// Returns the errors of [`RemoteAddress::connect`]. Also returns a TimeoutError if `goes_on` returns false.
     pub fn connect_while(&self, goes_on: &dyn Fn() -> bool) -> Result<Session> {
         let options = &self.options;
         let Some(choice) = self.tracker else {

@@ -54,7 +54,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Those of [`Session::time_evaluator`]; errors of the function; a TypeError for a result that is not a list of doubles.
+    /// Returns the errors of [`Session::time_evaluator`] and of the function, and a TypeError for a result that is not a list of doubles.
     pub fn time(
         &self,
         module: Option<&Module>,

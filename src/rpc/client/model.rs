@@ -23,8 +23,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Those of [`Session::upload`] and [`Session::load_module`]; the rules of blob, import_tree and payload for a library that contains a
-    /// model.
+    /// Returns the errors of [`Session::upload`] and [`Session::load_module`]. A library that contains a model may also break rules of the
+    /// chapters blob, import_tree and payload.
     pub fn load_model(&self, name: &str, content: Vec<u8>) -> Result<Module> {
         self.upload(name, &content)?;
         let there = self.load_module(name)?;

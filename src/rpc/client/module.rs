@@ -19,7 +19,7 @@ impl RemoteModule {
         RemoteModule { handle }
     }
 
-    /// Returns the remote module behind `module`, if it is one.
+    /// Returns the remote module that `module` represents, if it is one.
     pub fn of(module: &Module) -> Option<&RemoteModule> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()

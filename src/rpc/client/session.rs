@@ -70,7 +70,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Those of [`Session::connect`]; RPC-100 of kind unsupported for hops without a release.
+    /// Returns the errors of [`Session::connect`], and RPC-100 of kind unsupported for hops without a release.
     pub fn over(
         stream: impl RpcStream + 'static,
         key: &str,
@@ -174,7 +174,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// An AttributeError if the server has no such function; those of [`Session::function`].
+    /// Returns an AttributeError if the server has no such function, and the errors of [`Session::function`].
     pub fn require(&self, name: &str) -> Result<Function> {
         self.function(name)?.ok_or_else(|| {
             let text = format!("the server has no global function `{name}`");
@@ -256,7 +256,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Those of [`Session::empty`]; OBJ-11 for a tensor that is not on the host.
+    /// Returns the errors of [`Session::empty`], and OBJ-11 for a tensor that is not on the host.
     pub fn send(&self, tensor: &Tensor, device: Device) -> Result<Tensor> {
         let bytes = tensor.to_bytes()?;
         let copy = self.empty(tensor.shape(), tensor.dl().dtype, device)?;
@@ -305,7 +305,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Those of [`Session::require`]; errors of the function.
+    /// Returns the errors of [`Session::require`] and of the function.
     pub fn call<const N: usize>(&self, name: &str, args: [Any; N]) -> Result<Any> {
         self.require(name)?.call_with(args)
     }

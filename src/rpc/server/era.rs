@@ -88,7 +88,7 @@ impl Era {
     }
 }
 
-/// How well a packet fits a client of a release.
+/// The degree to which a packet fits a client of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EraFit {
     /// Such a client could not have written the bytes.

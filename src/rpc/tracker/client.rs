@@ -115,7 +115,7 @@ impl TrackerClient {
     ///
     /// # Errors
     ///
-    /// Those of [`TrackerClient::ask`]; an error for another reply.
+    /// Returns the errors of [`TrackerClient::ask`], and an error for another reply.
     pub fn order(&mut self, request: &TrackerRequest) -> Result<()> {
         match self.ask(request)? {
             TrackerReply::Success => Ok(()),
@@ -127,7 +127,7 @@ impl TrackerClient {
     ///
     /// # Errors
     ///
-    /// Those of [`TrackerClient::ask`]; an error for another reply.
+    /// Returns the errors of [`TrackerClient::ask`], and an error for another reply.
     pub fn pending_match_keys(&mut self) -> Result<Vec<String>> {
         match self.ask(&TrackerRequest::PendingMatchKeys)? {
             TrackerReply::MatchKeys(keys) => Ok(keys),
@@ -139,7 +139,7 @@ impl TrackerClient {
     ///
     /// # Errors
     ///
-    /// A TimeoutError if no server is free within `wait`; those of [`TrackerClient::ask`].
+    /// Returns a TimeoutError if no server is free within `wait`, and the errors of [`TrackerClient::ask`].
     pub fn request(&mut self, key: &str, priority: i64, wait: Duration) -> Result<TrackedServer> {
         self.request_while(key, priority, wait, &|| true)
     }
@@ -149,7 +149,7 @@ impl TrackerClient {
     ///
     /// # Errors
     ///
-    /// Those of [`TrackerClient::request`]; a TimeoutError also if `goes_on` returns false.
+    /// Returns the errors of [`TrackerClient::request`]. Also returns a TimeoutError if `goes_on` returns false.
     pub fn request_while(
         &mut self,
         key: &str,

@@ -112,7 +112,8 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Hello::read`], RPC-16 for a stream that ends inside the hello, [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`Hello::read`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
+    /// Returns RPC-16 for a stream that ends inside the hello.
     pub fn read_hello(&mut self) -> Result<Hello<'static>> {
         let (hello, taken) = self.read_short(|cursor| {
             let hello = Hello::read(cursor)?;
@@ -128,7 +129,8 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`HelloAnswer::read`], RPC-16 for a stream that ends inside the answer, [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`HelloAnswer::read`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
+    /// Returns RPC-16 for a stream that ends inside the answer.
     pub fn read_answer(&mut self, release: Release) -> Result<HelloAnswer<'static>> {
         let (answer, taken) = self.read_short(|cursor| {
             let answer = HelloAnswer::read(cursor, release)?;
@@ -146,7 +148,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Hello::write`], [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`Hello::write`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
     pub fn write_hello(&mut self, hello: &Hello<'_>) -> Result<()> {
         let mut out = Writer::new();
         hello.write(&mut out)?;
@@ -157,7 +159,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`HelloAnswer::write`], [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`HelloAnswer::write`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
     pub fn write_answer(&mut self, answer: &HelloAnswer<'_>, release: Release) -> Result<()> {
         let mut out = Writer::new();
         answer.write(release, &mut out)?;
@@ -170,7 +172,8 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Packet::read`], RPC-16 for a stream that ends inside a packet, [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`Packet::read`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
+    /// Returns RPC-16 for a stream that ends inside a packet.
     pub fn read_packet(
         &mut self,
         spoken: &Protocol,
@@ -201,7 +204,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Packet::write`], [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`Packet::write`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
     pub fn write_packet(&mut self, packet: &Packet<'_>, spoken: &Protocol) -> Result<()> {
         let (head, content) = encoded(packet, spoken)?;
         self.write_all(&head, content)

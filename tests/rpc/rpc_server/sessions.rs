@@ -133,7 +133,7 @@ fn bytes_that_are_no_packet_end_the_session_with_the_rule() {
     );
 }
 
-/// An answer is bounded, whatever a function raises.
+/// An answer is bounded, for any error of a function.
 #[test]
 fn the_text_of_an_exception_is_cut_between_two_letters() {
     let most = 64 << 10;
