@@ -81,7 +81,7 @@ pub(super) fn symbols(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
 thread_local! {
     /// Arguments of the compiled function of the case.
     static SEEN: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
-    /// Whether the data behind an argument is read as well.
+    /// Whether the data that an argument points to is also read.
     static READS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -123,7 +123,7 @@ unsafe fn content_of(form: PointeeForm, pointer: *const c_void) -> Value {
     }
 }
 
-/// The form of the data behind an argument.
+/// The form of the data that an argument points to.
 enum PointeeForm {
     /// A text with a terminating zero.
     Text,

@@ -79,7 +79,7 @@ fn environment_steps(
         .unwrap_or("0.27")
         .parse()
         .map_err(|wrong: ParseError| unsupported(wrong.to_string()))?;
-    // Other runtimes have only one order of search, whatever release the case names.
+    // Other runtimes have only one order of search, for every release of a case.
     let older = api.brought("module.environment");
     let older = older.filter(|_| release < Release::of(21));
     let look = |name: &CStr| match &older {

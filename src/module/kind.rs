@@ -59,7 +59,7 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [`ModuleKind::function`], which the default implementation calls.
+    /// Returns the errors of [`ModuleKind::function`], because the default implementation calls it.
     fn implements(&self, module: &Module, name: &str) -> Result<bool, Error> {
         Ok(self.function(module, name)?.is_some())
     }

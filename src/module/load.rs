@@ -65,8 +65,8 @@ impl From<LoadFailure> for Error {
 ///
 /// # Errors
 ///
-/// Those of [`load_library`]. A RuntimeError for a path without an extension, or with one that has no loader; errors of that loader, and a
-/// TypeError if it returns no module.
+/// Returns the errors of [`load_library`], and a RuntimeError for a path without an extension or without a loader for it. Also returns
+/// the errors of that loader, and a TypeError if it returns no module.
 ///
 /// # Safety
 ///
@@ -98,7 +98,7 @@ pub unsafe fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
 ///
 /// # Errors
 ///
-/// Those of [`load`].
+/// Returns the errors of [`load`].
 ///
 /// # Safety
 ///
@@ -112,7 +112,7 @@ pub unsafe fn load_named(path: &str) -> Result<Module, Error> {
 ///
 /// # Errors
 ///
-/// Those of [`load`].
+/// Returns the errors of [`load`].
 ///
 /// # Safety
 ///
@@ -122,7 +122,7 @@ pub unsafe fn load_as(path: &str, format: &str) -> Result<Module, Error> {
     unsafe { load_by(path.as_ref(), path, format, Dso::open_named) }
 }
 
-/// Loads a shared library like [`load_named`], whatever its extension. This is the loader of `so` files, to which a loader of another
+/// Loads a shared library like [`load_named`], with any extension. This is the loader of `so` files, to which a loader of another
 /// extension may pass its path.
 ///
 /// # Safety
@@ -160,7 +160,7 @@ unsafe fn load_by(path: &Path, text: &str, format: &str, open: Opener) -> Result
         }
         (format, _) => format,
     };
-    // MOD-01: a single loader reads shared libraries, whatever the system calls them.
+    // MOD-01: one loader reads shared libraries, for the extensions of every system.
     let extension = match extension {
         "dll" | "dylib" | "dso" => "so",
         other => other,
@@ -232,7 +232,7 @@ pub unsafe fn load_library(
 ///
 /// # Errors
 ///
-/// Those of [`load_library`], except for opening.
+/// Returns the errors of [`load_library`], except those of opening.
 ///
 /// # Safety
 ///
@@ -377,7 +377,7 @@ fn build(
 ///
 /// # Errors
 ///
-/// MOD-17 (cycle) if one of its own loaders calls this; those of [`load_symbols`].
+/// Returns MOD-17 (cycle) if one of its loaders calls this function, and the errors of [`load_symbols`].
 pub fn system_library(prefix: &str) -> Result<Module, Error> {
     use super::system::SystemSymbols;
     use super::turns::Turns;

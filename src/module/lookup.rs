@@ -38,7 +38,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// Those of [`Module::function`]; an AttributeError if no module has the function.
+    /// Returns the errors of [`Module::function`], and an AttributeError if no module has the function.
     pub fn require(&self, name: &str) -> Result<Function, Error> {
         self.function(name, true)?.ok_or_else(|| {
             let text = format!("Module[{}] has no function `{name}`", self.kind());
@@ -50,7 +50,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// Those of [`Module::function`].
+    /// Returns the errors of [`Module::function`].
     pub fn implements(&self, name: &str, query_imports: bool) -> Result<bool, Error> {
         self.search(query_imports, &mut |module| match module.implementation() {
             Some(own) => own.implements(module, name),
@@ -62,7 +62,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// Those of [`Module::function`].
+    /// Returns the errors of [`Module::function`].
     pub fn metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.first(query_imports, |module| match module.implementation() {
             Some(own) => own.metadata(module, name),
@@ -74,7 +74,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// Those of [`Module::function`].
+    /// Returns the errors of [`Module::function`].
     pub fn doc(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.first(query_imports, |module| match module.implementation() {
             Some(own) => own.doc(module, name),

@@ -70,12 +70,13 @@ pub fn workers() -> usize {
 
 /// Runs `task` for every task number from 0 to `num_task`, and waits for all of them (MOD-20). A `num_task` of 0 means [`workers`].
 ///
-/// With a concurrency of 1 the task runs once, as number 0 of 1, whatever `num_task` is.
+/// With a concurrency of 1 the task runs once, as number 0 of 1, for any `num_task`.
 ///
 /// # Errors
 ///
-/// Of kind [`ErrorKind::Runtime`]: for a launch from within a task, and for more tasks than workers; for failed tasks, with a line `Task
-/// <i> error: ...` each. A failure is also an error with a concurrency of 1, where releases from 0.8 on ignore it (MOD-24).
+/// Returns an error of kind [`ErrorKind::Runtime`] for a launch from within a task, for more tasks than workers, and for failed tasks. Each
+/// failed task has a line `Task <i> error: ...`. A failure is also an error with a concurrency of 1, where releases from 0.8 on ignore it
+/// (MOD-24).
 ///
 /// # Safety
 ///
@@ -83,7 +84,7 @@ pub fn workers() -> usize {
 pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<()> {
     let failed = |text: String| Error::new(ErrorKind::Runtime, text);
     let concurrency = max_concurrency();
-    // MOD-20: from 0.8 on this is task 0 of 1, whatever count compiled code requests, and is allowed within a task.
+    // MOD-20: from 0.8 on this is task 0 of 1, for any count that compiled code requests, and is allowed within a task.
     if concurrency == 1 {
         return Job::new(task, data, 1).run_alone().map_err(failed);
     }

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// How a library that is opened now finds the C interface.
+/// The way that a newly opened library finds the C interface.
 enum Reach {
     /// As symbols of the process.
     Process,

@@ -196,7 +196,7 @@ impl Symbols for Dso {
             _ => known(address).map(|symbol| symbol.size),
         };
         let symbol = symbol.filter(|size| *size > 0);
-        // MOD-18: a symbol outside of every segment has no end, whatever its size states.
+        // MOD-18: a symbol outside of every segment has no end, even if it states a size.
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         let symbol = mapped.and(symbol);
         #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
