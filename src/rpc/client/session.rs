@@ -31,8 +31,11 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// A ConnectionError if nothing answers there, or if no server has the key; a TimeoutError; RPC-100 of kind unsupported if the server
-    /// is not of the stated release's era; RPC-23 for a release before 0.7; errors of a hop.
+    /// * A ConnectionError if nothing answers there, or if no server has the key.
+    /// * A TimeoutError.
+    /// * RPC-100 of kind unsupported if the server is not of the stated release's era.
+    /// * RPC-23 for a release before 0.7.
+    /// * The errors of a hop.
     pub fn connect(host: &str, port: u16, key: &str, options: &SessionOptions) -> Result<Session> {
         Session::reach(host, port, key, options, false)
     }

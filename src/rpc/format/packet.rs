@@ -229,8 +229,9 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-20 of kind unsupported for a code that the release does not have; RPC-21 for a code of the other side; those of the values; and
-    /// every rule that a reader of the packet checks.
+    /// * RPC-20 of kind unsupported for a code that the release does not have.
+    /// * RPC-21 for a code of the other side.
+    /// * The rules of the values, and every rule that a reader of the packet checks.
     pub fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         let Some(code) = self.code() else {
             if !spoken.is_framed() {

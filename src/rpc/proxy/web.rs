@@ -21,8 +21,8 @@ const PATH: &str = "/ws";
 /// The longest head of a request, in bytes (RPC-74).
 const LONGEST_HEAD: usize = 8192;
 
-/// The longest message, in bytes (RPC-76). tungstenite reserves a frame's length when it has read the header, so that a larger limit would
-/// let a peer reserve as much with a few bytes.
+/// The longest message, in bytes (RPC-76). tungstenite reserves a frame's length when it has read the header. With a larger limit a peer
+/// could reserve that much with a few bytes.
 const LONGEST_MESSAGE: usize = 16 << 20;
 
 /// Number of bytes that are read at a time.

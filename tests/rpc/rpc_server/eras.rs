@@ -58,8 +58,8 @@ fn rpc_84_a_request_is_never_taken_for_one_of_the_other_encoding() {
             for (code, second) in all {
                 let args = vec![V::Device(device), second];
                 let found = found(&Packet::SystemCall(code, args.clone()), release);
-                // Two kinds of requests are valid in both encodings and show nothing: those for a second device of two rare types, and in
-                // the older encoding those for a fifth device of any type. They are read as FFI.
+                // Two kinds of requests are valid in both encodings, and do not show the era. In FFI they name a device of two rare types
+                // with a number above 0. In the older encoding they name the fifth device of any type. Both are read as FFI.
                 let open = match release {
                     FFI => device.id > 0 && matches!(device.kind, 3 | 15),
                     _ => device.id == 4 && code != RpcCode::DevGetAttr,
