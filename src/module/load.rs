@@ -93,8 +93,8 @@ pub unsafe fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
     unsafe { load_by(path, &path.to_string_lossy(), "", Dso::open) }
 }
 
-/// Loads a file like [`load`], in the way of the releases' interfaces: a path without a folder is left to the dynamic linker, which
-/// searches its own folders and not the current one.
+/// Loads a file like [`load`], in the way of the releases' interfaces. A path without a folder is left to the dynamic linker. The linker
+/// searches its own folders, and not the current one.
 ///
 /// # Errors
 ///
@@ -247,7 +247,7 @@ pub unsafe fn load_symbols(
 }
 
 /// Loads a library in the order of the rules: missing functions (MOD-26), the layout (MOD-01), the slots (MOD-05), and then the blob with
-/// its modules (MOD-07, MOD-18), whose loaders may call functions through the slots.
+/// its modules (MOD-07, MOD-18). The blob comes last, because loaders of modules may call functions through the slots.
 fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibrary, LoadFailure> {
     // MOD-26: checked before a slot is filled or a loader runs. Releases bind functions on first use, so that the process ends at the first
     // call of a missing one. For a failed check that is the function that reports errors.

@@ -1,6 +1,7 @@
-//! Libraries with a runtime of 0.7 to 0.20, and the runtime as compiled code sees it: `module.open`, `module.symbols`, `module.life`,
-//! `module.environment`, `module.system`, `module.constants` and `module.properties` with the C interface of that time. The symbols of
-//! libraries are addresses of this process, as in `library_file`.
+//! Libraries with a runtime of 0.7 to 0.20, and the runtime as compiled code sees it, through the C interface of that time.
+//!
+//! The operations are `module.open`, `module.symbols`, `module.life`, `module.environment`, `module.system`, `module.constants` and
+//! `module.properties`. The symbols of libraries are addresses of this process, as in `library_file`.
 
 mod constants;
 mod environment;
