@@ -30,9 +30,9 @@ pub(crate) unsafe fn register_or_warn(name: &str, address: *mut c_void) {
 ///
 /// # Safety
 ///
-/// `address` stays valid for the life of the process. A function's name has the address of a function, of the convention that the other
-/// names imply, which keeps the contract of [`super::load`]. The name of a context symbol or slot has the address of a writable pointer,
-/// and the name of a blob that of a blob.
+/// `address` must stay valid for the life of the process. A function's name must have the address of a function with the convention that
+/// the other names imply. The function must keep the contract of [`super::load`]. The name of a context symbol or slot must have the
+/// address of a writable pointer, and the name of a blob the address of a blob.
 pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let table = table.get_or_insert_with(Dict::new);
