@@ -1,4 +1,4 @@
-//! Reading a library binary of 10,000 modules, beside a copy of the same bytes: `cargo bench --bench blob`.
+//! Times the reading and writing of library binaries, against a copy of the same bytes. Run: `cargo bench --bench blob`.
 
 use divan::{Bencher, counter::BytesCount};
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ fn main() {
     divan::main();
 }
 
-/// A host library that imports `modules` modules of an unknown kind with 1 KiB each.
+/// Makes a host library that imports `modules` modules of an unknown kind, with 1 KiB each.
 fn blob(modules: usize) -> Vec<u8> {
     let payload = vec![0x5A; 1024];
     let mut listed = vec![StoredModule {

@@ -1,6 +1,6 @@
-//! Devices against the driver called directly: copies, launches, workspace. Prints ratios.
+//! Compares devices with direct calls of their driver: copies, kernel launches and workspace. Prints ratios.
 //!
-//! Run: `cargo bench --bench device`. What is not here is named and left out.
+//! Run: `cargo bench --bench device`. A missing device is named and left out.
 
 mod support;
 
@@ -41,7 +41,7 @@ fn main() {
     opencl::compare();
 }
 
-/// The fastest of `runs`, in seconds.
+/// Returns the shortest time of `runs` runs, in seconds.
 fn fastest(runs: usize, mut body: impl FnMut()) -> f64 {
     let once = |_| {
         let start = Instant::now();
@@ -51,7 +51,7 @@ fn fastest(runs: usize, mut body: impl FnMut()) -> f64 {
     (0..rounds(runs)).map(once).fold(f64::INFINITY, f64::min)
 }
 
-/// A thousand blocks of workspace from the pool, against plain memory of the device.
+/// Compares a thousand blocks of workspace from the pool with plain memory of the device.
 fn workspace(name: &str, device: Device) {
     let Ok(api) = Manager::global().api(device.kind) else {
         return;
@@ -61,14 +61,14 @@ fn workspace(name: &str, device: Device) {
     let pooled = fastest(20, || {
         for _ in 0..TIMES {
             let space = api.alloc_workspace(device, nbytes, Dtype::UINT8).unwrap();
-            // SAFETY: taken above.
+            // SAFETY: the space was allocated above.
             unsafe { api.free_workspace(device, space).unwrap() };
         }
     });
     let plain = fastest(20, || {
         for _ in 0..TIMES {
             let space = api.alloc(device, nbytes, 64, Dtype::UINT8).unwrap();
-            // SAFETY: taken above.
+            // SAFETY: the space was allocated above.
             unsafe { api.free(device, space).unwrap() };
         }
     });
@@ -79,7 +79,7 @@ fn workspace(name: &str, device: Device) {
     );
 }
 
-/// OpenCL: the only driver here whose raw calls are as short as ours.
+/// The comparison with OpenCL, the only driver here with raw calls as short as ours.
 mod opencl {
     use super::*;
     use opencl3::command_queue::{
@@ -105,12 +105,12 @@ mod opencl {
         let platform = get_platform_ids().unwrap()[0];
         let id = get_device_ids(platform, CL_DEVICE_TYPE_ALL).unwrap()[0];
         let context = create_context(&[id], ptr::null(), None, ptr::null_mut()).unwrap();
-        // SAFETY: raw OpenCL with handles that were just made; buffers outlive the commands on them.
+        // SAFETY: the calls use handles that were just made, and buffers outlive the commands on them.
         let queue = unsafe { create_command_queue(context, id, 0) }.unwrap();
 
         let host = vec![1u8; 64 * MEBIBYTE];
         let ours = api.alloc(device, host.len(), 64, Dtype::UINT8).unwrap();
-        // SAFETY: the context was just made, and no memory of the host is passed.
+        // SAFETY: the context was just made, and no host memory is passed.
         let theirs =
             unsafe { create_buffer(context, CL_MEM_READ_WRITE, host.len(), ptr::null_mut()) }
                 .unwrap();
@@ -140,7 +140,7 @@ mod opencl {
                     let event = unsafe {
                         enqueue_write_buffer(queue, theirs, 0, 0, nbytes, from, 0, ptr::null())
                     };
-                    // SAFETY: the event was just made, and is not used any more.
+                    // SAFETY: the event was just made, and is not used again.
                     unsafe { release_event(event.unwrap()) }.unwrap();
                 }
                 finish(queue).unwrap();
@@ -170,7 +170,7 @@ mod opencl {
         const LAUNCHES: usize = 500;
         let through = || {
             for _ in 0..LAUNCHES {
-                // SAFETY: the kernel gets what it was compiled for, in spaces that stay.
+                // SAFETY: the arguments have the types of the compiled kernel, and the spaces stay allocated.
                 unsafe { kernel.call(&args) }.unwrap();
             }
             api.sync(device, Stream::DEFAULT).unwrap();
@@ -201,7 +201,7 @@ mod opencl {
                         ptr::null(),
                     )
                 };
-                // SAFETY: the event was just made, and is not used any more.
+                // SAFETY: the event was just made, and is not used again.
                 unsafe { release_event(event.unwrap()) }.unwrap();
             }
             finish(queue).unwrap();
@@ -211,11 +211,11 @@ mod opencl {
             "opencl   launch: {:.2} of the driver's own time",
             through / directly
         );
-        // SAFETY: taken above.
+        // SAFETY: the space was allocated above.
         unsafe { api.free(device, ours).unwrap() };
     }
 
-    /// Both bodies in turn, so that a busy neighbour hits them alike; the fastest of each.
+    /// Runs both bodies in turn, so that other load on the machine affects them alike. Returns the shortest time of each.
     fn alternately(mut first: impl FnMut(), mut second: impl FnMut()) -> (f64, f64) {
         let mut best = (f64::INFINITY, f64::INFINITY);
         for _ in 0..rounds(15) {

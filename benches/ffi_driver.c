@@ -1,10 +1,11 @@
-/* Times the tvm-ffi C interface of two libraries with the same code, in turns, a process each:
+/* Times the tvm-ffi C interface of two libraries with the same code, in turn, each in its own process:
  *   cc -O2 -o ffi_driver benches/ffi_driver.c -ldl
  *   ./ffi_driver path/to/libtvm_ffi.so target/release/libtvmspec.so
  *   ./ffi_driver --instructions path/to/libtvm_ffi.so target/release/libtvmspec.so
  *   ./ffi_driver --brief path/to/libtvm_ffi.so target/release/libtvmspec.so
- * Prints nanoseconds per operation (the fastest of many rounds that alternate), or instructions per operation as callgrind
- * counts them, and the ratio second / first; `--brief` is one round, to see that the driver works. Loading a library is what it costs beyond dlopen and dlclose of the same file.
+ * Prints nanoseconds per operation (the fastest of many alternating rounds), or instructions per operation counted by
+ * callgrind, and the ratio second / first. `--brief` runs one round, to show that the driver works. The result for a load
+ * leaves out dlopen and dlclose of the same file.
  * Needs a C compiler for the libraries that it loads, and valgrind for instructions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -53,7 +54,7 @@ static void release(TVMFFIAny value) {
   if (value.type_index >= 64) dec(value.u.v_obj);
 }
 
-/* Calls with a result slot that is None before: a callee of C++ drops what an owned slot holds. */
+/* Calls with a result slot set to None, because a callee in C++ drops the value of an owned slot. */
 static TVMFFIAny invoke(TVMFFIObjectHandle f, const TVMFFIAny* args, int count, const char* what) {
   TVMFFIAny result;
   memset(&result, 0, sizeof result);
@@ -61,7 +62,7 @@ static TVMFFIAny invoke(TVMFFIObjectHandle f, const TVMFFIAny* args, int count, 
   return result;
 }
 
-/* The callbacks: a sum of ints without and with a context, and a loader that returns one module again and again. */
+/* The callbacks: a sum of ints without and with a context, and a loader that always returns the same module. */
 
 static int sum(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
   int64_t total = 0;
@@ -82,7 +83,7 @@ static int give(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* res
   return 0;
 }
 
-/* What is measured: `count` and `text` are its arguments, `times` how often it runs. */
+/* One measure. `count` and `text` are its arguments, and it runs `times` times. */
 
 typedef struct Measure {
   const char* name;
@@ -162,7 +163,7 @@ static void prepare_container(const Measure* m) {
   dec(f);
 }
 
-/* What is looked at or set is there; a place in a list and a key of a dict are both an even number. */
+/* The element that is read or set exists: a place in a list and a key of a dict are both even numbers. */
 static void run_member(const Measure* m, int times) {
   TVMFFIObjectHandle f = global(m->text);
   int count = strstr(m->text, "Set") ? 3 : 2;
@@ -231,7 +232,7 @@ static const Measure MEASURES[] = {
 };
 #define COUNT ((int)(sizeof MEASURES / sizeof *MEASURES))
 
-/* Callgrind counts what happens in here, and nothing else. */
+/* Callgrind counts only the instructions of this function. */
 __attribute__((noinline)) void measured(const Measure* m, int times) {
   m->run(m, times);
   __asm__ volatile("" ::: "memory");
@@ -274,12 +275,12 @@ static void open_library(const char* path) {
   TVMFFIByteArray kind = bytes("ffi.Module.load_from_bytes.rob");
   create(NULL, give, NULL, &giver);
   set_global(&kind, giver, 1);
-  /* What a library left free while it started would decide what the next kilobyte costs. So nothing is left of it. */
+  /* Uses up the blocks that a library freed at start, because they would change the cost of the next kilobyte. */
   for (int i = 0; i < 4096; ++i)
     if (malloc(1041) == NULL) exit(2);
 }
 
-/* One measure of one library, and for a load what dlopen and dlclose take in `base`. */
+/* Runs one measure on one library. For a load, `base` gets the time of dlopen and dlclose. */
 static double measure(const Measure* m, double* base) {
   *base = 0;
   if (m->prepare) m->prepare(m);
@@ -297,7 +298,7 @@ static double measure(const Measure* m, double* base) {
   return best;
 }
 
-/* Instructions of a measure, counted by a child under callgrind. */
+/* Counts the instructions of a measure in a child under callgrind. */
 static double instructions(const char* self, const char* library, int at, int plain) {
   char command[9000], line[512];
   snprintf(command, sizeof command,
@@ -316,7 +317,7 @@ static double instructions(const char* self, const char* library, int at, int pl
 
 static int times_counted(const Measure* m) { return m->times > 1000 ? m->times / 50 : m->times; }
 
-/* A library with `modules` of kind `rob` below it; none means no blob at all. */
+/* Builds a library that imports `modules` modules of kind `rob`. With zero modules it has no blob. */
 static void build(int modules) {
   char path[4200], command[9000];
   snprintf(path, sizeof path, "%s/n%d.c", folder, modules);
@@ -324,7 +325,7 @@ static void build(int modules) {
   check(!out, path);
   fprintf(out, "void* __tvm_ffi__library_ctx;\nint __tvm_ffi_main(void* s, void* a, int n, void* r) { return 0; }\n");
   if (modules) {
-    /* Header, `indptr`, `indices`, then `_lib` and the modules. */
+    /* The order is: header, `indptr`, `indices`, `_lib` and the modules. */
     fprintf(out, "struct text { unsigned long size; char text[16]; };\nstruct __attribute__((packed)) module { unsigned long a; "
                  "char kind[3]; unsigned long b; char payload[16]; };\n"
                  "const struct __attribute__((packed)) { unsigned long nbytes, n, indptr[%d], k, indices[%d], l; char lib[4]; "
@@ -364,7 +365,7 @@ int main(int argc, char** argv) {
   folder = mkdtemp(made);
   check(!folder, "mkdtemp");
   build(0), build(1), build(1000);
-  /* Measures, then their bases. */
+  /* The results of the measures, and then their bases. */
   double best[2][2 * COUNT];
   for (int side = 0; side < 2; ++side)
     for (int i = 0; i < 2 * COUNT; ++i) best[side][i] = 1e30;

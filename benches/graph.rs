@@ -1,7 +1,7 @@
-//! What the graph executor adds to the kernels that it calls, and what loading 100 MB of parameters costs.
+//! Measures the time that the graph executor adds to its kernels, and the time to load 100 MB of parameters.
 //!
-//! `cargo bench --no-default-features --features graph --bench graph`. The chain is a model of 1,000 tiny operators made by
-//! release 0.8.0 (x86-64 Linux).
+//! Run: `cargo bench --no-default-features --features graph --bench graph`. The chain is a model of 1,000 tiny operators, compiled by
+//! release 0.8.0 for x86-64 Linux.
 
 use divan::{Bencher, black_box, counter::BytesCount};
 use std::sync::{Arc, LazyLock};
@@ -24,7 +24,7 @@ fn chain() -> (Module, Executor) {
         env!("CARGO_MANIFEST_DIR"),
         "/golden/graph/models/v0.8/chain1000.so"
     );
-    // SAFETY: a golden of a release, with the graph that it was compiled for.
+    // SAFETY: the library is a golden, and its graph is the one it was compiled for.
     let module = unsafe { load_library(path, Strictness::Lenient) }
         .unwrap_or_else(|error| panic!("{error}"))
         .module;
@@ -40,7 +40,7 @@ fn chain_by_executor(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| executor.run().expect("a run"));
 }
 
-/// The same functions with the same arguments, called one after the other.
+/// Calls the same functions with the same arguments, one after another.
 #[divan::bench(sample_count = 300, sample_size = 20)]
 fn chain_by_loop(bencher: Bencher<'_, '_>) {
     let (module, executor) = chain();
@@ -60,7 +60,7 @@ fn chain_by_loop(bencher: Bencher<'_, '_>) {
         let outputs = graph.node_row_ptr[index]..graph.node_row_ptr[index + 1];
         let views = inputs
             .chain(outputs)
-            // SAFETY: entries of the executor, which outlives the calls.
+            // SAFETY: the tensors are entries of the executor, and it outlives the calls.
             .filter_map(|id| Some(unsafe { AnyView::dltensor(executor.entry(id)?.as_dltensor()) }));
         calls.push((function, views.collect()));
     }
@@ -74,7 +74,7 @@ fn chain_by_loop(bencher: Bencher<'_, '_>) {
 const TENSORS: usize = 100;
 const FLOATS: usize = 250_000;
 
-/// 100 MB of parameters, and the graph that takes them.
+/// A graph, and 100 MB of parameters for it.
 static PARAMS: LazyLock<(String, Vec<u8>)> = LazyLock::new(|| {
     let mut names = Vec::new();
     let mut nodes = Vec::new();
@@ -105,7 +105,7 @@ static PARAMS: LazyLock<(String, Vec<u8>)> = LazyLock::new(|| {
     (graph, out.into_bytes())
 });
 
-/// Reads the graph, plans, takes memory, and sets every parameter.
+/// Reads the graph, plans and allocates its memory, and sets every parameter.
 #[divan::bench(sample_count = 20, sample_size = 1)]
 fn load_100_mb(bencher: Bencher<'_, '_>) {
     let (text, file) = &*PARAMS;
@@ -125,7 +125,7 @@ fn load_100_mb(bencher: Bencher<'_, '_>) {
         });
 }
 
-/// As many bytes into fresh memory.
+/// Copies the same bytes into fresh memory.
 #[divan::bench(sample_count = 20, sample_size = 1)]
 fn memcpy_100_mb(bencher: Bencher<'_, '_>) {
     let (_, file) = &*PARAMS;

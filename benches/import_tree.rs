@@ -1,6 +1,6 @@
-//! Ordering modules and reading trees: cost must grow with modules plus edges, whatever the shape of the graph.
+//! Orders modules and reads import trees. The time must grow with modules plus edges, for graphs of every shape.
 //!
-//! `cargo bench --no-default-features --bench import_tree`; items are modules plus edges.
+//! Run: `cargo bench --no-default-features --bench import_tree`. An item is a module or an edge.
 
 use divan::{Bencher, black_box, counter::ItemsCount};
 use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
@@ -12,15 +12,15 @@ fn main() {
 }
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
-/// How many of the next modules each module of a dense graph imports.
+/// The count of following modules that each module of a dense graph imports.
 const DENSE: usize = 100;
 
 fn graph(count: usize, imports: impl Fn(usize) -> std::ops::Range<usize>) -> ModuleGraph {
     let node = |index| ModuleNode {
         kind: String::new(),
-        // Every seventh module is host code below the first ones, so that both phases have work.
+        // Every seventh module in the second half is host code, so that both phases have work.
         dso: index > count / 2 && index % 7 == 0,
-        // The last import is followed first: descending, so that parents get their numbers before children.
+        // The last import is visited first. The order is descending, so that parents are numbered before children.
         imports: imports(index)
             .filter(|child| *child < count)
             .rev()
@@ -49,7 +49,7 @@ fn edges(graph: &ModuleGraph) -> usize {
 
 fn bench_order(bencher: Bencher<'_, '_>, graph: &ModuleGraph) {
     let items = graph.modules.len() + edges(graph);
-    // Where 0.8 would reject, the topological order does all the work and then some.
+    // The topological order does all the work even for graphs that 0.8 would reject.
     bencher
         .counter(ItemsCount::new(items))
         .bench_local(|| black_box(order(black_box(graph), Algorithm::Topological)));
@@ -58,7 +58,7 @@ fn bench_order(bencher: Bencher<'_, '_>, graph: &ModuleGraph) {
 #[divan::bench(args = SIZES)]
 fn order_chain(bencher: Bencher<'_, '_>, count: usize) {
     let mut graph = chain(count);
-    // A chain through host code cannot be merged; one of device modules can be stored.
+    // A chain through host code cannot be merged, but a chain of device modules can be stored.
     graph.modules.iter_mut().for_each(|node| node.dso = false);
     bench_order(bencher, &graph);
 }

@@ -1,6 +1,6 @@
-//! Looking into a library of 1 GiB: time beside copying its bytes, and memory beyond the map. `cargo bench --bench inspect`.
+//! Looks into a library of 1 GiB. Measures the time against a copy of its bytes, and the memory beyond the map.
 //!
-//! The library is a real one with one payload of 1 GiB behind it, so that a reader that touches payloads is slow.
+//! Run: `cargo bench --bench inspect`. The library is well-formed and has one payload of 1 GiB, so a reader that touches payloads is slow.
 
 mod support;
 
@@ -31,7 +31,7 @@ fn main() {
     }
     for path in [&raw, &object] {
         let file = File::open(path).expect("the file");
-        // SAFETY: nothing else writes to this temporary file.
+        // SAFETY: only this process writes to the temporary file.
         let map = unsafe { memmap2::Mmap::map(&file) }.expect("a map");
         let before = memory();
         let look = fastest(|| {
@@ -54,7 +54,7 @@ fn main() {
     }
 }
 
-/// `_lib` and one module of an unknown kind with 1 GiB, or 1 MiB in a short round.
+/// Writes `_lib` and one module of an unknown kind with 1 GiB, or 1 MiB in a short round.
 fn write_blob(path: &std::path::Path) -> std::io::Result<()> {
     let mebibytes = rounds(1 << 10);
     let payload = (mebibytes as u64) << 20;
@@ -69,7 +69,7 @@ fn write_blob(path: &std::path::Path) -> std::io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(&(body.len() as u64 + payload).to_le_bytes())?;
     file.write_all(&body)?;
-    // Not a hole: pages that are touched count.
+    // The payload is written and not left as a hole, because only then do touched pages count.
     let chunk = vec![0x5A; 1 << 20];
     (0..mebibytes).try_for_each(|_| file.write_all(&chunk))
 }
@@ -83,7 +83,7 @@ fn fastest(mut body: impl FnMut()) -> Duration {
     times.min().unwrap_or_default()
 }
 
-/// Most memory that this process ever had resident, in KiB, touched pages of maps included.
+/// Returns the resident memory of this process in KiB, with the touched pages of maps.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,4 +1,4 @@
-"""Seconds of the RPC client of the installed apache-tvm with a server: `rpc.py PORT LIBRARY ROUNDS`, for benches/rpc.rs."""
+"""Times the RPC client of the installed apache-tvm with a server, in seconds: `rpc.py PORT LIBRARY ROUNDS`, for benches/rpc.rs."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ def fastest(runs, body):
 
 
 def rested(body):
-    # The server has time to end the session before.
+    # The pause lets the server end the last session.
     times = []
     for _ in range(15):
         time.sleep(0.05)
@@ -66,5 +66,5 @@ for name, size in (("4K", 4 << 10), ("1M", 1 << 20), ("256M", 256 << 20)):
     times = rounds if size > 1 << 20 else rounds * 100
     print("to", name, fastest(times, lambda: there.copyfrom(here)), flush=True)
     print("from", name, fastest(times, lambda: there.copyto(back)), flush=True)
-# Without the destructors of the session.
+# The process ends without the destructors of the session.
 os._exit(0)

@@ -1,6 +1,6 @@
-//! RPC: our client and server and those of the wheel, in all four pairs, and our tracker beside the wheel's. Prints ratios.
+//! Compares our RPC client and server with those of the wheel, in all four pairs, and our tracker with the wheel's. Prints ratios.
 //!
-//! `TVMSPEC_PYTHON=python cargo bench --bench rpc [-- tracker]`; without `TVMSPEC_PYTHON` there is nothing to compare with.
+//! Run: `TVMSPEC_PYTHON=python cargo bench --bench rpc [-- tracker]`. Without `TVMSPEC_PYTHON` the comparison is skipped.
 
 mod support;
 
@@ -19,7 +19,7 @@ use tvmspec::wire::{Cursor, Writer};
 
 const SIZES: [(&str, usize); 3] = [("4K", 4 << 10), ("1M", 1 << 20), ("256M", 256 << 20)];
 
-/// Servers and requests at a tracker.
+/// The counts of servers, clients and requests at a tracker.
 const SERVERS: usize = 1000;
 const CLIENTS: usize = 100;
 const REQUESTS: usize = 10_000;
@@ -44,7 +44,7 @@ fn main() {
     trackers(&python, rounds);
 }
 
-/// A process that ends with this value, and the port that it prints.
+/// A process that is ended when this value is dropped, and the port that it printed.
 struct Server {
     child: Child,
     port: u16,
@@ -74,7 +74,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The wheel's processes end their workers when stdin ends.
+        // The wheel's processes end their workers when stdin closes.
         drop(self.child.stdin.take());
         std::thread::sleep(Duration::from_millis(300));
         let _ = self.child.kill();
@@ -86,7 +86,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener
@@ -97,7 +97,7 @@ fn free_port() -> String {
         .to_string()
 }
 
-/// All four pairs, a few rounds of each in turn, the best of all rounds.
+/// Measures all four pairs, a few rounds of each in turn, and prints the best of all rounds.
 fn sessions(python: &str, rounds: usize) {
     let ours = Server::ours(&["serve", "--port", "0", "--allow-load"]);
     let script = root().join("tests/interop/real_server.py");
@@ -144,7 +144,7 @@ fn fastest(runs: usize, mut body: impl FnMut()) -> f64 {
     (0..runs).map(once).fold(f64::INFINITY, f64::min)
 }
 
-/// The median of 15 runs. The server has time to end the session before: the sooner a client comes back, the more of that it would wait for.
+/// Returns the median of 15 runs. A pause before each run lets the server end the last session, because a new client would wait for that.
 fn rested(mut body: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..15)
         .map(|_| {
@@ -158,7 +158,7 @@ fn rested(mut body: impl FnMut()) -> f64 {
     times[7]
 }
 
-/// What `rpc.py` measures, by our client.
+/// Measures our client with the same steps as `rpc.py`.
 fn our_client(port: u16, library: &Path) -> Times {
     let connect = || Session::connect("127.0.0.1", port, "", &SessionOptions::default()).unwrap();
     let mut times = Times::new();
@@ -198,7 +198,7 @@ fn our_client(port: u16, library: &Path) -> Times {
         let [here, back, there] = [&here, &back, &there].map(reference);
         let api = Manager::global().api(there.device.kind).unwrap();
         let copy = |from: &TensorRef<'_>, to: &TensorRef<'_>| {
-            // SAFETY: all of them are of this size, and live until the end of this scope.
+            // SAFETY: all these tensors have the same size, and live until the end of this scope.
             unsafe { api.copy_tensor(from, to, Stream::DEFAULT) }.unwrap();
         };
         put(format!("to {name}"), fastest(runs, || copy(&here, &there)));
@@ -210,7 +210,7 @@ fn our_client(port: u16, library: &Path) -> Times {
     times
 }
 
-/// A tensor as devices know it.
+/// Returns the tensor in the form that devices take.
 fn reference(tensor: &Tensor) -> TensorRef<'_> {
     let dl = tensor.dl();
     TensorRef {
@@ -251,7 +251,7 @@ sys.stdin.read()
 tracker.terminate()
 "#;
 
-/// Requests per second that wait until servers come.
+/// Compares trackers by requests per second, with requests that wait for servers.
 fn trackers(python: &str, rounds: usize) {
     let mut best = [0.0_f64; 2];
     for _ in 0..rounds {
@@ -269,7 +269,7 @@ fn trackers(python: &str, rounds: usize) {
     );
 }
 
-/// The requests wait first; then each server offers itself once for every request that it will serve, and all get their answers.
+/// Returns the requests per second of a tracker. All requests wait first. Then each server offers itself once for each request it serves.
 fn requests_per_second(port: u16) -> f64 {
     let mut clients: Vec<Peer> = (0..CLIENTS).map(|_| Peer::connect(port)).collect();
     let mut servers: Vec<Peer> = (0..SERVERS).map(|_| Peer::connect(port)).collect();

@@ -1,6 +1,6 @@
-//! Decoding a parameter file of 1 GB from a map, against copying the same bytes in the same run.
+//! Decodes a parameter file of 1 GiB from a map, against a copy of the same bytes in the same run.
 //!
-//! `cargo bench --no-default-features --bench tensor`; the file goes to the temporary directory and away again.
+//! Run: `cargo bench --no-default-features --bench tensor`. The file lies in the temporary directory, and is removed at the end.
 
 use divan::{Bencher, black_box, counter::BytesCount};
 use std::fs::File;

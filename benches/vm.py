@@ -1,4 +1,4 @@
-"""Seconds of the VM of the installed apache-tvm: `vm.py CHAIN.so CONSTANTS.vmexec`, for benches/vm.rs."""
+"""Times the VM of the installed apache-tvm, in seconds: `vm.py CHAIN.so CONSTANTS.vmexec`, for benches/vm.rs."""
 
 import sys
 import time

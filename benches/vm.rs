@@ -1,4 +1,4 @@
-//! The Relax VM: what an operator costs beside its kernel, and what loading large constants costs.
+//! Measures the Relax VM: the time of an operator beyond its kernel, and the time to load large constants.
 //!
 //! `TVMSPEC_PYTHON=python cargo bench --bench vm` compares with the VM of that Python's apache-tvm in the same run.
 
@@ -32,7 +32,7 @@ fn main() {
     let theirs = theirs(&constants);
 
     let library = golden("chain1000.so");
-    // SAFETY: made here, and called as it was compiled.
+    // SAFETY: the library is a golden, and is called as it was compiled.
     let model = unsafe { module::load(&library) }.unwrap();
     let machine = VirtualMachine::of(&model, &[Device::CPU]).unwrap();
     let input: Any = Tensor::empty(&[4], DLDataType::scalar(2, 32))
@@ -103,7 +103,7 @@ fn fastest(runs: usize, mut body: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// The kernels of the chain on two tensors that stay.
+/// Times the kernels of the chain on two tensors that are reused.
 fn plain_loop(model: &module::Module, input: &Any) -> f64 {
     let add = model.require("add").unwrap();
     let tanh = model.require("tir_tanh").unwrap();
@@ -125,7 +125,7 @@ fn plain_loop(model: &module::Module, input: &Any) -> f64 {
     })
 }
 
-/// An executable with one large constant and no function.
+/// Makes an executable with one large constant and no function.
 fn large() -> Vec<u8> {
     let extents = [(CONSTANT_BYTES / 4) as i64];
     let dtype = Dtype::scalar(Dtype::FLOAT, 32);
@@ -142,19 +142,19 @@ fn large() -> Vec<u8> {
 
 fn load(path: &Path) -> VirtualMachine {
     let file = std::fs::File::open(path).unwrap();
-    // SAFETY: nothing changes the file of this run.
+    // SAFETY: nothing changes the file during this run.
     let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
     let payload: *const [u8] = &raw const map[..];
     let library: Arc<dyn Symbols> = Arc::new(Mapped { _map: map });
-    // SAFETY: `library` keeps the map where it is.
+    // SAFETY: `library` keeps the map at its address.
     let payload = unsafe { &*payload };
-    // SAFETY: as long as a clone of `library` lives, the map does.
+    // SAFETY: the map lives as long as any clone of `library`.
     let loaded =
         unsafe { LoadedExecutable::from_library(payload, Layout::V0_22, &library) }.unwrap();
     VirtualMachine::new(Arc::new(loaded), Vec::new(), &[Device::CPU]).unwrap()
 }
 
-/// A map without symbols, as a library is one with.
+/// A map without symbols that serves as a library.
 struct Mapped {
     _map: memmap2::Mmap,
 }
@@ -188,7 +188,7 @@ impl Symbols for Mapped {
     }
 }
 
-/// Bytes of this process that are in memory and not of a file.
+/// Returns the resident bytes of this process that do not belong to a file.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status
@@ -204,7 +204,7 @@ fn resident() -> usize {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Seconds of the wheel, by name; empty without `TVMSPEC_PYTHON`.
+/// Returns the times of the wheel in seconds, by name. The map is empty without `TVMSPEC_PYTHON`.
 fn theirs(constants: &Path) -> BTreeMap<String, f64> {
     let Ok(python) = std::env::var("TVMSPEC_PYTHON") else {
         println!("skipped: the wheel, because TVMSPEC_PYTHON names no Python");

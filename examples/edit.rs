@@ -1,8 +1,8 @@
-//! Changes what a compiled library stores: `cargo run --no-default-features --example edit -- library.so [changed.bin]`
+//! Changes the content of a compiled library: `cargo run --no-default-features --example edit -- library.so [changed.bin]`
 //!
-//! Every module of device code with a source gets a comment, every device function one more argument of type `int32`, and the
-//! parameters of every graph are set to zero. The library binary is written back and read again, without JSON or base64 on the
-//! way; with a second path it goes to a file, which `tvmspec convert changed.bin -o changed.so` makes a library of.
+//! Every device module with a source gets a comment, and every device function one more argument of type `int32`. The parameters of every
+//! graph are set to zero. The library binary is written and read again, without JSON or base64 as a step between. A second path names an
+//! output file. `tvmspec convert changed.bin -o changed.so` makes a library of it.
 
 use std::error::Error;
 use tvmspec::blob::{self, Blob};

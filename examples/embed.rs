@@ -1,7 +1,7 @@
-//! A program that embeds the runtime: it loads a library that TVM 0.27 compiled, calls it, and reads why a wrong call fails.
+//! A program that embeds the runtime. It loads a library compiled by TVM 0.27, calls it, and prints why a wrong call fails.
 //!
-//! Run: `cargo run --example embed`, or with the path of another library whose `main` adds one to 12 numbers. In a program of
-//! your own these lines are all that it takes: there is nothing to install, to link or to set.
+//! Run: `cargo run --example embed`, or add the path of another library whose `main` adds one to 12 numbers. Your own program needs only
+//! these lines: there is nothing to install, to link or to set.
 
 use tvmspec::function::Error;
 use tvmspec::module;

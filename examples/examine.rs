@@ -1,5 +1,5 @@
-//! Says of a file what the command line says of it, as values of Rust: what is in it, which rules it breaks, which releases load
-//! it, and the payloads of its modules. Nothing of it runs.
+//! Prints the facts about a file that the command line prints, as Rust values: its content, broken rules, and the releases that load it. It
+//! also prints the payloads of its modules. No code from the file runs.
 //!
 //! ```text
 //! cargo run --example examine -- golden/blob/opencl-0.6.bin

@@ -1,4 +1,4 @@
-//! A device of your own: under `ext_dev`, which needs no number, and held to every rule of the contract.
+//! Your own device. It is registered as `ext_dev`, which needs no number, and is checked against every rule of the contract.
 //!
 //! Run: `cargo run --example external_device`
 
@@ -7,7 +7,7 @@ use tvmspec::device::{
     Result, Space, Stream, cpu, manager,
 };
 
-/// An accelerator that, for want of hardware, borrows the memory of the host.
+/// An accelerator that borrows host memory, because no hardware exists for it.
 struct Mine;
 
 impl DeviceApi for Mine {
@@ -31,11 +31,11 @@ impl DeviceApi for Mine {
         cpu::cpu().alloc(Device::CPU, nbytes, alignment, hint)
     }
     unsafe fn free(&self, _: Device, space: Space) -> Result<()> {
-        // SAFETY: it came from `alloc`, by the contract of `free`, and so from the CPU.
+        // SAFETY: by the contract of `free` the space came from `alloc`, so it belongs to the CPU device.
         unsafe { cpu::cpu().free(Device::CPU, space) }
     }
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
-        // SAFETY: both sides have the bytes, by the contract of `copy`, and both are memory of the host.
+        // SAFETY: by the contract of `copy` both sides have the bytes, and both are host memory.
         unsafe { cpu::cpu().copy(copy, stream) }
     }
     fn sync(&self, _: Device, _: Stream) -> Result<()> {
@@ -44,10 +44,10 @@ impl DeviceApi for Mine {
 }
 
 fn main() {
-    // Under the type for external devices, and under a number of its own.
-    // SAFETY: its memory is that of the CPU device, which keeps the rules of memory.
+    // The device is registered under the type for external devices, and under its own number.
+    // SAFETY: its memory comes from the CPU device, and that keeps the rules of memory.
     unsafe { manager::register("ext_dev", &Mine) }.expect("a new name");
-    // SAFETY: its memory is that of the CPU device, which keeps the rules of memory.
+    // SAFETY: its memory comes from the CPU device, and that keeps the rules of memory.
     unsafe { manager::register_number(40, "mine", &Mine) }.expect("a new number");
     for device in [Device::ext_dev(0), Device::new(40, 0)] {
         let api = Manager::global().api(device.kind).expect("just registered");

@@ -1,7 +1,7 @@
-//! A kind of target and a code generator of your own, end to end: build, export, load, run.
+//! Your own target kind and code generator, from start to end: build, export, load, run.
 //!
-//! Run: `cargo run --example foo`. The accelerator is made up: its code is C, which a C compiler makes a library of.
-//! The module comes from a file, as TVM 0.27 lowers it for `ext_dev`, instead of from a frontend. `external_device.rs` brings a device.
+//! Run: `cargo run --example foo`. The accelerator is invented: its code is C, and a C compiler makes a library of it. The module comes
+//! from a file as lowered by TVM 0.27 for `ext_dev`, and not from a frontend. `external_device.rs` shows a device.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -24,13 +24,13 @@ use tvmspec::target::{
 };
 use tvmspec::value::AnyView;
 
-/// Does everything from the registration to the numbers.
+/// Runs every step from the registration to the numbers.
 ///
 /// # Errors
 ///
-/// What any of the steps ends in; a machine without a C compiler among them.
+/// Returns the error of the step that fails, for example without a C compiler.
 pub(crate) fn main() -> Result<(), Error> {
-    // The generator, where every frontend looks for it (TGT-80), and the loader of what it makes (TGT-86).
+    // Every frontend finds the generator by this name (TGT-80). The loader reads the modules it makes (TGT-86).
     registry::register_typed("target.build.foo", build_foo)?;
     module::register_loader("foo", |entry| {
         FooModule::compile(&String::from_utf8_lossy(entry.payload))
@@ -48,7 +48,7 @@ pub(crate) fn main() -> Result<(), Error> {
     // Export and load.
     let folder = tempfile::tempdir().map_err(failed)?;
     let library = export(folder.path(), &kernels)?;
-    // SAFETY: code that was just made, and is called as it was compiled.
+    // SAFETY: the code was just made, and is called as it was compiled.
     let loaded = unsafe { module::load(library) }?;
     let imports = loaded.imports();
     println!(
@@ -57,11 +57,11 @@ pub(crate) fn main() -> Result<(), Error> {
         imports[0].kind()
     );
 
-    // Run: a kernel is called with its parameters, and the extents of blocks and threads behind them (TGT-85).
+    // Run: a call passes the kernel's parameters, and then the extents of blocks and threads (TGT-85).
     let input: Vec<f32> = (0..16_u8).map(f32::from).collect();
     let mut output = vec![0.0_f32; 16];
     let memory = [input.as_ptr(), output.as_mut_ptr().cast_const()];
-    // SAFETY: both have 16 elements, as many as the kernel reads and writes.
+    // SAFETY: both buffers have 16 elements, as many as the kernel reads and writes.
     let [x, y] = memory.map(|memory| unsafe { AnyView::handle(memory.cast_mut().cast()) });
     loaded
         .require("add1_ext_kernel")?
@@ -72,7 +72,7 @@ pub(crate) fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// The kinds of 0.27, and `foo`.
+/// Returns the target kinds of 0.27, and `foo`.
 fn targets() -> Targets {
     let kind = TargetKind::new("foo", 12).keys(["foo"]);
     let mut targets = Targets::new(Release::of(27));
@@ -80,24 +80,24 @@ fn targets() -> Targets {
     targets
 }
 
-/// `target.build.foo`: a module, as JSON, for a target, as text.
+/// Implements `target.build.foo`: takes a module as JSON and a target as text.
 fn build_foo(module: String, target: String) -> Result<Module, Error> {
     let mut generators = Generators::default();
     generators.register("foo", Box::new(generate));
-    // The result is held to the contract: every kernel is found, described as it is, and can be stored.
+    // The result is checked against the contract: every kernel is found, matches its description, and can be stored.
     let module = LoweredModule::read(module.as_bytes())?;
     let code = generators.generate(&module, &targets().read(&target)?)?;
     FooModule::compile(code.source().unwrap_or_default())
 }
 
-/// The generator: C of a lowered module, a packed function for each kernel.
+/// Generates C code for a lowered module, with a packed function for each kernel.
 fn generate(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, Violation> {
     let symbols: Vec<&str> = module.symbols().collect();
     let kernels = module.kernels().to_vec();
     if kernels.len() != symbols.len() {
         return Err(TGT_84.rejected(Kind::Type, "foo runs kernels alone"));
     }
-    // Kernels of this module have no numbers that JSON has not.
+    // The kernels of this module use only numbers that JSON can hold.
     let graph: Value = serde_json::from_slice(module.json())
         .map_err(|why| TGT_88.rejected(Kind::Unsupported, why.to_string()))?;
     let mut writer = CWriter {
@@ -117,21 +117,21 @@ fn generate(module: &LoweredModule, _: &Target) -> Result<GeneratedCode, Violati
     Ok(GeneratedCode::new(&symbols, payload).with_kernels(kernels))
 }
 
-/// The convention of 0.22 and later (MOD-06).
+/// The calling convention of 0.22 and later (MOD-06).
 const PRELUDE: &str = "#include <stdint.h>
 typedef struct { int32_t type; uint32_t zero; union { int64_t v_int64; double v_float64; void* v_ptr; }; } foo_any;
 ";
 
-/// C of the nodes of a graph. A variable is named after its node, so that no two have one name, and none is a word of C.
+/// A writer of C code for the nodes of a graph. A variable is named after its node, so names are unique and not C keywords.
 struct CWriter<'g> {
     nodes: &'g [Value],
-    /// The variables with the addresses of buffers, by the nodes of the buffers.
+    /// For each buffer node, the variable that holds the address of the buffer.
     memory: HashMap<usize, usize>,
     text: String,
 }
 
 impl<'g> CWriter<'g> {
-    /// The index of a node. A graph that was read has no index that is none (OBJ-20).
+    /// Returns the index of a node. In a graph that was read, every index is valid (OBJ-20).
     fn index(&self, value: &Value) -> usize {
         value
             .as_u64()
@@ -152,19 +152,19 @@ impl<'g> CWriter<'g> {
             .collect()
     }
 
-    /// The type key without its family, which differs between releases.
+    /// Returns the type key without its namespace, because that differs between releases.
     fn key(&self, at: usize) -> &'g str {
         let key = self.nodes[at]["type"].as_str().unwrap_or_default();
         key.rsplit_once('.').map_or(key, |(_, last)| last)
     }
 
-    /// What has no code here is rejected, and not left out (TGT-88).
+    /// Returns the error for a node without C code. Such a node is rejected and not skipped (TGT-88).
     fn unsupported(&self, at: usize) -> Violation {
         let message = format!("foo has no code for {} (node {at})", self.key(at));
         TGT_88.rejected(Kind::Unsupported, message)
     }
 
-    /// The type in C of an expression, a variable or a type.
+    /// Returns the C type of an expression, a variable or a type.
     fn c_type(&self, at: usize) -> Result<String, Violation> {
         let of = match self.key(at) {
             "PrimType" | "PointerType" => at,
@@ -186,7 +186,7 @@ impl<'g> CWriter<'g> {
     }
 
     fn kernel(&mut self, at: usize) -> Result<(), Violation> {
-        // By its symbol, and not by its name in the module (TGT-81).
+        // The C function is named by the kernel's symbol, and not by its name in the module (TGT-81).
         let attributes = self.items(self.child(self.child(at, "attrs"), "__dict__"));
         let mut pairs = attributes.chunks_exact(2);
         let symbol = pairs.find(|pair| self.text_of(pair[0]) == "global_symbol");
@@ -219,7 +219,7 @@ impl<'g> CWriter<'g> {
                 self.memory.insert(buffer, data);
                 Ok(())
             }
-            // An axis of blocks or threads. This accelerator has one thread, which does the work of all.
+            // This is an axis of blocks or threads. The accelerator has one thread, which does all the work in a loop.
             "AttrStmt" if self.key(self.child(at, "node")) == "IterVar" => {
                 let var = self.child(self.child(at, "node"), "var");
                 let extent = self.expression(self.child(at, "value"))?;
@@ -267,7 +267,7 @@ impl<'g> CWriter<'g> {
         ))
     }
 
-    /// The element of a buffer that a load or a store names by one index.
+    /// Returns the buffer element of a load or a store with one index.
     fn element(&self, at: usize, buffer: &str) -> Result<String, Violation> {
         let indices = self.items(self.child(at, "indices"));
         match (self.memory.get(&self.child(at, buffer)), &indices[..]) {
@@ -277,7 +277,7 @@ impl<'g> CWriter<'g> {
     }
 }
 
-/// A module of kind `foo`: its text, and the library that a C compiler made of it.
+/// A module of kind `foo`: its C text, and the library that a C compiler made of it.
 struct FooModule {
     text: String,
     library: Module,
@@ -297,7 +297,7 @@ impl FooModule {
         }
         Ok(Module::new(FooModule {
             text: text.to_owned(),
-            // SAFETY: code that was just made of kernels, and is called as they are described.
+            // SAFETY: the code was just made of kernels, and is called as they are described.
             library: unsafe { module::load(&library) }?,
         }))
     }
@@ -325,7 +325,7 @@ impl ModuleKind for FooModule {
     }
 }
 
-/// Links a library of host code, whose library binary stores the kernels as what it imports.
+/// Links a library of host code. Its library binary stores the kernels as an imported module.
 fn export(folder: &Path, kernels: &Module) -> Result<PathBuf, Error> {
     let stored = kernels
         .implementation()

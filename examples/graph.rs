@@ -1,6 +1,6 @@
 //! Runs a model of a graph-era release (0.7 to 0.19): `cargo run --example graph -- model.so`
 //!
-//! Every input that has no value yet is filled with zeros; the outputs are printed.
+//! Fills every input without a value with zeros, and prints the outputs.
 
 use tvmspec::function::Error;
 use tvmspec::graph::Model;
@@ -10,7 +10,7 @@ fn main() -> Result<(), Error> {
     let path = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "golden/graph/models/v0.8/mlp.so".to_owned());
-    // SAFETY: who runs a model trusts its code.
+    // SAFETY: the user of a model trusts its code.
     let mut model = unsafe { Model::load(path) }?;
 
     let executor = model.executor();

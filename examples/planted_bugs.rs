@@ -1,4 +1,4 @@
-//! Five defects, each planted in the simulated device, found by random scripts and shrunk to the smallest.
+//! Five defects planted in the simulated device. Random scripts find each one, and are then reduced to the smallest failing script.
 //!
 //! Run: `cargo run --example planted_bugs`
 

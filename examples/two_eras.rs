@@ -1,4 +1,4 @@
-//! One process, two eras: a library that TVM 0.8 compiled and one that TVM 0.27 compiled, called side by side.
+//! One process with two eras: it calls a library compiled by TVM 0.8 and one compiled by TVM 0.27, side by side.
 //!
 //! Run: `cargo run --example two_eras`
 
@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
     }
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/module");
     for (library, name) in [("host-0.8.so", "add1"), ("host-0.27.so", "main")] {
-        // SAFETY: the libraries are trusted code, and called as they were compiled.
+        // SAFETY: the libraries are trusted code, and are called as they were compiled.
         let module = unsafe { module::load(format!("{folder}/{library}")) }?;
         let function = module.require(name)?;
         let input = Tensor::empty(&[12], F32)?;

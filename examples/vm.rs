@@ -1,4 +1,4 @@
-//! Loads a model that the Relax VM runs, and calls it on zeros: `cargo run --example vm -- model.so 2,4`.
+//! Loads a model for the Relax VM, and calls it with zeros: `cargo run --example vm -- model.so 2,4`.
 
 use tvmspec::device::Device;
 use tvmspec::function::Error;
@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
         .collect();
     let input: Any = Tensor::empty(&shape, DLDataType::scalar(2, 32))?.into();
 
-    // SAFETY: who runs a model trusts its code.
+    // SAFETY: the user of a model trusts its code.
     let model = unsafe { tvmspec::module::load(path) }?;
     let machine = VirtualMachine::of(&model, &[Device::CPU])?;
     let output = machine.call("main", &[input])?;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fills a corpus folder with the goldens of a target, each behind the bytes by which the target chooses what to do.
+"""Fills a corpus folder with the goldens of a target. Each follows the bytes that select what the target does.
 
     fuzz/seeds.py TARGET FOLDER
 """
@@ -19,7 +19,7 @@ LARGEST = 1 << 16
 
 
 def variant(index, count):
-    """The four bytes by which a derived `Arbitrary` picks variant `index` of `count`."""
+    """Returns the four bytes that make a derived `Arbitrary` pick variant `index` of `count`."""
     return ((index << 32) // count + 1).to_bytes(4, "little")
 
 
@@ -31,7 +31,8 @@ def prefixes(target):
     if target == "rpc":
         return [bytes([minor - 2, side, 0]) for minor in (8, 27) for side in (0, 1)]
     if target == "rpc_session":
-        # Our server and a recorded client, our client and a recorded server: the release, how it is known, all bytes at once.
+        # Our server with a recorded client, and our client with a recorded server.
+        # The bytes set the release, how it is known, and reads of any size.
         return [bytes([1, minor, 1, 0]) for minor in (0, 1)] + [bytes([3, minor, 0, 0, 96]) + ACTS for minor in (0, 1)]
     if target in ("object", "vm"):
         return [b""]
@@ -44,9 +45,9 @@ def prefixes(target):
     return [bytes([choice]) for choice in range(4)]
 
 
-# The releases that `rpc_session` speaks, in its order.
+# The releases of `rpc_session`, in its order.
 SPOKEN = ("0.27", "0.8", "0.22", "0.21", "0.20", "0.16", "0.7")
-# What the client of `rpc_session` does with a recorded server, 96 bytes.
+# The actions of the client in `rpc_session` with a recorded server: 96 bytes.
 ACTS = bytes(range(0, 192, 2))
 
 
@@ -56,7 +57,7 @@ def chapter_of(target):
 
 def seeds(target):
     if target == "payload":
-        # Comments are between a row and its name.
+        # A comment may stand between a row and its name.
         table = re.sub(r"//.*", "", (ROOT / "src/payload/kind_table.rs").read_text())
         kinds = re.findall(r'\b(?:row|json_runtime)\(\s*"([^"]+)"', table)
         for case in conformance.load("payload"):
@@ -76,7 +77,7 @@ def seeds(target):
     if target == "export":
         lowered = (ROOT / "golden/target/kernels").rglob("*.json")
         yield from (b"\x00" + file.read_bytes() for file in sorted(lowered))
-        # Choices for the trees that it makes. Lengths are taken from the end.
+        # Choices for the module graphs made by the target. Lengths are taken from the end.
         for number in range(256):
             yield b"\x01" + b"".join(hashlib.sha256(bytes([number, part])).digest() for part in range(8))
         for file in sorted((ROOT / "golden/blob").rglob("*")):
@@ -95,7 +96,7 @@ def seeds(target):
         yield bytes([LAYOUTS.index("0.7")]) + word(len(body)) + body
     texts = (".json",) if chapter in ("graph", "object") else ()
     if target == "vm_run":
-        # Choices for the programs that it makes: any bytes are some.
+        # Choices for the programs made by the target. Any bytes are valid choices.
         for number in range(256):
             yield b"\x04" + b"".join(hashlib.sha256(bytes([number, part])).digest() for part in range(16))
     if target == "graph_run":
@@ -108,7 +109,7 @@ def seeds(target):
                 hashlib.sha256(number.to_bytes(2, "little") + bytes([part])).digest() for part in range(16)
             )
     if target == "blob_container":
-        # Choices for the files that it makes. Lengths are taken from the end.
+        # Choices for the files made by the target. Lengths are taken from the end.
         for number in range(1024):
             yield b"\x01" + b"".join(hashlib.sha256(number.to_bytes(2, "little") + bytes([part])).digest() for part in range(8))
     for file in sorted((ROOT / "golden" / chapter).rglob("*")):
@@ -121,14 +122,14 @@ def seeds(target):
 
 
 def counts(raw):
-    """`raw` with one number of 8 bytes, a small one, higher or lower by one."""
+    """Yields `raw` with one small number of 8 bytes changed by one, up or down."""
     for at in range(len(raw) - 7):
         if 0 < raw[at] < 16 and not any(raw[at + 1 : at + 8]):
             yield from (raw[:at] + bytes([raw[at] + step]) + raw[at + 1 :] for step in (-1, 1))
 
 
 def repeats(raw):
-    """`raw` with a text once more in the place of the empty one behind it: a function that repeats its name."""
+    """Yields `raw` with a text copied over the empty text after it, for a function that repeats its name."""
     for at in range(len(raw) - 16):
         text = raw[at : at + 8 + raw[at]]
         if 0 < raw[at] < 64 and not any(text[1:8]) and text[8:].isascii() and raw[at + len(text) :].startswith(bytes(8)):
@@ -139,7 +140,7 @@ TYPES = ("u8", "u16", "u32", "u64", "i32", "i64", "f64", "bool", "string", "byte
 
 
 def wire_type(text):
-    """The bytes by which the target `wire` chooses a type; None for tuples of other than two."""
+    """Returns the bytes that make the target `wire` choose a type, or None for a tuple without exactly two members."""
     text = text.replace(" ", "")
     name, _, inner = text.partition("<")
     parts, depth = [""], 0
@@ -156,7 +157,7 @@ def wire_type(text):
 
 
 def cases(target):
-    """The inputs of the suite's cases that read: each rejected one breaks a rule alone."""
+    """Yields the inputs of the suite's reading cases. Each rejected input breaks exactly one rule."""
     for case in conformance.load(chapter_of(target)):
         source, args = case["input"], case.get("args", {})
         ends = (".find", ".symbols") if target == "blob_container" else (".decode", ".run", ".detect", ".script")
@@ -171,7 +172,7 @@ def cases(target):
         elif target == "rpc_session":
             if args["form"] != "packet" or args["release"] not in SPOKEN:
                 continue
-            # Behind a hello and InitServer of the target's own.
+            # The target writes a hello and InitServer first.
             minor = SPOKEN.index(args["release"])
             front = [bytes([1, minor, 2, 0]) if args["speaker"] == "client" else bytes([3, minor, 65, 0, 96]) + ACTS]
         elif target == "rpc":

@@ -1,5 +1,4 @@
-//! What compiled code calls in the libraries beside the runtime: `module.launch`, `module.barrier`, `module.workspace`,
-//! `module.once`.
+//! Functions of the runtime libraries that compiled code calls: `module.launch`, `module.barrier`, `module.workspace`, `module.once`.
 
 use super::backend_host::{BackendHost, backend};
 use crate::conformance::runtime::RawHandle;
@@ -16,21 +15,21 @@ use std::time::Duration;
 /// The group of a launch, as tasks see it.
 #[repr(C)]
 struct Group {
-    /// The counters of a barrier, which only the runtime reads.
+    /// Counters of a barrier, which only the runtime reads.
     sync_handle: *mut c_void,
-    /// How many tasks the launch has.
+    /// Number of tasks in the launch.
     num_task: i32,
 }
 
-/// A task: its number, its group, and what the launch was called with.
+/// A task: its number, its group, and the data of the launch.
 type TaskBody = unsafe extern "C" fn(c_int, *mut Group, *mut c_void) -> c_int;
-/// `TVMBackendParallelLaunch`: the task, what it gets, and how many; 0 is as many as there are workers.
+/// `TVMBackendParallelLaunch`: the task, its data, and the number of tasks; 0 means the number of workers.
 type Launch = unsafe extern "C" fn(TaskBody, *mut c_void, c_int) -> c_int;
 /// `TVMBackendParallelBarrier`
 type Barrier = unsafe extern "C" fn(c_int, *mut Group) -> c_int;
 /// `TVMBackendAllocWorkspace`: device type and index, bytes, code and bits of the element type (DEV-34).
 type Alloc = unsafe extern "C" fn(c_int, c_int, u64, c_int, c_int) -> *mut c_void;
-/// `TVMBackendRunOnce`: the place that remembers, the function, what it gets, and its size.
+/// `TVMBackendRunOnce`: the handle, the function, its data, and the size of the data.
 type RunOnce = unsafe extern "C" fn(
     *mut RawHandle,
     unsafe extern "C" fn(*mut c_void) -> c_int,
@@ -40,36 +39,36 @@ type RunOnce = unsafe extern "C" fn(
 /// `TVMBackendFreeWorkspace`
 type Free = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
 
-/// Whether one of the libraries has what compiled code calls.
+/// Returns whether one of the libraries has the functions that compiled code calls.
 pub(super) fn is_there(api: &'static FfiApi) -> bool {
     // SAFETY: the type is that of the C header.
     unsafe { backend::<Alloc>(api, "TVMBackendAllocWorkspace") }.is_ok()
 }
 
-/// The number of workers is one for the process.
+/// Held during a launch, because a process has only one number of workers.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// What the tasks of a launch share.
+/// State that the tasks of a launch share.
 struct LaunchedTasks {
-    /// Where a task that fails leaves its error.
+    /// Runtime on which a failing task sets its error.
     host: &'static dyn BackendHost,
-    /// The numbers of those that ran.
+    /// Numbers of the tasks that ran.
     ran: Mutex<Vec<c_int>>,
-    /// How many tasks the group had.
+    /// Number of tasks in the group.
     group: AtomicU32,
-    /// Those that fail.
+    /// Numbers of the tasks that fail.
     fail: Vec<c_int>,
-    /// Those that take longer than a worker spins.
+    /// Numbers of the tasks that take longer than a worker spins.
     slow: Vec<c_int>,
-    /// What a task launches in its turn.
+    /// Function with which a task launches further tasks.
     nested: Option<Launch>,
 }
 
-/// Notes that it ran, then does what the case has for its number.
+/// Records that it ran, then acts as the case requires for its number.
 unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
     // SAFETY: `launch` below passes a `LaunchedTasks` that outlives the tasks.
     let run = unsafe { &*data.cast::<LaunchedTasks>() };
-    // SAFETY: the group is the runtime's, which keeps it for the task.
+    // SAFETY: the runtime keeps the group for the duration of the task.
     let count = unsafe { (*group).num_task };
     if let Ok(mut ran) = run.ran.lock() {
         ran.push(number);
@@ -92,12 +91,12 @@ unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -
 // Released workers spin 300000 times before they sleep.
 const LONGER_THAN_SPINNING: Duration = Duration::from_millis(60);
 
-/// A task of a launch inside of a launch.
+/// A task of a nested launch.
 unsafe extern "C" fn nothing(_: c_int, _: *mut Group, _: *mut c_void) -> c_int {
     0
 }
 
-/// `module.launch`.
+/// Runs `module.launch`.
 pub(in crate::conformance) fn launch<H: BackendHost>(
     host: &'static H,
     args: &Value,
@@ -122,25 +121,25 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     host.configure(workers)?;
     let tasks: c_int = number_of(value.get("tasks"))?;
-    // Released launchers run one task on the calling thread where there is one worker, and swallow its error.
+    // With one worker, released launchers run one task on the calling thread, and ignore its error.
     if workers > 1 && has_one_worker(launch) {
         return Err(unsupported("this runtime has one worker here"));
     }
     let asks_for_an_error =
         run.nested.is_some() || !run.fail.is_empty() || i64::from(tasks) > workers;
-    // MOD-20: such a build looks at nothing.
+    // MOD-20: a runtime built with OpenMP ignores errors.
     if workers > 1 && asks_for_an_error && host.runtime().symbol("GOMP_parallel").is_some() {
         return Err(unsupported(
             "the tasks of this runtime are threads of OpenMP, which report no error",
         ));
     }
-    // An error that an earlier case left is none of this launch.
+    // An error of an earlier case must not be attributed to this launch.
     drop(host.message());
     let data = std::ptr::from_ref(&run).cast_mut().cast();
     let mut code = 0;
     for round in 0..number_or(value, "times", 1)? {
         if round > 0 {
-            // A thread that waits for the next one is asleep by then.
+            // By then, a thread that waits for the next launch is asleep.
             std::thread::sleep(LONGER_THAN_SPINNING);
         }
         // SAFETY: `task` may run on several threads, and `run` outlives the launch.
@@ -163,7 +162,7 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
     }))
 }
 
-/// Whether a launch of one task for each worker has one.
+/// Returns whether a launch with one task for each worker has one task.
 fn has_one_worker(launch: Launch) -> bool {
     let count = AtomicU32::new(0);
     // SAFETY: `count_tasks` stores a number, and `count` outlives the launch.
@@ -171,17 +170,17 @@ fn has_one_worker(launch: Launch) -> bool {
     code == 0 && count.into_inner() == 1
 }
 
-/// Notes how many tasks there are.
+/// Stores the number of tasks.
 unsafe extern "C" fn count_tasks(_: c_int, group: *mut Group, data: *mut c_void) -> c_int {
     // SAFETY: `has_one_worker` passes a number that outlives the tasks.
     let count = unsafe { &*data.cast::<AtomicU32>() };
-    // SAFETY: the group is the runtime's, which keeps it for the task.
+    // SAFETY: the runtime keeps the group for the duration of the task.
     let tasks = unsafe { (*group).num_task };
     count.store(tasks.unsigned_abs(), Ordering::SeqCst);
     0
 }
 
-/// More workers than processors are no more than these, in every release.
+/// Rejects more workers than processors, because no release starts more workers than that.
 fn has_processors(workers: i64) -> Result<(), Reply> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if usize::try_from(workers).is_ok_and(|workers| workers > processors) {
@@ -191,34 +190,34 @@ fn has_processors(workers: i64) -> Result<(), Reply> {
     }
 }
 
-/// What the two tasks of a barrier share.
+/// State that the two tasks of a barrier share.
 struct Meeting {
-    /// The function that is judged.
+    /// The barrier function under test.
     barrier: Barrier,
-    /// How many tasks the group had.
+    /// Number of tasks in the group.
     group: AtomicU32,
-    /// How many have reached the barrier.
+    /// Number of tasks that have reached the barrier.
     came: AtomicU32,
-    /// How many had when the first task was let by.
+    /// Number of tasks that had reached it when the first task passed.
     let_by: AtomicU32,
 }
 
-/// Comes to the barrier, the second task later than the first.
+/// Calls the barrier, the second task later than the first.
 unsafe extern "C" fn meet(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
     // SAFETY: `barrier` below passes a `Meeting` that outlives the tasks.
     let meeting = unsafe { &*data.cast::<Meeting>() };
-    // SAFETY: the group is the runtime's, which keeps it for the task.
+    // SAFETY: the runtime keeps the group for the duration of the task.
     let count = unsafe { (*group).num_task };
     meeting.group.store(count.unsigned_abs(), Ordering::SeqCst);
     if count != 2 {
         return 0;
     }
-    // A barrier that holds no one lets the first by before the second has come.
+    // A broken barrier lets the first task pass before the second one arrives.
     if number == 1 {
         std::thread::sleep(Duration::from_millis(30));
     }
     meeting.came.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: a task of the group.
+    // SAFETY: the calling task belongs to the group.
     let code = unsafe { (meeting.barrier)(number, group) };
     if number == 0 {
         let came = meeting.came.load(Ordering::SeqCst);
@@ -227,7 +226,7 @@ unsafe extern "C" fn meet(number: c_int, group: *mut Group, data: *mut c_void) -
     code
 }
 
-/// `module.barrier`: how many of two tasks had come when it let the first by.
+/// Runs `module.barrier`: returns how many of two tasks had arrived when the first one passed.
 pub(in crate::conformance) fn barrier<H: BackendHost>(
     host: &'static H,
     _: &Value,
@@ -242,7 +241,7 @@ pub(in crate::conformance) fn barrier<H: BackendHost>(
         came: AtomicU32::new(0),
         let_by: AtomicU32::new(0),
     };
-    // 0.7 throws what no caller in C can catch where there are more tasks than workers.
+    // With more tasks than workers, 0.7 throws an exception that no C caller can catch.
     has_processors(2)?;
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     host.configure(2)?;
@@ -258,7 +257,7 @@ pub(in crate::conformance) fn barrier<H: BackendHost>(
     accepted(json!({"came": meeting.let_by.into_inner()}))
 }
 
-/// `module.workspace`.
+/// Runs `module.workspace`.
 pub(in crate::conformance) fn workspace<H: BackendHost>(
     host: &'static H,
     args: &Value,
@@ -275,32 +274,32 @@ pub(in crate::conformance) fn workspace<H: BackendHost>(
     let mut aligned = Vec::new();
     for size in sizes {
         let size: u64 = number_of(size)?;
-        // SAFETY: of the CPU, for float32, and freed.
+        // SAFETY: this is a request for the CPU and float32, and the memory is freed below.
         let memory = unsafe { alloc(1, 0, size, 2, 32) };
         let mut good = !memory.is_null() && (memory as usize).is_multiple_of(64);
-        // Both who serves now, and who does where no device is.
+        // Checks both the present source of workspace and the default source.
         if let Some(aligned) = host.host_is_aligned(size)? {
             good &= aligned;
         }
         aligned.push(good);
         if !memory.is_null() {
-            // SAFETY: workspace of the CPU that has just been taken, and is not used.
+            // SAFETY: the workspace of the CPU was taken above, and is not used.
             unsafe { free(1, 0, memory) };
         }
     }
     accepted(json!(aligned))
 }
 
-/// What an initialiser counts.
+/// Counter of an initializer's runs.
 struct Initialised {
-    /// How often it ran.
+    /// Number of runs.
     calls: AtomicU32,
-    /// How many of its first runs fail.
+    /// Number of its first runs that fail.
     failures: u32,
 }
 
 impl Initialised {
-    /// One run: -1 for the first `failures` ones, then 0.
+    /// Counts a run. Returns -1 for the first `failures` runs, then 0.
     fn again(&self) -> c_int {
         if self.calls.fetch_add(1, Ordering::SeqCst) < self.failures {
             -1
@@ -311,28 +310,28 @@ impl Initialised {
 }
 
 thread_local! {
-    /// What the initialiser of this thread counts: the function gets no data of the caller.
+    /// Counter of this thread's initializer, because the function gets no data of the caller.
     static CURRENT: Cell<*const Initialised> = const { Cell::new(std::ptr::null()) };
 }
 
-/// The form of 0.22 on: fills the place, which is how a runtime knows that it is done.
+/// The form of 0.22 on: sets the handle, which tells a runtime that it is done.
 unsafe extern "C" fn initialise(place: *mut RawHandle) -> c_int {
-    // SAFETY: `once` has set it to what outlives the call.
+    // SAFETY: `once` has set it to a counter that outlives the call.
     let code = unsafe { &*CURRENT.get() }.again();
     if code == 0 {
-        // SAFETY: a place for what was made.
+        // SAFETY: `place` is a handle that the initializer may set.
         unsafe { place.write(std::ptr::without_provenance_mut(1)) };
     }
     code
 }
 
-/// The form of compiled code: the runtime fills the place itself.
+/// The form of compiled code: the runtime sets the handle itself.
 unsafe extern "C" fn initialise_with(data: *mut c_void) -> c_int {
-    // SAFETY: `once` passes what outlives the call.
+    // SAFETY: `once` passes a counter that outlives the call.
     unsafe { &*data.cast::<Initialised>() }.again()
 }
 
-/// `module.once`: by the function that 0.22 has for it, and by that of compiled code where there is one.
+/// Runs `module.once`, with the function of 0.22, and with that of compiled code if the runtime has it.
 pub(in crate::conformance) fn once<H: BackendHost>(
     host: &'static H,
     args: &Value,
@@ -347,7 +346,7 @@ pub(in crate::conformance) fn once<H: BackendHost>(
     };
     let older = |count: &Initialised, place: &mut RawHandle| {
         let data = std::ptr::from_ref(count).cast_mut().cast();
-        // SAFETY: a place of this case, and a function fit for the data, which outlives the call.
+        // SAFETY: the handle is one of this case, and the function fits the data, which outlives the call.
         older
             .as_ref()
             .ok()

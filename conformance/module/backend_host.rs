@@ -1,4 +1,4 @@
-//! What the operations of compiled code need of a runtime, by either C interface.
+//! The runtime functions that operations of compiled code need, for either C interface.
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
@@ -7,28 +7,28 @@ use crate::conformance::runtime::ffi::{Reply, unsupported};
 use crate::conformance::runtime::{Runtime, function_of, legacy};
 use std::ffi::{CStr, c_int};
 
-/// What these operations need of a runtime beside the functions that compiled code calls. Either C interface has it.
+/// A runtime with either C interface, as these operations use it, in addition to the functions that compiled code calls.
 pub(in crate::conformance) trait BackendHost: Sync {
-    /// The libraries that have the functions.
+    /// Returns the libraries that contain the functions.
     fn runtime(&self) -> &'static dyn Runtime;
 
     /// Sets the number of workers of a launch.
     fn configure(&'static self, workers: i64) -> Result<(), Reply>;
 
-    /// Leaves an error on this thread, as compiled code does before it fails.
+    /// Sets an error on this thread, as compiled code does before it fails.
     fn raise(&self, message: &CStr);
 
-    /// The message of the last error of this thread.
+    /// Returns the message of the last error on this thread.
     fn message(&'static self) -> Option<String>;
 
-    /// Runs an initialiser as code of 0.26 on does; `None` where the runtime has no function for that.
+    /// Runs an initializer like code of 0.26 on; `None` if the runtime has no function for this.
     fn once(
         &self,
         place: &mut RawHandle,
         body: unsafe extern "C" fn(*mut RawHandle) -> c_int,
     ) -> Option<c_int>;
 
-    /// Whether workspace is aligned that is taken where no device is; `None` where the runtime does not show it.
+    /// Returns whether workspace of the default source is aligned; `None` if the runtime does not show it.
     fn host_is_aligned(&'static self, _bytes: u64) -> Result<Option<bool>, Reply> {
         Ok(None)
     }
@@ -39,7 +39,7 @@ impl BackendHost for FfiApi {
         self.runtime
     }
 
-    /// Ours by a function of Rust where there is one, since the pool of a process may run already (MOD-20).
+    /// Uses a Rust function for our own runtime, because the pool of a process may already run (MOD-20).
     fn configure(&'static self, workers: i64) -> Result<(), Reply> {
         match self.brought("threads.configure") {
             Some(configure) => self.call(&configure, &[int_arg(workers)])?,
@@ -55,14 +55,14 @@ impl BackendHost for FfiApi {
         FfiApi::raise(self, c"RuntimeError", message);
     }
 
-    /// Takes the error: left on the thread it would be that of the next call (FUN-06).
+    /// Takes the error: otherwise it would be attributed to the next call (FUN-06).
     fn message(&'static self) -> Option<String> {
         let texts = self.take_raised()?.error_texts()?;
         let [_, message, _] = texts;
         Some(message)
     }
 
-    /// No function up to 0.20: code of these releases has the initialiser inline.
+    /// Returns `None`: up to 0.20 there is no such function, because compiled code contains the initialization inline.
     fn once(
         &self,
         place: &mut RawHandle,
@@ -109,11 +109,11 @@ impl BackendHost for legacy::LegacyApi {
     }
 }
 
-/// The function `name` of whichever library has it.
+/// Returns the function `name` of the library that exports it.
 ///
 /// # Safety
 ///
-/// It must be of type `F`.
+/// The function must be of type `F`.
 pub(super) unsafe fn backend<F: Copy + 'static>(
     host: &dyn BackendHost,
     name: &str,

@@ -1,9 +1,9 @@
-//! Operations of the chapter module that drive what compiled code calls.
+//! Operations of chapter module on the functions that compiled code calls.
 
 use super::{backend, lookup};
 use crate::conformance::op::{Handler, Op};
 
-/// What a case of this chapter can ask of the functions that compiled code calls.
+/// The operations on the functions that compiled code calls.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.launch",

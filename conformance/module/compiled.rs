@@ -1,5 +1,5 @@
-//! What compiled code sees of a runtime: libraries are written around addresses of this process, loaded by the runtime and
-//! called through it. `module.symbols`, `module.call`, `module.life`.
+//! The runtime as compiled code sees it. The runtime loads libraries whose symbols are addresses of this process, and calls these through
+//! them: `module.symbols`, `module.call`, `module.life`.
 
 use super::backend;
 use super::library_file::{CONTEXT, LibraryFile, address, lookup};
@@ -22,13 +22,13 @@ use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-/// The texts of a list; anything else in it is skipped.
+/// Returns the texts of a list; other values in it are skipped.
 pub(super) fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
     let list = value.and_then(Value::as_array).into_iter().flatten();
     list.filter_map(Value::as_str)
 }
 
-/// `module.symbols`: which function is found under a name, and which slots the runtime filled.
+/// Runs `module.symbols`: returns the function that is found under a name, and the slots that the runtime filled.
 pub(super) fn symbols(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let exports: Vec<&str> = texts(value.get("exports")).collect();
@@ -48,7 +48,7 @@ pub(super) fn symbols(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
             "this adapter writes no library that needs `{name}` from outside"
         )));
     }
-    // Slots are filled with what the runtime beside the interface registers.
+    // Slots are filled with functions that the runtime registers, which is another library than the interface.
     if texts(value.get("slots")).next().is_some() && !backend::is_there(api) {
         return Err(unsupported(
             "none of the libraries is the runtime that compiled code calls",
@@ -79,13 +79,13 @@ pub(super) fn symbols(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
 }
 
 thread_local! {
-    /// The arguments that the compiled function of the case got.
+    /// Arguments of the compiled function of the case.
     static SEEN: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
-    /// Whether what an argument points to is read, too.
+    /// Whether the data that an argument points to is also read.
     static READS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes an argument of this type or code, and with [`READS`] what `content` makes of it.
+/// Records an argument of this type or code, and with [`READS`] also its content.
 fn note(kind: i32, content: impl FnOnce() -> Value) {
     let seen = if READS.get() {
         json!([kind, content()])
@@ -95,11 +95,11 @@ fn note(kind: i32, content: impl FnOnce() -> Value) {
     SEEN.with_borrow_mut(|all| all.push(seen));
 }
 
-/// The number that is at `pointer`, text, bytes, or the extents of a tensor, by the form that a type or a code has.
+/// Returns the content at `pointer` in the form of its type or code: text, bytes, or the extents of a tensor.
 ///
 /// # Safety
 ///
-/// `pointer` leads to what `form` says.
+/// `pointer` must point to data of the form `form`.
 unsafe fn content_of(form: PointeeForm, pointer: *const c_void) -> Value {
     match form {
         PointeeForm::Text => {
@@ -110,7 +110,7 @@ unsafe fn content_of(form: PointeeForm, pointer: *const c_void) -> Value {
         PointeeForm::Bytes => {
             // SAFETY: a byte array, by this contract.
             let array = unsafe { &*pointer.cast::<ByteArray>() };
-            // SAFETY: it says where its bytes are, and how many.
+            // SAFETY: the array states the address and number of its bytes.
             let bytes = unsafe { std::slice::from_raw_parts(array.data.cast::<u8>(), array.size) };
             json!({"bytes": BASE64_STANDARD.encode(bytes)})
         }
@@ -123,9 +123,9 @@ unsafe fn content_of(form: PointeeForm, pointer: *const c_void) -> Value {
     }
 }
 
-/// What an argument points to.
+/// The form of the data that an argument points to.
 enum PointeeForm {
-    /// A text that ends with a zero.
+    /// A text with a terminating zero.
     Text,
     /// A byte array: length and address.
     Bytes,
@@ -133,7 +133,7 @@ enum PointeeForm {
     Tensor,
 }
 
-/// A compiled function of the newest convention: notes the type of each argument.
+/// A compiled function of the newest convention, which records the type of each argument.
 unsafe extern "C" fn note_types(
     _: RawHandle,
     args: *const RawAny,
@@ -151,14 +151,14 @@ unsafe extern "C" fn note_types(
                 index::INT | index::BOOL => return json!(raw.int()),
                 _ => return Value::Null,
             };
-            // SAFETY: a cell of this type points to this.
+            // SAFETY: a cell of this type points to data of this form.
             unsafe { content_of(form, raw.ptr()) }
         });
     }
     0
 }
 
-/// The same for the convention of 0.20 and before: the codes.
+/// A compiled function of the convention up to 0.20, which records the code of each argument.
 unsafe extern "C" fn note_codes(
     values: *const TVMValue,
     codes: *const c_int,
@@ -172,7 +172,7 @@ unsafe extern "C" fn note_codes(
         let code = unsafe { *codes.wrapping_add(at) };
         // SAFETY: there are that many values.
         let value = unsafe { *values.wrapping_add(at) };
-        // SAFETY: all eight bytes are written, so they may be read as an address.
+        // SAFETY: all eight bytes are initialized, so that they may be read as an address.
         let pointer = unsafe { value.v_handle };
         note(code, || {
             let form = match code {
@@ -182,7 +182,7 @@ unsafe extern "C" fn note_codes(
                 code::INT => return json!(pointer as i64),
                 _ => return Value::Null,
             };
-            // SAFETY: a value of this code points to this.
+            // SAFETY: a value of this code points to data of this form.
             unsafe { content_of(form, pointer) }
         });
     }
@@ -190,11 +190,11 @@ unsafe extern "C" fn note_codes(
 }
 
 thread_local! {
-    /// The text that the function of the case leaves as its failure.
+    /// Text that the function of the case leaves as its error.
     static LEFT: RefCell<CString> = RefCell::default();
 }
 
-/// The same, which fails and leaves the text of the case, by the function of the runtime that compiled code has for it.
+/// A compiled function of the convention up to 0.20 that fails. It leaves the text of the case with the runtime's function for this.
 unsafe extern "C" fn fail_codes(
     _: *const TVMValue,
     _: *const c_int,
@@ -206,20 +206,20 @@ unsafe extern "C" fn fail_codes(
     type Leave = unsafe extern "C" fn(*const c_char);
     let leave = LEAVE.get();
     if !leave.is_null() {
-        // SAFETY: `call` put the function of this name here, which has this type.
+        // SAFETY: `call` stored the function of this name, which has this type.
         let leave = unsafe { std::mem::transmute::<RawHandle, Leave>(leave) };
-        // SAFETY: a text, which is copied.
+        // SAFETY: the function copies the text.
         LEFT.with_borrow(|text| unsafe { leave(text.as_ptr()) });
     }
     -1
 }
 
 thread_local! {
-    /// `TVMAPISetLastError` of the runtime; null where the function is to leave no text.
+    /// `TVMAPISetLastError` of the runtime; null if the function must leave no text.
     static LEAVE: Cell<RawHandle> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// The layout of a case, which the runtime must load.
+/// Returns the layout of a case, which the runtime must be able to load.
 fn layout(api: &'static FfiApi, args: &Value) -> Result<Layout, Reply> {
     let named = args.pointer("/value/layout").and_then(Value::as_str);
     let layout: Layout = named.unwrap_or("0.22").parse().map_err(unsupported)?;
@@ -232,7 +232,7 @@ fn layout(api: &'static FfiApi, args: &Value) -> Result<Layout, Reply> {
     }
 }
 
-/// `module.call`: the types, or codes, that a compiled function is called with.
+/// Runs `module.call`: returns the types, or codes, with which a compiled function is called.
 pub(super) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let names = Dialect::of(layout(api, args)?);
@@ -267,7 +267,7 @@ pub(super) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     SEEN.take();
     READS.set(value.get("reads") == Some(&Value::Bool(true)));
     match (api.call(&function, &cells), fails) {
-        // An error with a rule is a rejection, also where the function of the case is to fail.
+        // An error with a rule is a rejection, even if the function of the case is meant to fail.
         (Err(raised), Some(_)) if raised.broken.is_none() => {
             accepted(json!({"error": [raised.kind, raised.message]}))
         }
@@ -280,14 +280,14 @@ pub(super) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
 
 /// An argument of a call.
 enum FfiArgument {
-    /// A value of the runtime, whose reference is ours.
+    /// A value of the runtime, of which we hold a reference.
     Value(OwnedValue),
-    /// Bytes that the caller keeps, and in front of them where they are. In a box, so that the address of that stays.
+    /// Bytes that the caller keeps, after the array that describes them. Boxed, so that the address of the array does not change.
     View(Box<(ByteArray, Vec<u8>)>),
 }
 
 impl FfiArgument {
-    /// The argument of a form: a view of bytes, a tensor or an array of nothing in particular, or a value.
+    /// Returns the argument of a form: a view of bytes, a tensor or an array with arbitrary content, or a value.
     fn of(api: &'static FfiApi, form: &Value) -> Result<FfiArgument, Reply> {
         if let Some(text) = form.get("view").and_then(Value::as_str) {
             let bytes = BASE64_STANDARD.decode(text);
@@ -303,7 +303,7 @@ impl FfiArgument {
         Ok(FfiArgument::Value(value))
     }
 
-    /// The cell that is passed.
+    /// Returns the cell that is passed.
     fn raw(&self) -> RawAny {
         match self {
             FfiArgument::Value(value) => value.raw,
@@ -312,7 +312,7 @@ impl FfiArgument {
     }
 }
 
-/// `module.life`: whether the library stays while a function of it does, and no longer.
+/// Runs `module.life`: returns whether the library stays loaded while a function of it exists, and no longer.
 pub(super) fn life(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let names = Dialect::of(layout(api, args)?);
     let name = format!("{}f", names.prefix);
@@ -334,7 +334,7 @@ pub(super) fn life(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
         }
         lookup(api, &module, "f", false)?
     };
-    // The module is gone by now: the function alone can keep the library.
+    // The module was dropped, so that only the function can keep the library.
     let with_function = written.is_mapped()?;
     drop(function);
     let after = written.is_mapped()?;

@@ -1,6 +1,6 @@
-//! `module.constants`: which constants a payload of kind `const_loader` hands to which initialiser.
+//! `module.constants`: the constants that a payload of kind `const_loader` passes to each initializer.
 //!
-//! Initialisers are functions of this process under the names that compiled code would have: which constants they get is noted by number.
+//! Initializers are functions of this process with the names that compiled code would use. Each records its constants under its number.
 
 use super::library_file::{PREFIX, lookup};
 use super::loading::stored;
@@ -20,16 +20,16 @@ use crate::wire::Cursor;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 
-/// `module.constants`: a payload of kind `const_loader`, and below it a module that notes what it is handed.
+/// Runs `module.constants`: a payload of kind `const_loader`, which imports a module that records its arguments.
 ///
-/// MOD-19: initialisers are called at the first lookup and not again, each with its own constants in their order; `times` says how often is
-/// looked up.
+/// MOD-19: initializers are called at the first lookup and never again, each with its own constants in their order. `times` is the number
+/// of lookups.
 pub(super) fn constants(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let payload = bytes(args)?;
     let root = stored(api, "const_loader", &payload)?;
     let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
     let mut functions = symbols_of(&payload);
-    // PAY-37: one that is listed twice is one function.
+    // PAY-37: a function that is listed twice counts once.
     functions.dedup();
     let all = name.starts_with(ALL_CONSTANTS);
     if !all && !functions.iter().any(|symbol| symbol == name) {
@@ -78,7 +78,7 @@ pub(super) fn constants(api: &'static FfiApi, args: &Value) -> Result<Reply, Rep
     accepted(members)
 }
 
-/// The functions that a payload has constants for, as far as it can be read.
+/// Returns the functions that a payload has constants for, as far as it can be read.
 pub(super) fn symbols_of(payload: &[u8]) -> Vec<String> {
     let read = payload::read(
         "const_loader",
@@ -96,7 +96,7 @@ pub(super) fn symbols_of(payload: &[u8]) -> Vec<String> {
     }
 }
 
-/// The keys of a map in the form of spec/values.md, sorted, since no rule orders them; null for another value.
+/// Returns the keys of a map in the form of spec/values.md, sorted because no rule orders them; null for another value.
 fn keys_of(map: &Value) -> Value {
     let Some(pairs) = map.get("map").and_then(Value::as_array) else {
         return Value::Null;
@@ -109,17 +109,17 @@ fn keys_of(map: &Value) -> Value {
     Value::Array(keys)
 }
 
-/// How the function begins whose result is the map of all constants, in every release that has one (MOD-19).
+/// Prefix of the function whose result is the map of all constants, in every release that has one (MOD-19).
 const ALL_CONSTANTS: &str = "get_const_var_";
 
 thread_local! {
-    /// The constants that initialisers were handed, with the number of the initialiser.
+    /// Constants that were passed to initializers, with the number of the initializer.
     static HANDED: RefCell<Vec<(usize, OwnedValue)>> = const { RefCell::new(Vec::new()) };
-    /// The runtime of the case: the initialiser gets no data of ours.
+    /// Runtime of the case, because the initializer gets no data of ours.
     static HANDED_BY: RefCell<Option<&'static FfiApi>> = const { RefCell::new(None) };
 }
 
-/// Functions that note what they get, each under a number of its own.
+/// Functions that record their argument, each under its own number.
 const INITIALISERS: [FfiCallback; 4] = [
     initialise::<0>,
     initialise::<1>,
@@ -127,7 +127,7 @@ const INITIALISERS: [FfiCallback; 4] = [
     initialise::<3>,
 ];
 
-/// Notes its argument, the array of constants, under `N`.
+/// Records its argument, the array of constants, under `N`.
 unsafe extern "C" fn initialise<const N: usize>(
     _: RawHandle,
     args: *const RawAny,

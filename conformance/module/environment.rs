@@ -1,4 +1,4 @@
-//! `module.environment`: what a library finds that looks for functions, as compiled code does.
+//! `module.environment`: the functions that a library finds when it looks them up like compiled code.
 
 use super::library_file::{CONTEXT, LibraryFile, PREFIX, address};
 use crate::conformance::function::registry_steps::{numbered, remove};
@@ -14,22 +14,22 @@ use crate::rule::{Kind, Violation};
 use serde_json::{Value, json};
 use std::ffi::CStr;
 
-/// `module.environment`: what a library finds that looks for functions, as compiled code does.
+/// Runs `module.environment`: returns the functions that a library finds when it looks them up like compiled code.
 ///
-/// MOD-13, MOD-14: a library is written to a file with the symbol of its context, the loader fills that, and lookups go through it, as
-/// those of compiled code. Names are new for each run, since what is found stays found.
+/// MOD-13, MOD-14: a library with a context symbol is written to a file, the loader fills that symbol, and lookups use it like compiled
+/// code. Names are new for each run, because found functions are cached.
 pub(super) fn environment(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let prefix = fresh_prefix();
     let mut registered = Vec::new();
     let found = environment_steps(api, &prefix, args, &mut registered);
-    // Also behind a step that failed: the registry is that of the process.
+    // Also after a failed step, because the registry belongs to the process.
     for name in registered {
         remove(api, &name)?;
     }
     accepted(found?)
 }
 
-/// The steps of the case. What was put into the registry on the way is in `registered`, also where a step fails.
+/// Plays the steps of the case. `registered` receives the names that were added to the registry, even if a step fails.
 fn environment_steps(
     api: &'static FfiApi,
     prefix: &str,
@@ -79,7 +79,7 @@ fn environment_steps(
         .unwrap_or("0.27")
         .parse()
         .map_err(|wrong: ParseError| unsupported(wrong.to_string()))?;
-    // Others have one order of search, whatever release the case names.
+    // Other runtimes have only one order of search, for every release of a case.
     let older = api.brought("module.environment");
     let older = older.filter(|_| release < Release::of(21));
     let look = |name: &CStr| match &older {
@@ -87,7 +87,7 @@ fn environment_steps(
             let release = c_text(&release.to_string());
             api.call(older, &[root.raw, text_arg(name), text_arg(&release)])
         }
-        // SAFETY: `root` keeps the library, and what it wrote there is its context.
+        // SAFETY: `root` keeps the library, and the runtime wrote its context there.
         None => unsafe { api.looked_up(context, name) },
     };
     let mut found = Vec::new();
@@ -117,7 +117,7 @@ fn environment_steps(
             found.push(match look(&name) {
                 Ok(function) => show(api, &api.call(&function, &[])?)?,
                 Err(raised) => match &raised.broken {
-                    // Where the runtime says what is broken, it is this.
+                    // If the runtime states the broken rule, it must be MOD-13.
                     Some(broken) if !is_missing(broken) => return Err(raised.into()),
                     _ => json!("missing"),
                 },
@@ -127,7 +127,7 @@ fn environment_steps(
     Ok(json!(found))
 }
 
-/// Whether an error is the one that MOD-13 has for a name that is nowhere.
+/// Returns whether an error is that of MOD-13 for an unknown name.
 fn is_missing(broken: &Violation) -> bool {
     broken.rule().id() == "MOD-13" && broken.kind() == Kind::Missing
 }

@@ -1,4 +1,4 @@
-//! Libraries of a case on disk, whose symbols lead back into this process.
+//! Library files of a case, whose symbols lead back into this process.
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
@@ -9,23 +9,23 @@ use crate::module::Dialect;
 use crate::release::Layout;
 use std::path::PathBuf;
 
-/// The names that a compiler of the newest layout writes: what the libraries of these cases look like.
+/// The names that a compiler of the newest layout writes, which the libraries of these cases use.
 pub(super) const NAMES: Dialect = Dialect::of(Layout::V0_22);
-/// The slot in which a loader leaves the context of the library (MOD-13).
+/// Slot into which a loader writes the context of the library (MOD-13).
 pub(super) const CONTEXT: &str = NAMES.context.text();
-/// What is in front of the symbol of each function (MOD-03).
+/// Prefix of the symbol of each function (MOD-03).
 pub(super) const PREFIX: &str = NAMES.prefix;
 
-/// A library on disk, for as long as the case takes.
+/// A library file, which exists until the end of the case.
 pub(super) struct LibraryFile {
-    /// Removed with this, after the library was loaded from it.
+    /// Folder of the library, which is removed on drop, after the library was loaded.
     _folder: tempfile::TempDir,
-    /// Where the library is.
+    /// Path of the library.
     pub(super) path: PathBuf,
 }
 
 impl LibraryFile {
-    /// With symbols that lead into this process, and symbols that name bytes.
+    /// Writes a library with symbols that lead into this process, and symbols of data.
     pub(super) fn of(
         symbols: &[(&str, SymbolContent)],
         data: &[(&str, &[u8])],
@@ -36,7 +36,7 @@ impl LibraryFile {
         Ok(written)
     }
 
-    /// From its bytes.
+    /// Writes a library from its bytes.
     pub(super) fn from(library: &[u8]) -> Result<LibraryFile, Reply> {
         let written = LibraryFile::in_folder()?;
         let skipped = |error: std::io::Error| Reply::Skipped(error.to_string());
@@ -44,7 +44,7 @@ impl LibraryFile {
         Ok(written)
     }
 
-    /// A place for a library, with nothing there yet.
+    /// Creates a folder for a library that does not exist yet.
     pub(super) fn in_folder() -> Result<LibraryFile, Reply> {
         let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
         let path = folder.path().join("case.so");
@@ -54,25 +54,25 @@ impl LibraryFile {
         })
     }
 
-    /// The module that the runtime makes of it.
+    /// Loads the library with the runtime, and returns its module.
     pub(super) fn module(&self, api: &'static FfiApi) -> Result<OwnedValue, Reply> {
         let path = c_text(&self.path.to_string_lossy());
         Ok(api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&path)])?)
     }
 
-    /// What is in a slot of the library, which is loaded.
+    /// Returns the value of a slot in the library, which must be loaded.
     pub(super) fn slot(&self, name: &str) -> Result<RawHandle, Reply> {
-        // SAFETY: it is loaded already, and has no code that runs on loading.
+        // SAFETY: the library is already loaded, and runs no code on loading.
         let library = unsafe { libloading::Library::new(&self.path) };
         let library = library.map_err(|error| unsupported(error.to_string()))?;
-        // SAFETY: a slot is an address.
+        // SAFETY: a slot is a pointer.
         let slot = unsafe { library.get::<*const RawHandle>(name) };
         let slot = slot.map_err(|error| unsupported(error.to_string()))?;
         // SAFETY: the runtime wrote the context into this library, which is still loaded.
         Ok(unsafe { **slot })
     }
 
-    /// Whether this process has it mapped.
+    /// Returns whether this process has mapped the library.
     #[cfg(target_os = "linux")]
     pub(super) fn is_mapped(&self) -> Result<bool, Reply> {
         let maps = std::fs::read_to_string("/proc/self/maps");
@@ -80,19 +80,19 @@ impl LibraryFile {
         Ok(maps.contains(&*self.path.to_string_lossy()))
     }
 
-    /// Only Linux shows what a process has mapped.
+    /// Only Linux shows the mappings of a process.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn is_mapped(&self) -> Result<bool, Reply> {
         Err(unsupported("what is mapped does not show on this system"))
     }
 }
 
-/// A symbol that leads to a function of this process.
+/// Creates a symbol that leads to a function of this process.
 pub(super) fn address(body: FfiCallback) -> SymbolContent {
     SymbolContent::Jump(body as usize)
 }
 
-/// The function `name` of a module, with `deep` in its imports too (MOD-08); None where there is none.
+/// Looks up the function `name` of a module, with `deep` also in its imports (MOD-08); None if there is no such function.
 pub(super) fn lookup(
     api: &'static FfiApi,
     module: &OwnedValue,

@@ -1,4 +1,4 @@
-//! Library binaries, import trees and payloads, by loading them.
+//! Tests of library binaries, import trees and payloads by loading them.
 
 use crate::blob::pack::SymbolNaming;
 use crate::conformance::adapter::view::{self, ShownModule};
@@ -17,12 +17,12 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 
-/// The kind under which a blob has the library itself.
+/// Kind of the library's own entry in a blob.
 const LIBRARY: &str = "_lib";
-/// Kinds that are longer get no loader of ours.
+/// Longest kind that gets a loader of ours, in bytes.
 const LONGEST_KIND: usize = 64;
 
-/// `blob.decode`: which modules the loader of the runtime makes of a library binary.
+/// Runs `blob.decode`: returns the modules that the loader of the runtime creates from a library binary.
 pub(in crate::conformance) fn blob(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     of_this_layout(args)?;
     let loaded = load(api, &bytes(args)?)?;
@@ -32,7 +32,7 @@ pub(in crate::conformance) fn blob(api: &'static FfiApi, args: &Value) -> Result
     })
 }
 
-/// The library around the blob, as `module.load` describes what was loaded. Kinds without a loader have ours.
+/// Runs `module.load`: loads a library around the blob, and describes the modules. Kinds without a loader get one of ours.
 pub(super) fn walk(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let named = args.get("symbol").and_then(Value::as_str);
     if named.is_some_and(|named| named != SymbolNaming::library(Release::LAST).symbol()) {
@@ -47,7 +47,7 @@ pub(super) fn walk(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
-/// The tree comes in front of as many small modules as it has rows, or as the case says.
+/// Runs a case of an import tree. As many small modules follow the tree as it has rows, or as the case states.
 pub(in crate::conformance) fn import_tree(
     api: &'static FfiApi,
     args: &Value,
@@ -59,7 +59,7 @@ pub(in crate::conformance) fn import_tree(
             "bytes behind the tree would be modules to a loader",
         ));
     }
-    // A tree that ends early is the end of the binary too.
+    // A truncated tree also truncates the binary.
     let rows = rows.map_or(0, |(rows, _)| rows);
     let modules = args.get("modules").and_then(Value::as_u64).unwrap_or(rows);
     let mut body = tree;
@@ -79,7 +79,7 @@ pub(in crate::conformance) fn import_tree(
     })
 }
 
-/// How many rows the tree has and where it ends; `None` where it is cut.
+/// Returns the number of rows of the tree and its end; `None` if it is truncated.
 fn rows(tree: &[u8]) -> Option<(u64, usize)> {
     let word = |at: usize| -> Option<u64> {
         let bytes = tree.get(at..at.checked_add(8)?)?;
@@ -97,7 +97,7 @@ fn rows(tree: &[u8]) -> Option<(u64, usize)> {
     Some((indptr.saturating_sub(1), behind(indices, word(indices)?)?))
 }
 
-/// `payload.decode`: the kind of the module that the loader of the runtime makes of a payload.
+/// Runs `payload.decode`: returns the kind of the module that the loader of the runtime creates from a payload.
 pub(in crate::conformance) fn payload(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     of_this_layout(args)?;
     let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -117,7 +117,7 @@ pub(in crate::conformance) fn payload(api: &'static FfiApi, args: &Value) -> Res
     })
 }
 
-/// Cases of another layout are not put: the loader would read their bytes as its own layout.
+/// Skips cases of other layouts, because the loader would read their bytes as its own layout.
 fn of_this_layout(args: &Value) -> Result<(), Reply> {
     match args.get("layout").and_then(Value::as_str) {
         None | Some("0.22") => Ok(()),
@@ -127,12 +127,12 @@ fn of_this_layout(args: &Value) -> Result<(), Reply> {
     }
 }
 
-/// The global function that loads modules of a kind.
+/// Returns the name of the global function that loads modules of a kind.
 fn loader_of(kind: &str) -> String {
     format!("ffi.Module.load_from_bytes.{kind}")
 }
 
-/// A module of `kind`, out of a library that has nothing else.
+/// Returns a module of `kind`, from a library that contains nothing else.
 pub(super) fn stored(
     api: &'static FfiApi,
     kind: &str,
@@ -140,7 +140,7 @@ pub(super) fn stored(
 ) -> Result<OwnedValue, Reply> {
     api.reads_code(payload)?;
     let mut body = Vec::new();
-    // Two ends of one row without imports.
+    // The words are the two ends of one row without imports.
     for word in [2u64, 0, 0, 0, kind.len() as u64] {
         body.extend_from_slice(&word.to_le_bytes());
     }
@@ -149,10 +149,10 @@ pub(super) fn stored(
     body.extend_from_slice(payload);
     let blob = [&(body.len() as u64).to_le_bytes()[..], &body].concat();
     let library = BlobLibrary::of(&blob)?;
-    // The loader of the runtime, not one that stands in for another case.
+    // Uses the loader of the runtime, not the stand-in of another case.
     let _alone = alone();
     match api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&library.path)]) {
-        // A kind without a loader is no malformed one.
+        // A kind without a loader is not malformed.
         Err(raised) if api.global(&loader_of(kind)).is_none() => Err(unsupported(format!(
             "none of the libraries loads modules of kind `{kind}`: {raised}"
         ))),
@@ -160,16 +160,16 @@ pub(super) fn stored(
     }
 }
 
-/// A library around a blob, on disk for as long as it is loaded.
+/// A library file around a blob, which exists as long as this value.
 struct BlobLibrary {
-    /// Removed with this, after the library was loaded from it.
+    /// Folder of the library, which is removed on drop, after the library was loaded.
     _folder: tempfile::TempDir,
-    /// Where the library is.
+    /// Path of the library.
     path: CString,
 }
 
 impl BlobLibrary {
-    /// Writes a library with nothing in it but the blob and the slot of its context.
+    /// Writes a library that contains only the blob and the slot of its context.
     fn of(blob: &[u8]) -> Result<BlobLibrary, Reply> {
         let naming = SymbolNaming::library(Release::LAST);
         let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
@@ -187,34 +187,34 @@ impl BlobLibrary {
 }
 
 thread_local! {
-    /// What our loaders returned for the case that runs.
+    /// Modules that our loaders returned for the present case.
     static LOADED: RefCell<Vec<StandInModule>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a loader of ours returned, and what it was called with.
+/// A module that a loader of ours returned, and the arguments of that loader.
 struct StandInModule {
     /// An empty module of the runtime.
     module: OwnedValue,
-    /// The kind that the loader stands in for.
+    /// Kind of the loader.
     kind: String,
-    /// The bytes that the runtime cut out for it.
+    /// Bytes that the runtime passed to the loader.
     payload: Vec<u8>,
 }
 
-/// Loads `blob` as a library and looks at what came of it: the root, then what our loaders returned, in order, then whatever
-/// else is imported.
+/// Loads `blob` as a library and describes the result: the root, then the modules that our loaders returned, in order, then all other
+/// imports.
 fn load(api: &'static FfiApi, blob: &[u8]) -> Result<Vec<ShownModule>, Reply> {
     let library = BlobLibrary::of(blob)?;
     Ok(load_file(api, &library.path, blob)?.1)
 }
 
-/// [`load`] of the library at `path`, which holds `bytes`; with its module.
+/// Loads the library at `path`, which contains `bytes`, and describes it like [`load`]. Also returns its module.
 pub(super) fn load_file(
     api: &'static FfiApi,
     path: &CStr,
     bytes: &[u8],
 ) -> Result<(OwnedValue, Vec<ShownModule>), Reply> {
-    // Loaders have names of kinds, which are those of the process.
+    // The names of loaders contain kinds, and belong to the whole process.
     let _alone = alone();
     LOADED.take();
     let own = own_loaders(api, bytes)?;
@@ -231,7 +231,7 @@ pub(super) fn load_file(
     Ok((root, shown))
 }
 
-/// Kinds and imports of loaded modules, in the order of a walk.
+/// Returns kinds and imports of loaded modules, in the order of a walk.
 pub(super) fn kinds_and_imports(shown: Vec<ShownModule>) -> Value {
     let modules = shown.into_iter().map(|shown| {
         let kind = shown.stored.map_or(LIBRARY.to_owned(), |(kind, _)| kind);
@@ -240,8 +240,8 @@ pub(super) fn kinds_and_imports(shown: Vec<ShownModule>) -> Value {
     view::kinds_of(&modules.collect::<Vec<_>>())
 }
 
-/// A loader of ours for every kind that may be in the bytes, each with what it comes in front of. Which bytes are kinds
-/// is for the runtime to say: every printable text behind its length might be one.
+/// Registers a loader of ours for every kind that may be in the bytes, and returns each with the loader that it replaces. Only the runtime
+/// decides which bytes are kinds, so that every printable text with a length may be one.
 fn own_loaders(
     api: &'static FfiApi,
     blob: &[u8],
@@ -262,7 +262,7 @@ fn own_loaders(
     let own = kinds.into_iter().map(|kind| {
         let name = loader_of(&kind);
         let before = api.global(&name);
-        // A few hundred bytes for the life of a worker.
+        // Leaked: a few hundred bytes for the life of a worker.
         let own: &'static StandInLoader = Box::leak(Box::new(StandInLoader { api, kind }));
         let function = api.function(std::ptr::from_ref(own).cast_mut().cast(), stand_in)?;
         api.set_global(&name, &function, true)?;
@@ -271,21 +271,21 @@ fn own_loaders(
     own.collect::<Result<_, Raised>>().map_err(Reply::from)
 }
 
-/// What a loader of ours is made with.
+/// The data of a loader of ours.
 struct StandInLoader {
     api: &'static FfiApi,
-    /// The kind that it stands in for.
+    /// Kind of the loader.
     kind: String,
 }
 
-/// The loader that stands in: notes kind and payload, and returns an empty module.
+/// The stand-in loader: records kind and payload, and returns an empty module.
 unsafe extern "C" fn stand_in(
     this: *mut c_void,
     args: *const RawAny,
     count: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: it was registered with an `StandInLoader` that is never freed.
+    // SAFETY: it was registered with a `StandInLoader` that is never freed.
     let own = unsafe { &*this.cast::<StandInLoader>() };
     if count != 1 {
         return -1;
@@ -295,14 +295,14 @@ unsafe extern "C" fn stand_in(
         return -1;
     };
     let prefix = c_text(&fresh_prefix());
-    // A module of the runtime's own, with nothing in it. What it raises stays raised.
+    // An empty module of the runtime itself. An error of the runtime stays set.
     let Ok(module) = own.api.call_global("ffi.SystemLib", &[text_arg(&prefix)]) else {
         return -1;
     };
     let shared = own.api.share(module.raw);
-    // SAFETY: a place for the result, which takes over one reference.
+    // SAFETY: `out` is the place for the result, which takes over one reference.
     unsafe { out.write(shared.raw) };
-    // The caller has this reference now.
+    // The caller now holds this reference.
     std::mem::forget(shared);
     let kind = own.kind.clone();
     LOADED.with_borrow_mut(|loaded| {
@@ -315,7 +315,7 @@ unsafe extern "C" fn stand_in(
     0
 }
 
-/// Walks the imports, which a module shows as its field `imports_`.
+/// Walks the imports, which a module shows in its field `imports_`.
 fn show(
     api: &'static FfiApi,
     root: OwnedValue,
@@ -356,7 +356,7 @@ fn show(
     Ok(shown)
 }
 
-/// The imports of a module, in order.
+/// Returns the imports of a module, in order.
 pub(super) fn imports(api: &'static FfiApi, module: &OwnedValue) -> Result<Vec<OwnedValue>, Reply> {
     let list = api.field(module, "imports_");
     let list = list.ok_or_else(|| unsupported("modules do not show their imports"))?;

@@ -1,4 +1,4 @@
-//! Imports, lookup and properties of modules of a runtime, on system libraries that no other code uses.
+//! Imports, lookup and properties of a runtime's modules, with system libraries that no other code uses.
 
 use super::loading::{imports, stored};
 use crate::conformance::golden::golden;
@@ -11,14 +11,14 @@ use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::{CString, c_void};
 
-/// `value`: pairs of importer and imported.
+/// Runs `module.import`. `value` contains pairs of importer and imported module.
 ///
-/// MOD-10: the imports of each module behind the last pair, or the rejection of the pair that closes a cycle. System libraries with prefixes
-/// of their own are modules that every runtime makes without a file.
+/// MOD-10: returns the imports of each module after the last pair, or the rejection of the pair that closes a cycle. System libraries with
+/// separate prefixes are modules that every runtime creates without a file.
 pub(super) fn import(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let (pairs, count) =
         pairs(args).ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
-    // MOD-17: there is one system library for each prefix, so that every module has a prefix of its own.
+    // MOD-17: there is one system library for each prefix, so that every module needs its own prefix.
     let modules = (0..count).map(|_| system_library(api, &fresh_prefix()));
     let modules: Vec<OwnedValue> = modules.collect::<Result<_, Raised>>()?;
     for (from, to) in pairs {
@@ -40,10 +40,10 @@ pub(super) fn import(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
     })
 }
 
-/// `value`: modules with functions and imports, the name to look for. Which modules were searched shows where the runtime
-/// brings modules that note it.
+/// Runs `module.find`. `value` contains modules with functions and imports, and the name to look up. The result also contains the searched
+/// modules, if the runtime provides modules that record searches.
 ///
-/// MOD-08, MOD-09: each module has functions that return its number, so that the result tells which one was found.
+/// MOD-08, MOD-09: each module has functions that return its number, so that the result shows which one was found.
 pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = value.get("modules").and_then(Value::as_array);
@@ -59,7 +59,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
         numbers(api, number, &names.collect::<Vec<_>>())
     });
     let modules: Vec<OwnedValue> = modules.collect::<Result<_, Raised>>()?;
-    // Behind all of them, since a module may import one that the case lists later.
+    // After all modules were created, because a module may import one that the case lists later.
     for (module, described) in modules.iter().zip(list) {
         let list = described.get("imports").and_then(Value::as_array);
         for import in list.into_iter().flatten() {
@@ -81,7 +81,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let args = [root.raw, text_arg(&name), bool_arg(deep)];
     let searched = api.brought("module.asked");
     if let Some(searched) = &searched {
-        // Empties the list: what was searched before is none of this lookup.
+        // Empties the list of searches before this lookup.
         api.call(searched, &[])?;
     }
     let found = api.call_global("ffi.ModuleGetFunction", &args)?;
@@ -100,7 +100,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(json!({"found_in": found_in, "asked": searched}))
 }
 
-/// A module with functions that return `number`, below [`NUMBERS`].
+/// Creates a module with functions that return `number`, which must be less than the length of [`NUMBERS`].
 fn numbers(api: &'static FfiApi, number: usize, names: &[&str]) -> Result<OwnedValue, Raised> {
     if let Some(make) = api.brought("module.numbers") {
         let texts: Vec<CString> = names.iter().map(|name| c_text(name)).collect();
@@ -119,10 +119,10 @@ fn numbers(api: &'static FfiApi, number: usize, names: &[&str]) -> Result<OwnedV
     system_library(api, &prefix)
 }
 
-/// The mask of a library, and of the kinds that a runtime loads without a device, from a payload of theirs.
+/// Runs `module.properties`: returns the mask of a library, and of kinds that a runtime loads from a payload without a device.
 ///
-/// MOD-15. A kind whose loader needs a device, or another release, is looked up where the runtime has a table of its own, and unsupported
-/// elsewhere.
+/// MOD-15: for a kind whose loader needs a device or another release, the mask is taken from the runtime's own table. Without such a table
+/// the case is unsupported.
 pub(super) fn properties(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = |key: &str| {
         args.pointer(&format!("/value/{key}"))
@@ -131,7 +131,7 @@ pub(super) fn properties(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
     let kind = text("kind").unwrap_or_default();
     let release = text("release").unwrap_or("0.27");
     let runs = args.pointer("/value/runs") != Some(&Value::Bool(false));
-    // What is not there to be made is looked up where the runtime knows of it all the same.
+    // A module that cannot be created here is looked up in the runtime's table.
     let known = || -> Result<Reply, Reply> {
         let why = match (release, runs) {
             ("0.26" | "0.27", true) => {
@@ -172,13 +172,14 @@ pub(super) fn properties(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
     accepted(json!(mask.raw.int()))
 }
 
-/// The smallest executable of the goldens that makes a machine.
+/// The smallest executable of the goldens that creates a virtual machine.
 const EXECUTABLE: &str = "payload/relax-vm-0.27.bin";
 
-/// `value`: symbols of the system library, the prefix of a module, a name. The symbols stay for the life of the process,
-/// so they get a name that no other case has. Where the table shows only through functions, all are symbols of functions.
+/// Runs `module.system`. `value` contains symbols of the system library, the prefix of a module, and a name. Symbols stay registered for
+/// the life of the process, so that they get a name that no other case has. If a runtime shows its table only through functions, all
+/// symbols are functions.
 ///
-/// MOD-16, MOD-17. A second registration of a symbol takes the place of the first, and only ours says that it did.
+/// MOD-16, MOD-17: a second registration of a symbol replaces the first, which only our runtime reports.
 pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = |name: &str| {
         let text = args.pointer(&format!("/value/{name}"));
@@ -202,7 +203,7 @@ pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
             return Err(unsupported("`register` is not a list of pairs of names"));
         };
         let symbol = symbol.strip_prefix(before).unwrap_or(symbol);
-        // MOD-16: the fresh part goes behind the prefix of the case, by which the library looks for its symbols.
+        // MOD-16: the unique part follows the prefix of the case, by which the library looks for its symbols.
         let (behind, rest) = match symbol.strip_prefix(prefix) {
             Some(rest) => (prefix, rest),
             None => ("", symbol),
@@ -249,7 +250,7 @@ pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
     }
 }
 
-/// The pairs of importer and imported under `value`, and how many modules they are of.
+/// Returns the pairs of importer and imported module in `value`, and the number of modules.
 pub(in crate::conformance) fn pairs(args: &Value) -> Option<(Vec<(usize, usize)>, usize)> {
     let pairs = args.get("value")?.as_array()?.iter();
     let pairs = pairs.map(|pair| Some((place(pair.get(0)?)?, place(pair.get(1)?)?)));
@@ -259,7 +260,7 @@ pub(in crate::conformance) fn pairs(args: &Value) -> Option<(Vec<(usize, usize)>
     Some((pairs, count))
 }
 
-/// The number that a form is, as a place in a list.
+/// Returns the number in a form as an index.
 fn place(value: &Value) -> Option<usize> {
     usize::try_from(value.as_u64()?).ok()
 }

@@ -1,4 +1,4 @@
-//! A library that is not a file: symbols in memory, for cases that no linker needs to run for.
+//! A library that is not a file: symbols in memory, for cases that need no linker.
 
 use crate::module::exports;
 use crate::module::{Data, SymbolName, Symbols};
@@ -8,57 +8,57 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Symbols in memory. Data belongs to this; code is what the process has anyway.
+/// Symbols in memory. This value owns the data; code belongs to the process.
 #[derive(Default)]
 pub(super) struct SymbolMemory {
     /// Functions of this process.
     code: HashMap<String, AtomicPtr<c_void>>,
-    /// Bytes with exact ends.
+    /// Data with exact ends.
     data: HashMap<String, Box<[u8]>>,
-    /// Words that a loader may fill. In boxes, so that their addresses stay.
+    /// Words that a loader may fill. Boxed, so that their addresses do not change.
     slots: HashMap<String, Box<AtomicUsize>>,
-    /// Names without an address.
+    /// Names that the library needs, without an address.
     needs: Vec<String>,
 }
 
 impl SymbolMemory {
-    /// A function at `address`.
+    /// Adds a function at `address`.
     pub(super) fn code(mut self, name: &str, address: *const c_void) -> SymbolMemory {
         self.code
             .insert(name.to_owned(), AtomicPtr::new(address.cast_mut()));
         self
     }
 
-    /// Data that fills its symbol.
+    /// Adds data that fills its symbol.
     pub(super) fn data(mut self, name: &str, bytes: &[u8]) -> SymbolMemory {
         self.data.insert(name.to_owned(), bytes.into());
         self
     }
 
-    /// A pointer that a loader may write.
+    /// Adds a pointer that a loader may write.
     pub(super) fn slot(mut self, name: &str) -> SymbolMemory {
         self.slots
             .insert(name.to_owned(), Box::new(AtomicUsize::new(UNTOUCHED)));
         self
     }
 
-    /// A name that the library needs from outside.
+    /// Adds a name that the library needs from outside.
     pub(super) fn need(mut self, name: &str) -> SymbolMemory {
         self.needs.push(name.to_owned());
         self
     }
 
-    /// What a slot holds now; `None` when it was not written.
+    /// Returns the value of a slot; `None` if it was not written.
     pub(super) fn written(&self, name: &str) -> Option<usize> {
         let value = self.slots.get(name)?.load(Ordering::Relaxed);
         (value != UNTOUCHED).then_some(value)
     }
 }
 
-/// What no loader writes.
+/// A value that no loader writes.
 const UNTOUCHED: usize = usize::MAX - 1;
 
-// What a dynamic linker would answer, from maps: `is_writable` is true of slots alone, so that a loader that writes elsewhere is seen (MOD-05).
+// Answers like a dynamic linker, from maps. `is_writable` is true only for slots, which shows a loader that writes elsewhere (MOD-05).
 impl Symbols for SymbolMemory {
     fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         let name = name.text();
@@ -85,7 +85,7 @@ impl Symbols for SymbolMemory {
 
     fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool {
         let slots = self.slots.values().map(|slot| slot.as_ptr().addr());
-        // Slots alone: data stands for sections that a loader must not write.
+        // Only slots, because data represents sections that a loader must not write.
         bytes <= size_of::<usize>()
             && slots
                 .into_iter()
@@ -104,7 +104,7 @@ impl Symbols for SymbolMemory {
     }
 
     fn unmet(&self) -> Vec<String> {
-        // MOD-26: what this crate exports is there, whether the dynamic linker sees it or not.
+        // MOD-26: a function that this crate exports is available, even if the dynamic linker does not see it.
         let unmet = self
             .needs
             .iter()

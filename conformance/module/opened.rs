@@ -1,4 +1,4 @@
-//! A library in a file: what the loader makes of machine code that a compiler and a linker made.
+//! Library files from a compiler and a linker, opened by the loader.
 
 use super::backend;
 use super::library_file::lookup;
@@ -20,24 +20,24 @@ use crate::value::{Any, AnyView, index};
 use serde_json::{Value, json};
 use std::fs;
 
-/// Why no library of a case can be opened here; `None` where they can.
+/// Explains why the libraries of the cases cannot be opened here; `None` if they can.
 pub(in crate::conformance) fn why_not_here() -> Option<&'static str> {
     let here = cfg!(all(target_os = "linux", target_arch = "x86_64", not(miri)));
     (!here).then_some("the libraries of the cases are machine code for Linux on x86-64")
 }
 
-/// Why code that needs symbols of the process cannot run here; `None` where it can.
+/// Explains why code that needs symbols of the process cannot run here; `None` if it can.
 pub(in crate::conformance) fn why_not_to_run(api: &'static FfiApi) -> Option<&'static str> {
-    // The dynamic linker finds symbols of the program before those of a library that it opened.
+    // The dynamic linker finds symbols of the program before those of a library that the program opened.
     let is_ours = api.brought("vm.text").is_some();
     let beside = "compiled code would find functions of this program, not those of the runtime";
     why_not_here().or((!is_ours).then_some(beside))
 }
 
-/// `module.open` on our own loader, by the Rust interface: layout, slots and functions show here alone.
+/// Runs `module.open` with our own loader, through the Rust interface, because only this shows layout, slots and functions.
 ///
-/// MOD-01 to MOD-07: which layout the symbol names, which slots were filled, what modules there are, and what calls return. Calls run machine
-/// code of the case, which is why the file is a golden and no input of a fuzzer.
+/// MOD-01 to MOD-07: returns the layout of the symbol, the filled slots, the modules, and the results of calls. Calls run machine code of
+/// the case, so that the file is a golden, never an input of a fuzzer.
 pub(super) fn open(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let value = value(args);
@@ -48,7 +48,7 @@ pub(super) fn open(args: &Value) -> Result<Answer, OpError> {
     let folder = tempfile::tempdir().map_err(no_file)?;
     let path = folder.path().join("case.so");
     fs::write(&path, data).map_err(no_file)?;
-    // SAFETY: the libraries of the cases keep the contract of `load`; nothing runs when they are opened or closed.
+    // SAFETY: the libraries of the cases keep the contract of `load`; no code runs when they are opened or closed.
     let loaded = unsafe { load_library(&path, Strictness::Lenient) }.map_err(broken)?;
     let all = loaded.module.walk();
     let modules: Vec<Value> = all
@@ -87,7 +87,7 @@ pub(super) fn open(args: &Value) -> Result<Answer, OpError> {
     })))
 }
 
-/// What a function of the library returns, or the error that it leaves.
+/// Returns the result of a function of the library, or its error.
 fn result(root: &Module, call: &Value) -> Result<Value, OpError> {
     let name = call["function"].as_str().unwrap_or_default();
     let function = root.require(name).map_err(failed)?;
@@ -102,21 +102,21 @@ fn result(root: &Module, call: &Value) -> Result<Value, OpError> {
     })
 }
 
-/// An error in the form of a result.
+/// Shows an error in the form of a result.
 fn shown(error: &Error) -> Value {
     json!({"error": [error.kind().as_str(), error.message()]})
 }
 
-/// `module.open` of another runtime, by its C functions.
+/// Runs `module.open` with another runtime, through its C functions.
 ///
-/// It shows less: slots and layout are the loader's own. What is compared is then the part of the answer that this has.
+/// It shows less, because slots and layout are internal to the loader. Only the part of the answer that it has is compared.
 pub(super) fn drive(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     if let Some(why) = why_not_here() {
         return Err(unsupported(why));
     }
     let data = bytes(args)?;
     let value = args.get("value").unwrap_or(&Value::Null);
-    // Its slots are filled with what the runtime beside the interface registers: compiled code calls through one that is empty.
+    // The runtime fills slots with functions of another library than the interface, and compiled code would call through an empty slot.
     let has_slots = data.windows(5).any(|name| name == b"__TVM");
     let has_calls = value
         .get("calls")
@@ -170,7 +170,7 @@ pub(super) fn drive(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> 
     )
 }
 
-/// What a function of the library returns, or the error that it raises, in the forms of spec/values.md.
+/// Returns the result of a function of the library, or its error, in the forms of spec/values.md.
 fn returned(api: &'static FfiApi, root: &OwnedValue, call: &Value) -> Result<Value, Reply> {
     let name = call
         .get("function")

@@ -1,4 +1,4 @@
-//! Operations of the chapter module: loading, lookup, imports, properties.
+//! Operations of chapter module: loading, lookup, imports, properties.
 
 use super::memory::SymbolMemory;
 use super::{compiled, constants, environment, loading, lookup, opened, probe};
@@ -11,7 +11,7 @@ use crate::rule::{Findings, Strictness};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What a case of this chapter can ask of a library in memory.
+/// The operations on a library in memory.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.load",
@@ -70,17 +70,17 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// The rejection behind an error of the loader.
+/// Converts an error of the loader to a rejection.
 pub(super) fn broken(error: Error) -> OpError {
     error.into()
 }
 
-/// The value of a request; null without one.
+/// Returns the value of a request; null without one.
 pub(super) fn value(args: &Value) -> &Value {
     args.get("value").unwrap_or(&Value::Null)
 }
 
-/// The texts of a list; anything else in it is skipped.
+/// Returns the texts of a list; other values in it are skipped.
 pub(super) fn texts(value: &Value) -> Vec<&str> {
     value
         .as_array()
@@ -90,14 +90,14 @@ pub(super) fn texts(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// `module.load`: a library in memory around the blob.
+/// Runs `module.load`: loads a library in memory around the blob.
 fn load(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let blob = args
         .get("symbol")
         .and_then(Value::as_str)
         .unwrap_or("__tvm_ffi__library_bin");
-    // The newest layout of that symbol: two layouts may have one name for the blob.
+    // Two layouts may use one name for the blob; the newest of them is taken.
     let named = Layout::ALL
         .into_iter()
         .rev()
@@ -108,7 +108,7 @@ fn load(args: &Value) -> Result<Answer, OpError> {
             .data(blob, &data)
             .slot(names.context.text()),
     );
-    // SAFETY: symbols in memory, whose code is that of the probe, which takes any arguments.
+    // SAFETY: the symbols are in memory, and their code is that of the probe, which takes any arguments.
     let loaded = unsafe { load_symbols(memory.clone(), Strictness::Lenient) }.map_err(broken)?;
     let all = loaded.module.walk();
     let modules: Vec<Value> = all
@@ -118,7 +118,7 @@ fn load(args: &Value) -> Result<Answer, OpError> {
             let kind = module.kind();
             let hindrance = module.implementation().and_then(|own| own.hindrance());
             let hindrance = hindrance.as_deref().and_then(|text| text.split('`').nth(3));
-            // Whether a device's kinds have a loader is a matter of the build; the name of the loader is not.
+            // The build decides whether kinds of devices have a loader, but not the name of the loader.
             let everywhere = ["library", "const_loader", "metadata"].contains(&kind.as_str());
             let loads = !everywhere && module::has_loader(&kind, loaded.layout);
             let wants = hindrance.map(str::to_owned);
@@ -142,13 +142,13 @@ fn load(args: &Value) -> Result<Answer, OpError> {
     Ok(answer)
 }
 
-/// Where the modules that `module` imports are among all.
+/// Returns the indices of the imports of `module` among all modules.
 pub(super) fn imports(all: &[Module], module: &Module) -> Vec<Option<usize>> {
     let place = |module: &Module| all.iter().position(|other| other == module);
     module.imports().iter().map(place).collect()
 }
 
-/// `module.symbols`: a library in memory with these symbols, and where a lookup ends.
+/// Runs `module.symbols`: loads a library in memory with these symbols, and looks up a function.
 fn symbols(args: &Value) -> Result<Answer, OpError> {
     let value = value(args);
     let mut memory = SymbolMemory::default();
@@ -162,12 +162,12 @@ fn symbols(args: &Value) -> Result<Answer, OpError> {
         memory = memory.slot(name);
     }
     for (name, text) in value["text"].as_object().into_iter().flatten() {
-        // MOD-04: the entry point of old libraries is data, the name of a function up to a NUL.
+        // MOD-04: the entry point of old libraries is data: the name of a function with a NUL.
         let mut bytes = text.as_str().unwrap_or_default().as_bytes().to_vec();
         bytes.push(0);
         memory = memory.data(name, &bytes);
     }
-    // SAFETY: symbols in memory, whose code is that of the probe, which takes any arguments.
+    // SAFETY: the symbols are in memory, and their code is that of the probe, which takes any arguments.
     let loaded = unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) }.map_err(broken)?;
     let name = value["name"].as_str().unwrap_or("f");
     let found = loaded.module.function(name, false).map_err(failed)?;
@@ -182,12 +182,12 @@ fn symbols(args: &Value) -> Result<Answer, OpError> {
     ))
 }
 
-/// An answer without findings.
+/// Creates an answer without findings.
 pub(super) fn plain(value: Value) -> Answer {
     Answer::new(value, Findings::default())
 }
 
-/// An error with a rule in it is a rejection; the text of both is the same.
+/// Converts an error of a lookup or a call, which makes the case unsupported.
 pub(super) fn failed(error: Error) -> OpError {
     OpError::Unsupported(error.to_string())
 }

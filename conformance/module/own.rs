@@ -1,4 +1,4 @@
-//! What no C function shows of modules: ours, through the Rust interface.
+//! Behaviour of our own modules that no C function shows, through the Rust interface.
 
 use super::memory::SymbolMemory;
 use crate::conformance::runtime::ffi::fresh_prefix;
@@ -27,12 +27,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The function that a case knows as `module.NAME`.
+/// Returns the function that a case calls `module.NAME`.
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "numbers" => Function::from_packed(numbered),
         "asked" => Function::from_packed(|_| {
-            // MOD-09: each lookup begins with an empty list, which this leaves behind.
+            // MOD-09: taking the list leaves an empty one for the next lookup.
             let searched = SEARCHED.take();
             Ok(serde_json::json!(searched).to_string().into())
         }),
@@ -76,8 +76,8 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     })
 }
 
-/// `numbers`: a module out of its number and the names of functions, each of which returns the number. `asked` returns the
-/// numbers of the modules that were searched for a function since, as text.
+/// `numbers`: creates a module from its number and the names of its functions, which return the number. `asked` returns the numbers of the
+/// modules that were searched for a function since the last call, as text.
 fn numbered(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [number, names @ ..] = args else {
         return Err(Error::new("TypeError", "a number, and names"));
@@ -90,27 +90,27 @@ fn numbered(args: &[AnyView<'_>]) -> Result<Any, Error> {
     Ok(numbers(number, functions).into())
 }
 
-/// `environment`: the lookup of compiled code in a module, under a name, by a release.
+/// `environment`: looks up a name in a module like compiled code of a release.
 fn environment(module: Module, name: String, release: String) -> Result<Function, Error> {
     module.from_environment(&name, read(&release)?)
 }
 
-/// `mask`: the properties of a kind, by a release, with its runtime there or not.
+/// `mask`: returns the properties of a kind in a release, with or without its runtime.
 fn mask(kind: String, release: String, runs: bool) -> Result<i64, Error> {
     Ok(i64::from(property_mask(&kind, read(&release)?, runs)))
 }
 
-/// `address`: what a prefix and a name lead to in the system library; None where there is nothing.
+/// `address`: returns the address for a prefix and a name in the system library; None if there is none.
 fn address(prefix: String, name: String) -> Result<Any, Error> {
     let found = system::SystemSymbols::new(&prefix).address(SymbolName::of(&name));
     let Some(found) = found else {
         return Ok(Any::none());
     };
-    // SAFETY: a case compares the address and does not follow it.
+    // SAFETY: a case only compares the address, and does not dereference it.
     Ok(unsafe { Any::handle(found.as_ptr()) })
 }
 
-/// `sizes`: what the functions `size` of a module and of those below it return.
+/// `sizes`: returns the results of the functions `size` of a module and of its imports.
 fn sizes(module: Module) -> Result<Array, Error> {
     let sizes = module.walk().into_iter().filter_map(|module| {
         let size = module.function("size", false).transpose()?;
@@ -119,33 +119,33 @@ fn sizes(module: Module) -> Result<Array, Error> {
     Ok(Array::new(sizes.collect::<Result<Vec<Any>, Error>>()?))
 }
 
-/// `codes`: the codes of arguments of the old convention.
+/// `codes`: returns the codes of arguments in the old convention.
 fn codes(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let passed = legacy::PackedArguments::of(args)?;
     let codes = passed.codes.iter().take(args.len());
     Ok(Array::new(codes.map(|code| Any::from(*code)).collect::<Vec<Any>>()).into())
 }
 
-/// `there_and_back`: arguments of the old convention as they arrive.
+/// `there_and_back`: passes arguments through the old convention and returns them.
 fn there_and_back(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let passed = legacy::PackedArguments::of(args)?;
     let both = passed.values.iter().zip(&passed.codes).take(args.len());
     let arrived = both.map(|(value, code)| {
-        // SAFETY: a value and its code as they are passed, which live through `passed` and `args`.
+        // SAFETY: the value and its code belong together, and live through `passed` and `args`.
         let view = unsafe { legacy::view(*value, *code) };
         view.map(|view| view.to_any())
     });
     Ok(Array::new(arrived.collect::<Result<Vec<Any>, Error>>()?).into())
 }
 
-/// `result`: a result that goes through the old convention.
+/// `result`: passes a result through the old convention and returns it.
 fn result(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [result] = args else {
         return Err(Error::new("TypeError", "a result"));
     };
     let mut kept = Any::default();
     let (value, code) = legacy::pass_result(result.to_any(), &mut kept)?;
-    // SAFETY: a result and its code as they are returned; `kept` holds what they borrow.
+    // SAFETY: the result and its code belong together; `kept` holds the data that they borrow.
     unsafe { legacy::take_result(value, code) }
 }
 
@@ -161,7 +161,7 @@ fn workspace_of(device_type: i64, bytes: i64) -> Result<(), Error> {
         hint: (2, 32),
     };
     let memory = workspace::host().alloc(request).map_err(failed)?;
-    // SAFETY: just allocated on this thread.
+    // SAFETY: the memory was allocated above, on this thread.
     unsafe { workspace::host().free((device_type, 0), memory) }.map_err(failed)
 }
 
@@ -172,12 +172,12 @@ fn needing(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let library = names
         .iter()
         .fold(SymbolMemory::default(), |all, name| all.need(name));
-    // SAFETY: symbols in memory without code.
+    // SAFETY: the symbols are in memory, and contain no code.
     let loaded = unsafe { load_symbols(Arc::new(library), Strictness::Lenient) }?;
     Ok(loaded.module.into())
 }
 
-/// `threads`: how many a launch gets by the text of the environment, or none, and so many processors.
+/// `threads`: returns the number of threads of a launch, from the text of the environment, if any, and the number of processors.
 fn threads(text: Option<String>, processors: i64) -> Result<i64, Error> {
     let processors = usize::try_from(processors);
     let processors = processors.map_err(|_| Error::new("ValueError", "less than no processors"))?;
@@ -185,44 +185,44 @@ fn threads(text: Option<String>, processors: i64) -> Result<i64, Error> {
     i64::try_from(threads).map_err(|_| Error::new("ValueError", "so many threads"))
 }
 
-/// `nothing_of_code`: the value that a null handle of this code of the old convention is.
+/// `nothing_of_code`: returns the value of a null handle with this code of the old convention.
 fn nothing_of_code(code: i64) -> Result<Any, Error> {
     let code = i32::try_from(code).map_err(|_| Error::new("ValueError", "no code"))?;
-    // SAFETY: null is a handle of every code.
+    // SAFETY: null is a valid handle of every code.
     Ok(unsafe { legacy::view(TVMValue::ZERO, code) }?.to_any())
 }
 
-/// `result_code`: the code of a result in the old convention.
+/// `result_code`: returns the code of a result in the old convention.
 fn result_code(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [result] = args else {
         return Err(Error::new("TypeError", "a result"));
     };
     let mut kept = Any::default();
     let (value, code) = legacy::pass_result(result.to_any(), &mut kept)?;
-    // SAFETY: a result and its code as they are returned; the reference that they carry is dropped here.
+    // SAFETY: the result and its code belong together; the reference that they own is dropped here.
     drop(unsafe { legacy::take_result(value, code) }?);
     Ok(Any::from(code))
 }
 
-/// `opened`: the module of a library by its path, which is that of a file, or as the releases take it.
+/// `opened`: loads the library at a path, which is that of a file, or a name as the releases take it.
 fn opened(path: String, is_file: bool) -> Result<Module, Error> {
     if !is_file {
         // SAFETY: as below.
         return unsafe { load_named(&path) };
     }
-    // SAFETY: a case names a library of the system or its own, which keep the contract of `load`.
+    // SAFETY: a case names a library of the system or its own, which keeps the contract of `load`.
     unsafe { load(path) }
 }
 
-/// `jumps`: whether the dynamic linker finds a function of the C interface in the library that shows them: before it is shown,
-/// twice shown, once hidden, and hidden; then what that function leaves as the error of the thread.
+/// `jumps`: returns whether the dynamic linker finds a function of the C interface in the library with the trampolines: before it is shown,
+/// shown twice, hidden once, and hidden twice. Then returns the error that the function sets on the thread.
 #[cfg(unix)]
 fn seen_through(library: &libloading::os::unix::Library, jumps: &'static Jumps) -> Array {
     type Raise = unsafe extern "C" fn(*const c_char, *const c_char);
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let name = "TVMFFIErrorSetRaisedFromCStr";
-    // SAFETY: the function of the C interface that has this type.
+    // SAFETY: the function of the C interface with this name has this type.
     let found = || unsafe { library.get::<Raise>(name) }.ok();
     let mut seen = vec![found().is_some()];
     let shown = [jumps.show(), jumps.show()];
@@ -233,7 +233,7 @@ fn seen_through(library: &libloading::os::unix::Library, jumps: &'static Jumps) 
         seen.push(found().is_some());
     }
     if let Some(raise) = raise {
-        // SAFETY: two C strings.
+        // SAFETY: both arguments are C strings.
         unsafe { raise(c"KeyError".as_ptr(), c"by a jump".as_ptr()) };
     }
     let left = take_raised().map(|error| error.to_string());
@@ -241,27 +241,27 @@ fn seen_through(library: &libloading::os::unix::Library, jumps: &'static Jumps) 
     seen.chain([Any::from(left)]).collect()
 }
 
-/// The library that shows them; `None` where memory cannot be executed.
+/// Returns the library with the trampolines; `None` if memory cannot be executed.
 #[cfg(unix)]
 fn opened_jumps() -> Option<&'static (libloading::os::unix::Library, Jumps)> {
     static OPENED: OnceLock<Option<(libloading::os::unix::Library, Jumps)>> = OnceLock::new();
     OPENED.get_or_init(Jumps::open).as_ref()
 }
 
-/// `system_slot`: what a context in the system library holds that lies in a segment, or in other memory: whether the module.
+/// `system_slot`: registers a context of the system library in a segment, or in other memory. Returns whether it then holds the module.
 fn system_slot(in_segment: bool) -> Result<bool, Error> {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    // Leaked, and in no segment: whether a loader takes it for a place to write to is what the case asks.
+    // Leaked memory is in no segment: the case tests whether a loader writes to it.
     let elsewhere = Box::leak(Box::new(AtomicPtr::new(std::ptr::null_mut())));
     let slot: &AtomicPtr<c_void> = if in_segment { &SLOT } else { elsewhere };
     let prefix = fresh_prefix();
     let name = format!("{prefix}{}", Dialect::of(Layout::V0_22).context.text());
-    // SAFETY: room for an address, which stays.
+    // SAFETY: the slot has room for an address, and is never freed.
     unsafe { system::register(&name, slot.as_ptr().cast()) };
     let module = system_library(&prefix);
-    // SAFETY: no address.
+    // SAFETY: a null address removes the name.
     unsafe { system::register(&name, std::ptr::null_mut()) };
     Ok(slot.load(Ordering::SeqCst) == module?.context())
 }
@@ -272,23 +272,23 @@ fn memory(symbol: String, bytes: Vec<u8>) -> Result<Module, Error> {
     let layout = Layout::ALL.into_iter().rev().find(named);
     let context = Dialect::of(layout.unwrap_or(Layout::V0_22)).context.text();
     let memory = SymbolMemory::default().data(&symbol, &bytes).slot(context);
-    // SAFETY: symbols in memory without code.
+    // SAFETY: the symbols are in memory, and contain no code.
     Ok(unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) }?.module)
 }
 
-/// The length of a payload as a value.
+/// Returns the length of a payload as a value.
 fn length(payload: &[u8]) -> i64 {
     i64::try_from(payload.len()).unwrap_or(i64::MAX)
 }
 
-/// A module whose function `size` returns `number`.
+/// Creates a module whose function `size` returns `number`.
 fn sized(number: i64) -> Module {
     numbers(number, HashMap::from([("size".to_owned(), number)]))
 }
 
-/// `global_loader`: registers a loader under a name, beside those of `loader`, which are of a kind. Each makes a module whose
-/// function `size` returns the length of the payload, and 1000 more for `loader`; a stream is read to its end, and what is
-/// neither has the number -1. With `wrong` it returns no module.
+/// `global_loader`: registers a loader under a name; `loader` registers one for a kind. Each creates a module whose function `size` returns
+/// the length of the payload, plus 1000 for `loader`. A stream is read to its end, and any other argument gives -1. With `wrong` the loader
+/// returns no module.
 fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
     let loader = Function::from_packed(move |args| {
         let argument = args.first();
@@ -298,7 +298,7 @@ fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
         }
         let number = match (cast::<Vec<u8>>(*argument), cast::<*mut c_void>(*argument)) {
             (Ok(bytes), _) => length(&bytes),
-            // SAFETY: the pointer that a loader gets is that of a stream.
+            // SAFETY: a loader gets a pointer only for a stream.
             (_, Ok(stream)) => unsafe { through(stream) }?,
             _ => -1,
         };
@@ -307,24 +307,24 @@ fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
     registry::register(&name, loader, true)
 }
 
-/// The bytes of a stream of C++, read five at a time: a sum of them in which each place counts otherwise, in front of how many
-/// they are. The stream takes nothing that is written.
+/// Reads a C++ stream to its end, five bytes at a time. Returns a weighted sum of the bytes, followed by their number. Also checks that the
+/// stream accepts no writes.
 ///
 /// # Safety
 ///
-/// `stream` is one, whose table begins with `read`, `write` and two destructors.
+/// `stream` must be a stream, whose vtable begins with `read`, `write` and two destructors.
 unsafe fn through(stream: *mut c_void) -> Result<i64, Error> {
     type Move = unsafe extern "C-unwind" fn(*mut c_void, *mut u8, usize) -> usize;
     type End = unsafe extern "C-unwind" fn(*mut c_void);
-    // SAFETY: a stream begins with the address of its table.
+    // SAFETY: a stream begins with the address of its vtable.
     let table = unsafe { stream.cast::<*const (Move, Move, End, End)>().read() };
-    // SAFETY: by this contract.
+    // SAFETY: the vtable begins with these functions, by this contract.
     let (read, write, complete, deleting) = unsafe { table.read() };
     let mut all = Vec::new();
     loop {
-        // A few at a time, so that most payloads end in a read that is short.
+        // A few bytes at a time, so that most payloads end with a short read.
         let mut room = [0; 5];
-        // SAFETY: the stream, and room for that many bytes.
+        // SAFETY: the arguments are the stream, and room for that many bytes.
         let count = unsafe { read(stream, room.as_mut_ptr(), room.len()) };
         let part = room.get(..count);
         let part = part.ok_or_else(|| Error::new("ValueError", "more than there is room for"))?;
@@ -333,30 +333,30 @@ unsafe fn through(stream: *mut c_void) -> Result<i64, Error> {
         }
         all.extend_from_slice(part);
     }
-    // SAFETY: the stream, and as many bytes.
+    // SAFETY: the arguments are the stream, and that many bytes.
     if unsafe { write(stream, all.as_mut_ptr(), all.len()) } != 0 {
         return Err(Error::new("ValueError", "a payload can be written"));
     }
     for end in [complete, deleting] {
-        // SAFETY: the stream is not read any more; its maker keeps its memory.
+        // SAFETY: the stream is not read again; its owner keeps its memory.
         unsafe { end(stream) };
     }
-    // Bytes that are exchanged, or read twice, change it.
+    // The sum changes if bytes are exchanged or read twice.
     let sum = |sum: i64, byte: &u8| (256 * sum + i64::from(*byte)) % 65521;
     Ok(1000 * all.iter().fold(0, sum) + length(&all))
 }
 
-/// `context`: what a library finds in a slot that was registered once for each address of a list.
+/// `context`: registers a slot once for each address of a list, and returns the value that a library then finds in it.
 fn in_context(addresses: &[AnyView<'_>]) -> Result<Any, Error> {
     let name = format!("__{}slot", fresh_prefix());
     for address in addresses {
         let address = usize::try_from(cast::<i64>(*address)?);
         let address = address.map_err(|_| Error::new("ValueError", "a negative address"))?;
-        // SAFETY: the library below has the slot and no code.
+        // SAFETY: the library below has the slot, and contains no code.
         unsafe { context::register(&name, std::ptr::without_provenance_mut(address)) };
     }
     let library = Arc::new(SymbolMemory::default().slot(&name));
-    // SAFETY: symbols in memory without code.
+    // SAFETY: the symbols are in memory, and contain no code.
     let loaded = unsafe { load_symbols(library.clone(), Strictness::Lenient) }?;
     let written = library.written(&name).filter(|_| loaded.slots == [name]);
     let written = written.ok_or_else(|| Error::new("RuntimeError", "the slot is not filled"))?;
@@ -366,7 +366,7 @@ fn in_context(addresses: &[AnyView<'_>]) -> Result<Any, Error> {
         .into())
 }
 
-/// The blob of a library of 0.22 that is alone: its size; a row without imports, which has two ends; its kind.
+/// The blob of a 0.22 library without other modules: its size; a row without imports, which has two ends; its kind.
 static ALONE: [u8; 60] = *b"\x34\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0_lib\0\0\0\0\0\0\0\0";
 
 /// `in_system`: loads a blob that is registered with the system library, in a segment or in other memory.
@@ -381,21 +381,21 @@ fn in_system(in_segment: bool) -> Result<Module, Error> {
         elsewhere.as_ptr()
     };
     let address = address.cast_mut().cast();
-    // SAFETY: a blob, which stays in the first case and is taken away in the other before it ends.
+    // SAFETY: the address is that of a blob, which is static in the first case, and unregistered before it is freed in the other.
     unsafe { system::register(&name, address) };
     let module = system_library(&prefix);
-    // SAFETY: no address.
+    // SAFETY: a null address removes the name.
     unsafe { system::register(&name, std::ptr::null_mut()) };
     module
 }
 
-/// The release of a text.
+/// Parses a release.
 fn read(release: &str) -> Result<Release, Error> {
     let release = release.parse();
     release.map_err(|wrong: ParseError| Error::new("ValueError", wrong.to_string()))
 }
 
-/// `host`: whether workspace is aligned that is taken where no device is.
+/// `host`: returns whether workspace of the default source is aligned.
 fn host(bytes: i64) -> Result<bool, Error> {
     let bytes = u64::try_from(bytes).map_err(|_| Error::new("ValueError", "less than no bytes"))?;
     let request = WorkspaceRequest {
@@ -406,31 +406,31 @@ fn host(bytes: i64) -> Result<bool, Error> {
     };
     let failed = |text: String| Error::new("RuntimeError", text);
     let memory = workspace::host().alloc(request).map_err(failed)?;
-    // SAFETY: just allocated on this thread.
+    // SAFETY: the memory was allocated above, on this thread.
     unsafe { workspace::host().free((1, 0), memory) }.map_err(failed)?;
     Ok((memory.as_ptr() as usize).is_multiple_of(workspace::ALIGNMENT))
 }
 
-/// `register`: names an address in the system library, and says whether another had the name.
+/// `register`: registers an address in the system library. Returns whether the name had another address.
 fn register(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [name, address] = args else {
         return Err(Error::new("TypeError", "a name and an address"));
     };
     let (name, address): (String, *mut c_void) = (cast(*name)?, cast(*address)?);
-    // SAFETY: a case registers functions of the suite, which stay.
+    // SAFETY: a case registers functions of the suite, which are never freed.
     Ok(unsafe { system::register(&name, address) }.into())
 }
 
-/// A module with functions that return a number.
+/// A module with functions that return numbers.
 struct Numbers {
-    /// The number under which a search of it is noted.
+    /// Number under which searches of it are recorded.
     number: i64,
-    /// The number that each function returns, by name.
+    /// Number that each function returns, by name.
     functions: HashMap<String, i64>,
 }
 
 thread_local! {
-    /// The numbers of the modules of this thread that were searched, in order.
+    /// Numbers of the modules that this thread searched, in order.
     static SEARCHED: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -446,7 +446,7 @@ impl ModuleKind for Numbers {
     }
 }
 
-/// A module whose functions return the numbers of `functions`; a search of it is noted under `number`.
+/// Creates a module whose functions return the numbers of `functions`; searches of it are recorded under `number`.
 pub(super) fn numbers(number: i64, functions: HashMap<String, i64>) -> Module {
     Module::new(Numbers { number, functions })
 }

@@ -1,7 +1,7 @@
-//! The client of `rpc.client`: its actions, and what came of it.
+//! The client of `rpc.client`: it performs actions and shows their results.
 //!
-//! A result is kept until a later action forgets it, as a program of a user keeps it: what is freed when shows in the requests that the server
-//! reads.
+//! A result is kept until a later action forgets it, like in a user's program. The requests that the server reads show when values are
+//! freed.
 
 use super::client_forms::{
     from_base64, host_bytes, host_tensor, memory, no, pieces, reference, shown,
@@ -21,30 +21,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The client that acts.
+/// The client that performs the actions of a case.
 pub(super) struct ActingClient<'a> {
-    /// Whether an answer to this action was an exception.
+    /// Whether the answer to the present action was an exception.
     is_far: Arc<AtomicBool>,
-    /// What is looked for in the texts of its own errors.
+    /// Texts to look for in errors of the client itself.
     texts: Vec<&'a str>,
-    /// Of the action that is under way, or of connecting.
+    /// Start of the present action, or of connecting.
     began: Instant,
     connect: &'a dyn Fn() -> Result<Session, Error>,
     sessions: Vec<Session>,
-    /// The session that acts.
+    /// Index of the session that performs the actions.
     current: usize,
-    /// Actions are counted from 1: the session is the first result.
+    /// Results by the number of their action, from 1 on: the first result is that of connecting.
     results: Vec<Option<Any>>,
 }
 
-/// What came of an action: a value, or its JSON form.
+/// The result of an action: a value, or its JSON form.
 enum ActionResult {
     Value(Any),
     Shown(Value),
 }
 
 impl<'a> ActingClient<'a> {
-    /// One that has no session; `connect` makes another one.
+    /// Creates a client without a session; `connect` opens further ones.
     pub(super) fn new(
         is_far: Arc<AtomicBool>,
         texts: Vec<&'a str>,
@@ -61,7 +61,7 @@ impl<'a> ActingClient<'a> {
         }
     }
 
-    /// What came of connecting and of each action, in order.
+    /// Performs all actions. Returns the result of connecting and that of each action, in order.
     pub(super) fn run(
         &mut self,
         connected: Result<Session, Error>,
@@ -74,13 +74,13 @@ impl<'a> ActingClient<'a> {
             let result = self.act(action)?;
             shown.push(self.show(result));
         }
-        // The last that was made goes first, and the session last.
+        // Values are dropped in the reverse order of their creation, before the sessions.
         while self.results.pop().is_some() {}
         while self.sessions.pop().is_some() {}
         Ok(shown)
     }
 
-    /// The session becomes the current one. It shows the key of the server, and by whose rules both speak (RPC-100).
+    /// Makes the session the current one. Returns the key of the server, and the release whose rules both sides follow (RPC-100).
     fn enter(&mut self, session: Session) -> ActionResult {
         let release = session.release().to_string();
         let shown = json!({"session": session.server(), "release": release});
@@ -89,10 +89,10 @@ impl<'a> ActingClient<'a> {
         ActionResult::Shown(shown)
     }
 
-    /// Does what `action` says. The outer error is that of the script.
+    /// Performs `action`. The outer error is that of the script.
     ///
-    /// An action with a session that is closed, or with the result of one that failed, is played like any other: what a client does with it is
-    /// what many cases are about.
+    /// An action with a closed session, or with the result of a failed action, is performed like any other: many cases are about the
+    /// behaviour of a client there.
     fn act(&mut self, action: &Value) -> Result<Result<ActionResult, Error>, OpError> {
         let wrong = || OpError::Unsupported(format!("{action} is not an action"));
         let parts = action.as_array().and_then(|parts| parts.split_first());
@@ -100,7 +100,7 @@ impl<'a> ActingClient<'a> {
         let text = |at: usize| args.get(at).and_then(Value::as_str).ok_or_else(wrong);
         let session = self.sessions.get(self.current).ok_or_else(wrong)?.clone();
         self.began = Instant::now();
-        // An exception that answered an earlier action says nothing of the error of this one.
+        // An exception that answered an earlier action must not be attributed to this one.
         self.is_far.store(false, Ordering::Relaxed);
         let at = |at: usize| {
             args.get(at)
@@ -136,8 +136,8 @@ impl<'a> ActingClient<'a> {
                     .collect::<Result<Vec<_>, _>>()?;
                 let views: Vec<_> = passed.iter().map(Any::view).collect();
                 let result = function.call(&views);
-                // RPC-102: copied back behind the call, also where the function returned something else.
-                // A function writes to tensors of this process, which show.
+                // RPC-102: host tensors are copied back after the call, even if the function returned something else. Data that the
+                // function wrote to them is shown.
                 let written: Vec<Value> = passed.iter().filter_map(host_bytes).collect();
                 match (result, written.is_empty()) {
                     (Ok(result), true) => Ok(ActionResult::Value(result)),
@@ -187,7 +187,7 @@ impl<'a> ActingClient<'a> {
                 let tensor = |at| Tensor::try_from(earlier(at)?).map_err(|_| wrong());
                 let (from, to) = (tensor(0)?, tensor(1)?);
                 let (source, target) = (reference(&from), reference(&to));
-                // SAFETY: both tensors hold their memory, and are held for the call.
+                // SAFETY: both tensors own their memory, and are kept for the call.
                 done(unsafe { Manager::global().copy_tensor(&source, &target, Stream::DEFAULT) })
             }
             "devices" => session
@@ -213,7 +213,7 @@ impl<'a> ActingClient<'a> {
                     api.set_stream(device, stream)?;
                     api.sync(device, stream)?;
                     api.set_stream(device, Stream::DEFAULT)?;
-                    // SAFETY: made by this device just now, and no thread's current one.
+                    // SAFETY: this device created the stream above, and it is no thread's current stream.
                     unsafe { api.free_stream(device, stream) }
                 }))
             }
@@ -253,9 +253,9 @@ impl<'a> ActingClient<'a> {
         })
     }
 
-    /// Measures a function of the server: its name, the numbers of calls and of repetitions, and what else there is.
+    /// Measures a function of the server. The arguments are its name, the numbers of calls and of repetitions, and options.
     ///
-    /// RPC-91: the seconds are those that the script answers with; what the client asked for to get them is in what the server read.
+    /// RPC-91: the script answers with the seconds; the client's requests are in the list that the server read.
     fn time(
         &self,
         session: &Session,
@@ -316,7 +316,7 @@ impl<'a> ActingClient<'a> {
         Ok(measured.map(|seconds| ActionResult::Shown(json!(seconds))))
     }
 
-    /// A result, kept for later actions.
+    /// Shows a result, and keeps it for later actions.
     fn show(&mut self, result: Result<ActionResult, Error>) -> Value {
         let (kept, shown) = match result {
             Ok(ActionResult::Value(value)) => {
@@ -330,9 +330,9 @@ impl<'a> ActingClient<'a> {
         shown
     }
 
-    /// An error: of the server in full, of the client by the rule or the kind.
+    /// Shows an error: an exception of the server in full, an error of the client by its rule or kind.
     fn raised(&self, error: &Error) -> Value {
-        // What else the client checks is its own affair, down to the rule.
+        // Rules of other chapters are the client's own choice, so that the suite does not compare them.
         let broken = error
             .violation()
             .filter(|broken| broken.rule().id().starts_with("RPC-"));
@@ -346,7 +346,7 @@ impl<'a> ActingClient<'a> {
             return with_texts(json!({"breaks": broken.rule().id(), "kind": broken.kind().name()}));
         }
         let kind = error.kind().as_str().to_owned();
-        // A case may have a timeout of its own, which is short.
+        // A case may state its own short timeout, which is no sign of a slow peer.
         if error.kind() == ErrorKind::Timeout && self.began.elapsed() >= patience() {
             is_late();
             return json!({"raises": kind, "late": true});
@@ -358,7 +358,7 @@ impl<'a> ActingClient<'a> {
         }
     }
 
-    /// What an argument stands for: null, or an object with one member that says of what type it is, since JSON has fewer types than RPC-43.
+    /// Returns the value of an argument: null, or an object with one member that states its type, because JSON has fewer types than RPC-43.
     fn argument(&self, session: &Session, form: &Value) -> Result<Any, OpError> {
         let wrong = || OpError::Unsupported(format!("{form} is not an argument"));
         let Some((name, value)) = form.as_object().and_then(|members| members.iter().next()) else {

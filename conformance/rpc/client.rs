@@ -1,8 +1,8 @@
-//! `rpc.client`: what a client does with a server that answers by a script, and what it writes to it.
+//! `rpc.client`: actions of a client with a server that answers by a script, and the requests of the client.
 //!
-//! The server answers FreeHandle, DevFreeData and DevStreamSync with nothing, and every other request with the next answer of the script.
-//! Behind the last one it ends the connection. There may be more connections to it, each with a script of its own, and a tracker in front
-//! of it.
+//! The server answers FreeHandle, DevFreeData and DevStreamSync with none, and every other request with the next answer of the script.
+//! After the last answer it closes the connection. There may be further connections, each with its own script, and a tracker through which
+//! the client finds the server.
 
 use super::acting_client::ActingClient;
 use super::scripted::{ScriptedPeer, SessionOfScript, TrackerOfScript};
@@ -17,7 +17,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Our own client, against a server of this process.
+/// Runs our own client against a server of this process.
 pub(super) fn client(args: &Value) -> Result<Answer, OpError> {
     let wrong = |what: &str| OpError::Unsupported(format!("`{what}` has another form"));
     let text = |name: &str| args.get(name).and_then(Value::as_str);
@@ -85,13 +85,13 @@ pub(super) fn client(args: &Value) -> Result<Answer, OpError> {
         let options = &mut address.options;
         // An address may state a longer time than a case may take.
         options.connect_timeout = options.connect_timeout.min(patience());
-        // Without a timeout in the address the client waits as long as a silent server, and the case with it.
+        // Without a timeout in the address, a silent server would block the client and the case.
         options.timeout.get_or_insert(patience());
         address.connect()
     };
     let mut client = ActingClient::new(is_far, texts(args)?, &connect);
     let shown = client.run(connect(), actions);
-    // In front of the end of the server, which waits until every connection is over: the client may hold some.
+    // Dropped first, because the server waits until every connection is closed, and the client may hold some.
     drop(client);
     let mut played = server.end().into_iter();
     let requested = tracker.map(ScriptedPeer::end);

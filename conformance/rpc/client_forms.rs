@@ -8,7 +8,7 @@ use crate::tensor::json::{from_device, from_dtype, to_dtype};
 use crate::value::{Any, DLDevice, bytes_bytes, dtype_to_text, index, str_bytes};
 use serde_json::{Value, json};
 
-/// A tensor of a server as devices know it.
+/// Describes a tensor of a server for the device API.
 pub(super) fn reference(tensor: &Tensor) -> TensorRef<'_> {
     let dl = tensor.dl();
     TensorRef {
@@ -16,13 +16,13 @@ pub(super) fn reference(tensor: &Tensor) -> TensorRef<'_> {
         device: dl.device.into(),
         dtype: dl.dtype.into(),
         shape: tensor.shape(),
-        // RPC-30: the tensors of a server have no strides.
+        // RPC-30: tensors of a server have no strides.
         strides: None,
         byte_offset: dl.byte_offset,
     }
 }
 
-/// Allocates memory of a server, in a scope or in none, and frees it.
+/// Allocates memory of a server, with or without a scope, and frees it.
 pub(super) fn memory(
     device: Device,
     tensor: Option<&Value>,
@@ -38,17 +38,17 @@ pub(super) fn memory(
     let scope = scope.and_then(Value::as_str);
     Ok(Manager::global().api(device.kind).and_then(|api| {
         let space = api.alloc_scoped(device, &shape, dtype, scope)?;
-        // SAFETY: allocated by this device just now, and nothing else knows it.
+        // SAFETY: the device allocated the memory above, and nothing else knows it.
         unsafe { api.free(device, space) }
     }))
 }
 
-/// A result that is none of what an action needs: that of a client which is wrong, and not an action that is impossible.
+/// Creates the error for a result of a wrong kind: the client returned a wrong value, but the action itself is valid.
 pub(super) fn no(what: &str) -> Error {
     Error::new("TypeError", format!("the result is not a {what}"))
 }
 
-/// Bytes, of pieces in base64.
+/// Joins pieces of base64 to bytes.
 pub(super) fn pieces(form: Option<&Value>) -> Option<Vec<u8>> {
     let pieces = form?.as_array()?.iter();
     let pieces = pieces.map(|piece| piece.as_str().and_then(from_base64));
@@ -60,7 +60,7 @@ pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(text).ok()
 }
 
-/// A tensor of this process, of a form `{"dtype", "shape", "data"}`.
+/// Creates a tensor of this process from the form `{"dtype", "shape", "data"}`.
 pub(super) fn host_tensor(form: &Value) -> Result<Tensor, OpError> {
     let wrong = || OpError::Unsupported(format!("{form} is not a tensor"));
     let dtype = to_dtype(form.get("dtype").unwrap_or(&Value::Null))?;
@@ -82,7 +82,7 @@ pub(super) fn host_tensor(form: &Value) -> Result<Tensor, OpError> {
     Ok(tensor)
 }
 
-/// The bytes of a tensor of this process.
+/// Returns the bytes of a tensor of this process.
 pub(super) fn host_bytes(value: &Any) -> Option<Value> {
     let tensor = Tensor::try_from(value).ok()?;
     let is_here = tensor.dl().device == DLDevice::CPU;
@@ -91,7 +91,7 @@ pub(super) fn host_bytes(value: &Any) -> Option<Value> {
         .flatten()
 }
 
-/// A value as it shows.
+/// Shows a value.
 pub(super) fn shown(value: &Any) -> Value {
     let view = value.view();
     let raw = view.as_raw();
@@ -112,7 +112,7 @@ pub(super) fn shown(value: &Any) -> Value {
         index::MODULE => json!("module"),
         index::TENSOR => match Tensor::try_from(value) {
             Ok(tensor) => {
-                // DEV-57: the number of the session is that of this process, which has had others before.
+                // DEV-57: the session's number depends on earlier sessions of this process, so that it is not shown.
                 let device = Device::from(tensor.dl().device).without_session();
                 let dtype = from_dtype(tensor.dl().dtype.into());
                 json!({"tensor": {"device": from_device(device), "dtype": dtype, "shape": tensor.shape()}})

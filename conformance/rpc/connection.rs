@@ -1,4 +1,4 @@
-//! `rpc.connection`: both sides of a connection, and which releases speak like that.
+//! `rpc.connection`: both sides of a connection, and the releases that speak like that.
 
 use crate::conformance::golden::hex_bytes;
 use crate::conformance::op::{Answer, OpError};
@@ -7,7 +7,7 @@ use crate::rpc::Connection;
 use crate::rule::Findings;
 use serde_json::{Value, json};
 
-/// Reads what both sides wrote.
+/// Reads the bytes of both sides.
 pub(super) fn read(args: &Value) -> Result<Answer, OpError> {
     let release = args.get("release").and_then(Value::as_str);
     let release: Option<Release> = release
@@ -31,14 +31,14 @@ pub(super) fn read(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(form, Findings::default()))
 }
 
-/// The text of a violation is of its reader.
+/// Removes the text of a violation, which readers choose themselves.
 fn without_text(broken: Option<&mut Value>) {
     if let Some(broken) = broken.and_then(Value::as_object_mut) {
         broken.remove("message");
     }
 }
 
-/// What a side wrote, of pieces in hex.
+/// Returns the bytes of a side, which are given as pieces of hex.
 fn side(args: &Value, name: &str) -> Result<Vec<u8>, OpError> {
     let wrong = || OpError::Unsupported(format!("`{name}` has another form"));
     let value = args.get("value").and_then(|value| value.get(name));

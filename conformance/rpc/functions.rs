@@ -1,25 +1,25 @@
-//! What a server has beside the functions of servers, so that cases can see every value go there and come back.
+//! Functions of a test server in addition to those of every server. With them, cases can send every kind of value in both directions.
 //!
 //! | function | takes | returns |
 //! |---|---|---|
-//! | `tvmspec.rpc.echo` | a value | the same |
+//! | `tvmspec.rpc.echo` | a value | the same value |
 //! | `tvmspec.rpc.true` | | true |
 //! | `tvmspec.rpc.text` | | a string of three bytes, the second of which is a NUL |
-//! | `tvmspec.rpc.raise` | kind and message of an error | raises it |
+//! | `tvmspec.rpc.raise` | kind and message of an error | nothing: it raises the error |
 //! | `tvmspec.rpc.adder` | an integer | a function that adds it to its argument |
 //! | `tvmspec.rpc.array` | values | an array of them |
 //! | `tvmspec.rpc.module` | | a module with a function `double` and no other |
-//! | `tvmspec.rpc.counted` | an integer | a tensor of as many `float32`: 0, 1, 2 and so on |
-//! | `tvmspec.rpc.constant` | | a tensor of one `float32`, 1.5, that nothing may write to |
-//! | `tvmspec.rpc.fields` | a tensor | what it says of itself, as text: device, type, extents, bytes |
+//! | `tvmspec.rpc.counted` | an integer | a tensor of that many `float32`: 0, 1, 2 and so on |
+//! | `tvmspec.rpc.constant` | | a read-only tensor of one `float32`, 1.5 |
+//! | `tvmspec.rpc.fields` | a tensor | a description of it as text: element type, extents, bytes |
 //! | `tvmspec.rpc.double` | a tensor of `float32` | nothing: it doubles the elements |
-//! | `tvmspec.rpc.length` | an array | how many values it has |
-//! | `tvmspec.rpc.living` | | how many functions of `adder` there are |
-//! | `tvmspec.rpc.calls` | | how often it was called, this call included |
+//! | `tvmspec.rpc.length` | an array | its number of values |
+//! | `tvmspec.rpc.living` | | the number of functions of `adder` that exist |
+//! | `tvmspec.rpc.calls` | | the number of its calls, including this one |
 //!
-//! The last two count what is of their session.
+//! The last two count only within their session.
 //!
-//! Besides, those of `function.call` that a server can have, as `tvmspec.function.<name>`.
+//! The functions of `function.call` that a server can have are also registered, as `tvmspec.function.<name>`.
 
 use crate::conformance::function::ops::function as function_of;
 use crate::device::byte_size;
@@ -33,13 +33,13 @@ use std::cell::Cell;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What their names begin with.
+/// Prefix of their names.
 pub(in crate::conformance) const PREFIX: &str = "tvmspec.rpc.";
 
-/// What the names of functions of `function.call` begin with on a server.
+/// Prefix of the names of functions of `function.call` on a server.
 pub(in crate::conformance) const CALLED: &str = "tvmspec.function.";
 
-/// Registers them in this process, once.
+/// Registers the functions in this process, once.
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -47,7 +47,7 @@ pub fn register() {
             .into_iter()
             .map(|(name, function)| (PREFIX, name, function));
         for (prefix, name, function) in own.chain(called_by_name()) {
-            // A name that is taken is one of a user, whose function then fails the cases.
+            // A name that is already registered belongs to a user, whose function then fails the cases.
             drop(registry::register(
                 &format!("{prefix}{name}"),
                 function,
@@ -57,7 +57,7 @@ pub fn register() {
     });
 }
 
-/// Those of `function.call`.
+/// Returns the functions of `function.call`.
 fn called_by_name() -> impl Iterator<Item = (&'static str, &'static str, Function)> {
     let typed = ["add", "concat", "twice", "maybe", "keep", "count", "fail"];
     let typed = typed
@@ -77,7 +77,7 @@ fn called_by_name() -> impl Iterator<Item = (&'static str, &'static str, Functio
         .map(|(name, function)| (CALLED, name, function))
 }
 
-/// Those of the table above.
+/// Returns the functions of the table above.
 fn all() -> [(&'static str, Function); 14] {
     [
         (
@@ -120,33 +120,33 @@ fn all() -> [(&'static str, Function); 14] {
     ]
 }
 
-/// The one argument that a function takes.
+/// Returns the first argument.
 fn first<'a, 'v>(args: &'a [AnyView<'v>]) -> Result<&'a AnyView<'v>> {
     args.first()
         .ok_or_else(|| Error::new(ErrorKind::Type, "one argument is needed"))
 }
 
-/// Raises an error whose kind and message are the client's: how both come back is what a case looks at (RPC-26, RPC-82).
+/// Raises an error with the client's kind and message: cases check how both come back (RPC-26, RPC-82).
 fn raise(kind: Str, message: Str) -> Result<Any> {
     let (kind, message) = (kind.to_text(), message.to_text());
     Err(Error::new(ErrorKind::from(&*kind), message.as_bytes()))
 }
 
-// A session has a thread of its own, which drops what is left of it.
+// A session has its own thread, which drops the remaining functions of the session.
 thread_local! {
-    /// How many functions of `adder` there are.
+    /// Number of functions of `adder` that exist.
     static LIVING: Cell<i64> = const { Cell::new(0) };
-    /// How often `calls` was called.
+    /// Number of calls of `calls`.
     static CALLS: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Counts a call. A client that asks twice where it should once shows here.
+/// Counts a call. This shows a client that calls twice instead of once.
 fn called() -> i64 {
     CALLS.set(CALLS.get() + 1);
     CALLS.get()
 }
 
-/// Counts itself.
+/// A value that is counted in `LIVING` until it is dropped.
 struct Counted;
 
 impl Drop for Counted {
@@ -155,7 +155,7 @@ impl Drop for Counted {
     }
 }
 
-/// A function that counts as alive until the last handle of it is freed (RPC-85).
+/// Creates a function that is counted until its last handle is freed (RPC-85).
 fn adder(added: i64) -> Function {
     LIVING.set(LIVING.get() + 1);
     let counted = Counted;
@@ -165,7 +165,7 @@ fn adder(added: i64) -> Function {
     })
 }
 
-/// The module of `tvmspec.rpc.module`.
+/// The module that `tvmspec.rpc.module` returns.
 struct Doubler;
 
 impl ModuleKind for Doubler {
@@ -178,17 +178,17 @@ impl ModuleKind for Doubler {
     }
 }
 
-/// A tensor on the server, of at most 65,535 elements: its content shows whether it was copied in whole and in order.
+/// Creates a tensor on the server, of at most 65,535 elements. Its content shows whether it was copied completely and in order.
 fn counted(length: i64) -> Result<Any> {
     let length = u16::try_from(length).map_err(|_| Error::new(ErrorKind::Value, "too long"))?;
     let elements: Vec<f32> = (0..length).map(f32::from).collect();
     Ok(Tensor::from_slice(&elements, &[length.into()])?.into())
 }
 
-/// The element of the constant. It lies where a server that writes to it changes it, so that a case sees that.
+/// Element of the constant. It is in writable memory, so that a case sees whether a server writes to it.
 static CONSTANT: AtomicU32 = AtomicU32::new(1.5_f32.to_bits());
 
-/// A tensor that is read only (OBJ-12): RPC-87 has servers reject what writes to it.
+/// Returns a read-only tensor (OBJ-12): RPC-87 requires servers to reject writes to it.
 fn constant() -> Result<Any> {
     CONSTANT.store(1.5_f32.to_bits(), Ordering::Relaxed);
     let mut shape = [1];
@@ -205,14 +205,14 @@ fn constant() -> Result<Any> {
     Ok(unsafe { Tensor::over_constant(dl, Box::new(|| {})) }.into())
 }
 
-/// The tensor that an argument describes.
+/// Returns the tensor that an argument describes.
 fn tensor<'a>(view: &AnyView<'a>) -> Result<&'a DLTensor> {
     let tensor = cast::<*mut DLTensor>(*view)?;
     // SAFETY: an argument of this type points to a description that lives as long as the view.
     Ok(unsafe { &*tensor })
 }
 
-/// The first byte of a tensor on the CPU, and how many it has.
+/// Returns the address of the first byte of a tensor on the CPU, and its size in bytes.
 fn memory(tensor: &DLTensor) -> Result<(*mut u8, usize)> {
     let wrong = || Error::new(ErrorKind::Value, "a tensor on the CPU is needed");
     if tensor.device != DLDevice::CPU {
@@ -225,7 +225,7 @@ fn memory(tensor: &DLTensor) -> Result<(*mut u8, usize)> {
     Ok((tensor.data.cast::<u8>().wrapping_add(offset), size))
 }
 
-/// What a function sees of its argument: a wrong offset, type or shape changes the text.
+/// Describes an argument as the function sees it: a wrong offset, type or shape changes the text.
 fn fields(tensor: &DLTensor) -> Result<String> {
     let (start, size) = memory(tensor)?;
     let bytes = match size {
@@ -241,7 +241,7 @@ fn fields(tensor: &DLTensor) -> Result<String> {
     Ok(format!("{dtype} [{}] {bytes}", shape.join(", ")))
 }
 
-/// Doubles the elements in place: what a function writes has to be seen by the client (RPC-102).
+/// Doubles the elements in place: the client must see what a function writes (RPC-102).
 fn double(tensor: &DLTensor) -> Result<Any> {
     let (start, size) = memory(tensor)?;
     for at in (0..size / 4).map(|at| at * 4) {

@@ -1,4 +1,4 @@
-//! The servers that a session goes on to (RPC-93): each at a port of this machine, and each behind the one before.
+//! Chains of servers that a session passes through (RPC-93). Each is at a port of this machine, and connects to the next.
 
 use super::peer;
 use super::server_start::ServerStart;
@@ -15,22 +15,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// A port that no server has.
+/// A port at which no server listens.
 const NOWHERE: u16 = 1;
 
-/// What is behind a server.
+/// The peer to which a server connects.
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(untagged)]
 pub(in crate::conformance) enum HopStart {
-    /// A peer that a script plays.
+    /// A peer that plays a script.
     Plays { plays: Vec<Value> },
-    /// Nothing, where that is true.
+    /// No peer, if true.
     Absent { absent: bool },
     /// Another server.
     Serves(Box<ServerStart>),
 }
 
-/// Where a server is that a session goes on to, and its key.
+/// Port and key of a server to which a session is passed on.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::conformance) struct HopPlace {
     pub(super) port: u16,
@@ -38,7 +38,7 @@ pub(in crate::conformance) struct HopPlace {
 }
 
 impl HopPlace {
-    /// The arguments of InitServer that lead a client of `release` through all of `places` (RPC-80).
+    /// Returns the arguments of InitServer that lead a client of `release` through all of `places` (RPC-80).
     pub(super) fn constructor(places: &[HopPlace], release: Release) -> Vec<PackedValue<'static>> {
         let text = |text: &str| PackedValue::Str(Cow::Owned(text.as_bytes().to_vec()));
         let mut args = Vec::new();
@@ -51,9 +51,9 @@ impl HopPlace {
                 text(&place.key),
             ]);
             match release.minor() {
-                // RPC-80: the bool is there from 0.9 on.
+                // RPC-80: the flag exists from 0.9 on.
                 0..=8 => {}
-                // RPC-43: a bool has no code of its own.
+                // RPC-43: in these releases a bool has no code of its own.
                 9..=17 => args.push(PackedValue::Int(0)),
                 _ => args.push(PackedValue::Bool(0)),
             }
@@ -62,32 +62,32 @@ impl HopPlace {
     }
 }
 
-/// The servers behind the first one, which end with it.
+/// The servers after the first one, which end with it.
 pub(super) struct NextServers {
     servers: Vec<NextServer>,
 }
 
-/// A server, or a peer in its place.
+/// A server, or a peer that replaces it.
 struct NextServer {
     place: HopPlace,
-    /// What runs there; nothing where no server is.
+    /// Thread of the server; `None` for an absent server.
     runs: Option<JoinHandle<Result<PeerInput, OpError>>>,
-    /// Whether the session is over: the next connection is none of it.
+    /// Whether the session has ended: then the next connection only wakes the thread.
     is_over: Arc<AtomicBool>,
 }
 
-/// What a peer read; `None` where nothing connected to it, or where it is a server.
+/// The input of a peer; `None` if nothing connected to it, or if it is a server.
 type PeerInput = Option<Vec<Value>>;
 
 impl NextServers {
-    /// Starts what is behind a server that is started as `first`, for clients of `release`.
+    /// Starts the chain after a server that is started as `first`, for clients of `release`.
     pub(super) fn start(first: &ServerStart, release: Release) -> Result<NextServers, OpError> {
         let Some(hop) = &first.hop else {
             return Ok(NextServers {
                 servers: Vec::new(),
             });
         };
-        // From the end: each server is started with the place of the one behind it.
+        // Started from the end, because each server is started with the place of the next one.
         let mut all = match hop {
             HopStart::Serves(next) => NextServers::start(next, release)?,
             HopStart::Plays { .. } | HopStart::Absent { .. } => NextServers {
@@ -99,7 +99,7 @@ impl NextServers {
         Ok(all)
     }
 
-    /// Where they are, the first one first.
+    /// Returns their places in order.
     pub(super) fn places(&self) -> Vec<HopPlace> {
         self.servers
             .iter()
@@ -107,16 +107,16 @@ impl NextServers {
             .collect()
     }
 
-    /// Waits until all have ended, which the session that went through them has, and returns what a peer among them read.
+    /// Waits until all servers have ended, which they do with the session. Returns the input of the scripted peer among them.
     pub(super) fn finish(self) -> Result<PeerInput, OpError> {
         let mut shown = None;
         for server in self.servers {
             server.is_over.store(true, Ordering::Relaxed);
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.place.port));
             let Some(runs) = server.runs else { continue };
-            // One that still waits for a connection gets this one, which tells it that none follows.
+            // A server that still waits for a connection gets this one, which ends its thread.
             drop(TcpStream::connect(address));
-            // A panic of a server is one of the testee.
+            // A panic of a server is reported as a panic of the testee.
             let read = runs
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -127,7 +127,8 @@ impl NextServers {
 }
 
 impl NextServer {
-    /// Starts one server, which serves one session and knows where the next one is. An absent one has a port where nothing listens.
+    /// Starts one server, which serves one session and knows the place of the next server. An absent one has a port at which nothing
+    /// listens.
     fn start(
         hop: &HopStart,
         next: Option<&HopPlace>,
@@ -160,7 +161,7 @@ impl NextServer {
                 let folder = tempfile::tempdir().map_err(failed)?;
                 let options = start.options(release, folder.path(), next);
                 std::thread::spawn(move || {
-                    // A client that fails with one form of the arguments tries another one.
+                    // A client whose first form of the arguments fails connects again with another form.
                     while let Some(stream) = accept() {
                         serve(stream, &options);
                     }

@@ -12,7 +12,7 @@ use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// Every operation of this chapter.
+/// All operations of this chapter.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "rpc.decode",
@@ -51,18 +51,18 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// The fields of a message, as far as it can be read.
+/// Returns the fields of a message, as far as it can be read.
 pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     if let Ok(request) = Request::of(args) {
         let mut cursor = Cursor::traced(data, &trace);
-        // A violation ends the reading; the fields before it are what is wanted.
+        // The violation is ignored: only the fields before it are returned.
         let _ = request.read(&mut cursor, &mut Findings::default());
     }
     trace.into_spans()
 }
 
-/// `rpc.decode`: the message, with what is odd about it unless findings are errors.
+/// `rpc.decode`: reads a message. Oddities are findings, or errors in strict mode.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
     let mut findings = Findings::new(if strict {
@@ -75,15 +75,15 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, findings))
 }
 
-/// `rpc.fields`: as far as the message reads, which shows where a reader stopped.
+/// `rpc.fields`: returns the fields up to the fault, which shows where a reader stopped.
 fn fields(args: &Value) -> Result<Answer, OpError> {
-    // Arguments that say nothing are no message without fields.
+    // Invalid arguments are an error, not a message without fields.
     Request::of(args)?;
     let spans = trace("rpc.fields", &data(args)?, args);
     Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
-/// `rpc.encode`: what a writer of this release and side makes of the form. A form that it has no bytes for is rejected by its rule.
+/// `rpc.encode`: writes a form by the rules of this release and side. A form that they cannot encode is rejected.
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let request = Request::of(args)?;
     let value = args.get("value").unwrap_or(&Value::Null);
@@ -108,7 +108,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
         "proxy-hello" => {
             let key = Cow::Borrowed(text(value, "key")?);
             let hello = Hello { key };
-            // RPC-70: a proxy rejects a key that is empty, which RPC-02 allows.
+            // RPC-70: a proxy rejects an empty key, which RPC-02 allows.
             hello.pair_key()?;
             hello.write(&mut out)?;
         }
@@ -125,7 +125,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(base64(&out.into_bytes()), Findings::default()))
 }
 
-/// What is read and written.
+/// The forms of messages.
 const FORMS: [&str; 7] = [
     "hello",
     "answer",
@@ -136,14 +136,14 @@ const FORMS: [&str; 7] = [
     "tracker-reply",
 ];
 
-/// What is read or written, and by which rules.
+/// The form of a message, and the protocol whose rules apply.
 struct Request {
     form: &'static str,
     spoken: Protocol,
 }
 
 impl Request {
-    /// Release and side are stated always: no bytes of a session show them, and every rule of the formats depends on both.
+    /// Reads the arguments. Release and side must always be stated: the bytes do not show them, and every rule depends on both.
     fn of(args: &Value) -> Result<Request, OpError> {
         let name = text(args, "form")?;
         let form = FORMS.into_iter().find(|form| *form == name);
@@ -163,7 +163,8 @@ impl Request {
         Ok(Request { form, spoken })
     }
 
-    /// Reads a whole message: one that is cut off breaks WIRE-01 here, where a connection waits for more (RPC-16).
+    /// Reads a complete message. A truncated one breaks RPC-16 here, while a connection would wait for more. A field beyond the length of
+    /// its packet breaks WIRE-01.
     fn read(&self, cursor: &mut Cursor<'_>, findings: &mut Findings) -> Result<Value, Violation> {
         let value = match self.form {
             "hello" => {
@@ -198,7 +199,7 @@ impl Request {
     }
 }
 
-/// A member that has to be text.
+/// Returns a member that must be text.
 fn text<'v>(form: &'v Value, name: &str) -> Result<&'v str, OpError> {
     let text = form.get(name).and_then(Value::as_str);
     text.ok_or_else(|| OpError::Unsupported(format!("there is no text under `{name}`")))

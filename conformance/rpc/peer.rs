@@ -1,4 +1,4 @@
-//! A peer that a script plays: it writes bytes, and returns the bytes that it reads. A server connects to it as the next hop.
+//! A scripted peer: it writes bytes, and returns the bytes that it reads. A server connects to it as the next hop.
 
 use super::session::patience;
 use crate::conformance::golden::hex_bytes;
@@ -13,11 +13,11 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-/// The longest packet that a script reads.
+/// The longest packet that a script reads, in bytes.
 const LARGEST: usize = 1 << 20;
 
-/// Plays `steps`, and returns what they read, up to the one that nothing comes to in time. Reads end after the timeout of the socket. The connection ends when its owner drops it.
-/// Packets are those of a client and a server of `release`.
+/// Plays `steps`, and returns what they read, up to the first one whose bytes do not come in time. Reads obey the timeout of the socket.
+/// The owner of the stream closes the connection. Packets are those of a client and a server of `release`.
 pub(super) fn play(
     steps: &[Value],
     stream: &mut TcpStream,
@@ -35,18 +35,18 @@ pub(super) fn play(
     Ok(shown)
 }
 
-/// What a step reads.
+/// Plays one step, and returns what it reads.
 fn played(step: &Value, stream: &mut TcpStream, release: Release) -> Result<Value, OpError> {
     let none = || OpError::Unsupported(format!("{step} is not a step"));
     let mut members = step.as_object().into_iter().flatten();
-    // A step does one thing: the members of an object have no order.
+    // A step does only one thing, because the members of an object have no order.
     let (Some((what, of)), None) = (members.next(), members.next()) else {
         return Err(none());
     };
     let bytes = || of.as_str().and_then(|hex| hex_bytes(hex).ok());
     match &**what {
         "hex" => {
-            // A peer that is gone shows when it is read from.
+            // A peer that is gone is noticed by the next read.
             let _ = stream.write_all(&bytes().ok_or_else(none)?);
             Ok(Value::Null)
         }
@@ -73,11 +73,11 @@ fn played(step: &Value, stream: &mut TcpStream, release: Release) -> Result<Valu
     }
 }
 
-/// The bytes of a packet, which has its length in front from 0.8 on (RPC-10).
+/// Reads the bytes of a packet, which begins with its length from 0.7 on (RPC-10).
 fn packet(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut packet = up_to(stream, 8)?;
     let length = packet.first_chunk().copied().map_or(0, u64::from_le_bytes);
-    // A server may state any length, up to 2^64: no more is read than a script may have.
+    // A server may state any length up to 2^64, so that at most the limit of a script is read.
     let length = usize::try_from(length).unwrap_or(LARGEST).min(LARGEST);
     packet.extend(up_to(stream, length)?);
     Ok(packet)
@@ -90,9 +90,9 @@ fn shown_packet(bytes: &[u8], release: Release) -> Result<Value, Violation> {
     Ok(from_packet(&packet.whole(&cursor)?))
 }
 
-/// `count` bytes, or those in front of the end.
+/// Reads `count` bytes, or fewer if the stream ends before.
 fn up_to(stream: &mut TcpStream, count: usize) -> io::Result<Vec<u8>> {
-    // One deadline for all pieces: a peer that writes a byte now and then would renew the time with each.
+    // One deadline for all pieces: a peer that writes single bytes would otherwise renew the time with each.
     let until = Instant::now() + patience();
     let mut read = Vec::new();
     let mut piece = [0; 4096];
@@ -116,7 +116,7 @@ fn up_to(stream: &mut TcpStream, count: usize) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Bytes in hexadecimal, or why there are none.
+/// Returns bytes in hexadecimal, or the word for the error.
 fn shown(read: io::Result<Vec<u8>>) -> Value {
     match read {
         Ok(bytes) => {
@@ -127,7 +127,7 @@ fn shown(read: io::Result<Vec<u8>>) -> Value {
     }
 }
 
-/// What an error of a stream is called.
+/// Returns the word for an error of a stream.
 fn word(error: &io::Error) -> Value {
     json!(match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "nothing",

@@ -1,4 +1,4 @@
-//! Both ends of a connection in this process: what one writes the other reads.
+//! An in-process connection: each end reads what the other one writes.
 
 use crate::rpc::transport::RpcStream;
 use std::collections::VecDeque;
@@ -6,14 +6,14 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// One end. It closes both directions when it goes.
+/// One end. It closes both directions on drop.
 pub(super) struct PipeEnd {
     incoming: Arc<OneWay>,
     outgoing: Arc<OneWay>,
     limit: Mutex<Option<Duration>>,
 }
 
-/// Bytes that were written and not read.
+/// Bytes that were written but not yet read.
 #[derive(Default)]
 struct OneWay {
     waiting: Mutex<PipeBuffer>,
@@ -26,7 +26,7 @@ struct PipeBuffer {
     is_closed: bool,
 }
 
-/// The two ends.
+/// Creates both ends.
 pub(super) fn ends() -> (PipeEnd, PipeEnd) {
     let (one, other) = (Arc::new(OneWay::default()), Arc::new(OneWay::default()));
     let end = |incoming: &Arc<OneWay>, outgoing: &Arc<OneWay>| PipeEnd {
@@ -38,12 +38,12 @@ pub(super) fn ends() -> (PipeEnd, PipeEnd) {
 }
 
 impl OneWay {
-    /// A panic leaves the bytes whole.
+    /// Locks the buffer. A thread that panicked left it consistent.
     fn lock(&self) -> MutexGuard<'_, PipeBuffer> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends one direction: what was written is still read, and then the end.
+    /// Closes one direction: its bytes are still read, followed by the end.
     fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
@@ -51,17 +51,17 @@ impl OneWay {
 }
 
 impl PipeEnd {
-    /// The direction away from here, for what writes beside the owner of the end.
+    /// Returns a second writer for the outgoing direction.
     pub(super) fn writer(&self) -> PipeWriter {
         PipeWriter(Arc::clone(&self.outgoing))
     }
 }
 
-/// The direction away from an end, beside what else writes to it.
+/// A second writer to the outgoing direction of an end.
 pub(super) struct PipeWriter(Arc<OneWay>);
 
 impl PipeWriter {
-    /// Writes; false where the other end is gone.
+    /// Writes bytes. Returns false if the other end is gone.
     pub(super) fn write(&self, bytes: &[u8]) -> bool {
         let mut waiting = self.0.lock();
         if waiting.is_closed {
@@ -72,17 +72,18 @@ impl PipeWriter {
         true
     }
 
-    /// Nothing more is written.
+    /// Closes the direction for writing.
     pub(super) fn close(&self) {
         self.0.close();
     }
 }
 
-// As a socket: waits for the first byte and takes what is there; a limit ends the wait with an error, and no byte at all is the end.
+// Like a socket: a read waits for the first byte and takes what has come in. A limit ends the wait with an error, and no bytes mean the
+// end.
 impl Read for PipeEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let limit = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
-        // Set once: a wake-up that brought no byte must not begin the time anew.
+        // Computed once: a wake-up without bytes must not restart the time.
         let deadline = limit.map(|limit| Instant::now() + limit);
         let mut waiting = self.incoming.lock();
         while waiting.bytes.is_empty() && !waiting.is_closed {

@@ -1,7 +1,7 @@
-//! `rpc.relay`: what the peers of a tracker or a proxy do, one after the other, and what it writes to them.
+//! `rpc.relay`: actions of the peers of a tracker or a proxy, in order, and the bytes that it writes to them.
 //!
-//! Peers connect by TCP, at their first step. A step that reads waits for what it reads, so that the order of the steps is that of what
-//! happens; what no reply shows (a request that waits, a peer that is gone) is awaited by the counts of a tracker's summary.
+//! Peers connect by TCP at their first step. A step that reads waits for its bytes, so that steps and events have the same order. Events
+//! without a reply, such as a waiting request or a closed peer, are awaited by the counts of a tracker's summary.
 
 use super::relay_events::{Event, Events};
 use super::relay_peer::{RelayPeer, hex};
@@ -22,7 +22,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Our own tracker or proxy, in a thread, over sockets of this machine.
+/// Runs our own tracker or proxy in a thread, over sockets of this machine.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let steps = args.get("value").and_then(Value::as_array);
     let steps = steps.ok_or_else(|| wrong("value"))?;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     for step in steps {
         match play.step(step)? {
             Some(read) => shown.push(read),
-            // What does not answer its peer is wrong, and not slow.
+            // A testee that does not answer in time is wrong, not slow.
             None => {
                 is_late();
                 shown.push(json!("nothing"));
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     }
     let value = match args.get("events") {
         Some(Value::Bool(true)) => {
-            // First the end: what is between reports from its own thread, and all events are there when that has ended.
+            // The testee is ended first: it reports from its own threads, and all events have arrived when they have ended.
             let names = play.end();
             json!({"read": shown, "events": events.forms(&names)})
         }
@@ -64,32 +64,32 @@ pub(super) fn wrong(what: &str) -> OpError {
     OpError::Unsupported(format!("`{what}` has another form"))
 }
 
-/// Where this machine has no socket for the suite: that says nothing about the tracker or the proxy.
+/// Creates the error for a socket that this machine cannot provide: this says nothing about the testee.
 fn no_socket(error: std::io::Error) -> OpError {
     OpError::Unsupported(error.to_string())
 }
 
-/// A tracker or a proxy on a thread, which ends with it.
+/// A tracker or a proxy on a thread, which ends on drop.
 ///
-/// What stands between the peers: it may end while they are connected, and then they read the end (RPC-66).
+/// It is between the peers, and may end while they are connected, which they then read as the end (RPC-66).
 enum Between {
     Tracker(TrackerHandle, Option<JoinHandle<()>>),
     Proxy(ProxyHandle, Option<JoinHandle<()>>),
 }
 
-/// What is beside a proxy.
+/// The environment of a proxy.
 #[derive(Default)]
 struct Beside {
-    /// The tracker that it reports its servers to.
+    /// Tracker to which the proxy reports its servers.
     tracker: Option<Between>,
-    /// The one server that it leads to.
+    /// Server to which every connection leads.
     server: Option<TcpListener>,
-    /// Where it records what passes.
+    /// Folder of recordings.
     capture: Option<tempfile::TempDir>,
 }
 
 impl Beside {
-    /// What `args` want of it.
+    /// Starts the environment that `args` request.
     fn start(args: &Value) -> Result<Beside, OpError> {
         let wants = |name: &str| args.get(name) == Some(&Value::Bool(true));
         Ok(Beside {
@@ -119,7 +119,7 @@ impl Beside {
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 impl Between {
-    /// A tracker at a port that is free, whose events are noted.
+    /// Starts a tracker at a free port, and records its events.
     fn tracker(limits: TrackerLimits, events: Events) -> Result<Between, OpError> {
         let server = TrackerServer::bind(ANY, limits).map_err(no_socket)?;
         let handle = server.handle().map_err(no_socket)?;
@@ -129,7 +129,7 @@ impl Between {
         Ok(Between::Tracker(handle, Some(runs)))
     }
 
-    /// What `of` names, with the limits that the case states: RPC-66 has them so high that no case would reach them.
+    /// Starts the testee that `of` names, with the limits of the case: the default limits (RPC-66) are too high for a case to reach.
     fn start(args: &Value, beside: &Beside, events: &Events) -> Result<Between, OpError> {
         let events = events.clone();
         let limit = |name: &str| {
@@ -166,7 +166,7 @@ impl Between {
                     capture: capture.map(|folder| folder.path().to_owned()),
                     tracker: tracker.transpose()?.map(|address| address.to_string()),
                     wait: wait.ok_or_else(|| wrong("wait"))?,
-                    // The port is there for the cases that use it.
+                    // The port is always opened; only some cases use it.
                     web: cfg!(feature = "web").then_some(ANY),
                     connections: limit("connections").unwrap_or(plain.connections),
                 };
@@ -181,7 +181,7 @@ impl Between {
         }
     }
 
-    /// Where peers connect to, those by a WebSocket at `web`.
+    /// Returns the address to which peers connect; with `web`, the one for WebSockets.
     fn address(&self, web: bool) -> Result<SocketAddr, OpError> {
         match self {
             Between::Proxy(handle, _) if web => handle.web_address().ok_or_else(|| {
@@ -207,30 +207,30 @@ impl Drop for Between {
                 runs
             }
         };
-        // A panic was printed, and every step behind it read nothing.
+        // The panic was already printed, and all later steps read nothing.
         let _ = runs.take().map(JoinHandle::join);
     }
 }
 
-/// The steps on their way: who is connected, and what replies had in them that no case can know.
+/// The state of a play: the connected peers, and random values of earlier replies.
 struct RelayPlay {
-    /// Dropped behind the peers: a tracker ends when the last of them is gone.
+    /// Declared before `between`, so that it is dropped first: a tracker ends only after its last peer.
     peers: BTreeMap<String, RelayPeer>,
-    /// Of all peers that were, by their address.
+    /// Names of all peers so far, by their address.
     names: BTreeMap<SocketAddr, String>,
     events: Events,
-    /// The match key of the server that a tracker handed out last.
+    /// Match key of the last server that a tracker assigned.
     match_key: String,
     between: Between,
     beside: Beside,
 }
 
 impl RelayPlay {
-    /// What a step reads; `None` where nothing comes in time.
+    /// Plays a step, and returns what it reads; `None` if the bytes do not come in time.
     ///
-    /// `hello`, `send`, `ask` and `reply` speak with a tracker (RPC-50 and on), `key` and `read` with a proxy (RPC-70 and on), `upgrade`,
-    /// `message` and `messages` by a WebSocket (RPC-74, RPC-76); `hex`, `end` and `close` serve every peer. `{stop}` is the key to stop, which is
-    /// random, and `{match}` the match key of the last server that was handed out.
+    /// `hello`, `send`, `ask` and `reply` are for trackers (from RPC-50 on), `key` and `read` for proxies (from RPC-70 on), `upgrade`,
+    /// `message` and `messages` for WebSockets (RPC-74, RPC-76). `hex`, `end` and `close` work with every peer. `{stop}` stands for the
+    /// random stop key, and `{match}` for the match key of the last server that was assigned.
     fn step(&mut self, step: &Value) -> Result<Option<Value>, OpError> {
         let none = || OpError::Unsupported(format!("{step} is not a step"));
         let name = step.get("peer").and_then(Value::as_str).ok_or_else(none)?;
@@ -251,7 +251,7 @@ impl RelayPlay {
             let count = usize::try_from(count).map_err(|_| none())?;
             return Ok(self.events.await_count(count).map(|()| Value::Null));
         }
-        // RPC-65: a new one for each tracker, so that a case writes `{stop}`.
+        // RPC-65: each tracker has a new stop key, so that a case writes `{stop}`.
         let stop_key = match &self.between {
             Between::Tracker(handle, _) => handle.stop_key().to_owned(),
             Between::Proxy(..) => String::new(),
@@ -302,7 +302,7 @@ impl RelayPlay {
                 let reply = peer.reply();
                 return Ok(reply.map(|reply| self.without_chance(reply)));
             }
-            // The connection was accepted above, when the peer was made.
+            // The connection was already accepted above, when the peer was created.
             "accept" => {}
             "until" => return peer.until(of),
             #[cfg(feature = "web")]
@@ -326,16 +326,16 @@ impl RelayPlay {
 }
 
 impl RelayPlay {
-    /// Ends the peers, then what they were connected to. Returns their names.
+    /// Ends the peers, then the tracker or proxy. Returns the names of the peers.
     fn end(self) -> BTreeMap<SocketAddr, String> {
         drop(self.peers);
         drop(self.between);
         self.names
     }
 
-    /// A peer that connects, or that accepts the connection of a proxy to its one server.
+    /// Creates a peer that connects, or that accepts the connection of a proxy to its server.
     ///
-    /// A proxy connects to its one server when a client comes, so that `accept` is a step behind the hello of a client.
+    /// A proxy connects to its server only when a client comes, so that `accept` must follow the hello of a client.
     fn peer(&self, step: &Value) -> Result<RelayPeer, OpError> {
         let wants = |name: &str| step.get(name) == Some(&Value::Bool(true));
         if wants("accept") {
@@ -353,7 +353,7 @@ impl RelayPlay {
         RelayPeer::over(stream).map_err(no_socket)
     }
 
-    /// A reply of the tracker of a proxy with 0 in the place of the proxy's port, and without the random part of match keys.
+    /// Replaces the proxy's port in a reply of its tracker by 0, and hides the random part of match keys.
     fn without_chance(&mut self, mut reply: Value) -> Value {
         let Between::Proxy(proxy, _) = &self.between else {
             return reply;
@@ -370,7 +370,7 @@ impl RelayPlay {
             hide(server.get_mut("port"));
         }
         if let Some(key) = reply.get_mut("match") {
-            // RPC-67: behind the colon is a number that is not guessed, so that a case states the front of the key alone.
+            // RPC-67: the number after the colon is random, so that a case states only the part before it.
             let text = key.as_str().unwrap_or_default().to_owned();
             if let Some((front, _)) = text.split_once(":0.") {
                 *key = json!(format!("{front}:0.*"));
@@ -380,9 +380,9 @@ impl RelayPlay {
         reply
     }
 
-    /// What a proxy has recorded of both sides of a session.
+    /// Returns the bytes that a proxy has recorded of both sides of a session.
     ///
-    /// Null for a side without a file: the session was not recorded.
+    /// A side without a file is null: it was not recorded.
     fn recorded(&self, number: u64) -> Result<Value, OpError> {
         let folder = self
             .beside
@@ -397,7 +397,7 @@ impl RelayPlay {
     }
 }
 
-/// What a step has besides its peer.
+/// Returns the members of a step other than its peer.
 fn rest_of(step: &Value) -> Vec<(&str, &Value)> {
     let members = step.as_object().into_iter().flatten();
     let rest = members.filter(|(name, _)| !matches!(name.as_str(), "peer" | "web" | "at_tracker"));

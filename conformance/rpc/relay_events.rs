@@ -1,4 +1,4 @@
-//! What a tracker or a proxy reports of what goes on, in `rpc.relay`.
+//! Events that a tracker or a proxy reports in `rpc.relay`.
 
 use super::session::patience;
 use crate::rpc::proxy::ProxyEvent;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a tracker or a proxy reports of what goes on.
+/// Recorder of the events of a tracker or a proxy.
 #[derive(Clone, Default)]
 pub(super) struct Events(Arc<Mutex<Vec<Event>>>);
 
@@ -28,10 +28,10 @@ impl Events {
             .push(event);
     }
 
-    /// Waits until there are so many; `None` where they do not come in time.
+    /// Waits until `count` events were recorded; `None` if they do not come in time.
     pub(super) fn await_count(&self, count: usize) -> Option<()> {
         let until = Instant::now() + patience();
-        // By looking again and again: events come from a thread of the server, which wakes no case.
+        // Polls, because events come from a thread of the server, which does not wake a case.
         while self.0.lock().unwrap_or_else(PoisonError::into_inner).len() < count {
             if Instant::now() >= until {
                 return None;
@@ -41,8 +41,8 @@ impl Events {
         Some(())
     }
 
-    /// With the names of the peers, and sorted: what several peers do at a time has no order. What is of no peer, such as the connection that
-    /// ends the waiting for others, is not shown.
+    /// Returns the events with the names of the peers, sorted, because concurrent events of several peers have no order. Events of unnamed
+    /// peers are left out, such as the connection that wakes the listener at the end.
     pub(super) fn forms(&self, names: &BTreeMap<SocketAddr, String>) -> Vec<Value> {
         let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let name = |address: &SocketAddr| names.get(address).map_or("", String::as_str);

@@ -15,19 +15,19 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "web")]
 use tungstenite::{Message, WebSocket};
 
-/// A connection to what is between.
+/// A connection to the tracker or proxy.
 pub(super) struct RelayPeer {
     stream: TcpStream,
-    /// A WebSocket over the same connection, once it is open.
+    /// WebSocket over the same connection, once it is open.
     #[cfg(feature = "web")]
     web: Option<WebSocket<TcpStream>>,
-    /// What was received and not read.
+    /// Bytes that were received but not consumed.
     input: Vec<u8>,
     is_ended: bool,
 }
 
 impl RelayPeer {
-    /// A peer over a connection, of which nothing was read yet. Small writes go out at once: a case waits for the answer to each.
+    /// Creates a peer over a new connection. Small writes are sent at once, because a case waits for the answer to each.
     pub(super) fn over(stream: TcpStream) -> std::io::Result<RelayPeer> {
         stream.set_nodelay(true)?;
         Ok(RelayPeer {
@@ -39,20 +39,20 @@ impl RelayPeer {
         })
     }
 
-    /// Where it connects from.
+    /// Returns the address from which it connects.
     pub(super) fn address(&self) -> std::io::Result<SocketAddr> {
         self.stream.local_addr()
     }
 
-    /// Writes; one that is gone shows when it is read from.
+    /// Writes bytes. A peer that is gone is noticed by the next read.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
-    /// Waits for more; `None` where nothing comes in time.
+    /// Waits for more bytes; `None` if nothing comes in time.
     fn more(&mut self, until: Instant) -> Option<()> {
         let left = until.saturating_duration_since(Instant::now());
-        // `set_read_timeout` rejects zero: here it means that the time is over, and not that the connection is broken.
+        // `set_read_timeout` rejects zero. Here zero means that the time is over, not that the connection is broken.
         let limit = Some(left).filter(|left| !left.is_zero())?;
         self.stream.set_read_timeout(Some(limit)).ok()?;
         let mut piece = [0; 4096];
@@ -62,14 +62,14 @@ impl RelayPeer {
             Err(error) => match error.kind() {
                 std::io::ErrorKind::Interrupted => {}
                 _ if is_timeout(&error) => return None,
-                // A reset is an end as well: it had bytes that it did not read.
+                // A reset is an end as well: the other side had unread bytes.
                 _ => self.is_ended = true,
             },
         }
         Some(())
     }
 
-    /// A message, "end" where the connection ends before it, or the rule that it breaks.
+    /// Reads a message. Returns "end" if the connection ends before it, or the rule that it breaks.
     pub(super) fn message(
         &mut self,
         read: impl Fn(&mut Cursor<'_>) -> Result<Progress<Value>, Violation>,
@@ -97,7 +97,7 @@ impl RelayPeer {
         })
     }
 
-    /// `count` bytes, or those in front of an end.
+    /// Reads `count` bytes, or fewer if the connection ends before.
     pub(super) fn read(&mut self, count: usize) -> Option<Value> {
         let until = Instant::now() + patience();
         while self.input.len() < count && !self.is_ended {
@@ -108,7 +108,7 @@ impl RelayPeer {
         Some(json!(hex(&bytes)))
     }
 
-    /// All bytes up to the end.
+    /// Reads all bytes up to the end.
     pub(super) fn rest(&mut self) -> Option<Value> {
         let until = Instant::now() + patience();
         while !self.is_ended {
@@ -118,7 +118,7 @@ impl RelayPeer {
         Some(json!(hex(&bytes)))
     }
 
-    /// Asks a tracker for its summary until a key has these counts.
+    /// Requests the tracker's summary until a key has these counts.
     pub(super) fn until(&mut self, wanted: &Value) -> Result<Option<Value>, OpError> {
         let key = wanted.get("key").and_then(Value::as_str);
         let key = key.ok_or_else(|| super::relay::wrong("until"))?;
@@ -134,7 +134,7 @@ impl RelayPeer {
                 return Ok(Some(summary));
             };
             let counts = queues.get(key).unwrap_or(&Value::Null);
-            // RPC-64: a key without any need not be there.
+            // RPC-64: a key without offers and requests may be missing.
             let is_so = |name: &str| {
                 let count = counts.get(name).and_then(Value::as_u64).unwrap_or(0);
                 wanted
@@ -152,7 +152,7 @@ impl RelayPeer {
 
 #[cfg(feature = "web")]
 impl RelayPeer {
-    /// Opens a WebSocket with the path of a proxy. Returns null, or "end" where the proxy rejects it.
+    /// Opens a WebSocket at the path of a proxy. Returns null, or "end" if the proxy rejects it.
     pub(super) fn upgrade(&mut self) -> Option<Value> {
         let stream = self.stream.try_clone().ok()?;
         stream.set_read_timeout(Some(patience())).ok()?;
@@ -165,14 +165,14 @@ impl RelayPeer {
         }
     }
 
-    /// Writes a binary message; a proxy that is gone shows when it is read from.
+    /// Writes a binary message. A proxy that is gone is noticed by the next read.
     pub(super) fn send_message(&mut self, bytes: Vec<u8>) {
         if let Some(web) = &mut self.web {
             let _ = web.send(Message::binary(bytes));
         }
     }
 
-    /// Reads binary messages until they have `count` bytes: where one ends means nothing (RPC-76). Returns "end" for any other message,
+    /// Reads binary messages until they have `count` bytes: message boundaries mean nothing (RPC-76). Returns "end" for any other message,
     /// for a broken frame, and for the end of the connection.
     pub(super) fn messages(&mut self, count: usize) -> Option<Value> {
         let web = self.web.as_mut()?;

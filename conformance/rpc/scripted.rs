@@ -1,7 +1,7 @@
-//! The peers of a client that answer by a script: servers, and a tracker.
+//! Scripted peers of a client: servers, and a tracker.
 //!
-//! They speak the formats by the library's own writers, or write bytes that are none: the client under test is ours alone, since clients of TVM
-//! are driven from the other side, by `rpc.session`.
+//! They use the library's own writers, or write invalid bytes. This is sound because only our own client is tested here: `rpc.session`
+//! tests clients of TVM from the other side.
 
 use super::session::patience;
 use crate::conformance::form::{self, from_hex, from_text_if_any};
@@ -29,20 +29,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-/// A listener whose connections are each played by the next script, and closed behind the last one.
+/// A listener that plays each connection by the next script, and closes it after the script's end.
 pub(super) struct ScriptedPeer {
     port: u16,
     is_over: Arc<AtomicBool>,
     accepts: JoinHandle<Vec<Value>>,
 }
 
-/// What plays one connection; what it read shows.
+/// The script of one connection; it returns what it read.
 pub(super) trait Script: Send + 'static {
     fn play(self, stream: TcpStream) -> Value;
 }
 
 impl ScriptedPeer {
-    /// Listens, and plays `scripts` in the order of the connections. Several may be open.
+    /// Listens, and plays `scripts` in the order of the connections. Several may be open at a time.
     pub(super) fn start<S: Script>(
         scripts: impl FnOnce(u16) -> Vec<S>,
     ) -> Result<ScriptedPeer, OpError> {
@@ -73,15 +73,15 @@ impl ScriptedPeer {
         })
     }
 
-    /// Where it listens: a port that the system chose, so that several cases run at once.
+    /// Returns the port of the listener. The system chose it, so that several cases can run at once.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
 
-    /// What was read of each connection, once all of them are over.
+    /// Returns what was read on each connection, after all of them have ended.
     pub(super) fn end(self) -> Vec<Value> {
         self.is_over.store(true, Ordering::SeqCst);
-        // It waits for a connection.
+        // Wakes the listener, which waits for a connection.
         let last = TcpStream::connect(("127.0.0.1", self.port));
         let played = self.accepts.join().unwrap_or_default();
         drop(last);
@@ -89,10 +89,9 @@ impl ScriptedPeer {
     }
 }
 
-/// How a server answers the hello.
+/// The answer of a server to the hello.
 ///
-/// Each of these is what some client of TVM meets: a proxy without the other side (RPC-72), a server of another protocol, one that is
-/// being restarted.
+/// Clients of TVM meet all of these: a proxy without the other side (RPC-72), a server of another protocol, a server that restarts.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HelloReply {
@@ -100,11 +99,11 @@ pub(super) enum HelloReply {
     Success,
     Mismatch,
     Duplicate,
-    /// It closes the connection.
+    /// Closes the connection.
     Close,
-    /// It closes the connection before it has read the hello.
+    /// Closes the connection before it has read the hello.
     Reset,
-    /// It answers nothing, and keeps the connection.
+    /// Answers nothing, and keeps the connection.
     Silent,
     #[serde(untagged)]
     Bytes {
@@ -113,11 +112,11 @@ pub(super) enum HelloReply {
     },
 }
 
-/// What a server answers a request with. Bytes may be no packet at all.
+/// The answer of a server to a request. Bytes need not be a valid packet.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ScriptedAnswer {
-    /// None, and the connection stays.
+    /// No answer; the connection stays open.
     Silent {
         #[serde(rename = "silent")]
         _silent: bool,
@@ -138,14 +137,14 @@ fn packet<'v, D: Deserializer<'v>>(form: D) -> Result<Packet<'static>, D::Error>
 /// One session of a server.
 #[derive(Deserialize)]
 pub(super) struct SessionOfScript {
-    /// By whose rules the server writes; in a further connection by those of the first.
+    /// Release whose rules the server follows; by default that of the first connection.
     #[serde(default, deserialize_with = "from_text_if_any")]
     release: Option<Release>,
     #[serde(default)]
     greeting: HelloReply,
-    /// Of InitServer, and of what follows.
+    /// Answers to InitServer and to the later requests.
     answers: VecDeque<ScriptedAnswer>,
-    /// Whether an answer was an exception.
+    /// Set if an answer was an exception.
     #[serde(skip)]
     is_far: Arc<AtomicBool>,
 }
@@ -163,10 +162,10 @@ impl SessionOfScript {
         Ok(script)
     }
 
-    /// Plays the session; `read` is what the client wrote.
+    /// Plays the session, and adds what the client wrote to `read`.
     ///
-    /// Requests that free something are answered without the script: a client sends them when a value ends, which cases do not count. The
-    /// session ends where the script does.
+    /// Requests that free something are answered without the script, because the client sends them when a value is dropped, which cases do
+    /// not count. The session ends with the script.
     fn serve(
         mut self,
         stream: TcpStream,
@@ -178,12 +177,12 @@ impl SessionOfScript {
         let mut raw = stream.try_clone().map_err(gone)?;
         raw.set_read_timeout(Some(patience())).map_err(gone)?;
         if matches!(self.greeting, HelloReply::Reset) {
-            // Closed with bytes that nothing read, a connection is reset.
+            // A connection that is closed with unread bytes is reset.
             return raw.peek(&mut [0]).map(drop).map_err(gone);
         }
         let mut transport = Transport::tcp(stream)?;
         transport.set_deadline(Some(Instant::now() + patience()));
-        // Read in front of every answer: a connection that is closed with bytes unread is reset, which `reset` alone is about.
+        // The hello is read before any answer: closing with unread bytes would reset the connection, which only `reset` is meant to do.
         let greeted = transport.read_hello();
         let is_client = greeted.is_ok();
         if let Ok(greeted) = greeted {
@@ -236,8 +235,8 @@ impl SessionOfScript {
                     out.into_bytes()
                 }
             };
-            // RPC-26: by its code the client knows that the error is the server's, and shows it in full.
-            // Of bytes the code is looked at, behind the length.
+            // RPC-26: the packet's code tells the client that the error is the server's, so that it is shown in full. For raw bytes the
+            // code after the length is checked.
             if bytes.get(8) == Some(&5) {
                 self.is_far.store(true, Ordering::Relaxed);
             }
@@ -249,7 +248,7 @@ impl SessionOfScript {
 impl Script for SessionOfScript {
     fn play(self, stream: TcpStream) -> Value {
         let (mut hello, mut read) = (Value::Null, Vec::new());
-        // An error is that of a client which is gone.
+        // An error means that the client is gone.
         drop(self.serve(stream, &mut hello, &mut read));
         json!({"hello": hello, "requests": read})
     }
@@ -257,15 +256,15 @@ impl Script for SessionOfScript {
 
 /// One connection of a tracker.
 pub(super) struct TrackerOfScript {
-    /// What it answers the hello with; nothing if that is silence.
+    /// Answer to the hello; `None` for silence.
     hello: Option<Vec<u8>>,
-    /// The next for each request. Behind the last one nothing answers, and the connection stays.
+    /// Replies to the requests in order. After the last one nothing is answered, and the connection stays open.
     replies: VecDeque<ScriptedReply>,
-    /// The port of a server whose port is 0.
+    /// Port that replaces a server's port 0.
     port: u16,
 }
 
-/// What a tracker replies: a message of RPC-57, bytes that may be none, or the end.
+/// The reply of a tracker: a message of RPC-57, arbitrary bytes, or the end.
 enum ScriptedReply {
     Reply(TrackerReply),
     Bytes(Vec<u8>),
@@ -302,7 +301,7 @@ impl TrackerOfScript {
         Ok(script)
     }
 
-    /// Plays the connection; `read` is what was requested.
+    /// Plays the connection, and adds the requests to `read`.
     fn serve(mut self, mut stream: TcpStream, read: &mut Vec<Value>) -> std::io::Result<()> {
         stream.set_read_timeout(Some(patience()))?;
         stream.set_nodelay(true)?;
@@ -358,7 +357,7 @@ impl TrackerOfScript {
 impl Script for TrackerOfScript {
     fn play(self, stream: TcpStream) -> Value {
         let mut read = Vec::new();
-        // An error is that of a client which is gone.
+        // An error means that the client is gone.
         drop(self.serve(stream, &mut read));
         json!(read)
     }
@@ -366,7 +365,7 @@ impl Script for TrackerOfScript {
 
 /// Reads until the client closes the connection.
 ///
-/// Its connection would be reset otherwise, and the client would read that in the place of silence.
+/// Otherwise the connection would be reset, and the client would see that instead of silence.
 fn drain(stream: &mut TcpStream) -> std::io::Result<()> {
     let mut piece = [0; 4096];
     while stream.read(&mut piece)? > 0 {}

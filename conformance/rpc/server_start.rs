@@ -1,4 +1,4 @@
-//! How the server of a session is started.
+//! Start options of the server of a session.
 
 use super::functions;
 use super::hop::{HopPlace, HopStart};
@@ -14,12 +14,12 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What a case wants of the server that it is put to.
+/// The options of a case for its server.
 #[derive(Debug, Default, Deserialize, PartialEq)]
-// A misspelt option would start a server that a case is not about, and pass.
+// A misspelt option must be rejected: it would start a different server than the case is about, and pass.
 #[serde(default, deny_unknown_fields)]
 pub(in crate::conformance) struct ServerStart {
-    /// Whether it finds out how its clients write (RPC-84), and is not started for their release.
+    /// Whether the server detects the release of its clients (RPC-84), instead of being started for it.
     finds_out: bool,
     key: Option<String>,
     allow: Option<Vec<String>>,
@@ -28,16 +28,16 @@ pub(in crate::conformance) struct ServerStart {
     uploads: Option<u64>,
     largest: Option<u64>,
     seconds: Option<f64>,
-    /// Whose rules it serves by, where that is not the client's release.
+    /// Release whose rules the server follows, if it is not the client's.
     #[serde(deserialize_with = "from_text_if_any")]
     release: Option<Release>,
-    /// Patterns of the servers that it goes on to (RPC-93), with `PORT` for the port of the next one.
+    /// Patterns of the servers to which it may connect (RPC-93), with `PORT` for the port of the next one.
     connect: Option<Vec<String>>,
-    /// What is behind it.
+    /// The peer to which it connects.
     pub(super) hop: Option<HopStart>,
-    /// Whether it has a device that is simulated, of number 95.
+    /// Whether it has a simulated device, of number 95.
     pub(super) simulated: bool,
-    /// Whether what it has of the session in the end is returned.
+    /// Whether the report of the session is returned.
     pub(super) report: bool,
     /// Whether another thread may end the session.
     watch: bool,
@@ -46,12 +46,12 @@ pub(in crate::conformance) struct ServerStart {
 }
 
 impl ServerStart {
-    /// The key of its clients, and its own.
+    /// Returns the key of its clients, which is also its own.
     pub(super) fn key(&self) -> &str {
         self.key.as_deref().unwrap_or_default()
     }
 
-    /// What is behind the last server.
+    /// Returns the peer to which the last server connects.
     pub(super) fn last_hop(&self) -> Option<&HopStart> {
         match &self.hop {
             Some(HopStart::Serves(next)) => next.last_hop().or(self.hop.as_ref()),
@@ -59,7 +59,7 @@ impl ServerStart {
         }
     }
 
-    /// The options of our own server, for clients of `release`, with uploads in `folder` and the server `next` behind it.
+    /// Returns the options of our own server, for clients of `release`, with uploads in `folder` and `next` as the next server.
     pub(super) fn options(
         &self,
         release: Release,
@@ -72,13 +72,13 @@ impl ServerStart {
         };
         let all = [format!("{}*", functions::PREFIX)];
         let here = ["127.0.0.1".to_owned()];
-        // RPC-93: without a pattern of the case the next server is allowed where there is one, and no other ever.
+        // RPC-93: without patterns in the case, only the next server is allowed, if there is one.
         let connect = list(&self.connect, &here[..usize::from(next.is_some())]);
         let port = next.map_or_else(String::new, |next| next.port.to_string());
         ServerOptions {
             keys: vec![self.key().to_owned()],
             name: self.key().to_owned(),
-            // RPC-84: a case about a server that finds out starts it without a release, and one about a wrong one with that.
+            // RPC-84: a case about detection starts the server without a release, a case about a wrong release with that one.
             release: (!self.finds_out).then_some(self.release.unwrap_or(release)),
             allow: list(&self.allow, &all),
             allow_load: self.allow_load,

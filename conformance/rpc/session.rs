@@ -1,10 +1,10 @@
-//! `rpc.session`: a session that a client plays against a server, request by request, and what the server answers.
+//! `rpc.session`: a client plays a session against a server, request by request, and shows the server's answers.
 //!
-//! What a server hands out is its own: handles, and what it knows the memory of tensors by, show as `"some"`, and a request names
-//! them by the answer that they were in. The texts of exceptions are the server's own too; a case looks for parts of them.
+//! Handles and the numbers of tensor memory depend on the server: they are shown as `"some"`, and a request refers to them by the answer
+//! that contained them. The texts of exceptions also depend on the server, so that a case only looks for parts of them.
 //!
-//! Each case is played by the same client over the same bytes, whether the server is ours in a thread, ours in a process or one of a release:
-//! how a server is reached is all that differs (`adapter/rpc.rs`).
+//! One client plays each case against all servers: ours in a thread, ours in a process, and one of a release. Only the connection differs
+//! (`adapter/rpc.rs`).
 
 use super::functions;
 use super::hop::{HopStart, NextServers};
@@ -24,8 +24,8 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a peer of this process may take for an answer. Once one took longer, the next ones have a twentieth: they are most likely
-/// wrong in the same way, and there are hundreds.
+/// Returns the time that a peer of this process has for an answer. Once one took longer, later peers have a twentieth of it: they are most
+/// likely wrong in the same way, and there are hundreds.
 pub(super) fn patience() -> Duration {
     if IS_LATE.load(Ordering::Relaxed) {
         Duration::from_millis(500)
@@ -37,12 +37,12 @@ pub(super) fn patience() -> Duration {
 /// Whether a peer of this process took too long.
 static IS_LATE: AtomicBool = AtomicBool::new(false);
 
-/// From here on [`patience`] is short.
+/// Makes [`patience`] short from now on.
 pub(super) fn is_late() {
     IS_LATE.store(true, Ordering::Relaxed);
 }
 
-/// Our own server, in a thread, and those behind it.
+/// Runs our own server in a thread, with the servers after it.
 pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
     let mut script = SessionScript::read(args)?;
     functions::register();
@@ -58,7 +58,7 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
     } else {
         over_socket(&script, options).map_err(no_server)?
     };
-    // A panic of the server is one of the testee.
+    // A panic of the server is reported as a panic of the testee.
     let report = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let read = next.finish()?;
     match played {
@@ -74,7 +74,7 @@ pub(super) fn session(args: &Value) -> Result<Answer, OpError> {
             Ok(Answer::new(value, Findings::default()))
         }
         Err(Reply::Unsupported(why)) => Err(OpError::Unsupported(why)),
-        // A server that does not answer its client is wrong, and not slow.
+        // A server that does not answer its client is wrong, not slow.
         Err(other) => {
             is_late();
             let value = json!({"failed": format!("{other:?}")});
@@ -87,7 +87,7 @@ fn no_server(error: std::io::Error) -> OpError {
     OpError::Unsupported(error.to_string())
 }
 
-/// What is looked for in the texts of exceptions and errors.
+/// Returns the texts to look for in exceptions and errors.
 pub(super) fn texts(args: &Value) -> Result<Vec<&str>, OpError> {
     let wrong = || OpError::Unsupported("`texts` has another form".to_owned());
     let texts = args.get("texts").and_then(Value::as_array);
@@ -95,13 +95,13 @@ pub(super) fn texts(args: &Value) -> Result<Vec<&str>, OpError> {
     texts.map(|text| text.as_str().ok_or_else(wrong)).collect()
 }
 
-/// Those of `texts` that are in a text.
+/// Returns those of `texts` that occur in a text.
 pub(super) fn found(text: &str, texts: &[&str]) -> Value {
     let parts = texts.iter().copied();
     parts.filter(|part| text.contains(part)).collect()
 }
 
-/// What the server has of the session when it is over.
+/// Shows the server's report on the session.
 fn report_form(report: &SessionReport, texts: &[&str]) -> Value {
     let mut end = match &report.end {
         SessionEnd::Shutdown => json!("shutdown"),
@@ -123,13 +123,13 @@ fn report_form(report: &SessionReport, texts: &[&str]) -> Value {
     })
 }
 
-/// What came of the client, and of the server, which has no session where a proxy had no client.
+/// The results of the client and of the server, which has no session if a proxy had no client.
 type Played = (
     Result<Value, Reply>,
     std::thread::Result<Option<SessionReport>>,
 );
 
-/// Client and server in this process, over a pipe: no port is taken, and nothing depends on the network of the machine.
+/// Runs client and server in this process, over a pipe: this takes no port, and does not depend on the machine's network.
 fn over_pipe(script: &SessionScript<'_>, options: ServerOptions) -> Played {
     let (near, far) = pipe::ends();
     let is_paired = script.server.paired;
@@ -139,17 +139,17 @@ fn over_pipe(script: &SessionScript<'_>, options: ServerOptions) -> Played {
     (played, served.join())
 }
 
-/// The server, in front of which there may be a proxy.
+/// Runs the server, with or without a proxy.
 fn serve_one(mut far: PipeEnd, is_paired: bool, options: &ServerOptions) -> Option<SessionReport> {
     if !is_paired {
         return Some(serve(far, options));
     }
-    // A proxy that has no client for it ends the server.
+    // Without a client from the proxy the server ends.
     let client = await_pair(&mut far, &options.name).ok()?;
     Some(serve_paired(far, &client, options))
 }
 
-/// For a server that goes on to another one: it reads while it writes, which a pipe has no halves for.
+/// Runs a server that connects to another one. It reads while it writes, for which a pipe has no twin.
 fn over_socket(script: &SessionScript<'_>, options: ServerOptions) -> std::io::Result<Played> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let near = TcpStream::connect(listener.local_addr()?)?;
@@ -159,17 +159,17 @@ fn over_socket(script: &SessionScript<'_>, options: ServerOptions) -> std::io::R
     let writer = SocketWriter(near.try_clone()?);
     let served = std::thread::spawn(move || Some(serve(far, &options)));
     let played = script.play(Transport::new(near), &writer, script.key(), patience());
-    // The writer keeps the socket open.
+    // The writer would keep the socket open.
     drop(writer.0.shutdown(Shutdown::Both));
     Ok((played, served.join()))
 }
 
-/// What writes beside a [`Transport`], to the same connection: bytes that no packet is written as.
+/// A second writer to the connection of a [`Transport`], for bytes that are not a packet.
 pub(in crate::conformance) trait RawWriter {
-    /// Writes; false where the server is gone.
+    /// Writes bytes. Returns false if the server is gone.
     fn write(&self, bytes: &[u8]) -> bool;
 
-    /// Nothing more is written; what the server writes is still read.
+    /// Closes the direction for writing; bytes of the server are still read.
     fn close(&self);
 }
 
@@ -183,7 +183,7 @@ impl RawWriter for PipeWriter {
     }
 }
 
-/// The direction to a server that a socket is connected to.
+/// Writer to a server over a socket.
 pub(in crate::conformance) struct SocketWriter(pub(in crate::conformance) TcpStream);
 
 impl RawWriter for SocketWriter {
@@ -192,7 +192,7 @@ impl RawWriter for SocketWriter {
     }
 
     fn close(&self) {
-        // A connection that is gone is closed.
+        // Fails only if the connection is gone already.
         drop(self.0.shutdown(Shutdown::Write));
     }
 }

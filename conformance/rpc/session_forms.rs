@@ -1,4 +1,4 @@
-//! How the answers of a session show.
+//! Display of the answers of a session.
 
 use super::session::found;
 use crate::rpc::json::from_packet;
@@ -7,7 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// An answer as it shows, and its values.
+/// Returns the display of an answer, and its values for later requests.
 pub(super) fn shown(
     packet: &Packet<'_>,
     step: &Map<String, Value>,
@@ -15,7 +15,7 @@ pub(super) fn shown(
 ) -> (Value, Vec<PackedValue<'static>>) {
     let mut form = from_packet(packet);
     if let Packet::Exception(values) = packet {
-        // RPC-26, RPC-82: one string in the words of the server, of which the parts that the case names are compared.
+        // RPC-26, RPC-82: an exception is one string whose wording depends on the server. Only the parts that the case names are compared.
         let text = match values.as_slice() {
             [PackedValue::Str(text)] => String::from_utf8_lossy(text),
             _ => Cow::Borrowed(""),
@@ -39,7 +39,7 @@ pub(super) fn shown(
     (form, values)
 }
 
-/// What a later request may name of a value.
+/// Returns the value if a later request may refer to it.
 fn handed_out(value: &PackedValue<'_>) -> Option<PackedValue<'static>> {
     match value {
         PackedValue::Handle(handle) => Some(PackedValue::Handle(*handle)),
@@ -48,10 +48,10 @@ fn handed_out(value: &PackedValue<'_>) -> Option<PackedValue<'static>> {
     }
 }
 
-/// Puts `"some"` in the place of the server's own numbers, and lengths in that of texts and bytes.
+/// Replaces the server's own numbers by `"some"`, and with `with_lengths` texts and bytes by their lengths.
 fn hide(value: &mut Value, with_lengths: bool) {
     let some = |number: Option<&mut Value>| {
-        // RPC-85: 0 is no object on every server, so that a case sees it as it is.
+        // RPC-85: 0 means no object on every server, so that it stays visible.
         if let Some(number) = number.filter(|number| number.as_u64() != Some(0)) {
             *number = json!("some");
         }

@@ -1,4 +1,4 @@
-//! A session as a case states it, and the client that plays it.
+//! A session as a case describes it, and the client that plays it.
 
 use super::functions;
 use super::hop::HopPlace;
@@ -21,39 +21,39 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// What a name begins with that no server has a function of.
+/// A function name that no server has.
 const UNKNOWN: &[u8] = b"tvmspec.rpc.no such function";
 
-/// A request of this operation.
+/// The arguments of the operation.
 #[derive(Deserialize)]
 pub(in crate::conformance) struct SessionScript<'a> {
-    /// By whose rules the client writes.
+    /// Release whose rules the client follows.
     #[serde(deserialize_with = "from_text")]
     pub(super) release: Release,
-    /// The whole key, or bytes in its place; `None` for the key of the server.
+    /// The whole key, or bytes instead of a hello; `None` for the key of the server.
     hello: Option<ClientHello>,
-    /// Whether InitServer is written in front of the steps.
+    /// Whether InitServer is written before the steps.
     #[serde(default = "begins")]
     begins: bool,
-    /// Parts that are looked for in exceptions.
+    /// Texts to look for in exceptions.
     #[serde(borrow, default)]
     pub(super) texts: Vec<&'a str>,
-    /// How the server is started.
+    /// Start options of the server.
     #[serde(default)]
     pub(in crate::conformance) server: ServerStart,
-    /// Where the servers behind it are, once they are started.
+    /// Places of the servers after it, once they are started.
     #[serde(skip)]
     pub(super) hops: Vec<HopPlace>,
     #[serde(rename = "value")]
     steps: Vec<Value>,
 }
 
-/// A client begins a session unless its script says otherwise.
+/// Returns true: by default a client begins a session.
 fn begins() -> bool {
     true
 }
 
-/// What the client writes first: the hello of RPC-01 with this key, or bytes that are none.
+/// The first message of the client: the hello of RPC-01 with this key, or other bytes.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ClientHello {
@@ -64,7 +64,7 @@ enum ClientHello {
     },
 }
 
-/// What came of a step.
+/// The result of a step.
 enum Came {
     /// An answer, in its JSON form.
     Answer(Value),
@@ -73,7 +73,7 @@ enum Came {
 }
 
 impl<'a> SessionScript<'a> {
-    /// Reads a request.
+    /// Reads the arguments.
     pub(in crate::conformance) fn read(args: &'a Value) -> Result<SessionScript<'a>, OpError> {
         let script: SessionScript<'a> = form::read(args)?;
         // RPC-15, RPC-22: up to 0.6 packets have no length, and no packet begins a session.
@@ -86,12 +86,12 @@ impl<'a> SessionScript<'a> {
         Ok(script)
     }
 
-    /// The key that the server is started with, whatever the client writes in its hello.
+    /// Returns the key with which the server is started, independent of the client's hello.
     pub(super) fn key(&self) -> &str {
         self.server.key()
     }
 
-    /// Plays the session over a connection that nothing was written to yet, with a server of this key. `patience` is for each answer.
+    /// Plays the session over a new connection to a server of this key. `patience` applies to each answer.
     pub(in crate::conformance) fn play(
         &self,
         transport: Transport,
@@ -112,7 +112,7 @@ impl<'a> SessionScript<'a> {
         let ended = if is_greeted {
             client.run(&mut shown)?
         } else {
-            // What did not become a session is over.
+            // A hello that was not accepted must end the connection.
             client.is_over()?
         };
         Ok(
@@ -127,14 +127,14 @@ struct ScriptClient<'s, 'a> {
     transport: Transport,
     raw: &'s dyn RawWriter,
     patience: Duration,
-    /// The values of each answer as the server wrote them, for the requests that name them.
+    /// Values of each answer as the server wrote them, for requests that refer to them.
     answers: Vec<Vec<PackedValue<'static>>>,
 }
 
 impl ScriptClient<'_, '_> {
-    /// The hello and its answer.
+    /// Writes the hello, and reads its answer.
     ///
-    /// Null for an answer that does not come: a server closes what does not begin with the magic (RPC-01), and says nothing.
+    /// Returns null if no answer comes: a server closes a connection that does not begin with the magic number (RPC-01), without an answer.
     fn greet(&mut self, own: &str) -> Result<Value, Reply> {
         if self.script.server.paired {
             return self.greet_as_proxy(own);
@@ -144,7 +144,7 @@ impl ScriptClient<'_, '_> {
                 self.raw.write(bytes);
                 None
             }
-            // Behind a tracker a server has another key for each session.
+            // With a tracker, a server has another key for each session.
             Some(ClientHello::Key(key)) => Some(match key.strip_prefix("client:") {
                 Some(options) if options.starts_with(' ') => format!("client:{own}{options}"),
                 _ => key.clone(),
@@ -167,12 +167,12 @@ impl ScriptClient<'_, '_> {
             Ok(HelloAnswer::Duplicate) => json!({"code": "duplicate"}),
             Ok(HelloAnswer::Mismatch) => json!({"code": "mismatch"}),
             Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
-            // Nothing, or a part of an answer.
+            // No answer, or a part of one.
             Err(_) => Value::Null,
         })
     }
 
-    /// The hello of a server, and the answer of a proxy, which is of the client (RPC-94).
+    /// Reads the hello of a server, and writes the answer of a proxy, which contains the client's key (RPC-94).
     fn greet_as_proxy(&mut self, own: &str) -> Result<Value, Reply> {
         self.wait();
         let hello = match self.transport.read_hello() {
@@ -202,12 +202,12 @@ impl ScriptClient<'_, '_> {
         Ok(json!({"code": code, "key": hello}))
     }
 
-    /// The steps, whose answers are `shown`; whether the server ended the session.
+    /// Plays the steps, and adds their answers to `shown`. Returns whether the server ended the session.
     ///
-    /// InitServer comes first unless a case is about a session without it (RPC-81). Its answer is shown only where it is no Return.
+    /// InitServer comes first, except in cases about a session without it (RPC-81). Its answer is shown only if it is not a Return.
     fn run(&mut self, shown: &mut Vec<Value>) -> Result<bool, Reply> {
         if self.script.begins {
-            // RPC-23: the version of the protocol, which stays 0.8.0 in every later release.
+            // RPC-23: the version of the protocol, which is 0.8.0 in every later release.
             let version: &[u8] = if self.script.release.minor() == 7 {
                 b"0.7.0"
             } else {
@@ -225,7 +225,7 @@ impl ScriptClient<'_, '_> {
                 }
                 Came::End => return Ok(true),
             }
-            // Steps count the answers from 0, and that of InitServer is of none of them.
+            // Steps count the answers from 0, without that of InitServer.
             self.answers.clear();
         }
         for step in &self.script.steps {
@@ -240,10 +240,10 @@ impl ScriptClient<'_, '_> {
         self.is_over()
     }
 
-    /// A step, and what came of it.
+    /// Plays a step, and returns its result.
     ///
-    /// A packet, bytes in hex, `close`, or `wait` for an answer more. A function that the suite needs and this server does not have makes the
-    /// case unsupported, and says nothing about the server.
+    /// A step is a packet, bytes in hex, `close`, or `wait` for a further answer. If the server lacks a function that the suite needs, the
+    /// case is unsupported, which says nothing about the server.
     fn step(&mut self, step: &Value) -> Result<Came, Reply> {
         let none = || Reply::Unsupported(format!("{step} is not a step"));
         let members = step.as_object().ok_or_else(none)?;
@@ -270,7 +270,7 @@ impl ScriptClient<'_, '_> {
         let packet = to_packet(&form).map_err(|wrong| Reply::Unsupported(wrong.to_string()))?;
         self.write(&packet)?;
         match &packet {
-            // RPC-11: nothing answers it.
+            // RPC-11: it has no answer.
             Packet::KeepAlive => silent(self),
             Packet::SystemCall(RpcCode::GetGlobalFunc, args) => {
                 let found = self.read(members)?;
@@ -296,10 +296,10 @@ impl ScriptClient<'_, '_> {
         }
     }
 
-    /// A form with numbers in the place of what names answers.
+    /// Replaces references to answers in a form by their numbers.
     ///
-    /// Handles and tokens differ from server to server (RPC-85), so a case names the answer that they came in: `{"handle_of": n}`, and
-    /// `{"data_of": n, "plus": bytes}` for memory (RPC-86).
+    /// Handles and tokens differ between servers (RPC-85), so that a case refers to the answer that contained them: `{"handle_of": n}`, or
+    /// for memory `{"data_of": n, "plus": bytes}` (RPC-86).
     fn filled(&self, form: &Value) -> Result<Value, Reply> {
         Ok(match form {
             Value::Array(list) => Value::Array(
@@ -335,13 +335,13 @@ impl ScriptClient<'_, '_> {
         })
     }
 
-    /// The port of the server that is so many behind the first one.
+    /// Returns the port of the server that is `at` places after the first one.
     fn port(&self, at: &Value) -> Option<Value> {
         let at = usize::try_from(at.as_u64()?).ok()?.checked_sub(1)?;
         self.script.hops.get(at).map(|place| json!(place.port))
     }
 
-    /// The handle in answer `at`, or what the memory of its tensor is known by.
+    /// Returns the handle in answer `at`, or the number of its tensor's memory.
     fn handed(&self, at: &Value, of_data: bool) -> Option<u64> {
         let at = usize::try_from(at.as_u64()?).ok()?;
         let mut values = self.answers.get(at)?.iter();
@@ -352,21 +352,21 @@ impl ScriptClient<'_, '_> {
         })
     }
 
-    /// Writes a packet by the rules of the client's release. One that these have no bytes for is unsupported.
+    /// Writes a packet by the rules of the client's release. A packet that they cannot encode is unsupported.
     fn write(&mut self, packet: &Packet<'_>) -> Result<(), Reply> {
         let mut out = Writer::new();
         let spoken = Protocol::new(self.script.release, Speaker::Client);
         packet
             .write(&spoken, &mut out)
             .map_err(|broken| Reply::Unsupported(broken.to_string()))?;
-        // A server that is gone shows at the answer.
+        // A server that is gone is noticed when the answer is read.
         self.raw.write(&out.into_bytes());
         Ok(())
     }
 
-    /// Waits for an answer; where the step ends the session, for its end, in front of which a server may say why.
+    /// Waits for an answer. If the step ends the session, waits for the end, before which the server may state the reason.
     ///
-    /// Releases differ in whether they write an exception before they end; a case that ends the session accepts either.
+    /// Releases differ in whether they write an exception before they end, so that a case that ends the session accepts both.
     fn read_on(&mut self, step: &Map<String, Value>) -> Result<Came, Reply> {
         let came = self.read(step)?;
         let is_exception =
@@ -381,7 +381,7 @@ impl ScriptClient<'_, '_> {
 
     /// Waits for an answer.
     ///
-    /// What does not read as a packet is an answer too, `{"breaks": rule}`: the server breaks a rule of the format, and the case fails.
+    /// An invalid packet is shown as `{"breaks": rule}`: the server breaks a rule of the format, and the case fails.
     fn read(&mut self, step: &Map<String, Value>) -> Result<Came, Reply> {
         self.wait();
         let spoken = Protocol::new(self.script.release, Speaker::Server);
@@ -406,9 +406,9 @@ impl ScriptClient<'_, '_> {
         Ok(Came::Answer(shown))
     }
 
-    /// Whether the server has ended the session: no answer comes to a question that every session answers.
+    /// Returns whether the server has ended the session: then it does not answer a request that every session answers.
     ///
-    /// Asked and not looked at: a connection that its server has closed may take bytes for a while, and reads as open.
+    /// The client must ask, because a connection that its server has closed may still accept bytes for a while.
     fn is_over(&mut self) -> Result<bool, Reply> {
         self.write(&Packet::KeepAlive)?;
         let name = PackedValue::Str(Cow::Borrowed(UNKNOWN));
@@ -421,13 +421,13 @@ impl ScriptClient<'_, '_> {
         Ok(ended)
     }
 
-    /// Gives the next answer its time, counted from now: a case of many steps may be slow without a hang.
+    /// Starts the time limit of the next answer now, so that a case of many steps may be slow without counting as a hang.
     fn wait(&mut self) {
         self.transport
             .set_deadline(Some(Instant::now() + self.patience));
     }
 
-    /// The verdict where the time is over. It is no answer: a case that expects an end is not satisfied by silence.
+    /// Returns the verdict of a timeout. It is not an answer: silence does not satisfy a case that expects an end.
     fn hang(&self) -> Reply {
         Reply::Hang(format!("no answer in {:?}", self.patience))
     }

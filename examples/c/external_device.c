@@ -1,4 +1,4 @@
-/* A device of your own in C, under ext_dev, held to every rule of the contract.
+/* Your own device in C. It is registered as ext_dev, and checked against every rule of the contract.
  *
  * cargo rustc --lib --crate-type cdylib
  * cc -Iinclude examples/c/external_device.c -Ltarget/debug -ltvmspec -o external_device
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <tvmspec_device.h>
 
-/* The part of the tvm-ffi C API that registering takes. */
+/* The part of the tvm-ffi C API needed to register a device. */
 typedef struct { int32_t type_index; uint32_t aux; union { int64_t number; void *pointer; } value; } Any;
 typedef struct { const char *data; size_t size; } Bytes;
 typedef int (*SafeCall)(void *context, const Any *args, int32_t count, Any *result);

@@ -1,5 +1,5 @@
 /*
- * Register a callback, find it again, call it, load a library of TVM 0.8 and call that, through the C interface.
+ * Registers a callback, finds it again and calls it. Then loads a library of TVM 0.8 and calls it, through the C interface.
  *
  *   cargo rustc --lib --crate-type cdylib
  *   cc -I include examples/c/load.c -L target/debug -ltvmspec -o load

@@ -1,4 +1,4 @@
-/* A session with an RPC server from C: connect, upload a library, load it there, call its function, and a call that fails.
+/* Uses an RPC server from C: connects, uploads a library, loads it there, looks up its function, and makes calls. One call fails.
  *   cargo rustc --release --lib --crate-type cdylib
  *   cc -Iinclude -o remote examples/c/remote.c -Ltarget/release -ltvmspec -Wl,-rpath,target/release
  *   target/release/tvmspec serve --port 9090 --allow-load &
@@ -46,7 +46,7 @@ static int call(const char* name, TVMFFIAny* args, int count, TVMFFIAny* result)
   return code;
 }
 
-/* A function of a module, or of a session: global functions of the server are its functions. */
+/* Looks up a function of a module or a session. The functions of a session are the server's global functions. */
 static int function_of(TVMFFIAny module, const char* name, TVMFFIAny* function) {
   TVMFFIAny args[3] = {module, text(name), integer(1)};
   args[2].type_index = kTVMFFIBool;

@@ -1,4 +1,4 @@
-"""Registers a Python callback, finds it by name and calls it, with ctypes alone.
+"""Registers a Python callback, finds it by name and calls it, with only ctypes.
 
     cargo rustc --release --lib --crate-type cdylib
     python examples/python/callback.py target/release/libtvmspec.so

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Register a callback, find it again, call it, load libraries that TVM compiled and call those; with nothing but ctypes.
+"""Registers a callback, finds it again and calls it. Then loads libraries compiled by TVM and calls them, with only ctypes.
 
     cargo rustc --lib --crate-type cdylib
     python3 examples/python/load.py target/debug/libtvmspec.so golden/module/host-0.8.so golden/module/host-0.27.so

@@ -1,4 +1,4 @@
-//! What can be learned of a file without running it, in a browser or in Node: `tvmspec.mjs` beside this file calls it, and `node.mjs` from a shell.
+//! Examines a file without running it, in a browser or in Node. `tvmspec.mjs` in this folder calls it, and `node.mjs` is for a shell.
 //!
 //! ```sh
 //! cargo build --release --manifest-path examples/web/Cargo.toml --target wasm32-unknown-unknown
@@ -8,37 +8,40 @@
 use std::{ptr, slice};
 use tvmspec::examine;
 
-/// An answer, which the caller frees with [`free`].
+/// The answer to a command. The caller frees its text with [`free`].
 #[repr(C)]
 pub struct Answer {
-    /// The command line's exit code.
+    /// The exit code of the command line.
     code: u32,
-    /// JSON, or for code 2 a message.
+    /// JSON, or a message for code 2.
     text: *mut u8,
-    /// How many bytes the text has.
+    /// The length of the text in bytes.
     length: usize,
 }
 
-/// Memory for `length` bytes that the caller writes, and frees with [`free`].
+/// Reserves `length` bytes for the caller to write. The caller frees them with [`free`].
 #[unsafe(no_mangle)]
 pub extern "C" fn reserve(length: usize) -> *mut u8 {
     Box::into_raw(vec![0_u8; length].into_boxed_slice()).cast()
 }
 
+/// Frees memory of this module.
+///
 /// # Safety
 ///
-/// `length` bytes at `start` came from [`reserve`] or are the text of an [`Answer`], and are freed once.
+/// `length` bytes at `start` must come from [`reserve`] or be the text of an [`Answer`], and may be freed only once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(start: *mut u8, length: usize) {
-    // SAFETY: a boxed slice of this length, by this contract.
+    // SAFETY: by the contract this is a boxed slice of this length.
     drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(start, length)) });
 }
 
-/// Says what `command` says about the file of this name, and writes it to `answer`.
+/// Runs `command` on the file with this name and these bytes, and writes the result to `answer`.
 ///
 /// # Safety
 ///
-/// Three times as many bytes as the lengths state, which nothing writes during the call, and memory for an answer, from [`reserve`].
+/// `command`, `name` and `bytes` must each point to as many bytes as their lengths say, and nothing may write them during the call.
+/// `answer` must point to memory for an [`Answer`], for example from [`reserve`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn answer(
     command: *const u8,
@@ -49,11 +52,11 @@ pub unsafe extern "C" fn answer(
     length: usize,
     answer: *mut Answer,
 ) {
-    // SAFETY: as many bytes, by this contract.
+    // SAFETY: the contract guarantees this many bytes.
     let command = unsafe { slice::from_raw_parts(command, command_length) };
-    // SAFETY: as many bytes, by this contract.
+    // SAFETY: the contract guarantees this many bytes.
     let name = unsafe { slice::from_raw_parts(name, name_length) };
-    // SAFETY: as many bytes, by this contract.
+    // SAFETY: the contract guarantees this many bytes.
     let bytes = unsafe { slice::from_raw_parts(bytes, length) };
     let (command, name) = (
         String::from_utf8_lossy(command),
@@ -71,6 +74,6 @@ pub unsafe extern "C" fn answer(
         text: Box::into_raw(text).cast(),
         length,
     };
-    // SAFETY: memory for an answer, by this contract; nothing aligns it.
+    // SAFETY: the contract guarantees memory for an answer, which may be unaligned.
     unsafe { answer.write_unaligned(written) };
 }

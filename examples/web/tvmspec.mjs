@@ -1,11 +1,11 @@
-// What can be learned of a file without running it, in a browser or in Node, with the WebAssembly module that lib.rs is.
+// Examines a file without running it, in a browser or in Node, with the WebAssembly module built from lib.rs.
 //
 //   import { load } from "./tvmspec.mjs";
 //   const examine = await load(bytesOfTheModule);
 //   const { code, text } = examine("verify --strict", "model.so", bytes);
 //
-// `code` is the command line's exit code; `text` is JSON, or for 2 a message. Bytes are an ArrayBuffer, a typed array or a Buffer; the
-// module is bytes too, or a compiled WebAssembly.Module.
+// `code` is the exit code of the command line. `text` is JSON, or a message for code 2. Bytes are an ArrayBuffer, a typed array or a
+// Buffer. The module is also bytes, or a compiled WebAssembly.Module.
 
 const asBytes = (bytes) => {
   if (ArrayBuffer.isView(bytes)) return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -27,7 +27,7 @@ export async function load(module) {
     const inputs = [encoder.encode(command), encoder.encode(name), asBytes(bytes)].map(put);
     const [at_answer, size] = put(new Uint8Array(12));
     answer(...inputs.flat(), at_answer);
-    // The memory may have grown, and moved.
+    // The memory may have grown and moved.
     const view = new DataView(memory.buffer);
     const [code, start, length] = [0, 4, 8].map((offset) => view.getUint32(at_answer + offset, true));
     const text = new TextDecoder().decode(new Uint8Array(memory.buffer, start, length));

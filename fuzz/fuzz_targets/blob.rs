@@ -1,4 +1,4 @@
-//! Any bytes as a library binary, in every layout; and any modules and tree, written and read back.
+//! Reads any bytes as a library binary, in every layout. Also writes generated modules with their import tree, and reads them back.
 #![no_main]
 
 #[path = "naive/mod.rs"]
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     if selector & 4 == 0 {
         read(bytes, Layout::ALL[usize::from(selector & 3)]);
         read(bytes, detect(bytes, None));
-        // BLOB-18: two symbols settle the matter, one leaves two layouts.
+        // BLOB-18: the two newer symbols settle the layout. The oldest symbol leaves two layouts possible.
         assert_eq!(detect(bytes, Some("__tvm_ffi__library_bin")), Layout::V0_22);
         assert_eq!(detect(bytes, Some("__tvm_ffi_library_bin")), Layout::V0_21);
         assert!(detect(bytes, Some("__tvm_dev_mblob")) < Layout::V0_21);
@@ -33,7 +33,7 @@ fn read(bytes: &[u8], layout: Layout) {
     let trace = Trace::new();
     let partial = Blob::read_traced(bytes, layout, Findings::default(), &trace);
     assert_eq!(whole.is_ok(), partial.broken.is_none(), "a partial reading breaks exactly where a whole one does");
-    // Fields never overlap, whatever the bytes.
+    // Fields never overlap.
     let mut end = 0;
     for span in trace.into_spans() {
         assert!(span.start >= end && span.end > span.start, "{span:?} begins before {end}");
@@ -43,7 +43,7 @@ fn read(bytes: &[u8], layout: Layout) {
         Ok(blob) => blob,
         Err(broken) => {
             assert_eq!(naive::blob::read(bytes, layout, &mut naive::Odd::new()), None, "what keeps every rule is read");
-            // BLOB-03, BLOB-06 and BLOB-10 are to blame before the rules that a missing module and an unknown kind break as well.
+            // BLOB-03, BLOB-06 and BLOB-10 are reported first. A missing module and an unknown kind break later rules too.
             let unknown = broken.rule().id() == "PAY-01" && !broken.field().contains("imports");
             assert!(!unknown, "{broken}");
             if let Some(rule) = naive::blob::is_short(bytes, layout) {
@@ -55,7 +55,7 @@ fn read(bytes: &[u8], layout: Layout) {
     let ends: Vec<Option<usize>> = blob.modules.iter().map(|module| Some(module.payload.as_ref()?.len())).collect();
     let mut odd = naive::Odd::new();
     let (modules, tree) = naive::blob::read(bytes, layout, &mut odd).expect("what is read keeps every rule");
-    // What a payload leaves behind is its own chapter's.
+    // The bytes left over in a payload belong to another chapter.
     odd.remove("WIRE-08");
     assert_eq!(naive::findings(&findings, &["BLOB", "TREE"]), odd);
     assert!(modules.iter().map(|(kind, _)| kind.as_str()).eq(blob.modules.iter().map(|module| &*module.kind)));
@@ -92,7 +92,7 @@ fn invented(from: &mut Unstructured<'_>) -> arbitrary::Result<Blob<'static>> {
     let mut indices = Vec::new();
     for row in 0..count {
         for child in row + 1..count {
-            // The first child keeps every module in reach of the root.
+            // The first child keeps every module reachable from the root.
             if child == row + 1 || from.arbitrary()? {
                 indices.push(child as u64);
             }

@@ -1,7 +1,9 @@
-//! Any bytes as a container of library binaries; and containers that are made here, whole or with one thing wrong.
+//! Reads any bytes as a container of library binaries. Also reads containers generated here, either correct or with one error.
 //!
-//! Oracles: no panic; what is found lies where the report has it, and is as long as its header says; of a file that is made here,
-//! what was put in is found, and what is wrong with it is the rule that is broken.
+//! Checks:
+//! * Nothing panics.
+//! * A library binary lies where the report says, and is as long as its header says.
+//! * In a generated file, the library binary put in is found, and an error put in breaks the expected rule.
 #![no_main]
 
 #[path = "made/mod.rs"]
@@ -49,7 +51,7 @@ fn any(bytes: &[u8]) {
         let (Size::Known(granted) | Size::Derived { room: granted }) = blob.size;
         assert!(granted >= length, "{}", blob.symbol);
     }
-    // BLOB-68, for the blobs; those behind gzip are bounded by BLOB-57.
+    // BLOB-68, for the library binaries. BLOB-57 bounds those inside gzip data.
     assert!(named <= 28 * bytes.len() + (2 << 20));
     for part in file.parts {
         let (functions, releases) = (part.functions().count(), part.releases());

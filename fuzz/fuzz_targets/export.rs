@@ -1,5 +1,6 @@
-//! Compiling and packing: hostile modules for a generator, hostile trees for an export, hostile files for a
-//! replacement. No panic; what an export packs reads back with the modules that went in, and a replaced library binary is found.
+//! Compiles and packs hostile input: modules for a generator, module graphs for an export, and files for a replacement.
+//!
+//! Checks: nothing panics. An exported library binary reads back without extra modules, and a replaced one is found.
 #![no_main]
 
 use arbitrary::{Arbitrary, Unstructured};
@@ -22,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// A module that the contract reads has sorted symbols, and kernels among them.
+/// Checks that an accepted module has sorted symbols, and that its kernels are among them.
 fn lowered(text: &[u8]) {
     let Ok(module) = LoweredModule::read(text) else { return };
     let symbols: Vec<&str> = module.symbols().collect();
@@ -61,14 +62,14 @@ fn export(choices: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     let Ok(plan) = pack::plan(&modules, &naming, algorithm, ObjectTarget::host()) else { return Ok(()) };
     let _ = (plan.c_source(), pack::tar(&plan.files));
     let Some(bytes) = plan.blob else { return Ok(()) };
-    // A payload or a kind of any bytes may make the blob one that breaks a rule of reading; what reads has what went in.
+    // An arbitrary payload or kind may make the library binary break a rule of reading. One that does read has no extra modules.
     let Ok(again) = Blob::read(&bytes, Layout::of(release), &mut Findings::default()) else { return Ok(()) };
     let stored = modules.iter().filter(|module| matches!(module.content, ExportContent::Stored { .. })).count();
     assert!(again.modules.len() <= stored + 1, "host code is one entry");
     Ok(())
 }
 
-/// BLOB-75: the new library binary is found in the place of the old one, and every other one is as it was.
+/// BLOB-75: the new library binary replaces the old one, and the others stay the same.
 fn replace(data: &[u8]) {
     let [index, size, rest @ ..] = data else { return };
     let Some((blob, file)) = rest.split_at_checked(usize::from(*size)) else { return };

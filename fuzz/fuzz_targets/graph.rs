@@ -1,4 +1,4 @@
-//! Any text as graph JSON: no panic, and what is accepted has a normal form that reads as itself.
+//! Reads any text as graph JSON. Nothing panics, and the normal form of an accepted graph reads as the same graph.
 #![no_main]
 
 #[path = "naive/mod.rs"]
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
         Ok(graph) => graph,
         Err(broken) => {
             assert!(!naive.is_some_and(|naive| naive.sure), "what keeps every rule is read");
-            // What is no object, or has not all members, breaks later rules as well: the first is to blame.
+            // A value that is not an object, or lacks members, also breaks later rules. The first rule is reported.
             if let Some((rule, kind)) = naive::graph::blame(text) {
                 assert_eq!((broken.rule().id(), broken.kind()), (rule, kind.unwrap_or(broken.kind())), "{broken}");
             }
@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     match Plan::of(&graph) {
         Ok(plan) => {
             let pools: Vec<u64> = plan.pools.iter().map(|pool| pool.bytes).collect();
-            // The second reading tells types of texels apart by their names.
+            // The second reading tells texel types apart only by name.
             if naive.sure || plan.pools.iter().all(|pool| pool.texture.is_none()) {
                 assert_eq!(Some(pools), naive.pools, "a pool is as large as its largest entry");
             }

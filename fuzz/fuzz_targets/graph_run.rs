@@ -1,7 +1,11 @@
-//! Graphs that *run*: any text with any parameter file, and graphs that were made to share memory in odd ways.
+//! Runs graphs: any text with any parameter file, and generated graphs that share memory in unusual ways.
 //!
-//! Oracles: AddressSanitizer, under kernels that read and write every byte of every argument; no panic; what was put into an
-//! input is what it shows; every output can be read whole. Memory comes from a device that has 8 MiB.
+//! Checks, under AddressSanitizer and with kernels that touch every byte of every argument:
+//! * Nothing panics.
+//! * An input holds the data that was set.
+//! * Every output can be read whole.
+//!
+//! Memory comes from a device with a limit of 8 MiB.
 #![no_main]
 
 #[path = "bounded/mod.rs"]
@@ -21,13 +25,13 @@ use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
 use tvmspec::value::{Any, DLTensor, cast};
 use tvmspec::wire::Cursor;
 
-/// Bytes of all pools: a run touches each of them a few times.
+/// Most bytes in all pools. A run touches each byte a few times.
 const MOST: u64 = 1 << 20;
 
 fuzz_target!(|data: &[u8]| {
     let Some((selector, bytes)) = data.split_first() else { return };
     if selector & 1 == 0 {
-        // JSON has no zero byte; the parameters come behind the first.
+        // JSON has no zero byte. The parameters follow the first zero byte.
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         let (text, rest) = bytes.split_at(end);
         let Ok(text) = std::str::from_utf8(text) else { return };
@@ -47,13 +51,13 @@ fn run(text: &str, params: &Params<'_>) {
         return;
     }
     let graph = Arc::new(graph);
-    // SAFETY: as where it is installed.
+    // SAFETY: as at the installation of the device.
     let place = unsafe { ExecutorDevice::with(Device::CPU, bounded::install()) };
     let kernel = |_: &str| Ok(Some(Function::from_packed(touch)));
     let Ok(mut executor) = Executor::new(Arc::clone(&graph), &kernel, vec![place]) else { return };
     let _ = executor.load_params(params);
     for (name, record) in params.iter() {
-        // The last of a name counts.
+        // The last parameter of a name counts.
         let Some(input) = executor.input_index(name).filter(|input| executor.is_param(*input)) else { continue };
         let shows = executor.input(input).and_then(|input| Ok(input.to_host().expect("the host is readable")));
         if params.get(name) == Some(record) && shared(&graph, input) == 1 {
@@ -84,29 +88,29 @@ fn run(text: &str, params: &Params<'_>) {
     }
 }
 
-/// How many entries use the memory of `input`.
+/// Counts the entries that use the memory of `input`.
 fn shared(graph: &Graph, input: usize) -> usize {
     let entry = graph.node_row_ptr.get(graph.arg_nodes[input]).and_then(|entry| graph.entries.get(*entry));
     graph.entries.iter().filter(|other| Some(other.storage_id) == entry.map(|entry| entry.storage_id)).count()
 }
 
-/// Bytes of a tensor in a graph, computed once more: whole bytes for each element.
+/// Computes the bytes of a tensor in a graph independently, with whole bytes for each element.
 fn bytes(dtype: Dtype, shape: &[i64]) -> u64 {
     let element = (u64::from(dtype.bits) * u64::from(dtype.lanes)).div_ceil(8);
     shape.iter().fold(element, |all, extent| all.saturating_mul(extent.unsigned_abs()))
 }
 
-/// A kernel that adds up all bytes of its arguments, and writes the sum into every byte of the last.
+/// Adds up all bytes of the arguments, and writes the sum into every byte of the last one.
 fn touch(args: &[tvmspec::value::AnyView<'_>]) -> tvmspec::function::Result {
     let mut sum = 0_u8;
     for (at, view) in args.iter().enumerate() {
         let tensor = cast::<*mut DLTensor>(*view)?;
-        // SAFETY: the executor calls kernels with tensors of its own, which live for the call.
+        // SAFETY: the executor calls kernels with its own tensors, and they live for the call.
         let (tensor, shape) = unsafe { (&*tensor, (*tensor).shape()) };
         let count = usize::try_from(bytes(Dtype::from(tensor.dtype), shape)).expect("a plan of a megabyte");
         let first = tensor.data.cast::<u8>().wrapping_add(usize::try_from(tensor.byte_offset).expect("an offset"));
         for byte in 0..count {
-            // SAFETY: what this target is about: a kernel may touch every byte that its argument has.
+            // SAFETY: a kernel may touch every byte of its argument. This target tests that.
             unsafe {
                 let place = first.add(byte);
                 sum = sum.wrapping_add(place.read());
@@ -126,7 +130,7 @@ const DTYPES: [(&str, Dtype); 8] = [
     ("int8x3", Dtype { code: 0, bits: 8, lanes: 3 }), ("handle", Dtype { code: 3, bits: 64, lanes: 1 }),
 ];
 
-/// A graph of a few nodes, and a parameter for some of its inputs.
+/// Makes a graph of a few nodes, and a parameter for some of its inputs.
 fn invent(from: &mut Unstructured<'_>) -> Result<(String, Params<'static>)> {
     let inputs = from.int_in_range(1..=3_usize)?;
     let (mut nodes, mut rows, mut entries) = (Vec::new(), vec![0], Vec::<(usize, usize)>::new());

@@ -1,4 +1,5 @@
-//! Import trees from outside, and orders of graphs: no panic, what reads writes back, what is ordered reads.
+//! Reads import trees from any bytes, and orders module graphs. Nothing panics, and an accepted tree writes back the same bytes. An ordered
+//! graph reads as a tree.
 #![no_main]
 
 #[path = "naive/mod.rs"]
@@ -60,7 +61,7 @@ fn read(bytes: &[u8]) {
     assert!(tree.children(0).all(|child| child < tree.modules() as u64));
 }
 
-/// TREE-12, on chains that are longer than any input: every module imports the next.
+/// Checks TREE-12 on chains longer than any input. Every module imports the next one.
 fn chain(links: u64) {
     let starts: Vec<u64> = (0..=links).chain([links]).collect();
     let children: Vec<u64> = (1..=links).collect();

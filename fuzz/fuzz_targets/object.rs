@@ -1,5 +1,5 @@
-//! Any text as a JSON graph of either era: no panic, no endless nesting, and what is read writes a graph that reads and writes
-//! the same.
+//! Reads any text as a JSON graph of either era. Nothing panics and nesting is bounded. A graph that reads is written, and then reads and
+//! writes the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
     legacy(data);
     let Ok(value) = graph::decode_text(data) else { return };
     let Ok(text) = graph::encode_text(value.view(), AnyView::none()) else { return };
-    // Some texts say more than their value: `handle6` is a handle, bytes that are not UTF-8 are replaced. Once written, no more.
+    // Some texts lose details when read: `handle6` becomes a handle, and bytes outside UTF-8 are replaced. Written text loses nothing.
     let again = graph::decode_text(text.as_bytes()).expect("what was written can be read");
     let twice = graph::encode_text(again.view(), AnyView::none()).expect("what was read can be written");
     assert_eq!(text, twice);
@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
 
 fn legacy(data: &[u8]) {
     let Ok(graph) = LegacyGraph::read(data, &mut Findings::default()) else { return };
-    // Names that only an escape can spell are read and not written.
+    // Names that need an escape are read but not written.
     if let Ok(text) = graph.write(None) {
         let again = LegacyGraph::read(&text, &mut Findings::default()).expect("what was written can be read");
         assert_eq!(graph, again);

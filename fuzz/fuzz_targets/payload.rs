@@ -1,7 +1,10 @@
-//! Payloads: a kind and a layout are chosen, the rest is read as that.
+//! Chooses a kind and a layout, and reads the remaining bytes as such a payload.
 //!
-//! Oracles: no panic; what is read without a finding is written back to the same bytes; its JSON form gives the same
-//! payload; in layout 0.22 every strict prefix of those bytes is rejected, or is no longer without a finding.
+//! Checks:
+//! * Nothing panics.
+//! * A payload without findings is written back to the same bytes.
+//! * Its JSON form gives the same payload.
+//! * In layout 0.22, every strict prefix of those bytes is rejected or has findings.
 #![no_main]
 
 #[path = "naive/mod.rs"]
@@ -71,7 +74,7 @@ fuzz_target!(|input: Input<'_>| {
     for length in 0..read.len().min(256) {
         let mut findings = Findings::default();
         let short = payload::read(kind, layout, &mut Cursor::new(&read[..length]), &mut findings);
-        // A prefix may be a whole payload of an older form; it cannot be one of the same form.
+        // A prefix may be a whole payload of an older form. It cannot be a whole payload of the same form.
         let other = short.is_ok_and(|short| short.form() == payload.form() && findings.is_empty());
         assert!(!other, "a prefix of {length} bytes of {kind} is accepted");
     }
@@ -83,7 +86,7 @@ fn write(payload: &Payload<'_>, layout: Layout) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Equal, or equal but for floats that are no number.
+/// Returns whether the payloads are equal. Payloads that differ only in NaN floats count as equal.
 fn same(a: &Payload<'_>, b: &Payload<'_>) -> bool {
     a == b || a.to_json() == b.to_json()
 }

@@ -1,4 +1,5 @@
-//! What peers write: no panic, what reads writes back, every beginning of what is read needs more and is no error.
+//! Reads any bytes as messages of RPC peers. Nothing panics, and a message that reads is written back. Each prefix of it needs more bytes
+//! and is not an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// One packet after the other, as a stream has them.
+/// Reads packets one after another, as in a stream.
 fn packets(bytes: &[u8], spoken: &Protocol) {
     let mut rest = bytes;
     loop {
@@ -68,7 +69,7 @@ fn answer(bytes: &[u8], release: Release) {
     }
 }
 
-/// Messages with more than one form: what is written of one is read as the same, and its beginnings need more.
+/// Checks messages that have more than one form. A written message reads as equal, and its prefixes need more bytes.
 fn messages<T: PartialEq>(
     bytes: &[u8],
     read: impl Fn(&mut Cursor<'_>) -> Result<Progress<T>, Violation>,
@@ -83,7 +84,7 @@ fn messages<T: PartialEq>(
                 assert!(matches!(cut, Ok(Progress::Short(_))), "a beginning needs more");
             }
             let mut out = Writer::new();
-            // A request of 0.7 is read and not written by the rules of 0.8.
+            // A request of 0.7 is read by the rules of 0.8, but not written by them.
             if write(&message, &mut out).is_ok() {
                 let again = read(&mut Cursor::new(&out.into_bytes()));
                 assert!(again.is_ok_and(|again| again == Progress::Whole(message)), "read(write(m)) = m");

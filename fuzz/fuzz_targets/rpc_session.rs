@@ -1,9 +1,15 @@
-//! Whole sessions with a hostile peer, in both directions: our server and a client that is made of choices, our client and a server that
-//! is. Both ends are in one thread, over a stream in memory.
+//! Runs whole sessions with a hostile peer in both directions. Either our server meets a generated client, or our client meets a generated
+//! server. Both ends run in one thread over a stream in memory.
 //!
-//! Oracles: AddressSanitizer; no panic; what we write is read by some release; what ends a session is an error with a rule and an offset;
-//! a request has one answer; tokens are no addresses, and those of one session are none in the next; a client releases what it was
-//! handed, and nothing else; files are in the session's directory; memory is what it was before.
+//! Checks, under AddressSanitizer:
+//! * Nothing panics.
+//! * Some release reads every packet that we write.
+//! * A session that fails ends with an error that has a rule and an offset.
+//! * Each request has one answer.
+//! * Tokens are not addresses, and the tokens of one session are not valid in the next.
+//! * A client releases only handles it was given, and no handle too often.
+//! * Files stay in the session's directory.
+//! * Memory use returns to its earlier level.
 #![no_main]
 
 #[path = "bounded/mod.rs"]
@@ -31,7 +37,7 @@ use tvmspec::value::{Any, AnyView, Bytes, DLDataType, Str};
 
 const RELEASES: [u8; 7] = [27, 8, 22, 21, 20, 16, 7];
 
-/// Counts what is allocated.
+/// An allocator that counts the live bytes.
 struct Counted;
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
@@ -39,29 +45,29 @@ static LIVE: AtomicIsize = AtomicIsize::new(0);
 #[global_allocator]
 static COUNTED: Counted = Counted;
 
-// SAFETY: the system's allocator does all of it.
+// SAFETY: every method forwards to the system's allocator.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as the caller's.
+        // SAFETY: the caller keeps the requirements of this method.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as the caller's.
+        // SAFETY: the caller keeps the requirements of this method.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as the caller's.
+        // SAFETY: the caller keeps the requirements of this method.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         LIVE.fetch_add(size as isize - layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as the caller's.
+        // SAFETY: the caller keeps the requirements of this method.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -69,7 +75,7 @@ unsafe impl GlobalAlloc for Counted {
 fuzz_target!(|data: &[u8]| {
     bounded::install();
     let mut before = LIVE.load(Ordering::Relaxed);
-    // What is registered or reserved once stays; what grows again and again is lost.
+    // A single registration or reservation may stay. Repeated growth is a leak.
     for _ in 0..6 {
         session(data);
         let after = LIVE.load(Ordering::Relaxed);
@@ -94,7 +100,7 @@ fn session(data: &[u8]) {
                 1 | 2 => Some(release),
                 _ => Some(Release::of(RELEASES[usize::from(*how / 4) % RELEASES.len()])),
             };
-            // How many bytes say what the client does; the rest says what the server answers.
+            // The first byte counts the bytes for the client's actions. The rest drives the server's answers.
             let Some((count, rest)) = rest.split_first() else { return };
             let (acts, answers) = rest.split_at(usize::from(*count).min(rest.len()));
             let server = match side {
@@ -106,7 +112,7 @@ fn session(data: &[u8]) {
     }
 }
 
-/// Our server, and then once more for a client that knows the tokens of the first.
+/// Runs our server, and again for a client that knows the tokens of the first session.
 fn server(client: Client, release: Release, how: u8, step: usize) {
     let folder = Folder::new();
     let mut options = ServerOptions::new(&folder.own);
@@ -138,7 +144,7 @@ fn server(client: Client, release: Release, how: u8, step: usize) {
     }
 }
 
-/// What a session says of its end is what its client has seen.
+/// Checks that the reported end of a session matches the answers its client saw.
 fn check_end(report: &SessionReport, answers: &[bool]) {
     let requests = usize::try_from(report.requests).unwrap_or(usize::MAX);
     match &report.end {
@@ -148,7 +154,7 @@ fn check_end(report: &SessionReport, answers: &[bool]) {
                 assert!(error.kind() == ErrorKind::Connection || error.kind() == ErrorKind::Timeout, "{error}");
                 return;
             };
-            // RPC-05 is about a text that was read whole.
+            // RPC-05 concerns a text that was read whole.
             let at = broken.offset().or((broken.rule().id() == "RPC-05").then_some(0));
             let at = at.unwrap_or_else(|| panic!("no offset: {error}"));
             assert!(at <= report.received + (1 << 20), "{at} is in nothing that the client wrote: {error}");
@@ -167,7 +173,7 @@ fn check_error(error: &Error) {
     }
 }
 
-/// Our client.
+/// Runs our client.
 fn client(server: Server, stated: Option<Release>, acts: &[u8], step: usize) {
     let server = Arc::new(Mutex::new(server));
     let mut options = SessionOptions::default();
@@ -177,7 +183,7 @@ fn client(server: Server, stated: Option<Release>, acts: &[u8], step: usize) {
         Ok(session) => session,
         Err(error) => return check_error(&error),
     };
-    // The places of sessions before this one are free.
+    // The slots of earlier sessions are free again.
     assert_eq!(session.number(), 0);
     let mut actor = Actor { session, kept: Vec::new(), choices: Choices::new(acts) };
     let mut ended = None;
@@ -202,7 +208,7 @@ fn client(server: Server, stated: Option<Release>, acts: &[u8], step: usize) {
     }
 }
 
-/// What uses a session.
+/// A user of a session.
 struct Actor {
     session: Session,
     kept: Vec<Any>,
@@ -217,7 +223,7 @@ impl Actor {
         self.kept.push(value);
     }
 
-    /// A result of before, of the type that is wanted where there is one.
+    /// Returns an earlier result of the wanted type, if one exists.
     fn earlier<T: TryFrom<Any>>(&mut self) -> Option<T> {
         let from = self.choices.below(8);
         let count = self.kept.len();
@@ -293,7 +299,7 @@ impl Actor {
                 self.session.send(&here, device)?.into()
             }
             13 | 14 => {
-                // A user looks at the shape first: as much memory is taken here.
+                // A user checks the shape first, because fetching takes as much memory here.
                 let tensor = self.earlier::<Tensor>().filter(|tensor| tensor.nbytes() <= 1 << 20);
                 let Some(tensor) = tensor else { return nothing };
                 self.session.fetch(&tensor)?.into()
@@ -303,7 +309,7 @@ impl Actor {
                 let remote = [&from, &to].map(|tensor| Device::from(tensor.dl().device)).into_iter().find(|device| device.kind > 128);
                 let Some(remote) = remote.filter(|_| from.nbytes() == to.nbytes()) else { return nothing };
                 let api = Manager::global().api(remote.kind)?;
-                // SAFETY: both tensors hold their memory, which has as many bytes on this side, and are held for the call.
+                // SAFETY: both tensors hold their memory for the call, and the memory has this many bytes on this side.
                 unsafe { api.copy(&between(&from, &to), Stream::DEFAULT) }?;
                 return nothing;
             }
@@ -318,7 +324,7 @@ impl Actor {
                 let stream = api.create_stream(device)?;
                 let set = api.set_stream(device, stream).and_then(|()| api.sync(device, stream));
                 let unset = api.set_stream(device, Stream::DEFAULT);
-                // SAFETY: made by this device just now, and no thread's current one.
+                // SAFETY: this device has just made the stream, and no thread has it as its current stream.
                 let freed = unsafe { api.free_stream(device, stream) };
                 set.and(unset).and(freed)?;
                 return nothing;
@@ -346,10 +352,10 @@ impl Actor {
     }
 }
 
-/// A copy of all bytes.
+/// Makes a request to copy all bytes.
 fn between(from: &Tensor, to: &Tensor) -> CopyRequest {
     let space = |tensor: &Tensor| Space(tensor.dl().data);
-    // Of a server's tensor the offset is whatever it says.
+    // The server decides the offset of its tensor.
     let offset = |tensor: &Tensor| usize::try_from(tensor.dl().byte_offset).unwrap_or(usize::MAX);
     CopyRequest {
         from: space(from),
@@ -363,7 +369,7 @@ fn between(from: &Tensor, to: &Tensor) -> CopyRequest {
     }
 }
 
-/// The directory of a session, in one of its own.
+/// The directory of a session, inside a directory that belongs to this process.
 struct Folder {
     outer: PathBuf,
     own: PathBuf,

@@ -1,4 +1,4 @@
-//! What users write: no panic, what is exported reads as the same target, and what is rendered from 0.24 on, too.
+//! Reads any text as a target. Nothing panics, and an exported target reads as the same target. From 0.24 on so does a rendered one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +10,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(text) else { return };
     let targets = Targets::new(Release::of(2 + minor % 26));
     let Ok(target) = targets.read(text) else { return };
-    // TGT-14: up to 0.6 there are words alone, and in 0.2 a word may bring others.
+    // TGT-14: up to 0.6 a target has only words, and in 0.2 a word may add others.
     if target.release.minor() < 7 {
         let text = target.render().expect("words have a text");
         assert!(target.release.minor() == 2 || targets.read(&text) == Ok(target), "what is rendered reads as the same target");

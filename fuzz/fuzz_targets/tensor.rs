@@ -1,4 +1,5 @@
-//! Stored tensors from outside: no panic, what reads writes back, no part of a file is read, texts come back.
+//! Reads stored tensors from any bytes. Nothing panics, and an accepted file is written back. A strict prefix of a file is rejected, and
+//! texts of types read back.
 #![no_main]
 
 #[path = "naive/mod.rs"]
@@ -76,7 +77,7 @@ fn record(sizing: Sizing, bytes: &[u8]) {
     let mut cursor = Cursor::new(bytes);
     let mut findings = Findings::default();
     let read = TensorRecord::read(&mut cursor, sizing, &mut findings);
-    // TEN-26 and TEN-27 both reject a negative dimension: the first is to blame.
+    // TEN-26 and TEN-27 both reject a negative dimension. TEN-26 is reported first.
     if read.as_ref().is_err_and(|broken| broken.rule().id() == "TEN-27") {
         let dimensions = naive::tensor::dimensions(&mut naive::In(bytes)).expect("a record that has all dimensions");
         assert!(dimensions.iter().all(|extent| *extent >= 0), "{dimensions:?} is too large");
@@ -90,7 +91,7 @@ fn record(sizing: Sizing, bytes: &[u8]) {
         for packing in [Packing::Each, Packing::Packed] {
             let needed = packing.bytes(record.dtype(), record.shape());
             match record.elements(packing) {
-                // TEN-35: nothing is made up where less is stored.
+                // TEN-35: a record with too little data gives no elements.
                 Ok(elements) => {
                     assert_eq!(Some(elements.bytes().len() as u64), needed);
                     assert!(record.data().starts_with(elements.bytes()), "elements are the bytes that are stored");

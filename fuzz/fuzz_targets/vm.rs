@@ -1,4 +1,4 @@
-//! An executable that is accepted can be printed whole: nothing that the machine would follow leads anywhere else.
+//! Checks that an accepted executable can be printed whole. Every index and jump that the machine follows stays inside it.
 
 #![no_main]
 
@@ -27,13 +27,13 @@ fuzz_target!(|data: &[u8]| {
         let text = executable.disassemble();
         assert!(text.len() <= 400 * (used + 64), "text of {} bytes from {used}", text.len());
         let _ = executable.to_json();
-        // Canonical bytes come back.
+        // Canonical bytes read back the same.
         let mut out = Writer::new();
         if executable.code().write(layout, &mut out).is_ok() {
             let bytes = out.into_bytes();
             let mut again = Cursor::new(&bytes);
             let read = Executable::read(layout, &mut again, &mut Findings::default()).expect("what is written is read");
-            // Not compared as a value: no NaN equals itself.
+            // The values are not compared, because NaN never equals itself.
             assert_eq!(read.disassemble(), text, "what is written reads as the same");
             let mut twice = Writer::new();
             read.code().write(layout, &mut twice).expect("what was read from a writer is written");

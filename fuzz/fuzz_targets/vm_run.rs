@@ -1,7 +1,7 @@
-//! Executables that *run*: any bytes that read as one, and programs that were made to reach the builtins.
+//! Runs executables: any bytes that read as one, and generated programs that reach the builtins.
 //!
-//! Oracles: AddressSanitizer; no panic; what a function returns can be read whole. Jumps and calls are counted
-//! (`VirtualMachine::limit`), and memory comes from a device that has 8 MiB.
+//! Checks, under AddressSanitizer: nothing panics, and the result of a function can be read whole. `VirtualMachine::limit` bounds jumps and
+//! calls. Memory comes from a device with a limit of 8 MiB.
 #![no_main]
 
 #[path = "bounded/mod.rs"]
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     let layout = Layout::ALL[usize::from(selector & 3)];
     let mut choices = Unstructured::new(bytes);
     if selector & 4 == 0 {
-        // The arguments come from the end, where no field of the executable is.
+        // The arguments come from the end of the bytes, after the fields of the executable.
         let mut tail = Unstructured::new(bytes.get(bytes.len().saturating_sub(16)..).unwrap_or_default());
         run(bytes, layout, &mut tail);
     } else if let Ok(program) = Program::invent(&mut choices) {
@@ -52,7 +52,7 @@ fn run(bytes: &[u8], layout: Layout, choices: &mut Unstructured<'_>) {
     }
 }
 
-/// Looks at every byte that the value leads to.
+/// Reads every byte reachable from the value.
 fn read(value: &Any, left: &mut u32) {
     if *left == 0 {
         return;
@@ -90,7 +90,8 @@ fn argument(from: &mut Unstructured<'_>) -> Result<Any> {
     })
 }
 
-/// Whether such a tensor is made as an argument, which no bounded device holds: one element of the largest type, and few more.
+/// Returns whether such a tensor can be an argument, because the bounded device does not hold arguments. The limit is one element of the
+/// largest type, and a few more.
 fn is_small(dtype: Dtype, shape: &[i64]) -> bool {
     let bits = u64::from(dtype.bits) * u64::from(dtype.lanes);
     shape.iter().fold(bits, |all, extent| all.saturating_mul(extent.unsigned_abs())) <= 8 * (4 << 20)
@@ -116,7 +117,7 @@ fn extents(from: &mut Unstructured<'_>) -> Result<Vec<i64>> {
     Ok(extents)
 }
 
-/// What a builtin takes, or returns.
+/// A type taken or returned by a builtin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What { Machine, Any, Int, Code, Shape, Dtype, Text, Heap, Storage, Tensor, Tuple, Closure, Callee, Rest }
 use What::*;
@@ -153,7 +154,7 @@ const BUILTINS: &[(&str, &[What], What)] = &[
     ("tuple_reset_item", &[Tuple, Int], Any),
 ];
 
-/// A program while it is made.
+/// A program under construction.
 struct Program {
     functions: Vec<RelaxFunction<'static>>,
     constants: Vec<RelaxConstant<'static>>,
@@ -284,7 +285,7 @@ impl Program {
         Ok(())
     }
 
-    /// Mostly what is wanted, sometimes anything.
+    /// Chooses an operand: mostly of the wanted type, sometimes any.
     fn operand(&self, from: &mut Unstructured<'_>, wanted: What, held: &[What]) -> Result<u64> {
         let word = |kind: u64, value: i64| kind << 56 | value.cast_unsigned() & ((1 << 56) - 1);
         let wanted = if from.ratio(1, 12)? { Any } else { wanted };

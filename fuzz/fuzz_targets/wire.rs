@@ -1,7 +1,10 @@
-//! Wire values: the first bytes choose a type, the rest is read as it.
+//! Reads wire values. The first bytes choose a type, and the rest is read as that type.
 //!
-//! Oracles: no panic; what is read is written back to the same bytes; every strict prefix of those bytes is rejected; what breaks a
-//! rule is rejected for that rule, at its byte.
+//! Checks:
+//! * Nothing panics.
+//! * A value that reads is written back to the same bytes.
+//! * Every strict prefix of those bytes is rejected.
+//! * Invalid bytes are rejected with the right rule at the right byte.
 #![no_main]
 
 #[path = "naive/mod.rs"]

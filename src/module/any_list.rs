@@ -1,7 +1,7 @@
 //! Lists of values that compiled functions of the Relax VM read and write by index (MOD-27).
 //!
-//! Code of every release calls the same symbols and passes its arguments differently. A list knows the convention of the code that it
-//! is made for, so that code of several releases can run in one process.
+//! Code of every release calls the same symbols, but passes its arguments differently. A list knows the convention of its code, so that
+//! code of several releases can run in one process.
 
 use super::MOD_27;
 use super::names::Convention;
@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
-/// A list as compiled code has it: a handle that it passes back and never looks into.
+/// A list as compiled code sees it: an opaque handle that it passes back.
 #[cfg_attr(
     not(feature = "vm"),
     allow(dead_code, reason = "only the Relax VM makes lists")
@@ -24,11 +24,11 @@ pub(crate) struct AnyList {
     values: Values,
     is_writable: bool,
     convention: Convention,
-    /// What was asked for and is not there. Compiled code does not look at what these functions return.
+    /// Index of a value that was requested but does not exist. Compiled code ignores the return values of these functions.
     wrong: Cell<Option<c_int>>,
 }
 
-/// Values that stay where they are while the list is used.
+/// Values that do not move while the list is used.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(feature = "vm"),
@@ -39,18 +39,18 @@ struct Values {
     count: usize,
 }
 
-/// What compiled code passes after the list and the index.
+/// The arguments that compiled code passes after the list and the index.
 #[derive(Clone, Copy)]
 pub(crate) struct StackPlace {
-    /// The values of a call that is being made: of 8 bytes up to 0.20, of 16 from 0.21 on.
+    /// Values of the call that is being prepared: 8 bytes each up to 0.20, 16 from 0.21 on.
     pub(crate) values: *mut c_void,
-    /// The array of type codes up to 0.20; from 0.21 on the number of the value, in the lower half.
+    /// Array of type codes up to 0.20; from 0.21 on the number of the value, in the lower half.
     pub(crate) fourth: MaybeUninit<*mut c_void>,
-    /// The number of the value up to 0.20. Later code passes nothing here.
+    /// Number of the value up to 0.20. Later code passes nothing here.
     pub(crate) fifth: MaybeUninit<c_int>,
 }
 
-/// The place of one value.
+/// The place of one value of a call.
 enum ValuePlace {
     Legacy(*mut TVMValue, *mut c_int),
     Cell(*mut RawAny),
@@ -59,7 +59,7 @@ enum ValuePlace {
 impl StackPlace {
     /// # Safety
     ///
-    /// The caller is code of `convention` and passed what MOD-27 says.
+    /// The caller is code of `convention`, and passed the arguments that MOD-27 requires.
     unsafe fn resolve(self, convention: Convention) -> Result<ValuePlace, Error> {
         let number = |at: c_int| {
             let number = usize::try_from(at).ok();
@@ -75,7 +75,7 @@ impl StackPlace {
                 codes.cast::<c_int>().wrapping_add(at),
             ));
         }
-        // The upper half of the register is whatever it was before.
+        // The upper half of the register is undefined.
         // SAFETY: the lower half is the fourth argument of this convention.
         let at = unsafe { (&raw const self.fourth).cast::<c_int>().read() };
         let cells = self.values.cast::<RawAny>();
@@ -84,12 +84,12 @@ impl StackPlace {
 }
 
 impl AnyList {
-    /// Value `index`, to be read.
+    /// Returns value `index` for reading.
     fn at(&self, index: c_int) -> Result<*mut Any, Error> {
         self.find(index, true)
     }
 
-    /// Value `index`, to be written: constants and functions are shared by all calls.
+    /// Returns value `index` for writing. Constants and functions cannot be written, because all calls share them.
     fn register(&self, index: c_int) -> Result<*mut Any, Error> {
         self.find(index, self.is_writable)
     }
@@ -123,7 +123,7 @@ fn out_of_range(what: String) -> Error {
 }
 
 impl Values {
-    /// The values as cells.
+    /// Returns the values as cells.
     fn cells(self) -> impl Iterator<Item = RawAny> {
         let (first, count) = (self.first.cast::<RawAny>(), self.count);
         // SAFETY: a value is one cell, and the list lives while this is used (`OF_0_21`).
@@ -135,7 +135,7 @@ impl Values {
 ///
 /// # Safety
 ///
-/// `list` is a list of `RunningLists`, and its user is code of its convention, which has the place.
+/// `list` is a list of `RunningLists`, and its caller is code of the list's convention that provides the place.
 pub(crate) unsafe fn set_packed_arg(
     list: *mut AnyList,
     index: c_int,
@@ -150,10 +150,10 @@ pub(crate) unsafe fn set_packed_arg(
         ValuePlace::Legacy(values, codes) => {
             // SAFETY: the caller has the place, by this contract.
             unsafe { values.write(TVMValue::ZERO) };
-            // None until it is known: the caller goes on in any case.
+            // The place holds None until the value is known, because the caller goes on even after an error.
             // SAFETY: the caller has the place, by this contract.
             unsafe { codes.write(code::NULL) };
-            // SAFETY: a value has the layout of a view, which borrows it; it stays until the call is over.
+            // SAFETY: a value has the layout of a view, which borrows it; it is not changed until the call is over.
             let (value, code) = legacy_argument(unsafe { &*value?.cast::<AnyView<'_>>() })?;
             // SAFETY: the caller has the place, by this contract.
             unsafe { values.write(value) };
@@ -161,12 +161,12 @@ pub(crate) unsafe fn set_packed_arg(
             unsafe { codes.write(code) };
         }
         ValuePlace::Cell(cell) => {
-            // None until it is known: the caller goes on in any case.
+            // The place holds None until the value is known, because the caller goes on even after an error.
             // SAFETY: the caller has the place, by this contract.
             unsafe { cell.write(RawAny::NONE) };
             // SAFETY: a value is one cell.
             let mut value = unsafe { value?.cast::<RawAny>().read() };
-            // MOD-25: code of 0.21 takes a tensor object for a map. `function_call_0_21` puts the object back.
+            // MOD-25: code of 0.21 would take the index of a tensor object for that of a map. `function_call_0_21` restores the object.
             if list.convention == Convention::Ffi021 && value.type_index == index::TENSOR {
                 let ptr = description_of(value);
                 value = RawAny::of(index::DLTENSOR_PTR, AnyPayload { ptr });
@@ -178,7 +178,7 @@ pub(crate) unsafe fn set_packed_arg(
     Ok(())
 }
 
-/// `TVMBackendAnyListResetItem`: a register holds None from here on (MOD-27).
+/// `TVMBackendAnyListResetItem`: sets a register to None (MOD-27).
 ///
 /// # Safety
 ///
@@ -186,7 +186,7 @@ pub(crate) unsafe fn set_packed_arg(
 pub(crate) unsafe fn reset_item(list: *mut AnyList, index: c_int) -> Result<(), Error> {
     // SAFETY: a list, by this contract.
     let register = unsafe { &*list }.register(index)?;
-    // SAFETY: a register, which its function alone uses.
+    // SAFETY: only the function that runs uses its registers.
     drop(unsafe { register.replace(Any::none()) });
     Ok(())
 }
@@ -212,22 +212,22 @@ pub(crate) unsafe fn move_from_packed_return(
             let value = unsafe { values.read() };
             // SAFETY: the place holds a result, by this contract.
             let code = unsafe { codes.read() };
-            // SAFETY: the result is the list's from here on, by this contract.
+            // SAFETY: the list takes over the result, by this contract.
             unsafe { take_result(value, code) }?
         }
         ValuePlace::Cell(cell) => {
             // SAFETY: the place holds a result, by this contract.
             let value = unsafe { cell.read() };
-            // SAFETY: the result is the list's from here on, by this contract.
+            // SAFETY: the list takes over the result, by this contract.
             unsafe { Any::from_raw(value) }
         }
     };
-    // SAFETY: a register, which its function alone uses.
+    // SAFETY: only the function that runs uses its registers.
     drop(unsafe { register.replace(value) });
     Ok(())
 }
 
-/// An argument of 8 bytes. A tensor keeps its object, which what is called may hold on to.
+/// Returns an argument of 8 bytes. A tensor stays an object, so that the called function can keep a reference.
 fn legacy_argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int), Error> {
     let raw = view.as_raw();
     if raw.type_index == index::TENSOR {
@@ -237,24 +237,24 @@ fn legacy_argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int), Error> {
     argument(view)
 }
 
-/// The description inside a tensor object.
+/// Returns the address of the description inside a tensor object.
 fn description_of(tensor: RawAny) -> *mut c_void {
     tensor.ptr().wrapping_byte_add(size_of::<Header>())
 }
 
-/// The three lists of a compiled function, for one call of it. Only the Relax VM makes any.
+/// The three lists of a compiled function, for one call. Only the Relax VM creates them.
 #[cfg(feature = "vm")]
 pub(crate) struct RunningLists([AnyList; 3]);
 
 thread_local! {
-    /// The lists of functions of 0.21 that run on this thread, the innermost last.
+    /// Lists of the functions of 0.21 that run on this thread, the innermost last.
     static OF_0_21: RefCell<Vec<[Values; 3]>> = const { RefCell::new(Vec::new()) };
 }
 
 #[cfg(feature = "vm")]
 impl RunningLists {
-    /// Makes the lists for code of `convention`. Registers are its own, constants and functions are only read; all of them must stay
-    /// where they are until the lists are dropped.
+    /// Creates the lists for code of `convention`. Registers belong to the call; constants and functions are read-only. None of them may
+    /// move until the lists are dropped.
     pub(crate) fn new(
         registers: &mut [Any],
         constants: &[Any],
@@ -285,7 +285,7 @@ impl RunningLists {
         RunningLists(lists)
     }
 
-    /// Fails where compiled code asked for a value that is not there, and went on.
+    /// Returns an error if compiled code requested a value that does not exist, and went on.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let mut wrong = self
             .0
@@ -296,11 +296,11 @@ impl RunningLists {
             .map_or(Ok(()), |(list, index)| Err(list.out_of_range(index)))
     }
 
-    /// The handles: registers, constants, functions.
+    /// Returns the handles: registers, constants, functions.
     pub(crate) fn handles(&self) -> [AnyView<'_>; 3] {
         self.0.each_ref().map(|list| {
             let address = std::ptr::from_ref(list).cast_mut().cast();
-            // SAFETY: code that takes these handles takes them as lists.
+            // SAFETY: code that receives these handles uses them as lists.
             unsafe { AnyView::handle(address) }
         })
     }
@@ -315,8 +315,8 @@ impl Drop for RunningLists {
     }
 }
 
-/// `TVMFFIFunctionCall` for code of 0.21: a description that [`set_packed_arg`] passed becomes the tensor object again, which what is
-/// called may hold on to.
+/// `TVMFFIFunctionCall` for code of 0.21. Replaces a description that [`set_packed_arg`] passed by its tensor object, so that the called
+/// function can keep a reference.
 ///
 /// # Safety
 ///

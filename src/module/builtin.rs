@@ -1,4 +1,4 @@
-//! The functions of modules by name.
+//! Global functions for modules.
 
 use super::{Module, property};
 use crate::function::{Error, ErrorKind, Function, registry};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// Modules that live as long as the process.
 static PINNED: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
-/// Registers the functions by which frontends reach modules, those of tvm-ffi and, under their names, those of 0.20 and before.
+/// Registers the functions by which frontends use modules: those of tvm-ffi, and the names of 0.20 and before.
 pub(crate) fn register() {
     register_old_names();
     def("ffi.ModuleLoadFromFile", |path: &str| load(path, ""));
@@ -49,7 +49,7 @@ pub(crate) fn register() {
     });
     def("ffi.ModuleGlobalsAdd", |module: Module| {
         let mut pinned = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
-        // As in the releases: one that is there is not added again, so that removing it once is enough.
+        // As in the releases, a module is added only once, so that removing it once is enough.
         if !pinned.contains(&module) {
             pinned.push(module);
         }
@@ -59,7 +59,7 @@ pub(crate) fn register() {
         let found = pinned.iter().position(|known| known == module);
         let gone = found.map(|at| pinned.swap_remove(at));
         drop(pinned);
-        // Not under the lock: it may end here.
+        // Dropped after the lock is released, because this may free the module.
         drop(gone);
     });
     def_packed("ffi.SystemLib", system_library);
@@ -80,22 +80,22 @@ pub(crate) fn register() {
 }
 
 fn load(path: &str, format: &str) -> Result<Module, Error> {
-    // SAFETY: the functions that call this are found by `registry::lookup_raw` alone, whose caller keeps the contract of
-    // `module::load` for the library.
+    // SAFETY: only `registry::lookup_raw` finds the functions that call this, and its caller keeps the contract of `module::load` for the
+    // library.
     unsafe { module::load_as(path, format) }
 }
 
-/// The system library of a prefix, which may be left out.
+/// Returns the system library of a prefix, which is optional.
 fn system_library(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let prefix = match args {
         [] => String::new(),
-        // As in releases: what follows the prefix is not looked at.
+        // As in releases, arguments after the prefix are ignored.
         [prefix, ..] => cast::<String>(*prefix)?,
     };
     Ok(Any::from(module::system_library(&prefix)?))
 }
 
-/// The names under which frontends of 0.7 to 0.21 look at modules (MOD-33).
+/// Registers the names under which frontends of 0.7 to 0.21 use modules (MOD-33).
 fn register_old_names() {
     def("runtime.ModuleGetTypeKey", |module: &Module| module.kind());
     def("runtime.ModuleImportsSize", |module: &Module| {

@@ -1,7 +1,7 @@
-//! Constants beside the code: kinds `const_loader` and `metadata`.
+//! Constants that are stored next to the code: kinds `const_loader` and `metadata`.
 //!
-//! The module keeps tensors by name, and for each function the list of those that it needs. The first time a function is
-//! looked up, they are passed to the import that takes them (MOD-19).
+//! The module holds tensors by name, and for each function the list of the tensors that it needs. When a function is first looked up, they
+//! are passed to the import that initializes it (MOD-19).
 
 use super::entry::LoaderEntry;
 use super::turns::Turns;
@@ -15,34 +15,34 @@ use crate::value::{Any, VAL_19};
 use crate::wire::Cursor;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A module of kind `const_loader`: constants, and which function needs which of them (MOD-19).
+/// A module of kind `const_loader`: constants, and the constants that each function needs (MOD-19).
 struct Constants {
     kind: String,
-    /// The function that returns all tensors by name: its name follows that of the class of tensors (MOD-19).
+    /// Name of the function that returns all tensors by name; it contains the name of the tensor class (MOD-19).
     all: &'static str,
     payload: Vec<u8>,
-    /// Whether the blob is of a layout whose compiled code lives in the old object world (VAL-19).
+    /// Whether the compiled code of the blob's layout uses the old object layout (VAL-19).
     is_legacy: bool,
-    /// As the file has them.
+    /// Tensors in the order of the file.
     tensors: NamedValues,
-    /// All of them as a map, made when the function for it is first looked up.
+    /// All tensors as a map, created when its function is first looked up.
     map: OnceLock<Map>,
-    /// The tensors that each function needs, in the order in which it wants them.
+    /// The tensors that each function needs, in the order in which it expects them.
     needs: Sorted,
-    /// Whether those of the function at this place were passed.
+    /// Whether the constants of the function at this index were passed.
     ready: Mutex<Vec<bool>>,
-    /// Of functions whose initialiser runs.
+    /// Functions whose initializer runs.
     turns: Turns<usize>,
 }
 
-/// By name, ascending. No map of values: its hash is public, and a file chooses the names, so that 20,000 of them could
-/// take as many steps each.
+/// Values in ascending order of their names. A hash map of values would have a public hash, so that a file could choose 20,000 names that
+/// collide.
 struct Sorted(NamedValues);
 
 type NamedValues = Vec<(Box<str>, Any)>;
 
 impl Sorted {
-    /// Of two with one name, the later (PAY-37).
+    /// Sorts the pairs. Of two with the same name the later one is used (PAY-37).
     fn of(pairs: &NamedValues) -> Sorted {
         let names = pairs.iter().map(|(name, _)| &**name);
         let mut order: Vec<(&str, usize)> = names.zip(0..).collect();
@@ -65,7 +65,7 @@ impl Sorted {
     }
 }
 
-/// Makes the module of an entry of either kind.
+/// Creates the module of an entry of either kind.
 pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
     let mut cursor = Cursor::new(entry.payload);
     let payload = payload::read(
@@ -86,7 +86,7 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
         for (symbol, listed) in symbols {
             let mut needed = Vec::new();
             for name in listed {
-                // `metadata` of 0.7 may list a name without a tensor (PAY-38 holds const_loader to it).
+                // `metadata` of 0.7 may list a name without a tensor; for const_loader PAY-38 forbids this.
                 let found = by_name.place(name).map(|at| by_name.0[at].1.clone());
                 needed.extend(found);
             }
@@ -96,7 +96,7 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
     let needs = Sorted::of(&needs);
     Ok(Module::new(Constants {
         kind: entry.kind.to_owned(),
-        // MOD-19: the other name is no function of the module, so that code of either era finds its own alone.
+        // MOD-19: the module does not have the other name, so that code of each era finds only its own.
         all: match entry.layout {
             Layout::V0_22 => "get_const_var_tensor",
             Layout::V0_2 | Layout::V0_7 | Layout::V0_21 => "get_const_var_ndarray",
@@ -112,28 +112,29 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
 }
 
 impl Constants {
-    /// MOD-19: calls `__init_<symbol>` of the first import that has one, once.
+    /// MOD-19: calls `__init_<symbol>` of the first import that has it, once.
     fn pass_constants(&self, module: &Module, symbol: &str) -> Result<(), Error> {
         let Some(at) = self.needs.place(symbol) else {
             return Ok(());
         };
-        // The initialiser may look this symbol up again, and must not be called once more. Another thread waits for its constants.
+        // The initializer may look up this symbol again, which must not call it a second time. Another thread waits until the constants are
+        // passed.
         let Some(_turn) = self.turns.take(&at) else {
             return Ok(());
         };
-        // Locked for each look alone: the initialiser runs in between, and may look other symbols up.
+        // Locked only for each access: the initializer runs in between, and may look up other symbols.
         let ready = || self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         if ready()[at] {
             return Ok(());
         }
         let needed = self.needs.0[at].1.clone();
         self.initialise(module, symbol, needed)?;
-        // MOD-19: behind the call: where an initialiser fails, the next lookup calls it again.
+        // MOD-19: set after the call: if an initializer fails, the next lookup calls it again.
         ready()[at] = true;
         Ok(())
     }
 
-    /// All constants by name, made once.
+    /// Returns all constants by name, in a map that is created once.
     fn all(&self) -> Result<Map, Error> {
         if let Some(known) = self.map.get() {
             return Ok(known.clone());
@@ -142,24 +143,24 @@ impl Constants {
         for (name, tensor) in &self.tensors {
             map.set_untrusted(&**name, tensor.clone())?;
         }
-        // Two threads may have made one each: the first that is set is what every caller gets.
+        // Two threads may each have created a map: all callers get the one that was set first.
         Ok(self.map.get_or_init(|| map).clone())
     }
 
-    /// Passes its constants to the initialiser of a function, which is in one of the imports; a function without one needs none.
+    /// Passes the constants to the initializer of a function, which is in one of the imports. A function without an initializer needs none.
     fn initialise(&self, module: &Module, symbol: &str, needed: Any) -> Result<(), Error> {
         let name = format!("__init_{symbol}");
         for import in module.imports() {
             let Some(init) = import.function(&name, false)? else {
                 continue;
             };
-            // Compiled code reads the array where it lies, and would take our header for the one of its world.
+            // Compiled code reads the array in place, and would misread our object header, because its era has another layout.
             if self.is_legacy && import.kind() == "library" {
                 let message = format!("`{name}` of compiled code up to 0.20 takes an array object");
                 return Err(VAL_19.rejected(Kind::Unsupported, message).into());
             }
             let result = init.call_with([needed])?;
-            // MOD-19: an integer other than 0 is a failure; no result counts as 0.
+            // MOD-19: an integer other than 0 is a failure; a missing result counts as 0.
             return match i64::try_from(&result) {
                 Ok(code) if code != 0 => Err(Error::new(
                     ErrorKind::Runtime,
@@ -184,7 +185,7 @@ impl ModuleKind for Constants {
         }
         self.pass_constants(module, name)?;
         for import in module.imports() {
-            // MOD-19: the imports themselves, as in releases; a lookup with imports goes further down by itself (MOD-08).
+            // MOD-19: searches only the imports themselves, as in releases; a lookup with imports searches deeper by itself (MOD-08).
             if let Some(function) = import.function(name, false)? {
                 return Ok(Some(function));
             }
@@ -193,7 +194,7 @@ impl ModuleKind for Constants {
     }
 
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
-        // MOD-19: as it was loaded: releases write the names in the order of a hash table, which no reader can rely on.
+        // MOD-19: returns the loaded bytes: releases write the names in the order of a hash table, on which no reader can rely.
         Ok(self.payload.clone())
     }
 }

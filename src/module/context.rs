@@ -1,4 +1,4 @@
-//! What a loader writes into a library: slots, and the context.
+//! The values that a loader writes into a library: slots and context symbols.
 
 use super::names::Convention;
 use super::{Module, SymbolName, Symbols, any_list, exports, names};
@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
-/// Addresses for slots that were added at run time (0.22 on).
+/// Addresses of slots that were added at run time (0.22 on).
 static ADDED: RwLock<Vec<AddedSlot>> = RwLock::new(Vec::new());
 
 struct AddedSlot {
@@ -15,10 +15,10 @@ struct AddedSlot {
     address: Pointer,
 }
 
-/// The slot of the function that calls functions, from 0.21 on.
+/// Slot of the function that calls functions, from 0.21 on.
 const FUNCTION_CALL: &str = "__TVMFFIFunctionCall";
 
-/// Every context symbol that was written, with a module that it names or named; of one symbol the last is valid.
+/// Every context symbol that was written, with the module that it names. For each symbol the last entry is valid.
 static WRITTEN: Mutex<Vec<(Pointer, Pointer)>> = Mutex::new(Vec::new());
 
 #[derive(Clone, Copy, PartialEq)]
@@ -29,16 +29,16 @@ unsafe impl Send for Pointer {}
 // SAFETY: an address; it is followed under the lock of `WRITTEN`, or as an address of `register`, which any thread may use.
 unsafe impl Sync for Pointer {}
 
-/// Adds a slot: `address` is written into the data symbol `name` of libraries that are loaded from now on (MOD-05).
+/// Adds a slot: from now on, `address` is written into the data symbol `name` of each library that is loaded (MOD-05).
 ///
 /// # Safety
 ///
-/// `address` is what libraries expect in their symbol of that name, a function of its type for the most part, and stays
-/// valid for the life of the process.
+/// `address` is the value that libraries expect in their symbol of that name, usually a function of its type, and stays valid for the life
+/// of the process.
 pub(crate) unsafe fn register(name: &str, address: *mut c_void) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let address = Pointer(address);
-    // MOD-05: one entry for a name: releases keep both and write the slot twice, so that the later address wins there, too.
+    // MOD-05: one entry for each name: releases keep both and write the slot twice, so that the later address wins there as well.
     match added.iter_mut().find(|known| known.name == name) {
         Some(known) => known.address = address,
         None => added.push(AddedSlot {
@@ -49,7 +49,7 @@ pub(crate) unsafe fn register(name: &str, address: *mut c_void) {
     }
 }
 
-/// Every slot that was added at run time, in no order.
+/// Returns every slot that was added at run time, in no particular order.
 #[cfg(feature = "cxx")]
 pub(crate) fn added() -> Vec<(String, *mut c_void)> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +58,7 @@ pub(crate) fn added() -> Vec<(String, *mut c_void)> {
         .collect()
 }
 
-/// Fills the slots that the library has, and returns their names (MOD-05).
+/// Fills the slots of the library, and returns their names (MOD-05).
 pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<String> {
     let mut filled = Vec::new();
     let mut fill = |name: &str, slot: NonNull<c_void>, function: Pointer| {
@@ -72,7 +72,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<S
     symbols.addresses(names, &mut |at, slot| {
         let name = names[at].text();
         let function = match (name, convention) {
-            // MOD-25: code of 0.21 passes descriptions where what it calls may want the tensor.
+            // MOD-25: code of 0.21 passes descriptions even if the called function needs the tensor object.
             (FUNCTION_CALL, Convention::Ffi021) => {
                 Pointer(any_list::function_call_0_21 as *mut c_void)
             }
@@ -80,7 +80,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<S
         };
         fill(name, slot, function);
     });
-    // MOD-05: names of the program come last, and so stand in for ours where both have one.
+    // MOD-05: names of the program come last, so that they replace ours if both have one.
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     for added in added.iter() {
         if let Some(slot) = symbols.address(SymbolName::hashed(&added.name, added.hash)) {
@@ -90,7 +90,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<S
     filled
 }
 
-/// The slots of all releases that this crate has functions for: the names, and the functions in the same order.
+/// Returns the slots of all releases that this crate has functions for: the names, and the functions in the same order.
 fn own_slots() -> &'static (Vec<SymbolName<'static>>, Vec<Pointer>) {
     static OWN: OnceLock<(Vec<SymbolName<'static>>, Vec<Pointer>)> = OnceLock::new();
     OWN.get_or_init(|| {
@@ -102,9 +102,9 @@ fn own_slots() -> &'static (Vec<SymbolName<'static>>, Vec<Pointer>) {
     })
 }
 
-/// Writes `module` into the context symbol `name`, where the library has one (MOD-06). `None` writes null.
+/// Writes `module` into the context symbol `name`, if the library has one (MOD-06). `None` writes null.
 ///
-/// What is returned takes the module out of the symbol when it is dropped; the library must be mapped until then.
+/// The returned guard removes the module from the symbol on drop; the library must stay mapped until then.
 pub(super) fn set(
     symbols: &dyn Symbols,
     name: SymbolName<'_>,
@@ -112,11 +112,11 @@ pub(super) fn set(
 ) -> Option<ContextGuard> {
     let slot = symbols.address(name).filter(|slot| fits(symbols, *slot))?;
     let value = module.map_or(std::ptr::null_mut(), Module::context);
-    // Before the write: of two loads of one file the last in the list is the one that the symbol names.
+    // Locked before the write: of two loads of one file, the last entry in the list must be the module in the symbol.
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: `fits` checked that a pointer can be written there; a symbol of this name is a context, by the contract of `load`.
     unsafe { slot.cast::<*mut c_void>().write_unaligned(value) };
-    // MOD-06: up to 0.21 a tree without `_lib` leaves null, which there is nothing to take back from.
+    // MOD-06: up to 0.21 a tree without `_lib` writes null, which needs no removal.
     if value.is_null() {
         return None;
     }
@@ -125,8 +125,7 @@ pub(super) fn set(
     Some(ContextGuard { slot, context })
 }
 
-/// A module that a context symbol names. When this is dropped, the symbol names another module of the same mapping that
-/// still lives, or nothing.
+/// A module that a context symbol names. On drop, the symbol is set to another live module of the same mapping, or to null.
 pub(super) struct ContextGuard {
     slot: Pointer,
     context: Pointer,
@@ -137,11 +136,11 @@ impl Drop for ContextGuard {
         let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
         let own = (self.slot, self.context);
         written.retain(|entry| *entry != own);
-        // MOD-06: one file opened twice is one mapping, whose symbol goes back to the module before this one.
+        // MOD-06: a file that was opened twice has one mapping, whose symbol is set to the module before this one.
         let before = written.iter().rfind(|(slot, _)| *slot == self.slot);
         let now = before.map_or(std::ptr::null_mut(), |(_, module)| module.0);
         let slot = self.slot.0.cast::<*mut c_void>();
-        // MOD-06: where a later load of the same mapping has the symbol by now, that load keeps it.
+        // MOD-06: a symbol that a later load of the same mapping has written is kept.
         // SAFETY: `set` checked that a pointer can be written there, and the library is mapped until this is dropped.
         if unsafe { slot.read_unaligned() } == self.context.0 {
             // SAFETY: `set` checked that a pointer can be written there, and the library is mapped until this is dropped.

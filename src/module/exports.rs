@@ -1,6 +1,6 @@
 //! The C interface by name, which compiled libraries of any release expect from the process that loads them (MOD-05, MOD-26).
 //!
-//! The functions are in a room above this one, which provides their addresses when the library is installed.
+//! The functions are defined in a higher layer, which provides their addresses when the library is installed.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -27,20 +27,20 @@ impl Export {
     }
 }
 
-/// Makes `exports` the functions that libraries find. Of several calls the first counts.
+/// Sets the functions that libraries find. Only the first call has an effect.
 pub(crate) fn provide(exports: &'static [Export]) {
-    // MOD-05: slots and jumps hold the addresses of the first call for as long as the process lives.
+    // MOD-05: slots and trampolines keep the addresses of the first call for the life of the process.
     ALL.get_or_init(|| exports);
 }
 
-/// Every function, in the order of the rooms that they are in.
+/// Returns all functions, in the order of the files that define them.
 pub(crate) fn all() -> &'static [Export] {
-    // MOD-26: before it no function is known, and a library that needs one would be rejected.
+    // MOD-26: without it no function would be known, and a library that needs one would be rejected.
     crate::install();
     ALL.get().copied().unwrap_or_default()
 }
 
-/// The function `name`.
+/// Returns the function `name`.
 pub(crate) fn find(name: &str) -> Option<Export> {
     all().iter().find(|export| export.name == name).copied()
 }

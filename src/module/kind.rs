@@ -1,4 +1,4 @@
-//! What a kind of module does, and what each known kind promises.
+//! The interface of a kind of module, and the properties of each known kind.
 
 use super::Module;
 use crate::function::{Error, ErrorKind, Function};
@@ -6,15 +6,15 @@ use crate::release::Release;
 
 /// Bits of the property mask (MOD-15).
 pub mod property {
-    /// Its bytes can be saved and read back.
+    /// The payload can be saved and read back.
     pub const SERIALIZABLE: u32 = 1;
-    /// Its functions can be called.
+    /// The functions can be called.
     pub const RUNNABLE: u32 = 2;
-    /// It goes into a library as code, not as bytes.
+    /// The module is exported into a library as code, not as bytes.
     pub const EXPORTABLE: u32 = 4;
 }
 
-/// What a kind of module does. Implement it to bring a kind of your own:
+/// The behaviour of a kind of module. Implement it to add a kind:
 ///
 /// ```
 /// use tvmspec::function::{Error, Function};
@@ -37,84 +37,84 @@ pub mod property {
 /// assert_eq!(i64::try_from(&double.call(&[21i64.into()]).unwrap()).unwrap(), 42);
 /// ```
 ///
-/// A function that is returned must keep `module` alive if it needs anything of it: clone the handle into it (MOD-12).
+/// A returned function must keep `module` alive if it uses anything of it: move a clone of the handle into it (MOD-12).
 pub trait ModuleKind: std::any::Any + Send + Sync {
-    /// The name of the kind: `library`, `cuda`, ... (`type_key` up to 0.21).
+    /// Returns the name of the kind: `library`, `cuda`, ... (`type_key` up to 0.21).
     fn kind(&self) -> &str;
 
-    /// Bits of [`property`].
+    /// Returns bits of [`property`].
     fn property_mask(&self) -> u32 {
-        // MOD-15: what implements a kind runs it; a kind without a runtime is an `Opaque`, which has a mask of its own.
+        // MOD-15: an implemented kind can run; a kind without a runtime is an `Opaque`, which has its own mask.
         property_mask(self.kind(), Release::LAST, true)
     }
 
-    /// The module's own function `name`; `None` when it has none. An error ends the whole lookup.
+    /// Returns the module's own function `name`, or `None` if it has no such function. An error ends the whole lookup.
     ///
     /// # Errors
     ///
-    /// What the kind finds wrong, such as code that does not load.
+    /// An error of the kind, such as code that does not load.
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error>;
 
-    /// Whether there is a function `name`, where that is known without making it.
+    /// Returns whether there is a function `name`. Override it if this is known without creating the function.
     ///
     /// # Errors
     ///
-    /// As [`ModuleKind::function`], which the default calls.
+    /// Returns the errors of [`ModuleKind::function`], because the default implementation calls it.
     fn implements(&self, module: &Module, name: &str) -> Result<bool, Error> {
         Ok(self.function(module, name)?.is_some())
     }
 
-    /// Source text in `format`, the default format when empty; empty when there is none.
+    /// Returns the source text in `format`, or in the default format if `format` is empty. Returns an empty text if there is no source.
     ///
     /// # Errors
     ///
-    /// None from the default. A kind may reject a format.
+    /// The default implementation returns no error. A kind may reject a format.
     fn source(&self, _format: &str) -> Result<String, Error> {
         Ok(String::new())
     }
 
-    /// The payload that a loader of this kind reads back.
+    /// Returns the payload that a loader of this kind reads back.
     ///
     /// # Errors
     ///
-    /// A RuntimeError from the default: the kind cannot be saved.
+    /// A RuntimeError from the default implementation: the kind cannot be saved.
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         Err(cannot(self.kind(), "does not support SaveToBytes"))
     }
 
-    /// Writes to a file in `format`.
+    /// Writes the module to a file in `format`.
     ///
     /// # Errors
     ///
-    /// A RuntimeError from the default: the kind cannot be written. What the system answers for the path.
+    /// A RuntimeError from the default implementation: the kind cannot be written. A kind also returns the system's errors for the path.
     fn write_to_file(&self, _path: &str, _format: &str) -> Result<(), Error> {
         Err(cannot(self.kind(), "does not support WriteToFile"))
     }
 
-    /// The formats that [`ModuleKind::write_to_file`] knows.
+    /// Returns the formats that [`ModuleKind::write_to_file`] supports.
     fn write_formats(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// JSON metadata of the function `name` (libraries of 0.22 on).
+    /// Returns JSON metadata of the function `name` (libraries of 0.22 on).
     ///
     /// # Errors
     ///
-    /// None from the default.
+    /// The default implementation returns no error.
     fn metadata(&self, _module: &Module, _name: &str) -> Result<Option<String>, Error> {
         Ok(None)
     }
 
-    /// Documentation of the function `name` (libraries of 0.22 on).
+    /// Returns the documentation of the function `name` (libraries of 0.22 on).
     ///
     /// # Errors
     ///
-    /// None from the default.
+    /// The default implementation returns no error.
     fn doc(&self, _module: &Module, _name: &str) -> Result<Option<String>, Error> {
         Ok(None)
     }
 
-    /// For diagnostics: what stands in the way of running this module, if anything.
+    /// Explains, for diagnostics, why this module cannot run; `None` if it can.
     fn hindrance(&self) -> Option<String> {
         None
     }
@@ -124,24 +124,24 @@ fn cannot(kind: &str, what: &str) -> Error {
     Error::new(ErrorKind::Runtime, format!("Module[{kind}] {what}"))
 }
 
-/// The property mask of `kind` as `release` defines it; 0 for kinds that are not listed (MOD-15).
+/// Returns the property mask of `kind` in `release`; 0 for unlisted kinds (MOD-15).
 ///
-/// `runs` is whether its runtime is there: device modules without one can be saved, and not called.
+/// `runs` states whether the kind's runtime is available: without it, device modules can be saved but not called.
 pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
     use property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
-    // MOD-15: a compiler that was built without the runtime of a kind saves its code all the same.
+    // MOD-15: a compiler without the runtime of a kind can still save its code.
     let device = SERIALIZABLE | if runs { RUNNABLE } else { 0 };
     match kind {
-        // MOD-15: 0.12 and 0.13 left it at the default, though they save and run it.
+        // MOD-15: 0.12 and 0.13 kept the default mask, although they save and run it.
         "hip" if release < Release::of(14) => 0,
         "hsaco" | "hex" | "nki" => SERIALIZABLE,
-        // MOD-15: as in the releases, none of which can save a library.
+        // MOD-15: as in the releases, although none of them can save a library.
         "library" => SERIALIZABLE | RUNNABLE,
         "llvm" => RUNNABLE | EXPORTABLE,
-        // MOD-15: 0.12 and 0.13 promise no payload of these; PAY-32 begins with 0.14.
+        // MOD-15: 0.12 and 0.13 promise no payload for these; PAY-32 begins with 0.14.
         "c" | "static_library" if release < Release::of(14) => EXPORTABLE,
         "c" | "static_library" => SERIALIZABLE | EXPORTABLE,
-        // MOD-15: from 0.12 to 0.23 its code was merged into that of the library.
+        // MOD-15: from 0.12 to 0.23 its code was merged into the code of the library.
         "hexagon" if release < Release::of(24) => SERIALIZABLE | RUNNABLE | EXPORTABLE,
         "cuda" | "opencl" | "sdaccel" | "aocl" | "metal" | "hip" | "vulkan" | "hexagon"
         | "coreml" | "torch" | "dnnl_json" | "arm_compute_lib" | "tensorrt" | "bnns_json"
@@ -159,7 +159,7 @@ pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
         | "relax.Executable"
         | "relax.VMExecutable" => SERIALIZABLE,
         "GraphExecutor" | "AotExecutor" | "rpc" | "onnx" | "TFLiteRuntime" => RUNNABLE,
-        // MOD-15: `stackvm` and `relax.VirtualMachine` among them, which have no mask in any release.
+        // MOD-15: includes `stackvm` and `relax.VirtualMachine`, which have no mask in any release.
         _ => 0,
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of compiled functions of 0.2 to 0.20 (MOD-03), in the convention of `function::legacy`.
+//! Calls to compiled functions of 0.2 to 0.20 (MOD-03), in the convention of `function::legacy`.
 
 use super::Module;
 use crate::function::legacy::{PackedArguments, failure, last_error, object, take_result};
@@ -7,7 +7,7 @@ use crate::value::AnyView;
 use crate::value::legacy::{TVMValue, code};
 use std::ffi::{c_int, c_void};
 
-/// A compiled function up to 0.20: values, codes, count, result, result code, resource. Up to 0.6 the last three are missing.
+/// A compiled function up to 0.20: values, codes, count, result, result code, resource. Up to 0.6 the last three parameters are missing.
 pub(crate) type PackedC = unsafe extern "C-unwind" fn(
     args: *const TVMValue,
     codes: *const c_int,
@@ -25,9 +25,9 @@ pub(crate) type PackedC = unsafe extern "C-unwind" fn(
 pub(crate) unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result {
     let passed = PackedArguments::of(args)?;
     let mut result = TVMValue::ZERO;
-    // MOD-03: code of 0.2 to 0.6 takes no place for a result and writes none, which is None here.
+    // MOD-03: code of 0.2 to 0.6 has no parameter for a result and writes none, which is None here.
     let mut result_code = code::NULL;
-    // FUN-15, FUN-18: the text of an earlier failure is not taken for that of this call.
+    // FUN-15, FUN-18: clears the text of an earlier failure, which must not be attributed to this call.
     last_error::take();
     let count = c_int::try_from(args.len())
         .map_err(|_| Error::new(ErrorKind::Value, "too many arguments"))?;
@@ -45,11 +45,11 @@ pub(crate) unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result {
     if returned != 0 {
         return Err(failure::of_call(returned));
     }
-    // SAFETY: by the convention the callee wrote the result that its code names, and owns nothing of it any more.
+    // SAFETY: by the convention the callee wrote the result that its code names, and no longer owns it.
     unsafe { take_result(result, result_code) }
 }
 
-/// The module behind a handle of that convention.
+/// Returns the module of a handle of that convention.
 ///
 /// # Safety
 ///

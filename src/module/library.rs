@@ -12,16 +12,16 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
-/// The kind `library`.
+/// A module of kind `library`.
 pub struct Library {
-    // Before `symbols`: it writes into the library when it goes.
+    // Declared before `symbols`, because its drop writes into the library.
     context: OnceLock<ContextGuard>,
     symbols: Arc<dyn Symbols>,
     names: Dialect,
 }
 
 impl Library {
-    /// The functions that `symbols` export under `names`.
+    /// Creates the module of the functions that `symbols` export under `names`.
     pub(super) fn new(symbols: Arc<dyn Symbols>, names: Dialect) -> Library {
         Library {
             context: OnceLock::new(),
@@ -30,24 +30,24 @@ impl Library {
         }
     }
 
-    /// Keeps what takes the module out of the library's context symbol again.
+    /// Keeps the guard that removes the module from the library's context symbol on drop.
     pub(super) fn keep(&self, context: ContextGuard) {
-        // Set once, by the maker of the module.
+        // Set once, by the code that creates the module.
         let _ = self.context.set(context);
     }
 
-    /// What the module of a library does; `None` for modules of other kinds.
+    /// Returns the implementation of a library module; `None` for modules of other kinds.
     pub fn of(module: &Module) -> Option<&Library> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()
     }
 
-    /// The names that this library goes by.
+    /// Returns the naming dialect of this library.
     pub fn names(&self) -> &Dialect {
         &self.names
     }
 
-    /// Functions that it exports, without their prefix, as far as they can be listed.
+    /// Returns the names of its exported functions, without their prefix, as far as they can be listed.
     pub fn functions(&self) -> Vec<String> {
         let list = self
             .symbols
@@ -57,7 +57,7 @@ impl Library {
         let own = list.filter_map(|(symbol, _)| {
             let prefix = self.names.prefix;
             let name = symbol.strip_prefix(prefix)?;
-            // Up to 0.21 functions have no prefix: what begins with an underscore is a slot, a context or of the compiler.
+            // Up to 0.21 functions have no prefix: a name that begins with an underscore is a slot, a context, or a helper of the compiler.
             let is_plumbing = self.names.prefix.is_empty() && name.starts_with('_')
                 || name.starts_with("_metadata_")
                 || name.starts_with("_doc_");
@@ -67,9 +67,9 @@ impl Library {
         own.collect()
     }
 
-    /// The address of the function `name`, the entry point included.
+    /// Returns the address of the function `name`, including the entry point.
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
-        // MOD-04: up to 0.21 `__tvm_main__` is data with the name of the function.
+        // MOD-04: up to 0.21 `__tvm_main__` is data that contains the name of the function.
         let prefix = self.names.prefix;
         let meant = match self.names.entry {
             EntryPoint::NameOf(entry) if name == entry => names::entry_name(&*self.symbols, entry),
@@ -79,9 +79,9 @@ impl Library {
             .function(prefix, meant.as_deref().unwrap_or(name))
     }
 
-    /// Calls the argument-free function `symbol` for a text: metadata and documentation.
+    /// Calls the function `symbol`, which takes no arguments and returns a text: metadata or documentation.
     fn text(&self, module: &Module, kind: &str, name: &str) -> Result<Option<String>, Error> {
-        // Up to 0.21 a library exports no documentation, and a function of that name is one of the user's.
+        // Up to 0.21 a library exports no documentation, so that a function of that name is the user's own.
         if self.names.entry != EntryPoint::Prefixed {
             return Ok(None);
         }
@@ -101,21 +101,21 @@ impl ModuleKind for Library {
         let Some(address) = self.address(name) else {
             return Ok(None);
         };
-        // MOD-12: the function keeps the module, and with it the mapping that its code lies in.
+        // MOD-12: the function keeps the module alive, and with it the mapping of its code.
         let alive = module.clone();
         Ok(Some(match self.names.convention {
             Convention::Legacy => {
-                // SAFETY: a function of the convention of its release (MOD-03), the second clause of `module::load`.
+                // SAFETY: the symbol is a function of the convention of its release (MOD-03), the second clause of `module::load`.
                 let body: legacy::PackedC = unsafe { std::mem::transmute(address) };
                 Function::from_packed(move |args| {
                     let _alive = &alive;
-                    // SAFETY: it follows that convention and is passed what it was compiled for, the second and third clause of
-                    // `module::load`; the library is mapped while `alive` is.
+                    // SAFETY: `body` follows that convention and gets the arguments that it was compiled for, the second and third clause
+                    // of `module::load`; the library is mapped while `alive` exists.
                     unsafe { legacy::call(body, args) }
                 })
             }
             convention => {
-                // SAFETY: a function of the convention of its release (MOD-03), the second clause of `module::load`.
+                // SAFETY: the symbol is a function of the convention of its release (MOD-03), the second clause of `module::load`.
                 let body: SafeCall = unsafe { std::mem::transmute(address) };
                 let flat = convention == Convention::Ffi021;
                 Function::from_packed(move |args| {
@@ -123,8 +123,8 @@ impl ModuleKind for Library {
                     let flat = if flat { Some(flattened(args)?) } else { None };
                     let views = flat.as_ref().map(Flat::views);
                     let args = views.as_deref().unwrap_or(args);
-                    // SAFETY: it follows that convention and is passed what it was compiled for, the second and third clause of
-                    // `module::load`; the library is mapped while `alive` is.
+                    // SAFETY: `body` follows that convention and gets the arguments that it was compiled for, the second and third clause
+                    // of `module::load`; the library is mapped while `alive` exists.
                     unsafe { call_ffi(body, args) }
                 })
             }
@@ -144,11 +144,11 @@ impl ModuleKind for Library {
     }
 }
 
-/// Calls a function of the convention of 0.21 on.
+/// Calls a function in the convention of 0.21 and later.
 ///
 /// # Safety
 ///
-/// `body` must follow it.
+/// `body` must follow that convention.
 unsafe fn call_ffi(body: SafeCall, args: &[AnyView<'_>]) -> Result<Any, Error> {
     let mut result = RawAny::NONE;
     let count = i32::try_from(args.len())
@@ -169,14 +169,14 @@ unsafe fn call_ffi(body: SafeCall, args: &[AnyView<'_>]) -> Result<Any, Error> {
     Err(raised(code))
 }
 
-/// Arguments without objects of a form that 0.21 does not know (MOD-25).
+/// Arguments without objects whose form 0.21 does not know (MOD-25).
 struct Flat<'a> {
     cells: Vec<AnyView<'a>>,
     arrays: Vec<ByteArray>,
 }
 
 impl Flat<'_> {
-    /// The arguments with their byte arrays where they lie now.
+    /// Returns the arguments, with byte arrays at their final addresses.
     fn views(&self) -> Vec<AnyView<'_>> {
         let mut arrays = self.arrays.iter();
         let each = self.cells.iter().map(|cell| match cell.type_index() {
@@ -193,8 +193,8 @@ fn byte_array(array: &ByteArray) -> AnyView<'_> {
     unsafe { AnyView::from_raw(RawAny::of(index::BYTE_ARRAY, AnyPayload { ptr })) }
 }
 
-/// MOD-25: a tensor is passed as its description, text as a C string, bytes as a byte array; functions and modules are handles
-/// that only this crate follows; any other object is rejected.
+/// MOD-25: converts arguments for code of 0.21. A tensor becomes its description, text a C string, and bytes a byte array. Functions and
+/// modules are handles that only this crate dereferences. Any other object is rejected.
 fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
     let mut flat = Flat {
         cells: Vec::with_capacity(args.len()),
@@ -204,23 +204,23 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
         let raw = arg.as_raw();
         let pointer = |index, ptr: *const c_void| {
             let ptr = ptr.cast_mut();
-            // SAFETY: points into an argument, which lives as long as `args`.
+            // SAFETY: the pointer is into an argument, which lives as long as `args`.
             unsafe { AnyView::from_raw(RawAny::of(index, AnyPayload { ptr })) }
         };
         flat.cells.push(match raw.type_index {
-            // MOD-25: 0.21 has this number, 70, for a map.
+            // MOD-25: in 0.21 this number, 70, is that of a map.
             index::TENSOR => {
                 let description = raw.ptr().cast::<u8>().wrapping_add(size_of::<Header>());
                 pointer(index::DLTENSOR_PTR, description.cast())
             }
-            // VAL-02, VAL-06: both forms end in a NUL.
+            // VAL-02, VAL-06: both forms end with a NUL.
             index::SMALL_STR | index::STR => {
                 pointer(index::RAW_STR, c_str(arg).unwrap_or(c"".as_ptr()).cast())
             }
             index::SMALL_BYTES | index::BYTES => {
                 flat.arrays
                     .push(ByteArray::of(bytes_bytes(arg).unwrap_or_default()));
-                // `Flat::views` sets the address, once the list does not move any more.
+                // `Flat::views` sets the address, after the list has reached its final place.
                 pointer(index::BYTE_ARRAY, std::ptr::null())
             }
             index::BYTE_ARRAY => {
@@ -228,7 +228,7 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
                 flat.arrays.push(unsafe { *raw.ptr().cast::<ByteArray>() });
                 pointer(index::BYTE_ARRAY, std::ptr::null())
             }
-            // MOD-25: handles, which compiled code passes on without looking inside.
+            // MOD-25: compiled code only passes these handles on, and never dereferences them.
             index::FUNCTION | index::MODULE => pointer(raw.type_index, raw.ptr()),
             other if other >= index::OBJECT_BEGIN => {
                 let text = format!(
@@ -237,7 +237,7 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
                 );
                 return Err(MOD_25.rejected(rule::Kind::Unsupported, text).into());
             }
-            // MOD-25, VAL-22: code of tvm-ffi keeps bits, and has no functions to copy what an extension's handle is of.
+            // MOD-25, VAL-22: code of tvm-ffi copies only the bits, and has no function to copy the handle of an extension.
             other if other < index::ANY => {
                 let text = format!("code of 0.21 cannot take a value of extension {}", -other);
                 return Err(MOD_25.rejected(rule::Kind::Unsupported, text).into());

@@ -1,4 +1,4 @@
-//! From a file, or from any source of symbols, to a tree of modules.
+//! Loading of a file, or of any source of symbols, into a tree of modules.
 
 use super::entry::LoaderEntry;
 use super::loaders::Loaders;
@@ -12,15 +12,15 @@ use crate::rule::{Finding, Findings, Kind, Strictness, Violation};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What came of loading a library.
+/// The result of loading a library.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LoadedLibrary {
-    /// The root: module 0 of the blob, or the library itself.
+    /// Root of the tree: module 0 of the blob, or the library itself.
     pub module: Module,
-    /// The layout of the blob; without one, the dialect that the symbols speak.
+    /// Layout of the blob; without a blob, the dialect of the symbols.
     pub layout: Layout,
-    /// Whether there was a blob.
+    /// Whether the library contains a blob.
     pub has_blob: bool,
     /// Names of the slots that were filled (MOD-05).
     pub slots: Vec<String>,
@@ -28,7 +28,7 @@ pub struct LoadedLibrary {
     pub findings: Vec<Finding>,
 }
 
-/// Why a library was not loaded, on the way out of this file: a rule that its bytes or symbols break, or what a loader raised.
+/// The internal error of this file: a rule that bytes or symbols break, or an error of a loader.
 enum LoadFailure {
     Broken(Violation),
     Failed(Error),
@@ -47,7 +47,7 @@ impl From<Error> for LoadFailure {
 }
 
 impl From<LoadFailure> for Error {
-    /// A caller of another language has the text alone: it names the rule.
+    /// The text names the rule, because a caller in another language sees only the text.
     fn from(failure: LoadFailure) -> Error {
         match failure {
             LoadFailure::Broken(broken) => {
@@ -58,31 +58,29 @@ impl From<LoadFailure> for Error {
     }
 }
 
-/// Loads the file at `path`: a shared library of any release, or a file that a loader is registered for by its extension (MOD-01).
+/// Loads the file at `path`: a shared library of any release, or a file whose extension has a registered loader (MOD-01).
 ///
-/// The extension is what follows the last dot of the path; `dll`, `dylib` and `dso` mean `so`, and so does a version behind it:
+/// The extension is the text after the last dot of the path. `dll`, `dylib` and `dso` mean `so`, and so does a version after `so`:
 /// `libm.so.6`. The releases look for a loader of `.6` files.
 ///
 /// # Errors
 ///
-/// Those of [`load_library`]. A RuntimeError for a path without an extension, or with one that has no loader; what that loader
-/// raises, and a TypeError where it returns no module.
+/// Returns the errors of [`load_library`], and a RuntimeError for a path without an extension or without a loader for it. Also returns
+/// the errors of that loader, and a TypeError if it returns no module.
 ///
 /// # Safety
 ///
-/// The file is trusted code. Its initializers run when it is opened, and its functions run with the rights of the process;
-/// a compiled function checks of its arguments what its compiler made it check, which up to 0.6 is nothing and in a library
-/// of TVM's compilers is most, but not all. From here on its functions are safe to call ([`Function::call`]), by the safe
-/// code of this process as well as by what it registers and returns. So the caller promises, for all code that the
-/// modules, the functions and the registry reach, that
+/// The file is trusted code. Its initializers run when it is opened, and its functions run with the rights of the process. A compiled
+/// function checks only the arguments that its compiler made it check: none up to 0.6, and most but not all in a library of TVM's
+/// compilers. After loading, its functions are safe to call ([`Function::call`]), by safe code of this process and by code that it
+/// registers and returns. The caller therefore promises, for all code that the modules, the functions and the registry reach, that
 ///
-/// * opening it, and dropping it while none of its functions runs, is sound;
-/// * its symbols are what their names say (MOD-01 to MOD-06): a function is one, of the convention of its release;
-/// * its functions are called with the number, types, shapes and devices of arguments that they were compiled for, or
-///   reject others;
-/// * the same holds for the device code that it brings, and for what it registers with this process.
+/// * opening it is sound, and so is dropping it while none of its functions runs;
+/// * its symbols are what their names state (MOD-01 to MOD-06): a function is one, of the convention of its release;
+/// * its functions are called with the number, types, shapes and devices of arguments that they were compiled for, or reject others;
+/// * the same holds for the device code that it contains, and for everything that it registers with this process.
 ///
-/// A file that is not trusted is read with [`crate::blob`] instead, which runs nothing of it.
+/// Read a file that is not trusted with [`crate::blob`] instead, which runs none of its code.
 ///
 /// ```compile_fail,E0133
 /// let module = tvmspec::module::load("model.so");
@@ -95,26 +93,26 @@ pub unsafe fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
     unsafe { load_by(path, &path.to_string_lossy(), "", Dso::open) }
 }
 
-/// [`load`] as the interfaces of the releases have it: a path without a folder is left to the dynamic linker, which looks
-/// in its own folders and not in the current one.
+/// Loads a file like [`load`], in the way of the releases' interfaces. A path without a folder is left to the dynamic linker. The linker
+/// searches its own folders, and not the current one.
 ///
 /// # Errors
 ///
-/// As [`load`].
+/// Returns the errors of [`load`].
 ///
 /// # Safety
 ///
-/// As for [`load`], of whichever file the dynamic linker finds.
+/// As for [`load`], for the file that the dynamic linker finds.
 pub unsafe fn load_named(path: &str) -> Result<Module, Error> {
     // SAFETY: as for this function.
     unsafe { load_as(path, "") }
 }
 
-/// [`load_named`] of a file whose format is stated; the empty text stands for that of its name (MOD-32).
+/// Loads a file like [`load_named`], in a stated format; an empty `format` means that of the file's name (MOD-32).
 ///
 /// # Errors
 ///
-/// As [`load`].
+/// Returns the errors of [`load`].
 ///
 /// # Safety
 ///
@@ -124,8 +122,8 @@ pub unsafe fn load_as(path: &str, format: &str) -> Result<Module, Error> {
     unsafe { load_by(path.as_ref(), path, format, Dso::open_named) }
 }
 
-/// [`load_named`] of a shared library, whatever its name ends in: the loader of `so` files, which a loader of another extension may
-/// hand its path to.
+/// Loads a shared library like [`load_named`], with any extension. This is the loader of `so` files, to which a loader of another
+/// extension may pass its path.
 ///
 /// # Safety
 ///
@@ -139,9 +137,9 @@ pub(crate) unsafe fn load_shared(path: &str) -> Result<Module, Error> {
 ///
 /// As for [`load`].
 unsafe fn load_symbols_at(path: &Path, open: Opener) -> Result<Module, Error> {
-    // SAFETY: the file is trusted to be opened and closed, the first clause of `load`.
+    // SAFETY: the file is trusted to be opened and closed, by the first clause of `load`.
     let dso = unsafe { open(path) }?;
-    // SAFETY: its symbols and functions are what the other clauses of `load` say.
+    // SAFETY: its symbols and functions obey the other clauses of `load`.
     let loaded = unsafe { load_symbols(Arc::new(dso), Strictness::Lenient) }?;
     Ok(loaded.module)
 }
@@ -162,7 +160,7 @@ unsafe fn load_by(path: &Path, text: &str, format: &str, open: Opener) -> Result
         }
         (format, _) => format,
     };
-    // MOD-01: whatever the system calls a shared library, one loader reads them all.
+    // MOD-01: one loader reads shared libraries, for the extensions of every system.
     let extension = match extension {
         "dll" | "dylib" | "dso" => "so",
         other => other,
@@ -172,7 +170,7 @@ unsafe fn load_by(path: &Path, text: &str, format: &str, open: Opener) -> Result
         return unsafe { load_symbols_at(path, open) };
     }
     let name = format!("ffi.Module.load_from_file.{extension}");
-    // SAFETY: what it loads is the file at `path`, which the contract of `load` covers.
+    // SAFETY: the loader loads the file at `path`, which the contract of `load` covers.
     let loader = unsafe { registry::lookup_raw(name.as_bytes()) }.ok_or_else(|| {
         let message = format!("Loader for `.{extension}` files is not registered: there is no global function `{name}`");
         Error::new(ErrorKind::Runtime, message)
@@ -185,13 +183,13 @@ unsafe fn load_by(path: &Path, text: &str, format: &str, open: Opener) -> Result
     module.ok_or_else(|| Error::new(ErrorKind::Type, format!("`{name}` returned no module")))
 }
 
-/// `str::rsplit_once` of a dot, without the code that looks for characters of several bytes.
+/// Splits at the last dot. Avoids the code of `str::rsplit_once` for characters of several bytes.
 fn around_last_dot(text: &str) -> Option<(&str, &str)> {
     let dot = text.bytes().rposition(|byte| byte == b'.')?;
     Some((text.get(..dot)?, text.get(dot + 1..)?))
 }
 
-/// The path without the version behind `.so`: numbers between dots.
+/// Returns the path without the version after `.so`, which consists of numbers and dots.
 fn unversioned(path: &str) -> &str {
     let mut rest = path;
     while let Some((before, last)) = around_last_dot(rest) {
@@ -206,17 +204,16 @@ fn unversioned(path: &str) -> &str {
     path
 }
 
-/// Opens the shared library at `path`, of any release, and makes modules of what is in it.
+/// Opens the shared library at `path`, of any release, and creates the modules in it.
 ///
 /// # Errors
 ///
-/// * MOD-01: missing where the dynamic linker cannot open it, unsupported where it is for another machine.
+/// * MOD-01: missing if the dynamic linker cannot open it, unsupported if it is for another machine.
 /// * BLOB-55 (truncated) for an ELF image that ends before its segments do.
-/// * MOD-26 (missing) where it needs a function that no runtime in this process has.
-/// * MOD-18: truncated where its blob does not lie inside its symbol, unsupported where the end of the symbol is not known.
-/// * MOD-07 (missing) for a tree without a module; the rules of blob and import_tree. [`Strictness::Strict`] turns findings into
-///   errors.
-/// * What the loader of a kind raises, and an error without a rule for one that returns no module.
+/// * MOD-26 (missing) if it needs a function that no runtime in this process has.
+/// * MOD-18: truncated if its blob exceeds its symbol, unsupported if the end of the symbol is unknown.
+/// * MOD-07 (missing) for a tree without a module; the rules of blob and import_tree. [`Strictness::Strict`] turns findings into errors.
+/// * Errors of the loader of a kind, and an error without a rule for a loader that returns no module.
 ///
 /// # Safety
 ///
@@ -225,35 +222,35 @@ pub unsafe fn load_library(
     path: impl AsRef<Path>,
     strictness: Strictness,
 ) -> Result<LoadedLibrary, Error> {
-    // SAFETY: the file is trusted to be opened and closed, the first clause of `load`.
+    // SAFETY: the file is trusted to be opened and closed, by the first clause of `load`.
     let dso = unsafe { Dso::open(path.as_ref()) }.map_err(LoadFailure::from)?;
-    // SAFETY: its symbols and functions are what the other clauses of `load` say.
+    // SAFETY: its symbols and functions obey the other clauses of `load`.
     unsafe { load_symbols(Arc::new(dso), strictness) }
 }
 
-/// [`load_library`] for any source of symbols.
+/// Loads a library like [`load_library`], from any source of symbols.
 ///
 /// # Errors
 ///
-/// As [`load_library`], but for opening.
+/// Returns the errors of [`load_library`], except those of opening.
 ///
 /// # Safety
 ///
-/// As for [`load`], of what `symbols` returns: an address stays what its name says for as long as `symbols` lives.
+/// As for [`load`], for everything that `symbols` returns: an address stays what its name states for as long as `symbols` lives.
 pub unsafe fn load_symbols(
     symbols: Arc<dyn Symbols>,
     strictness: Strictness,
 ) -> Result<LoadedLibrary, Error> {
-    // Compiled code takes workspace without a lookup by name, which is what installs the defaults otherwise.
+    // Compiled code takes workspace without a lookup by name, which otherwise would install the defaults.
     crate::install();
     Ok(read(&symbols, strictness)?)
 }
 
-/// The order is that of the rules: what is missing (MOD-26), the layout (MOD-01), the slots (MOD-05), and then the blob with its modules
-/// (MOD-07, MOD-18), whose loaders may call what the slots lead to.
+/// Loads a library in the order of the rules: missing functions (MOD-26), the layout (MOD-01), the slots (MOD-05), and then the blob with
+/// its modules (MOD-07, MOD-18). The blob comes last, because loaders of modules may call functions through the slots.
 fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibrary, LoadFailure> {
-    // MOD-26: before a slot is filled or a loader runs. Releases bind on first use, and the process ends at the first call of what is
-    // missing, which for a failed check is the function that reports errors.
+    // MOD-26: checked before a slot is filled or a loader runs. Releases bind functions on first use, so that the process ends at the first
+    // call of a missing one. For a failed check that is the function that reports errors.
     let unmet = symbols.unmet();
     MOD_26.demand(Kind::Missing, unmet.is_empty(), || {
         names::not_met(&symbols.describe(), &unmet)
@@ -261,7 +258,7 @@ fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibr
     let blob = names::blob(&**symbols)?;
     let dialect = blob.map_or_else(|| names::dialect(&**symbols), |(dialect, _)| dialect);
     let names = Dialect::of(dialect);
-    // MOD-05: before the blob is read, whose loaders may run code of the library.
+    // MOD-05: before the blob is read, because its loaders may run code of the library.
     let slots = context::fill_slots(&**symbols, names.convention);
     let mut findings = Findings::new(strictness);
     let done = |module, layout, has_blob, findings: Findings| LoadedLibrary {
@@ -275,7 +272,7 @@ fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibr
         let module = library(symbols, names);
         return Ok(done(module, dialect, false, findings));
     };
-    // MOD-18: a symbol with a size ends the blob. Without one the header does, since other data may follow.
+    // MOD-18: a symbol with a size bounds the blob. Without a size its header does, because other data may follow.
     let bytes = if data.exact {
         data.bytes
     } else {
@@ -284,12 +281,12 @@ fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibr
     check_bounds(bytes)?;
     let layout = detect::detect(bytes, Some(names.blob.text()));
     let blob = Blob::read(bytes, layout, &mut findings)?;
-    // MOD-01: 0.2 and 0.7 share the symbol, and only the blob distinguishes them.
+    // MOD-01: 0.2 and 0.7 use the same symbol, and only the blob distinguishes them.
     let module = build(&blob, symbols, Dialect::of(layout))?;
     Ok(done(module, layout, true, findings))
 }
 
-/// MOD-18: the length in the header is at most what the symbol has room for. Releases believe it, and read the neighbours.
+/// MOD-18: checks that the length in the header fits into the symbol. Releases trust the length, and read the memory after it.
 fn check_bounds(bytes: &[u8]) -> Result<(), Violation> {
     let nbytes = nbytes(bytes)?;
     let room = bytes.len() as u64;
@@ -298,16 +295,16 @@ fn check_bounds(bytes: &[u8]) -> Result<(), Violation> {
     })
 }
 
-/// The blob as its header bounds it, where the size of the symbol is not known and other data may follow (MOD-18).
+/// Returns the blob as its header bounds it, for a symbol of unknown size that other data may follow (MOD-18).
 fn declared(bytes: &[u8]) -> Result<&[u8], Violation> {
     let end = usize::try_from(nbytes(bytes)?)
         .ok()
         .and_then(|nbytes| nbytes.checked_add(8));
-    // A header that counts more than there is goes to `check_bounds`, which rejects it as truncated.
+    // `check_bounds` rejects a header that states too large a length as truncated.
     Ok(end.and_then(|end| bytes.get(..end)).unwrap_or(bytes))
 }
 
-/// How many bytes follow the header (BLOB-01), where the symbol has no size.
+/// Returns the number of bytes after the header (BLOB-01), for a symbol without a size.
 fn nbytes(bytes: &[u8]) -> Result<u64, Violation> {
     let header = bytes.first_chunk::<8>().ok_or_else(|| {
         MOD_18.broken(
@@ -319,7 +316,7 @@ fn nbytes(bytes: &[u8]) -> Result<u64, Violation> {
     Ok(u64::from_le_bytes(*header))
 }
 
-/// The module of the library itself, which is its own context from here on (MOD-06).
+/// Creates the module of the library itself, and writes it into the library's context symbol (MOD-06).
 fn library(symbols: &Arc<dyn Symbols>, names: Dialect) -> Module {
     let module = Module::new(Library::new(Arc::clone(symbols), names));
     let written = context::set(&**symbols, names.context, Some(&module));
@@ -329,7 +326,7 @@ fn library(symbols: &Arc<dyn Symbols>, names: Dialect) -> Module {
     module
 }
 
-/// MOD-07: one module for each entry, imports as the tree says.
+/// MOD-07: creates one module for each entry, with the imports of the tree.
 fn build(
     blob: &Blob<'_>,
     symbols: &Arc<dyn Symbols>,
@@ -353,12 +350,12 @@ fn build(
         modules.push(module);
     }
     let Some(tree) = &blob.tree else {
-        // MOD-07: blobs of 0.2 have no tree, nor have those of 0.7 that embed nothing.
+        // MOD-07: blobs of 0.2 have no tree, and neither do those of 0.7 that embed no modules.
         let module = library(symbols, names);
         module.add_imports(modules)?;
         return Ok(module);
     };
-    // MOD-06: without `_lib` up to 0.21 the context is null; from 0.22 on it is left as it is.
+    // MOD-06: without `_lib`, up to 0.21 the context is set to null; from 0.22 on it is not changed.
     if !has_own && blob.layout < Layout::V0_22 {
         context::set(&**symbols, names.context, None);
     }
@@ -367,7 +364,7 @@ fn build(
         let imports =
             imports.filter_map(|child| modules.get(usize::try_from(child).ok()?).cloned());
         let imports: Vec<Module> = imports.collect();
-        // Most import nothing, and share the empty array.
+        // Most modules import nothing, and share the empty array.
         if !imports.is_empty() {
             module.add_imports(imports)?;
         }
@@ -376,11 +373,11 @@ fn build(
     Ok(root.ok_or_else(|| MOD_07.rejected(Kind::Missing, "the tree of the blob has no module"))?)
 }
 
-/// The system library with `prefix`, the same module every time (MOD-17).
+/// Returns the system library with `prefix`, which is the same module for every call (MOD-17).
 ///
 /// # Errors
 ///
-/// MOD-17 (cycle) where one of its own loaders calls this; as [`load_symbols`].
+/// Returns MOD-17 (cycle) if one of its loaders calls this function, and the errors of [`load_symbols`].
 pub fn system_library(prefix: &str) -> Result<Module, Error> {
     use super::system::SystemSymbols;
     use super::turns::Turns;
@@ -388,19 +385,19 @@ pub fn system_library(prefix: &str) -> Result<Module, Error> {
     use std::sync::{Mutex, PoisonError};
     static KNOWN: Mutex<SmallMap<String, Module>> = Mutex::new(SmallMap::new());
     static TURNS: Turns<String> = Turns::new();
-    // No lock is held while modules are loaded: a loader may ask for a system library.
+    // No lock is held while modules are loaded, because a loader may request a system library.
     let Some(_turn) = TURNS.take(&prefix.to_owned()) else {
         let text = format!("a loader of the system library `{prefix}` looks that library up");
         return Err(MOD_17.rejected(Kind::Cycle, text).into());
     };
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    // Looked up behind the turn: another thread may have loaded it while this one waited (MOD-17).
+    // Looked up after taking the turn: another thread may have loaded it while this one waited (MOD-17).
     let there = known().find(prefix).cloned();
     if let Some(module) = there {
         return Ok(module);
     }
     let symbols = Arc::new(SystemSymbols::new(prefix));
-    // SAFETY: every address of the system library came through `system::register`, whose contract is that of `load`.
+    // SAFETY: every address of the system library was registered with `system::register`, whose contract includes that of `load`.
     let module = unsafe { load_symbols(symbols, Strictness::Lenient) }?.module;
     known().put(prefix.to_owned(), module.clone());
     Ok(module)

@@ -1,4 +1,4 @@
-//! Which function reads the payload of which kind.
+//! The functions that read the payload of each kind.
 
 use super::entry::{Loader, LoaderEntry};
 use super::{Dialect, Module, Opaque};
@@ -10,19 +10,19 @@ use crate::value::{Bytes, index};
 use crate::wire::Cursor;
 use std::sync::{PoisonError, RwLock};
 
-/// Few, so that walking them is faster than hashing.
+/// There are few, so that a linear search is faster than hashing.
 type LoaderTable = RwLock<Vec<(String, Loader)>>;
 
 static REGISTERED: LoaderTable = RwLock::new(Vec::new());
 static PROVIDED: LoaderTable = RwLock::new(Vec::new());
 
-/// From now on `loader` reads entries of `kind`, in front of whatever the global registry has for it.
+/// Registers `loader` for entries of `kind`. It takes precedence over the global registry.
 pub fn register_loader(kind: &str, loader: Loader) {
     enter(&REGISTERED, kind, loader);
 }
 
-/// [`register_loader`] behind the global registry, for the chapters below this one: a runtime that is loaded beside us
-/// brings its own.
+/// Registers a loader like [`register_loader`], for the chapters below this one. The global registry takes precedence, because another
+/// runtime in the process provides its own loaders.
 pub(crate) fn provide_loader(kind: &str, loader: Loader) {
     enter(&PROVIDED, kind, loader);
 }
@@ -35,26 +35,26 @@ fn enter(table: &LoaderTable, kind: &str, loader: Loader) {
     }
 }
 
-/// Whether entries of `kind` in libraries of `layout` can be loaded to more than an opaque module.
+/// Returns whether entries of `kind` in libraries of `layout` become more than an opaque module.
 pub fn has_loader(kind: &str, layout: Layout) -> bool {
-    // The lookup comes first: it makes sure that what we bring is there.
+    // The global lookup comes first, because it installs the loaders of this crate.
     global(kind, layout).is_some() || known(&REGISTERED, kind).or(ours(kind)).is_some()
 }
 
-/// The global function that reads entries of `kind` in libraries of `layout` (MOD-11).
+/// Returns the name of the global function that reads entries of `kind` in libraries of `layout` (MOD-11).
 pub fn global_name(kind: &str, layout: Layout) -> String {
     [Dialect::of(layout).loader, kind].concat()
 }
 
-/// The function of that name, if there is one.
+/// Returns the function with that name, if there is one.
 fn global(kind: &str, layout: Layout) -> Option<Function> {
     registry::lookup(&global_name(kind, layout))
 }
 
-/// The loaders of one library, each kind looked up once.
+/// The loaders for one library; each kind is looked up once.
 #[derive(Default)]
 pub(super) struct Loaders<'a> {
-    /// Few, so that walking them is faster than hashing.
+    /// There are few, so that a linear search is faster than hashing.
     known: Vec<(&'a str, LoaderSource)>,
 }
 
@@ -65,18 +65,19 @@ enum LoaderSource {
 }
 
 impl<'a> Loaders<'a> {
-    /// The module of `entry`: by a registered loader, by the global registry, by one of ours, or opaque (MOD-11).
+    /// Creates the module of `entry`: with a registered loader, the global registry, a loader of this crate, or as an opaque module
+    /// (MOD-11).
     #[inline]
     pub(super) fn load(&mut self, entry: &LoaderEntry<'a>) -> Result<Module, Error> {
         match self.source(entry) {
             LoaderSource::Registered(loader) => loader(entry),
             LoaderSource::Global(function) => {
-                // MOD-11: from 0.22 on bytes; before, a stream of which the loader reads its own part.
+                // MOD-11: from 0.22 on the argument is bytes; before, a stream from which the loader reads its own part.
                 let made = if entry.layout >= Layout::V0_22 {
                     let bytes = Bytes::new(entry.payload);
                     function.call(&[(&bytes).into()])?
                 } else {
-                    // Releases pass the stream of the whole blob; this one ends with the payload, so that no loader reads the next entry.
+                    // Releases pass the stream of the whole blob. This one ends with the payload, so that no loader reads the next entry.
                     let mut stream = super::cxx::stream::PayloadStream::new(entry.payload);
                     function.call(&[stream.handle()])?
                 };
@@ -87,7 +88,8 @@ impl<'a> Loaders<'a> {
         }
     }
 
-    /// Where the loader of a kind is, looked up once for all entries of a blob: a loader that registers another one changes nothing half way.
+    /// Returns the loader of a kind, which is looked up once for all entries of a blob. A loader that is registered meanwhile has no
+    /// effect.
     fn source(&mut self, entry: &LoaderEntry<'a>) -> &LoaderSource {
         let known = self.known.iter().position(|(kind, _)| *kind == entry.kind);
         let at = known.unwrap_or_else(|| {
@@ -99,7 +101,7 @@ impl<'a> Loaders<'a> {
 }
 
 impl LoaderSource {
-    /// MOD-11: a loader of Rust, then the global function of the layout, and last what this crate loads itself.
+    /// MOD-11: a Rust loader comes first, then the global function of the layout, and last the loaders of this crate.
     fn of(entry: &LoaderEntry<'_>) -> LoaderSource {
         if let Some(loader) = known(&REGISTERED, entry.kind) {
             return LoaderSource::Registered(loader);
@@ -111,7 +113,7 @@ impl LoaderSource {
     }
 }
 
-/// The module that a loader returned. Anything else is an error of that loader, which is named.
+/// Returns the module that a loader created. Any other result is an error that names the loader.
 fn into_module(made: crate::value::Any, entry: &LoaderEntry<'_>) -> Result<Module, Error> {
     let type_index = made.type_index();
     let module = made
@@ -129,11 +131,11 @@ fn into_module(made: crate::value::Any, entry: &LoaderEntry<'_>) -> Result<Modul
     })
 }
 
-/// The loader of a kind that this process has registered.
+/// Returns the loader of a kind that this process has registered.
 fn known(table: &LoaderTable, kind: &str) -> Option<Loader> {
     let loaders = table.read().unwrap_or_else(PoisonError::into_inner);
     let mut found = loaders.iter().filter(|(known, _)| known == kind);
-    // Copied out: a loader runs without the lock, and may register another.
+    // Copied, because a loader runs without the lock and may register another one.
     found.next().map(|(_, loader)| *loader)
 }
 
@@ -144,7 +146,8 @@ fn ours(kind: &str) -> Option<Loader> {
     }
 }
 
-/// A module without a loader, with the names of its functions where its payload has a grammar: a call says which loader is missing (MOD-11).
+/// Creates a module without a loader. If its payload has a grammar, the module knows the names of its functions, and a call states the
+/// missing loader (MOD-11).
 fn opaque(entry: &LoaderEntry<'_>, loader: String) -> Module {
     let mut cursor = Cursor::new(entry.payload);
     let decoded = payload::read(
@@ -153,7 +156,7 @@ fn opaque(entry: &LoaderEntry<'_>, loader: String) -> Module {
         &mut cursor,
         &mut Findings::default(),
     );
-    // MOD-11: a kind without a grammar names no functions, and is no reason to reject the rest of the library.
+    // MOD-11: the functions of a kind without a grammar are unknown, which is no reason to reject the rest of the library.
     let functions = decoded
         .map(|payload| function_names(&payload))
         .unwrap_or_default();

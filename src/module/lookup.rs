@@ -1,4 +1,4 @@
-//! Lookup: in a module, through its imports, and from compiled code.
+//! Lookup of functions: in a module, through its imports, and from compiled code.
 
 use super::cxx::foreign;
 use super::{MOD_09, MOD_13, Module};
@@ -9,7 +9,7 @@ use crate::rule;
 use std::sync::PoisonError;
 
 impl Module {
-    /// The kind: `library`, `cuda`, ...
+    /// Returns the kind: `library`, `cuda`, ...
     pub fn kind(&self) -> String {
         match self.implementation() {
             Some(own) => own.kind().to_owned(),
@@ -17,7 +17,7 @@ impl Module {
         }
     }
 
-    /// Bits of [`super::property`] (MOD-15).
+    /// Returns bits of [`super::property`] (MOD-15).
     pub fn property_mask(&self) -> u32 {
         match self.implementation() {
             Some(own) => own.property_mask(),
@@ -25,20 +25,20 @@ impl Module {
         }
     }
 
-    /// The function `name`: the module's own, or, with `query_imports`, the first one below it (MOD-08).
+    /// Returns the function `name`: the module's own, or with `query_imports` the first one in its imports (MOD-08).
     ///
     /// # Errors
     ///
-    /// What the first module that fails raises: it ends the lookup.
+    /// The error of the first module that fails, which ends the lookup.
     pub fn function(&self, name: &str, query_imports: bool) -> Result<Option<Function>, Error> {
         self.first(query_imports, |module| module.own_function(name))
     }
 
-    /// [`Module::function`] with imports, or an error.
+    /// Looks up a function like [`Module::function`] with imports, and fails if there is no such function.
     ///
     /// # Errors
     ///
-    /// As [`Module::function`]; an AttributeError where no module has the function.
+    /// Returns the errors of [`Module::function`], and an AttributeError if no module has the function.
     pub fn require(&self, name: &str) -> Result<Function, Error> {
         self.function(name, true)?.ok_or_else(|| {
             let text = format!("Module[{}] has no function `{name}`", self.kind());
@@ -46,11 +46,11 @@ impl Module {
         })
     }
 
-    /// Whether there is a function `name`.
+    /// Returns whether there is a function `name`.
     ///
     /// # Errors
     ///
-    /// As [`Module::function`].
+    /// Returns the errors of [`Module::function`].
     pub fn implements(&self, name: &str, query_imports: bool) -> Result<bool, Error> {
         self.search(query_imports, &mut |module| match module.implementation() {
             Some(own) => own.implements(module, name),
@@ -58,11 +58,11 @@ impl Module {
         })
     }
 
-    /// JSON metadata of the function `name`.
+    /// Returns the JSON metadata of the function `name`.
     ///
     /// # Errors
     ///
-    /// As [`Module::function`].
+    /// Returns the errors of [`Module::function`].
     pub fn metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.first(query_imports, |module| match module.implementation() {
             Some(own) => own.metadata(module, name),
@@ -70,11 +70,11 @@ impl Module {
         })
     }
 
-    /// Documentation of the function `name`.
+    /// Returns the documentation of the function `name`.
     ///
     /// # Errors
     ///
-    /// As [`Module::function`].
+    /// Returns the errors of [`Module::function`].
     pub fn doc(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.first(query_imports, |module| match module.implementation() {
             Some(own) => own.doc(module, name),
@@ -82,11 +82,11 @@ impl Module {
         })
     }
 
-    /// Source text in `format`; empty when there is none.
+    /// Returns the source text in `format`; empty if there is no source.
     ///
     /// # Errors
     ///
-    /// What the kind raises, for an unknown format for one.
+    /// Errors of the kind, for example for an unknown format.
     pub fn source(&self, format: &str) -> Result<String, Error> {
         match self.implementation() {
             Some(own) => own.source(format),
@@ -94,12 +94,11 @@ impl Module {
         }
     }
 
-    /// The payload that a loader of this kind reads back.
+    /// Returns the payload that a loader of this kind reads back.
     ///
     /// # Errors
     ///
-    /// A RuntimeError of a kind that cannot be saved; of a module of C++, what it throws, and a TypeError when it returns no
-    /// bytes.
+    /// A RuntimeError for a kind that cannot be saved; for a C++ module its exception, and a TypeError if it returns no bytes.
     pub fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         match self.implementation() {
             Some(own) => own.save_to_bytes(),
@@ -111,7 +110,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// A RuntimeError of a kind that cannot be written; what the system answers for `path`; what a module of C++ throws.
+    /// A RuntimeError for a kind that cannot be written; errors of the system for `path`; exceptions of a C++ module.
     pub fn write_to_file(&self, path: &str, format: &str) -> Result<(), Error> {
         match self.implementation() {
             Some(own) => own.write_to_file(path, format),
@@ -119,11 +118,11 @@ impl Module {
         }
     }
 
-    /// The formats that [`Module::write_to_file`] knows.
+    /// Returns the formats that [`Module::write_to_file`] supports.
     ///
     /// # Errors
     ///
-    /// What a module of C++ throws; none of this crate's kinds fails.
+    /// Exceptions of a C++ module; the kinds of this crate return no error.
     pub fn write_formats(&self) -> Result<Vec<String>, Error> {
         match self.implementation() {
             Some(own) => Ok(own.write_formats()),
@@ -131,7 +130,7 @@ impl Module {
         }
     }
 
-    /// This module and everything below it, depth first, each once.
+    /// Returns this module and all modules that it imports directly or indirectly, depth first, each once.
     pub fn walk(&self) -> Vec<Module> {
         let mut all = Vec::new();
         let _ = self.search(true, &mut |module| {
@@ -148,7 +147,7 @@ impl Module {
         }
     }
 
-    /// The first result of this module or, in the order of [`Module::search`], of those below it.
+    /// Returns the first result of this module or of its imports, in the order of [`Module::search`].
     fn first<T>(
         &self,
         query_imports: bool,
@@ -162,14 +161,14 @@ impl Module {
         Ok(found)
     }
 
-    /// Calls `matches` with this module, then, depth first and in order, with its imports, each once, until it is true (MOD-08,
+    /// Calls `matches` with this module and then with its imports, depth first and in order, each once, until it returns true (MOD-08,
     /// MOD-09).
     fn search(
         &self,
         query_imports: bool,
         matches: &mut dyn FnMut(&Module) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        // MOD-08: the module in front of its imports; 0.7 went on after a hit, and the last import had the last word.
+        // MOD-08: the module comes before its imports. 0.7 went on after a hit, so that the last import won.
         if matches(self)? {
             return Ok(true);
         }
@@ -177,7 +176,7 @@ impl Module {
             return Ok(false);
         }
         let seen = VisitedObjects::new();
-        // MOD-09: each once, so that 28 diamonds in a row, which keep releases busy for minutes, are 85 modules here.
+        // MOD-09: each module once: 28 nested diamonds, which take releases minutes, are only 85 modules here.
         seen.add(self.as_object())?;
         let mut open = self.imports();
         open.reverse();
@@ -190,7 +189,7 @@ impl Module {
             }
             let before = open.len();
             open.extend(module.imports());
-            // The top of the stack is next: the first import of this module (MOD-08).
+            // The top of the stack comes next: the first import of this module (MOD-08).
             open[before..].reverse();
             if open.len() > ENDLESS {
                 let text = "the imports form a cycle: a lookup would not end";
@@ -200,25 +199,25 @@ impl Module {
         Ok(false)
     }
 
-    /// What `name` means to compiled code of this module: an import's function, else the global one (MOD-13).
+    /// Resolves `name` for compiled code of this module: a function of an import, otherwise the global one (MOD-13).
     ///
-    /// In the way of `release`: imports are searched with their imports from 0.7 on, and what the registry has is kept from 0.21
-    /// on (MOD-14).
+    /// Follows the rules of `release`: indirect imports are searched from 0.7 on, and functions of the registry are cached from 0.21 on
+    /// (MOD-14).
     ///
     /// # Errors
     ///
-    /// MOD-13 (missing) for a name that neither an import nor the registry has, and for one that [`registry::lookup`] keeps from
-    /// safe code; what the lookup in an import raises.
+    /// MOD-13 (missing) for a name that neither an import nor the registry has, and for one that [`registry::lookup`] hides from safe code;
+    /// errors of the lookup in an import.
     pub fn from_environment(&self, name: &str, release: Release) -> Result<Function, Error> {
         if registry::is_raw(name.as_bytes()) {
             let text = format!("{name} is looked up by compiled code alone");
             return Err(MOD_13.rejected(rule::Kind::Missing, text).into());
         }
-        // SAFETY: not a name whose function takes what it cannot check, as just seen.
+        // SAFETY: the name is not one whose function takes arguments that it cannot check, as tested above.
         unsafe { self.environment(name, release) }
     }
 
-    /// [`Module::from_environment`] for every name.
+    /// Implements [`Module::from_environment`] for every name.
     ///
     /// # Safety
     ///
@@ -234,8 +233,8 @@ impl Module {
                 return Ok(found[at].1.clone());
             }
         }
-        // MOD-13: the module itself is skipped. Not under the lock: a kind may load code, or call back.
-        // MOD-13: up to 0.6 only the imports themselves.
+        // MOD-13: the module itself is skipped, and up to 0.6 only direct imports are searched. No lock is held, because a kind may load
+        // code or call back.
         let deep = release >= Release::of(7);
         let mut imported = None;
         for module in self.imports() {
@@ -254,11 +253,11 @@ impl Module {
                 format!("Cannot find function {name} in the imported modules or global registry.");
             Error::from(MOD_13.rejected(rule::Kind::Missing, text))
         })?;
-        // MOD-14: up to 0.20 a global is looked up every time, so that an override is seen.
+        // MOD-14: up to 0.20 a global function is looked up every time, so that an override takes effect.
         let keeps = from_import || release >= Release::of(21);
         if let Some(body) = self.body().filter(|_| keeps) {
             let mut found = body.found.lock().unwrap_or_else(PoisonError::into_inner);
-            // Another thread may have been first; then its answer stays.
+            // Another thread may have been first; then its result is kept.
             let at = place_of(&found, name).unwrap_or_else(|at| {
                 found.insert(at, (name.into(), function));
                 at
@@ -269,18 +268,18 @@ impl Module {
     }
 }
 
-/// Where the function of `name` is, or would be inserted.
+/// Returns the index of the function of `name`, or the index at which to insert it.
 fn place_of(found: &[(Box<str>, Function)], name: &str) -> Result<usize, usize> {
     found.binary_search_by(|(known, _)| (**known).cmp(name))
 }
 
 impl Module {
-    /// Keeps `function` alive for as long as this module lives, under no name.
+    /// Keeps `function` alive as long as this module, under no name.
     pub(crate) fn keep_alive(&self, function: &Function) {
         if let Some(body) = self.body() {
             let mut kept = body.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let object = function.as_object().as_ptr();
-            // Once, however often compiled code looks it up: the list lives as long as the module.
+            // Added only once, however often compiled code looks it up, because the list lives as long as the module.
             if !kept
                 .iter()
                 .any(|known| known.as_object().as_ptr() == object)
@@ -291,5 +290,5 @@ impl Module {
     }
 }
 
-/// Only with MOD-09 switched off can a search hold more open modules than this.
+/// Limit of modules on the stack of a search, which is only exceeded with MOD-09 switched off.
 const ENDLESS: usize = 10_000_000;

@@ -1,10 +1,10 @@
-//! Modules: the contract, and loading compiled libraries of every release.
+//! Modules: their interface, and loading of compiled libraries of every release.
 //!
-//! | what | where | rules |
+//! | topic | place | rules |
 //! |---|---|---|
-//! | names that a library and its loader meet under | [`names`] | MOD-01 to MOD-05 |
+//! | names that a library and its loader share | [`names`] | MOD-01 to MOD-05 |
 //! | an opened library and the bounds of its data | `dso` | MOD-01, MOD-05, MOD-18, MOD-26 |
-//! | modules of C++ in the same process | `cxx` | MOD-10, MOD-15 |
+//! | C++ modules in the same process | `cxx` | MOD-10, MOD-15 |
 //! | the system library | `system` | MOD-16, MOD-17 |
 //! | the module object and its kinds | [`Module`], [`ModuleKind`] | MOD-10, MOD-15 |
 //! | lookup | [`Module::function`], [`Module::from_environment`] | MOD-08, MOD-09, MOD-13, MOD-14 |

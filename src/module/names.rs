@@ -1,52 +1,52 @@
-//! The names that a library and its loader meet under, release by release.
+//! The names that a library and its loader share, release by release.
 
 use super::exports;
 use super::symbols::{Data, SymbolName, Symbols};
 use crate::release::Layout;
 use crate::rule::Violation;
 
-/// How compiled functions of a library are called.
+/// The calling convention of compiled functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Convention {
-    /// 0.2 to 0.20: values of 8 bytes and an array of type codes. The three parameters of 0.2 to 0.6 are the first three of
-    /// the six of 0.7; a function that takes three ignores the rest.
+    /// 0.2 to 0.20: values of 8 bytes and an array of type codes. The three parameters of 0.2 to 0.6 are the first three of the six from
+    /// 0.7 on; a function that takes three ignores the others.
     Legacy,
-    /// 0.21: cells of 16 bytes, with objects of a form that no other release has (MOD-25).
+    /// 0.21: cells of 16 bytes, with objects in a form that no other release has (MOD-25).
     Ffi021,
     /// 0.22 on: cells of 16 bytes.
     Ffi,
 }
 
-/// What `__tvm_main__` and its successor are.
+/// The form of the entry point `__tvm_main__` and of its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryPoint {
-    /// Data: the name of the function that is meant, ended by a NUL. A C host exports a function of this name instead.
+    /// Data: the name of the entry function, with a terminating NUL. A C host exports a function with this name instead.
     NameOf(&'static str),
-    /// Nothing special: the function `main` under the prefix of all functions.
+    /// An ordinary function: `main` with the prefix of all functions.
     Prefixed,
 }
 
-/// The names of one dialect of libraries.
+/// The names in one dialect of libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// The data symbol with the embedded modules (MOD-01).
+    /// Data symbol with the embedded modules (MOD-01).
     pub blob: SymbolName<'static>,
-    /// The pointer that is set to the module that the library's own lookups start from (MOD-06).
+    /// Pointer to the module from which the library's own lookups start (MOD-06).
     pub context: SymbolName<'static>,
-    /// What comes before the name of an exported function (MOD-02).
+    /// Prefix of the names of exported functions (MOD-02).
     pub prefix: &'static str,
-    /// What `main` means (MOD-04).
+    /// Meaning of `main` (MOD-04).
     pub entry: EntryPoint,
-    /// How functions are called (MOD-03).
+    /// Calling convention of functions (MOD-03).
     pub convention: Convention,
-    /// What comes before a kind in the global registry for the function that reads its payload (MOD-11).
+    /// Prefix of the global function that reads the payload of a kind (MOD-11).
     pub loader: &'static str,
 }
 
 impl Dialect {
-    /// The names in libraries of `layout`.
+    /// Returns the names in libraries of `layout`.
     pub const fn of(layout: Layout) -> Dialect {
         const LEGACY: Dialect = Dialect {
             blob: SymbolName::of("__tvm_dev_mblob"),
@@ -58,7 +58,7 @@ impl Dialect {
         };
         match layout {
             Layout::V0_2 => Dialect {
-                // MOD-11: 0.7 put `runtime.` in front; the other names of 0.2 to 0.6 are those of 0.7.
+                // MOD-11: 0.7 added the prefix `runtime.`; the other names of 0.2 to 0.6 are those of 0.7.
                 loader: "module.loadbinary_",
                 ..LEGACY
             },
@@ -82,7 +82,7 @@ impl Dialect {
     }
 }
 
-/// Slots of 0.2 to 0.20: data symbols of 8 bytes that the loader sets to the function of the name without the `__`.
+/// Slots of 0.2 to 0.20: data symbols of 8 bytes that the loader sets to the function with the same name without `__`.
 pub(crate) const SLOTS_LEGACY: &[&str] = &[
     "__TVMFuncCall",
     "__TVMAPISetLastError",
@@ -104,7 +104,7 @@ pub(crate) const SLOTS_0_21: &[&str] = &[
     "__TVMBackendParallelBarrier",
 ];
 
-/// Slots of 0.26 on. From 0.22 on more can be added at run time.
+/// Slots of 0.26 on. From 0.22 on further slots can be added at run time.
 pub(crate) const SLOTS_0_26: &[&str] = &[
     "__TVMFFIFunctionCall",
     "__TVMFFIErrorSetRaisedFromCStr",
@@ -116,10 +116,10 @@ pub(crate) const SLOTS_0_26: &[&str] = &[
     "__TVMBackendParallelBarrier",
 ];
 
-/// The slot that compiled code after 0.27 has in addition.
+/// Additional slot of compiled code after 0.27.
 const SLOT_AFTER_0_27: &str = "__TVMBackendSetDevice";
 
-/// The slots that a loader of `release` fills (MOD-05).
+/// Returns the slots that a loader of `release` fills (MOD-05).
 pub const fn slots(release: crate::release::Release) -> &'static [&'static str] {
     match release.minor() {
         ..=20 => SLOTS_LEGACY,
@@ -128,9 +128,9 @@ pub const fn slots(release: crate::release::Release) -> &'static [&'static str] 
     }
 }
 
-/// Every slot of every release, once. A slot means the same function wherever it occurs, so one loader fills them all.
+/// Returns every slot of every release, once. A slot means the same function in every release, so that one loader fills them all.
 pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
-    // MOD-05: what 0.21 to 0.25 have is in one of these two lists.
+    // MOD-05: these two lists contain all slots of 0.21 to 0.25.
     let rest = SLOTS_0_26
         .iter()
         .filter(|name| !SLOTS_LEGACY.contains(name));
@@ -138,17 +138,17 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
     all.chain([SLOT_AFTER_0_27])
 }
 
-/// What the symbols begin with that [`is_of_runtime`] looks for: `TVM`, `_Z`.
+/// First bytes of the symbols that [`is_of_runtime`] accepts: `TVM`, `_Z`.
 pub(super) const INITIALS: [u8; 2] = *b"T_";
 
-/// Whether `symbol` is a function or a class of a TVM runtime, in C or in C++.
+/// Returns whether `symbol` is a function or a class of a TVM runtime, in C or in C++.
 pub(super) fn is_of_runtime(symbol: &[u8]) -> bool {
-    // C++ mangles the namespace `tvm` as `3tvm`, anywhere in a name: as an argument of a template, too.
+    // C++ mangles the namespace `tvm` as `3tvm`, anywhere in a name, also in a template argument.
     let names_tvm = || symbol.windows(4).any(|part| part == b"3tvm");
     symbol.starts_with(b"TVM") || symbol.starts_with(b"_Z") && names_tvm()
 }
 
-/// MOD-26: `library` needs these symbols of a runtime, and nothing in this process has them.
+/// MOD-26: explains that `library` needs these symbols of a runtime, which nothing in this process has.
 #[cold]
 pub(super) fn not_met(library: &str, needed: &[String]) -> String {
     let own = |name: &String| exports::find(name).is_some();
@@ -171,12 +171,12 @@ pub(super) fn not_met(library: &str, needed: &[String]) -> String {
     format!("{library} needs {names}, and nothing in this process has that. {why}")
 }
 
-/// Number of names that a message lists at most.
+/// Maximum number of names that a message lists.
 const SHOWN: usize = 8;
 
-/// The blob of a library, and the dialect that the name of its symbol states (MOD-01).
+/// Returns the blob of a library, and the dialect that the name of its symbol implies (MOD-01).
 ///
-/// 0.2 and 0.7 share their names and differ in the blob itself.
+/// 0.2 and 0.7 use the same names and differ only in the blob itself.
 pub(super) fn blob(symbols: &dyn Symbols) -> Result<Option<(Layout, Data<'_>)>, Violation> {
     for layout in [Layout::V0_22, Layout::V0_21, Layout::V0_7] {
         let found = symbols.data(Dialect::of(layout).blob)?;
@@ -187,7 +187,7 @@ pub(super) fn blob(symbols: &dyn Symbols) -> Result<Option<(Layout, Data<'_>)>, 
     Ok(None)
 }
 
-/// The dialect of a library without a blob, known from its other symbols (MOD-03). 0.2 and 0.7 do not differ then.
+/// Returns the dialect of a library without a blob, from its other symbols (MOD-03). 0.2 and 0.7 do not differ in this case.
 pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
     const MAIN: SymbolName<'_> = SymbolName::of("__tvm_ffi_main");
     const CONTEXTS: [(SymbolName<'_>, Layout); 2] = [
@@ -200,7 +200,7 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
         SymbolName::of("__TVMAPISetLastError"),
     ];
     let has = |name: SymbolName<'_>| symbols.address(name).is_some();
-    // MOD-02: no release before 0.22 exports a function under this prefix, and this is the one that most libraries have.
+    // MOD-02: no release before 0.22 exports a function with this prefix, and most libraries have this one.
     if has(MAIN) {
         return Layout::V0_22;
     }
@@ -211,7 +211,7 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
     if LEGACY.into_iter().any(has) {
         return Layout::V0_7;
     }
-    // MOD-03: C hosts have no slots. What they need from outside and what they export shows their convention.
+    // MOD-03: C hosts have no slots. The functions that they need and export show their convention.
     let list = symbols.list();
     let exports = |prefix: &str| {
         list.iter()
@@ -221,7 +221,7 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
         list.iter()
             .any(|(name, needed)| *needed && name.starts_with(prefix))
     };
-    // MOD-03: functions without the prefix of MOD-02 beside the interface of 16-byte cells are of 0.21 alone.
+    // MOD-03: functions without the prefix of MOD-02, together with the interface of 16-byte cells, exist only in 0.21.
     if exports("__tvm_ffi_") {
         Layout::V0_22
     } else if needs("TVMFFI") || exports("__TVMFFI") {
@@ -231,13 +231,13 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
     }
 }
 
-/// The name that the data symbol of the entry point holds (MOD-04): ASCII up to a NUL, within the symbol.
+/// Returns the name in the data symbol of the entry point (MOD-04): ASCII up to a NUL, within the symbol.
 pub(super) fn entry_name(symbols: &dyn Symbols, entry: &str) -> Option<String> {
-    // MOD-04, MOD-18: text whose end is not known is not read; there is no entry point then.
+    // MOD-04, MOD-18: text of unknown length is not read; then there is no entry point.
     let bytes = symbols.data(SymbolName::of(entry)).ok()??.bytes;
     let length = bytes.iter().position(|byte| *byte == 0)?;
     let name = bytes.get(..length).filter(|name| !name.is_empty())?;
-    // MOD-04: a C host exports a function under this name, whose machine code is not text. Releases read it as text.
+    // MOD-04: a C host exports a function with this name, whose machine code is not text. Releases read it as text.
     let is_name = name.iter().all(|byte| byte.is_ascii_graphic());
     is_name.then(|| String::from_utf8_lossy(name).into_owned())
 }

@@ -2,12 +2,12 @@
 //!
 //! | bytes   | field                                              |
 //! |---------|----------------------------------------------------|
-//! | -8..0   | table of virtual functions, for C++                |
+//! | -8..0   | vtable, for C++                                    |
 //! | 0..24   | object header, type 73                             |
 //! | 24..32  | imports, an array object                           |
-//! | 32..40  | what lookups from the environment found; C++ only  |
+//! | 32..40  | cache of lookups from the environment; C++ only    |
 //!
-//! A C++ runtime in the same process sees a `ModuleObj` of its own; one that it made is called through its table.
+//! A C++ runtime in the same process sees our modules as its own `ModuleObj`; a module that it created is called through its vtable.
 
 use super::cxx::{foreign, virtuals};
 use super::{MOD_10, ModuleKind};
@@ -22,7 +22,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
-/// The public part of a module, as it lies behind the table of virtual functions.
+/// The public part of a module, which follows the vtable pointer.
 #[repr(C)]
 pub struct ModuleObj {
     header: Header,
@@ -43,7 +43,7 @@ unsafe impl Object for ModuleObj {
     }
 }
 
-/// A module of this crate: what C++ sees, then what it does.
+/// A module of this crate: the part that C++ sees, then its implementation.
 #[repr(C)]
 struct ModuleCell {
     table: &'static virtuals::ModuleVirtuals,
@@ -53,9 +53,9 @@ struct ModuleCell {
 
 pub(super) struct ModuleBody {
     kind: Box<dyn ModuleKind>,
-    /// The imports once more, so that a lookup takes a lock and no array walk of foreign cells.
+    /// A second copy of the imports, so that a lookup only takes a lock and does not walk an array of foreign cells.
     imports: RwLock<Vec<Module>>,
-    /// What lookups from the environment found (MOD-14), by name, ascending.
+    /// Cache of lookups from the environment (MOD-14), in ascending order of the names.
     pub(super) found: Mutex<Vec<(Box<str>, Function)>>,
     /// Functions of which compiled code has a borrowed handle (MOD-13).
     pub(super) kept: Mutex<Vec<Function>>,
@@ -67,20 +67,20 @@ pub(super) struct ModuleBody {
 pub struct Module(Ref<ModuleObj>);
 
 impl Module {
-    /// A module of `kind` without imports.
+    /// Creates a module of `kind` without imports.
     pub fn new(kind: impl ModuleKind) -> Module {
         Module::from_box(Box::new(kind))
     }
 
-    /// The cell of a module: the table is in front, where C++ looks for it, and what only this crate knows behind all that it sees.
+    /// Creates the cell of a module: the vtable pointer comes first, where C++ expects it, and the private part follows the public one.
     fn from_box(kind: Box<dyn ModuleKind>) -> Module {
         let cell = Box::new(ModuleCell {
             table: virtuals::table(),
             public: ModuleObj {
                 header: Header::new(index::MODULE, delete),
-                // An array even where nothing is imported, as in a module that C++ makes: reflection shows the field as one.
+                // An array even without imports, as in a module of C++, because reflection shows the field as an array.
                 imports: AtomicPtr::new(no_imports().into_raw()),
-                // Made by C++ where it looks up in a module of its own; ours keep what they find in `found` (MOD-14).
+                // C++ sets it when it looks up in a module of its own; ours cache their results in `found` (MOD-14).
                 lookup_cache: AtomicPtr::new(std::ptr::null_mut()),
             },
             body: ManuallyDrop::new(ModuleBody {
@@ -92,30 +92,30 @@ impl Module {
         });
         let cell = Box::into_raw(cell);
         let public = cell.wrapping_byte_add(std::mem::offset_of!(ModuleCell, public));
-        // SAFETY: the cell was just made; its header counts one reference, which is ours.
+        // SAFETY: the cell was created above; its header counts one reference, which is ours.
         Module(unsafe { Ref::from_raw(public.cast()) })
     }
 
-    /// The module that `object` is, or `object` back.
+    /// Returns the module that `object` is.
     ///
     /// # Errors
     ///
-    /// The object itself when it is no module.
+    /// The object itself, if it is not a module.
     pub fn from_object(object: ObjectRef) -> Result<Module, ObjectRef> {
         object.downcast().map(Module)
     }
 
-    /// The object, with the reference that this handle held.
+    /// Returns the object, with the reference that this handle held.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }
 
-    /// The object, borrowed.
+    /// Returns the object, borrowed.
     pub const fn as_object(&self) -> &ObjectRef {
         self.0.as_object()
     }
 
-    /// The address that C++ and compiled code of 0.22 on know the module by: 8 bytes before the object.
+    /// Returns the address by which C++ and compiled code of 0.22 on know the module: 8 bytes before the object.
     pub fn context(&self) -> *mut c_void {
         self.as_object()
             .as_ptr()
@@ -124,7 +124,7 @@ impl Module {
             .cast()
     }
 
-    /// The module behind what a context symbol holds.
+    /// Returns the module of a context symbol's value.
     ///
     /// # Safety
     ///
@@ -134,55 +134,55 @@ impl Module {
             return None;
         }
         let object = context.cast::<u8>().wrapping_add(8).cast::<Header>();
-        // SAFETY: the context is alive, by this contract, and lies 8 bytes in front of a module object.
+        // SAFETY: the context is alive, by this contract, and is 8 bytes before a module object.
         let object = unsafe { ObjectRef::retain(object) };
-        // SAFETY: the reference that was just taken, of a module.
+        // SAFETY: the reference was taken above, and is one of a module.
         Some(Module(unsafe { Ref::from_raw(object.into_raw()) }))
     }
 
-    /// `Module::from_context` for a pointer that may also be the object's own address, as handles up to 0.20 are.
+    /// Implements `Module::from_context` for a pointer that may also be the object's own address, like handles up to 0.20.
     ///
     /// # Safety
     ///
-    /// As `Module::from_context`, and a module of this crate.
+    /// As for `Module::from_context`, and the module must be one of this crate.
     pub unsafe fn from_context_or_handle(pointer: *mut c_void) -> Option<Module> {
         if pointer.is_null() {
             return None;
         }
-        // SAFETY: the first word is readable in both forms: the table, or the counts of the object, which another thread
-        // may be changing.
+        // SAFETY: the first word is readable in both forms: the vtable pointer, or the counts of the object, which another thread may be
+        // changing.
         let first = unsafe { AtomicUsize::from_ptr(pointer.cast()) }.load(Ordering::Relaxed);
         if first == std::ptr::from_ref(virtuals::table()).addr() {
-            // SAFETY: only modules of this crate have this table in front.
+            // SAFETY: only modules of this crate have this vtable pointer before the object.
             return unsafe { Module::from_context(pointer) };
         }
-        // SAFETY: then it is the address of the module object itself, which is alive, by this contract.
+        // SAFETY: the pointer is the address of the module object itself, which is alive, by this contract.
         let object = unsafe { ObjectRef::retain(pointer.cast()) };
-        // SAFETY: the reference that was just taken, of a module.
+        // SAFETY: the reference was taken above, and is one of a module.
         Some(Module(unsafe { Ref::from_raw(object.into_raw()) }))
     }
 
-    /// What this crate knows of the module; `None` for one that C++ made.
+    /// Returns the private part of a module; `None` for one of C++.
     pub(super) fn body(&self) -> Option<&ModuleBody> {
         let cell = self.context().cast::<ModuleCell>();
         let table = cell.cast::<*const virtuals::ModuleVirtuals>();
-        // SAFETY: every module has a pointer to its table in front of its header.
+        // SAFETY: every module has a pointer to its vtable before its header.
         let table = unsafe { table.read() };
-        // By the table and not by the type index, which modules of C++ have as well.
+        // The vtable decides, not the type index, which modules of C++ have as well.
         if !std::ptr::eq(table, virtuals::table()) {
             return None;
         }
-        // SAFETY: only modules of this crate have this table, and they are whole cells; `&self` keeps this one alive.
+        // SAFETY: only modules of this crate have this vtable, and they are whole cells; `&self` keeps this one alive.
         let body = unsafe { &(*cell).body };
         Some(body)
     }
 
-    /// The kind's implementation, if this crate made the module.
+    /// Returns the kind's implementation, if this crate created the module.
     pub fn implementation(&self) -> Option<&dyn ModuleKind> {
         Some(&*self.body()?.kind)
     }
 
-    /// The imports, in order.
+    /// Returns the imports, in order.
     pub fn imports(&self) -> Vec<Module> {
         match self.body() {
             Some(body) => body
@@ -190,15 +190,15 @@ impl Module {
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
-            // The array of C++ has no lock of its own: another thread may replace it between the read and the count.
+            // The array of C++ has no lock of its own: another thread may replace it between reading the field and counting the reference.
             None => foreign::alone(|| self.foreign_imports()),
         }
     }
 
-    /// The imports of a module that C++ made: the array at its place in the object.
+    /// Returns the imports of a C++ module from the array in the object.
     fn foreign_imports(&self) -> Vec<Module> {
         let object = self.0.imports.load(Ordering::Acquire);
-        // SAFETY: the field holds an array object or null, and the module owns a reference of it.
+        // SAFETY: the field holds an array object or null, and the module owns a reference to it.
         let array = unsafe { ObjectRef::from_nullable(object) }.map(std::mem::ManuallyDrop::new);
         let Some(array) = array else {
             return Vec::new();
@@ -210,26 +210,26 @@ impl Module {
             .collect()
     }
 
-    /// Appends `other` to the imports. Rejected where this module can be reached from `other` (MOD-10).
-    /// A module that C++ made does it by its virtual function.
+    /// Appends `other` to the imports. Rejects it if this module can be reached from `other` (MOD-10). A C++ module uses its virtual
+    /// function.
     ///
     /// # Errors
     ///
-    /// MOD-10 (cycle), as a RuntimeError; what a module of C++ throws.
+    /// MOD-10 (cycle), as a RuntimeError; exceptions of a C++ module.
     pub fn import(&self, other: Module) -> Result<(), Error> {
         if self.body().is_none() {
             return foreign::import(self, &other);
         }
-        // MOD-10: in front of the lock of the imports, which the search takes for each module on its way.
+        // MOD-10: checked before the imports are locked, because the search takes the lock of each module on its way.
         other.reject_if_reaches(self)?;
         self.add_imports(vec![other])
     }
 
-    /// Removes all imports. What lookups from the environment found stays found (MOD-14).
+    /// Removes all imports. The cache of lookups from the environment is kept (MOD-14).
     ///
     /// # Errors
     ///
-    /// What a module of C++ throws; none for one of this crate.
+    /// Exceptions of a C++ module; none for a module of this crate.
     pub fn clear_imports(&self) -> Result<(), Error> {
         let Some(body) = self.body() else {
             return foreign::clear_imports(self);
@@ -237,20 +237,20 @@ impl Module {
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
         let taken = std::mem::take(&mut *imports);
         self.publish(&imports);
-        // In this order: what ends with a module may ask for these imports, and would wait for the lock.
+        // In this order: code that runs when a module is freed may read these imports, and would wait for the lock.
         drop(imports);
         drop(taken);
         Ok(())
     }
 
-    /// Adds imports that are known to close no cycle.
+    /// Adds imports that are known to create no cycle.
     pub(super) fn add_imports(&self, more: Vec<Module>) -> Result<(), Error> {
         let Some(body) = self.body() else {
             return more.iter().try_for_each(|each| foreign::import(self, each));
         };
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
         if imports.is_empty() {
-            // A load adds all imports of a module at once, and needs no second allocation.
+            // A load adds all imports of a module at once, so that this avoids a second allocation.
             *imports = more;
         } else {
             imports.extend(more);
@@ -259,17 +259,17 @@ impl Module {
         Ok(())
     }
 
-    /// Puts the imports where C++ and reflection look for them. The array that was there goes.
+    /// Writes the imports to the field that C++ and reflection read. The previous array is released.
     fn publish(&self, imports: &[Module]) {
         let items = imports.iter().cloned().map(Any::from);
         let array = Array::new(items).into_object().into_raw();
         let before = self.0.imports.swap(array, Ordering::AcqRel);
-        // SAFETY: the field owned one reference of what was in it, or was null.
+        // SAFETY: the field owned one reference to its previous value, or was null.
         drop(unsafe { ObjectRef::from_nullable(before) });
     }
 
-    /// What the class of C++ modules itself does for `ImportModule` (MOD-10): the array in the object is replaced. Classes
-    /// that have no function of their own for it, which is all known ones, come here by their table.
+    /// Implements `ImportModule` of the C++ base class (MOD-10): replaces the array in the object. Classes that do not override it, which
+    /// are all known ones, reach this function through their vtable.
     #[cfg(feature = "cxx")]
     pub(crate) fn import_in_object(&self, other: Module) -> Result<(), Error> {
         if self.body().is_some() {
@@ -284,7 +284,7 @@ impl Module {
         Ok(())
     }
 
-    /// The same for `ClearImports`.
+    /// Implements `ClearImports` of the C++ base class.
     #[cfg(feature = "cxx")]
     pub(crate) fn clear_imports_in_object(&self) -> Result<(), Error> {
         if self.body().is_some() {
@@ -296,13 +296,13 @@ impl Module {
 
     fn reject_if_reaches(&self, importer: &Module) -> Result<(), Error> {
         let text = || "Cyclic dependency detected during import".to_owned();
-        // MOD-10: loaders of releases do not check the imports of a library; those are held to TREE-08 and TREE-09 when the blob is read.
+        // MOD-10: loaders of releases do not check the imports of a library. Here TREE-08 and TREE-09 are checked when the blob is read.
         MOD_10
             .demand(rule::Kind::Cycle, !self.reaches(importer)?, text)
             .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
     }
 
-    /// Whether `target` is this module or below it. Each module is looked at once, and depth costs no stack.
+    /// Returns whether `target` is this module or among its imports. Each module is visited once, and depth needs no stack.
     fn reaches(&self, target: &Module) -> Result<bool, Error> {
         let seen = VisitedObjects::new();
         let mut open = vec![self.clone()];
@@ -366,22 +366,22 @@ impl Argument for Module {
 
 borrowed!(Module, ModuleObj, index::MODULE);
 
-/// The array of every module that imports nothing. An addition to an array that others hold makes a new one.
+/// Returns the shared array of all modules without imports. Adding to a shared array creates a new one.
 fn no_imports() -> ObjectRef {
     static NONE: OnceLock<ObjectRef> = OnceLock::new();
     NONE.get_or_init(|| Array::new([]).into_object()).clone()
 }
 
-/// Ends a module of this crate. The counts follow the object header's rules; memory begins 8 bytes before it.
+/// Frees a module of this crate. Counting follows the rules of the object header; the memory begins 8 bytes before it.
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     // SAFETY: the caller of a deleter follows VAL-05, which is the contract of `end`.
     unsafe { end_nested(object, flags, end) }
 }
 
-/// The work of [`delete`].
+/// Implements [`delete`].
 ///
 /// # Safety
-/// As a deleter is called (VAL-05).
+/// A caller must follow the contract of a deleter (VAL-05).
 unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     let cell = object
         .cast::<u8>()
@@ -390,13 +390,13 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
         // SAFETY: the flag comes once, when no strong reference is left (VAL-05).
         let body = unsafe { &mut (*cell).body };
-        // SAFETY: nothing reads the body again.
+        // SAFETY: the body is not read again.
         let body = unsafe { ManuallyDrop::take(body) };
         // SAFETY: the memory stays until the second flag comes.
         let public = unsafe { &(*cell).public };
         let fields = [&public.imports, &public.lookup_cache].map(|field| {
             let object = field.swap(std::ptr::null_mut(), Ordering::AcqRel);
-            // SAFETY: each field owns one reference of what it points to, or is null.
+            // SAFETY: each field owns one reference to its object, or is null.
             unsafe { ObjectRef::from_nullable(object) }
         });
         drop((fields, body));

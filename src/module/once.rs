@@ -1,12 +1,12 @@
-//! What compiled code does once: static initialisation behind a handle.
+//! Static initialization that compiled code runs once for each handle.
 
 use super::turns::Turns;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// `TVMBackendRunOnce`: calls `run(data)` unless `handle` is set already, and sets it when that returned 0 (MOD-22).
+/// Implements `TVMBackendRunOnce`: calls `run(data)` unless `handle` is set, and sets it if the call returned 0 (MOD-22).
 ///
-/// Returns what `run` returned, 0 when it did not need to run.
+/// Returns the result of `run`, or 0 if it did not need to run.
 ///
 /// # Safety
 ///
@@ -20,24 +20,25 @@ pub unsafe fn run(
     if done() {
         return 0;
     }
-    // MOD-22: upstream sets the handle before the call, so that an initialiser that comes back to its own finds it set.
+    // MOD-22: upstream sets the handle before the call, so that an initializer that calls itself again finds it set. Here it gets 0 as
+    // well.
     let Some(_turn) = TURNS.take(&handle.as_ptr().addr()) else {
         return 0;
     };
-    // Once more behind the turn: another thread may have run it while this one waited.
+    // Checked again after taking the turn: another thread may have run it while this one waited.
     if done() {
         return 0;
     }
     // SAFETY: `run` can be called with `data`, by this contract.
     let code = unsafe { run(data) };
-    // MOD-22: a failure leaves the handle null, and the next caller tries again.
-    // Releases set it before the call, so that after a failure every later call returns 0 with nothing initialised.
+    // MOD-22: after a failure the handle stays null, and the next caller tries again. Releases set it before the call, so that after a
+    // failure every later call returns 0 although nothing was initialized.
     if code == 0 {
-        // 1, as in releases: compiled code looks only whether it is null.
+        // 1 as in releases: compiled code only tests whether it is null.
         handle.store(std::ptr::without_provenance_mut(1), Ordering::Release);
     }
     code
 }
 
-/// By handle: an initialiser may call code that has an initialiser of its own.
+/// Turns by handle: an initializer may call code that has its own initializer.
 static TURNS: Turns<usize> = Turns::new();

@@ -1,12 +1,12 @@
-//! A module whose kind has no runtime here: it keeps its bytes and names its functions, and a call of one fails with what is
-//! missing (MOD-11). Releases reject the whole library instead.
+//! A module whose kind has no runtime here. It keeps its bytes and the names of its functions, and a call fails with the missing runtime
+//! (MOD-11). Releases reject the whole library instead.
 
 use super::{MOD_11, Module, ModuleKind, property_mask};
 use crate::function::{Error, Function};
 use crate::release::{Layout, Release};
 use crate::rule;
 
-/// An entry of a library that nothing here can load, as it was stored.
+/// An entry of a library that no loader here can read, as it was stored.
 pub struct Opaque {
     kind: String,
     payload: Vec<u8>,
@@ -16,7 +16,7 @@ pub struct Opaque {
 }
 
 impl Opaque {
-    /// An entry of `kind` with its `payload`; `loader` is the global function that would have read it.
+    /// Creates the module of an entry of `kind` with its `payload`; `loader` is the missing global function.
     pub fn new(
         kind: &str,
         payload: &[u8],
@@ -26,7 +26,7 @@ impl Opaque {
     ) -> Opaque {
         Opaque {
             kind: kind.to_owned(),
-            // Copied: it lies in the library, which this module does not keep mapped.
+            // Copied, because the payload is in the library, which this module does not keep mapped.
             payload: payload.to_vec(),
             functions,
             loader,
@@ -34,7 +34,7 @@ impl Opaque {
         }
     }
 
-    /// What a user needs to run the module: which runtime, and the name under which it would be found (MOD-11).
+    /// Explains how to run the module: the runtime that it needs, and the name of the missing loader (MOD-11).
     fn reason(&self) -> String {
         let made_by = match self.kind.as_str() {
             "cuda" => "a runtime with CUDA",
@@ -59,12 +59,12 @@ impl ModuleKind for Opaque {
     }
 
     fn property_mask(&self) -> u32 {
-        // MOD-15: the mask of a kind whose runtime is not there.
+        // MOD-15: the mask of a kind whose runtime is missing.
         property_mask(&self.kind, Release::LAST, false)
     }
 
     fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {
-        // MOD-11: only the names of the payload, so that an import behind this one may have any other.
+        // MOD-11: only the names in the payload, so that an import after this one can provide any other.
         if !self.functions.iter().any(|known| known == name) {
             return Ok(None);
         }
@@ -77,7 +77,7 @@ impl ModuleKind for Opaque {
     }
 
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
-        // MOD-11: as it was loaded, so that a tree that holds it can be exported again.
+        // MOD-11: returns the loaded bytes, so that a tree that contains this module can be exported again.
         Ok(self.payload.clone())
     }
 

@@ -1,8 +1,8 @@
-//! Parallel launch and barrier: what compiled code means by `parallel`.
+//! Parallel launch and barrier: the parallel loops of compiled code.
 //!
-//! Every launching thread owns its workers, as in every release: two threads that launch at once do not wait for each
-//! other. Worker `i` runs task `i`; the launching thread runs task 0, unless `TVM_EXCLUDE_WORKER0=0` says that it only
-//! waits (MOD-20). A worker spins for a while before it sleeps, because a model launches many short jobs in a row.
+//! Every launching thread owns its workers, as in every release, so that two threads that launch at once do not wait for each other. Worker
+//! `i` runs task `i`. The launching thread runs task 0, unless `TVM_EXCLUDE_WORKER0=0` makes it only wait (MOD-20). A worker spins for a
+//! while before it sleeps, because a model launches many short jobs in a row.
 
 mod pool;
 
@@ -15,27 +15,27 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 
-/// What a task sees of its group: `TVMParallelGroupEnv` of every release.
+/// The group of a task, as the task sees it: `TVMParallelGroupEnv` of every release.
 #[repr(C)]
 #[derive(Debug)]
 pub struct GroupEnv {
-    /// Counters of the barrier, one 64-byte line per task. Only [`barrier`] looks inside.
+    /// Counters of the barrier, one 64-byte line per task. Only [`barrier`] reads them.
     pub sync_handle: *mut c_void,
-    /// How many tasks the group has.
+    /// Number of tasks in the group.
     pub num_task: i32,
 }
 
-/// A task: called with its number, its group, and the data of the launch. Returns 0, or anything else for failure.
+/// A task, which is called with its number, its group, and the data of the launch. Returns 0 for success and any other number for failure.
 pub type Task = unsafe extern "C" fn(c_int, *mut GroupEnv, *mut c_void) -> c_int;
 
-/// One counter per task, each alone on its cache line; the barrier steps over them in strides of 64 bytes.
+/// One counter per task, each on its own cache line; the barrier visits them in steps of 64 bytes.
 #[repr(C, align(64))]
 struct Counter(AtomicI32);
 
-/// How many tasks may run at once when no number was set.
+/// Returns how many tasks may run at once.
 ///
-/// [`configure`] wins over `TVM_NUM_THREADS`, that over `OMP_NUM_THREADS`, and without any of them it is the number of
-/// processors, halved on x86-64, where two of them share a core. Never below 1.
+/// [`configure`] takes precedence over `TVM_NUM_THREADS`, and that over `OMP_NUM_THREADS`. Without any of them the result is the number of
+/// processors, halved on x86-64, where two of them share a core. It is at least 1.
 fn max_concurrency() -> usize {
     let configured = CONFIGURED.load(Ordering::Relaxed);
     if configured > 0 {
@@ -47,36 +47,36 @@ fn max_concurrency() -> usize {
     not_configured(from_environment.as_deref(), processors())
 }
 
-/// The same for the text of the variable, if there is one, and so many processors.
+/// Computes the concurrency from the text of the environment variable, if there is one, and the number of processors.
 pub(crate) fn not_configured(text: Option<&str>, processors: usize) -> usize {
     let number = match text {
         Some(text) => leading_number(text),
-        // MOD-20: as released runtimes do, which take two processors of x86-64 for one core.
+        // MOD-20: as in released runtimes, which count two processors of x86-64 as one core.
         None if cfg!(target_arch = "x86_64") => processors / 2,
         None => processors,
     };
     number.max(1)
 }
 
-/// Sets the number of tasks that run at once; 0 goes back to the environment. Pools that exist keep their workers, and use that
-/// many.
+/// Sets the number of tasks that run at once; 0 selects the environment again. Existing pools keep their workers, and use that many.
 pub fn configure(threads: usize) {
     CONFIGURED.store(threads, Ordering::Relaxed);
 }
 
-/// How many tasks a launch with 0 runs: `max_concurrency`, capped by the processors there are.
+/// Returns how many tasks a launch with 0 runs: `max_concurrency`, but at most the number of processors.
 pub fn workers() -> usize {
     max_concurrency().min(processors())
 }
 
-/// Runs `task` for every task number from 0 to `num_task`, 0 meaning [`workers`], and waits for all of them (MOD-20).
+/// Runs `task` for every task number from 0 to `num_task`, and waits for all of them (MOD-20). A `num_task` of 0 means [`workers`].
 ///
-/// With a concurrency of 1 the task runs once, as number 0 of 1, whatever `num_task` is.
+/// With a concurrency of 1 the task runs once, as number 0 of 1, for any `num_task`.
 ///
 /// # Errors
 ///
-/// Of kind [`ErrorKind::Runtime`]: for a launch from within a task, and for more tasks than workers; and with the tasks that failed, a line
-/// `Task <i> error: ...` each. A failure is an error also with a concurrency of 1, where releases from 0.8 on ignore it (MOD-24).
+/// Returns an error of kind [`ErrorKind::Runtime`] for a launch from within a task, for more tasks than workers, and for failed tasks. Each
+/// failed task has a line `Task <i> error: ...`. A failure is also an error with a concurrency of 1, where releases from 0.8 on ignore it
+/// (MOD-24).
 ///
 /// # Safety
 ///
@@ -84,7 +84,7 @@ pub fn workers() -> usize {
 pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<()> {
     let failed = |text: String| Error::new(ErrorKind::Runtime, text);
     let concurrency = max_concurrency();
-    // MOD-20: from 0.8 on this is task 0 of 1, whatever count compiled code wants; it is no error within a task either.
+    // MOD-20: from 0.8 on this is task 0 of 1, for any count that compiled code requests, and is allowed within a task.
     if concurrency == 1 {
         return Job::new(task, data, 1).run_alone().map_err(failed);
     }
@@ -95,7 +95,7 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
         ));
     }
     let workers = concurrency.min(processors());
-    // MOD-20: each task has a worker of its own, since a barrier waits for all of them (MOD-21).
+    // MOD-20: each task needs its own worker, because a barrier waits for all of them (MOD-21).
     if num_task > workers {
         return Err(failed(format!(
             "Request parallel sync task larger than number of threads used  workers={workers} request={num_task}"
@@ -109,7 +109,7 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
     with_kept(&POOL, |pool| pool.run(&job)).map_err(failed)
 }
 
-/// Waits until every task of the group has come here as often as this one (MOD-21).
+/// Waits until every task of the group has called this as often as the calling task (MOD-21).
 ///
 /// # Safety
 ///
@@ -118,13 +118,13 @@ pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
     // SAFETY: `group` is what the launch passed to the task, which lives until the task returns.
     let group = unsafe { &*group };
     let count = usize::try_from(group.num_task).unwrap_or(0);
-    // SAFETY: the launch put `num_task` counters behind `sync_handle`, and they live until every task is done.
+    // SAFETY: the launch put `num_task` counters at `sync_handle`, and they live until every task is done.
     let counters =
         unsafe { std::slice::from_raw_parts(group.sync_handle.cast::<Counter>(), count) };
     let before = counters[task].0.fetch_add(1, Ordering::Release);
     let mut spins = 0;
     for (other, counter) in counters.iter().enumerate() {
-        // Acquiring loads, not a fence behind the loop: race detectors follow no fences.
+        // Uses acquiring loads instead of a fence after the loop, because race detectors do not understand fences.
         while other != task && counter.0.load(Ordering::Acquire) <= before {
             if spins < BARRIER_SPINS {
                 spins += 1;
@@ -136,8 +136,8 @@ pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
     }
 }
 
-/// Rounds that a task spins at a barrier: the others mostly come within a microsecond. Behind that, one of them may be waiting
-/// for this processor.
+/// Number of rounds that a task spins at a barrier. The other tasks mostly arrive within a microsecond; after that, one of them may be
+/// waiting for this processor.
 const BARRIER_SPINS: u32 = 1000;
 
 static CONFIGURED: AtomicUsize = AtomicUsize::new(0);
@@ -152,8 +152,7 @@ fn processors() -> usize {
     *COUNT.get_or_init(|| counted().max(1))
 }
 
-/// As C++ counts them, so that what a release grants to compiled code is granted here: a quota of a control group counts for
-/// nothing.
+/// Counts processors like C++, so that compiled code gets as many as from a release: the quota of a control group is ignored.
 #[cfg(target_os = "linux")]
 fn counted() -> usize {
     use std::ffi::c_long;
@@ -169,7 +168,7 @@ fn counted() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What C's `atoi` makes of it: the digits in front, 0 without any.
+/// Parses a number like C's `atoi`: the leading digits, or 0 without any.
 fn leading_number(text: &str) -> usize {
     let digits: String = text
         .trim_start()

@@ -1,11 +1,10 @@
-//! The symbols of a library, wherever they come from.
+//! The symbols of a library, independent of their source.
 
 use crate::rule::Violation;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// The name of a symbol with its hash as ELF libraries keep it, so that a loader that looks the same names up in every
-/// library computes it once.
+/// The name of a symbol with its hash in ELF libraries. A loader that looks up the same names in every library computes the hash once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolName<'a> {
     text: &'a str,
@@ -13,12 +12,12 @@ pub struct SymbolName<'a> {
 }
 
 impl<'a> SymbolName<'a> {
-    /// The name `text`.
+    /// Creates the name `text`.
     pub const fn of(text: &'a str) -> SymbolName<'a> {
         let bytes = text.as_bytes();
         let mut hash = 5381_u32;
         let mut at = 0;
-        // A loop by hand: the names of releases are hashed in a `const`, where iterators do not run.
+        // A manual loop: the names of releases are hashed in a `const`, where iterators do not work.
         while at < bytes.len() {
             hash = hash.wrapping_mul(33).wrapping_add(bytes[at] as u32);
             at += 1;
@@ -26,28 +25,28 @@ impl<'a> SymbolName<'a> {
         SymbolName { text, hash }
     }
 
-    /// [`SymbolName::of`] when the hash is known.
+    /// Creates a name like [`SymbolName::of`], with a known hash.
     pub(super) const fn hashed(text: &'a str, hash: u32) -> SymbolName<'a> {
         SymbolName { text, hash }
     }
 
-    /// The name, as the symbol table spells it.
+    /// Returns the name, as the symbol table contains it.
     pub const fn text(&self) -> &'a str {
         self.text
     }
 
-    /// The hash of `DT_GNU_HASH`.
+    /// Returns the hash for `DT_GNU_HASH`.
     pub const fn hash(&self) -> u32 {
         self.hash
     }
 }
 
-/// Where symbols come from: an opened library, the system library's table, or the memory of a test.
+/// A source of symbols: an opened library, the system library's table, or the memory of a test.
 pub trait Symbols: Send + Sync {
-    /// The address of an exported symbol.
+    /// Returns the address of an exported symbol.
     fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>>;
 
-    /// Calls `found` for each of `names` that is exported: which it is, and its address.
+    /// Calls `found` with the index and the address of each of `names` that is exported.
     fn addresses(&self, names: &[SymbolName<'_>], found: &mut dyn FnMut(usize, NonNull<c_void>)) {
         for (at, name) in names.iter().enumerate() {
             if let Some(address) = self.address(*name) {
@@ -56,44 +55,44 @@ pub trait Symbols: Send + Sync {
         }
     }
 
-    /// The bytes of the data symbol `name`: no more than belong to it, as far as that can be known.
+    /// Returns the bytes of the data symbol `name`, and as far as possible no bytes after its end.
     ///
     /// # Errors
     ///
-    /// MOD-18 for a symbol whose end cannot be found: neither the symbol table nor a segment has a size.
+    /// MOD-18 for a symbol whose end is unknown: neither the symbol table nor a segment has a size.
     fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation>;
 
-    /// The function `name` whose symbols begin with `prefix`. Data is no function.
+    /// Returns the function `name`, whose symbol begins with `prefix`. Data is not a function.
     fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
         let address = self.address(SymbolName::of(&format!("{prefix}{name}")))?;
-        // MOD-02: data symbols share the names of functions, and calling one is undefined.
+        // MOD-02: data symbols may have the names of functions, and calling one is undefined.
         self.is_code(address).then_some(address)
     }
 
-    /// Whether what is at `address` can be executed.
+    /// Returns whether the memory at `address` is executable.
     fn is_code(&self, address: NonNull<c_void>) -> bool;
 
-    /// Whether `bytes` from `address` on may be written, for slots that a loader fills.
+    /// Returns whether `bytes` from `address` on may be written, for slots that a loader fills.
     fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool;
 
-    /// Names that the library exports or needs, where they can be listed: exported first, `true` for needed.
+    /// Lists the names that the library exports or needs, as far as possible: exported ones first, `true` for needed ones.
     fn list(&self) -> Vec<(String, bool)>;
 
-    /// Functions of a TVM runtime that it needs and that this process does not have (MOD-26).
+    /// Returns the functions of a TVM runtime that it needs and that this process lacks (MOD-26).
     fn unmet(&self) -> Vec<String> {
-        // MOD-26: none for a source without a file, which has nothing left to bind, and none where the tables of a file are not read.
+        // MOD-26: empty for a source without a file, which has nothing left to bind, and for a file whose tables are not read.
         Vec::new()
     }
 
-    /// For messages: the path, or what is in its place.
+    /// Returns the path for messages, or a text instead of it.
     fn describe(&self) -> String;
 }
 
 /// The bytes of a data symbol.
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
-    /// From the symbol on.
+    /// Bytes from the symbol on.
     pub bytes: &'a [u8],
-    /// Whether they end where the symbol does; otherwise where the memory does, and other data may be among them.
+    /// Whether the bytes end with the symbol. Otherwise they end with the memory, and may include other data.
     pub exact: bool,
 }

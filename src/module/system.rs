@@ -1,4 +1,4 @@
-//! The system library: symbols of statically linked code, registered before the first lookup.
+//! The system library: symbols of statically linked code, which are registered before the first lookup.
 
 use super::symbols::Data;
 use super::{SymbolName, Symbols};
@@ -9,10 +9,10 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 
-/// Addresses by name. Code that runs in this process chose the names, no file: that the hash is public does no harm.
+/// Addresses by name. Its public hash does no harm, because code of this process chose the names, not a file.
 static TABLE: RwLock<Option<Dict>> = RwLock::new(None);
 
-/// [`register`] for the C interfaces of both eras, which warn where another address was replaced (MOD-16).
+/// Registers a symbol like [`register`], for the C interfaces of both eras, which warn if another address was replaced (MOD-16).
 ///
 /// # Safety
 ///
@@ -30,23 +30,23 @@ pub(crate) unsafe fn register_or_warn(name: &str, address: *mut c_void) {
 ///
 /// # Safety
 ///
-/// `address` stays valid for the life of the process. Under the name of a function it is one, of the convention that the
-/// other names say, and keeps the contract of [`super::load`]; under the name of a context symbol or slot there is room for
-/// a pointer; under the name of a blob there is one.
+/// `address` must stay valid for the life of the process. A function's name must have the address of a function with the convention that
+/// the other names imply. The function must keep the contract of [`super::load`]. The name of a context symbol or slot must have the
+/// address of a writable pointer, and the name of a blob the address of a blob.
 pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let table = table.get_or_insert_with(Dict::new);
     let key = Any::from(name);
     let before = address_in(table, &key);
-    // Cannot fail: texts always have a hash.
+    // Cannot fail, because texts always have a hash.
     let _ = if address.is_null() {
         table.remove(key.view()).map(drop)
     } else {
-        // SAFETY: `address` is valid for the life of the process and what its name says, by this contract.
+        // SAFETY: `address` is valid for the life of the process and fits its name, by this contract.
         let address = unsafe { Any::handle(address) };
         table.set(key, address)
     };
-    // MOD-17: `TVMFFIEnvModRegisterSystemLibSymbol` warns by this, as releases do; the same address again is no change.
+    // MOD-17: `TVMFFIEnvModRegisterSystemLibSymbol` warns in this case, as releases do; registering the same address again is no change.
     before.is_some_and(|before| before.as_ptr() != address)
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct SystemSymbols {
 }
 
 impl SystemSymbols {
-    /// Under `prefix`, which may be empty.
+    /// Creates the source of symbols under `prefix`, which may be empty.
     pub(crate) fn new(prefix: &str) -> SystemSymbols {
         SystemSymbols {
             prefix: prefix.to_owned(),
@@ -68,12 +68,12 @@ impl SystemSymbols {
 impl Symbols for SystemSymbols {
     fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         let name = name.text();
-        // MOD-16: the name with the prefix hides the one without.
+        // MOD-16: the name with the prefix takes precedence over the one without.
         let found = exact(&format!("{}{name}", self.prefix));
         found.or_else(|| exact(name))
     }
 
-    /// A registered symbol has no size. It lies in the executable or a library, whose segment bounds it.
+    /// Returns the bytes from the symbol to the end of its segment: a registered symbol has no size, but is in the executable or a library.
     fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation> {
         let Some(address) = self.address(name) else {
             return Ok(None);
@@ -83,8 +83,8 @@ impl Symbols for SystemSymbols {
             let text = format!("it is not known where `{name}` of the system library ends");
             super::MOD_18.rejected(Kind::Unsupported, text)
         })?;
-        // SAFETY: `room_behind` found the address in a readable segment of that many bytes more; an address that is registered
-        // stays valid for the life of the process (`register`).
+        // SAFETY: `room_behind` found that many bytes after the address in a readable segment; a registered address stays valid for the
+        // life of the process (`register`).
         let bytes = unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), room) };
         Ok(Some(Data {
             bytes,
@@ -93,7 +93,7 @@ impl Symbols for SystemSymbols {
     }
 
     fn function(&self, before: &str, name: &str) -> Option<NonNull<c_void>> {
-        // MOD-16: from 0.22 on the prefix of the library comes behind that of all functions, not in front of it.
+        // MOD-16: from 0.22 on the prefix of the library follows that of all functions, instead of preceding it.
         let prefixed = format!("{before}{}{name}", self.prefix);
         let found = exact(&prefixed);
         found.or_else(|| exact(&format!("{before}{name}")))

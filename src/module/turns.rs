@@ -1,19 +1,19 @@
-//! One thread at a time for each key, while code runs that is not ours: factories, loaders, initialisers.
+//! One thread at a time for each key, while foreign code runs: factories, loaders, initializers.
 //!
-//! A lock of the table that is filled would do, but for code that comes back: it would wait for itself.
+//! A lock of the table that is filled would deadlock if that code came back for the same key.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Which keys have code running, and on which thread.
+/// The keys for which code runs, and its threads.
 pub(crate) struct Turns<K> {
     running: Mutex<Vec<(K, ThreadId)>>,
-    /// Notified when one of them is done.
+    /// Notified when code for a key has ended.
     done: Condvar,
 }
 
 impl<K: PartialEq + Clone> Turns<K> {
-    /// Nothing runs.
+    /// Creates turns for which no code runs.
     pub(crate) const fn new() -> Turns<K> {
         Turns {
             running: Mutex::new(Vec::new()),
@@ -21,12 +21,12 @@ impl<K: PartialEq + Clone> Turns<K> {
         }
     }
 
-    /// Waits until no other thread has the turn of `key`, and takes it; `None` where this thread has it already, and would wait for
+    /// Waits until no other thread has the turn of `key`, and takes it. Returns `None` if this thread has it already and would wait for
     /// itself.
     pub(crate) fn take(&self, key: &K) -> Option<KeyTurn<'_, K>> {
         let own = thread::current().id();
         let mut running = self.running();
-        // Looked for again after each wait: of several threads that were woken another may have taken the turn.
+        // Searched again after each wait: another of the woken threads may have taken the turn.
         while let Some((_, thread)) = running.iter().find(|(known, _)| known == key) {
             if *thread == own {
                 return None;
@@ -48,7 +48,7 @@ impl<K: PartialEq + Clone> Turns<K> {
     }
 }
 
-/// The turn of a key, until it is dropped: also by code that panicked, so that the next thread is not left waiting.
+/// The turn of a key. It is released on drop, also after a panic, so that the next thread does not wait without end.
 pub(crate) struct KeyTurn<'t, K: PartialEq + Clone> {
     turns: &'t Turns<K>,
     key: K,
@@ -57,7 +57,7 @@ pub(crate) struct KeyTurn<'t, K: PartialEq + Clone> {
 impl<K: PartialEq + Clone> Drop for KeyTurn<'_, K> {
     fn drop(&mut self) {
         self.turns.running().retain(|(key, _)| *key != self.key);
-        // All of them: one alone might be a thread that waits for another key, and the right one would sleep on.
+        // Wakes all threads: a single one might wait for another key, and the right one would sleep on.
         self.turns.done.notify_all();
     }
 }

@@ -1,35 +1,35 @@
 //! Workspace of compiled code: temporary memory that a function takes and returns while it runs.
 //!
-//! Compiled code calls `TVMBackendAllocWorkspace` for anything that does not fit on its stack. Memory of a device
-//! is the business of its DeviceAPI, so a [`WorkspaceSource`] can be provided; until then host memory is served here.
+//! Compiled code calls `TVMBackendAllocWorkspace` for memory that does not fit on its stack. The DeviceAPI of a device manages its memory,
+//! so that a [`WorkspaceSource`] can be provided; until then only host memory is served, by this module.
 
 use std::alloc::{self, Layout};
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::RwLock;
 
-/// Alignment in bytes of every workspace of a host: what vector loads of compiled code rely on.
+/// Alignment of every workspace on a host, in bytes, on which vector loads of compiled code rely.
 pub(crate) const ALIGNMENT: usize = 64;
 
-/// One request, as compiled code makes it.
+/// One request of compiled code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkspaceRequest {
     /// DLPack device type.
     pub(crate) device_type: i32,
     /// Number of the device within its type.
     pub(crate) device_id: i32,
-    /// Bytes. 0 is a request like any other and gets memory.
+    /// Size in bytes. A request of 0 bytes also gets memory.
     pub(crate) bytes: u64,
-    /// What will be stored: DLPack type code and bits. A hint, one lane.
+    /// DLPack type code and bits of the data, with one lane: a hint.
     pub(crate) hint: (i32, i32),
 }
 
-/// Where workspace comes from. The device chapter provides one that calls the DeviceAPI of the device.
+/// A source of workspace. The device chapter provides one that calls the DeviceAPI of the device.
 pub(crate) trait WorkspaceSource: Send + Sync {
-    /// Memory for `request`, aligned to [`ALIGNMENT`], or why there is none.
+    /// Allocates memory for `request`, aligned to [`ALIGNMENT`]. The error is the reason of a failure.
     fn alloc(&self, request: WorkspaceRequest) -> Result<NonNull<c_void>, String>;
 
-    /// Frees what [`WorkspaceSource::alloc`] returned on the same thread.
+    /// Frees memory that [`WorkspaceSource::alloc`] returned on the same thread.
     ///
     /// # Safety
     ///
@@ -39,14 +39,14 @@ pub(crate) trait WorkspaceSource: Send + Sync {
 
 static SOURCE: RwLock<&'static dyn WorkspaceSource> = RwLock::new(&HostSource);
 
-/// Sets where workspace comes from.
+/// Sets the source of workspace.
 pub(crate) fn provide(source: &'static dyn WorkspaceSource) {
     if let Ok(mut slot) = SOURCE.write() {
         *slot = source;
     }
 }
 
-/// Memory for `request` (MOD-23).
+/// Allocates memory for `request` (MOD-23).
 pub(crate) fn alloc(request: WorkspaceRequest) -> Result<NonNull<c_void>, String> {
     current().alloc(request)
 }
@@ -58,33 +58,33 @@ pub(crate) fn alloc(request: WorkspaceRequest) -> Result<NonNull<c_void>, String
 /// As [`WorkspaceSource::free`].
 pub(crate) unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(), String> {
     let memory = NonNull::new(memory).ok_or("a null workspace cannot be freed")?;
-    // SAFETY: `memory` is of `alloc` of the same device on the same thread, and not freed yet, by this contract.
+    // SAFETY: `memory` is from `alloc` for the same device on the same thread, and not freed yet, by this contract.
     unsafe { current().free(device, memory) }
 }
 
-/// Where workspace comes from now.
+/// Returns the present source of workspace.
 pub(crate) fn current() -> &'static dyn WorkspaceSource {
     SOURCE.read().map_or(host(), |source| *source)
 }
 
-/// Where it comes from until a source is provided: memory of the host, and of no other device.
+/// Returns the default source, which serves only memory of the host.
 pub(crate) fn host() -> &'static dyn WorkspaceSource {
     &HostSource
 }
 
-/// Host memory with its size written in front of it.
+/// Host memory, whose size is stored before it.
 struct HostSource;
 
 impl WorkspaceSource for HostSource {
     fn alloc(&self, request: WorkspaceRequest) -> Result<NonNull<c_void>, String> {
         only_host(request.device_type)?;
-        // MOD-23: 0 bytes get an address, too, since null means failure.
+        // MOD-23: 0 bytes also get an address, because null means failure.
         let layout = layout(request.bytes)?;
-        // SAFETY: the layout is never of size 0: it holds at least the line in front.
+        // SAFETY: the size of the layout is never 0, because it includes the line before the memory.
         let start = unsafe { alloc::alloc(layout) };
         let start = NonNull::new(start)
             .ok_or_else(|| format!("out of memory: {} bytes of workspace", request.bytes))?;
-        // SAFETY: the line in front is `ALIGNMENT` bytes of this allocation, aligned for a u64.
+        // SAFETY: the line before the memory is `ALIGNMENT` bytes of this allocation, aligned for a u64.
         unsafe { start.cast::<u64>().write(request.bytes) };
         // SAFETY: the allocation is at least one line long.
         Ok(unsafe { start.add(ALIGNMENT) }.cast())
@@ -92,7 +92,7 @@ impl WorkspaceSource for HostSource {
 
     unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String> {
         only_host(device.0)?;
-        // SAFETY: `memory` comes from `alloc`, by this contract, which puts one line with the size in front of what it returns.
+        // SAFETY: `memory` comes from `alloc`, by this contract, which puts one line with the size before the address that it returns.
         let start = unsafe { memory.as_ptr().cast::<u8>().sub(ALIGNMENT) };
         // SAFETY: `memory` comes from `alloc`, by this contract, which wrote the size there.
         let bytes = unsafe { ptr::read(start.cast::<u64>()) };
@@ -104,7 +104,7 @@ impl WorkspaceSource for HostSource {
 }
 
 fn layout(bytes: u64) -> Result<Layout, String> {
-    // MOD-23: a whole line for the size in front, so that what follows it is aligned like the line.
+    // MOD-23: a whole line holds the size, so that the memory after it is aligned like the line.
     let size = usize::try_from(bytes)
         .ok()
         .and_then(|bytes| bytes.checked_add(ALIGNMENT));
@@ -112,7 +112,7 @@ fn layout(bytes: u64) -> Result<Layout, String> {
         .ok_or_else(|| format!("a workspace of {bytes} bytes cannot exist on this host"))
 }
 
-/// Without a device in the process memory of the host is all that there is (MOD-23).
+/// MOD-23: without a device in the process, only memory of the host is available.
 fn only_host(device_type: i32) -> Result<(), String> {
     if device_type == 1 {
         Ok(())

@@ -1,7 +1,7 @@
-//! Connections whose peers have not said who they are: how long a server waits for that, how many it keeps, and which one gives way.
+//! Connections whose peers have not sent a hello yet: how long a server waits for it, how many it keeps, and which one it closes first.
 //!
-//! A peer that means well writes as soon as it is connected, so that few connections are in this state, for milliseconds. The bounds are on
-//! this state alone: they limit neither the sessions of an address nor the clients that wait for one.
+//! An honest peer writes as soon as it is connected, so that few connections are in this state, and only for milliseconds. The bounds
+//! concern this state only: they limit neither the sessions of an address nor the clients that wait for one.
 
 use super::{Hello, Progress};
 use crate::wire::Cursor;
@@ -12,16 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time that a peer has for its hello, from its connection to the last byte.
+/// Time that a peer has for its hello, from the connection to the last byte.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The most connections of all addresses without a hello: with as many again for sessions, the files that a process may open by default.
+/// Maximum number of connections without a hello, over all addresses. Together with 500 sessions this stays within the default limit of
+/// open files.
 const MOST: usize = 500;
 
-/// Why a connection ended that was the oldest.
+/// Message for a connection that was closed because it was the oldest.
 const GAVE_WAY: &str = "it gave way to others, as it had not said who it is";
 
-/// The connections of one server that are without a hello.
+/// The connections of one server that have not sent a hello.
 #[derive(Default)]
 pub struct Handshakes {
     pending: Mutex<PendingHandshakes>,
@@ -29,14 +30,14 @@ pub struct Handshakes {
 
 #[derive(Default)]
 struct PendingHandshakes {
-    /// By address, then in the order in which they came.
+    /// Connections by address, then in the order of their arrival.
     of: HashMap<IpAddr, BTreeMap<u64, Arc<TcpStream>>>,
     count: usize,
     arrivals: u64,
     is_closed: bool,
 }
 
-/// One connection without a hello. It is counted until this is dropped.
+/// One connection without a hello. It is counted until it is dropped.
 pub struct Handshake {
     all: Arc<Handshakes>,
     address: IpAddr,
@@ -44,7 +45,7 @@ pub struct Handshake {
 }
 
 impl Handshakes {
-    /// Counts a connection. Where there are too many, the oldest one of the address that has most gives way: its stream is shut down.
+    /// Counts a connection. If there are too many, shuts down the oldest one of the address that has most.
     pub fn begin(self: &Arc<Handshakes>, stream: &Arc<TcpStream>, peer: SocketAddr) -> Handshake {
         let address = network(peer.ip());
         let mut pending = self.pending();
@@ -72,21 +73,21 @@ impl Handshakes {
         self.pending().count
     }
 
-    /// Ends all of them, and those that begin later.
+    /// Ends all connections, and those that begin later.
     pub fn close(&self) {
         let mut pending = self.pending();
         pending.is_closed = true;
         while pending.end_one() {}
     }
 
-    /// The next connection of `listener`. Where the system has no file left for it, a connection without a hello gives way.
+    /// Accepts the next connection of `listener`. If the system has no file left for it, a connection without a hello is closed.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of accepting, after a short pause: what comes next may be accepted.
+    /// [`io::Error`] of accepting, after a short pause. The next call may succeed.
     pub fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
         listener.accept().inspect_err(|error| {
-            // A peer that has left its place in the queue takes no file.
+            // A peer that left the queue takes no file, so that closing another would not help.
             if error.kind() != io::ErrorKind::ConnectionAborted {
                 self.pending().end_one();
             }
@@ -94,14 +95,14 @@ impl Handshakes {
         })
     }
 
-    /// The connections, locked. A thread that panicked has left them whole.
+    /// Locks the connections. A thread that panicked while it held the lock left them consistent.
     fn pending(&self) -> MutexGuard<'_, PendingHandshakes> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PendingHandshakes {
-    /// Ends the oldest one of the address that has most. Returns false if there are no connections.
+    /// Ends the oldest connection of the address that has most. Returns false if there are no connections.
     fn end_one(&mut self) -> bool {
         let most = self.of.iter().max_by_key(|(_, own)| own.len());
         let Some((address, number)) =
@@ -127,15 +128,15 @@ impl PendingHandshakes {
 }
 
 impl Handshake {
-    /// Reads a hello, and no byte that follows it: those are of the session.
+    /// Reads a hello and no byte after it: the following bytes belong to the session.
     ///
     /// # Errors
     ///
-    /// Why there is none, as text: it is late, it breaks a rule, or the connection gave way or is gone.
+    /// The reason as text: the hello is late or breaks a rule, or the connection was closed for others or is gone.
     pub fn read_hello(&self, stream: &TcpStream) -> Result<Hello<'static>, String> {
         let until = Instant::now() + PATIENCE;
         let mut input = Vec::new();
-        // RPC-16: the magic number first. What takes the server for a tracker writes four bytes, and waits for as many.
+        // RPC-16: the magic number first. A peer that takes the server for a tracker writes four bytes and then waits for four.
         let mut more = 4;
         loop {
             self.read(stream, until, &mut input, more)?;
@@ -155,7 +156,7 @@ impl Handshake {
     ///
     /// # Errors
     ///
-    /// As [`Handshake::read_hello`].
+    /// Returns the errors of [`Handshake::read_hello`].
     pub fn read_start(&self, stream: &TcpStream, count: usize) -> Result<Vec<u8>, String> {
         let mut input = Vec::new();
         self.read(stream, Instant::now() + PATIENCE, &mut input, count)?;
@@ -166,7 +167,7 @@ impl Handshake {
     ///
     /// # Errors
     ///
-    /// Why there is none, as text: it is late, or the connection gave way or is gone.
+    /// The reason as text: the byte is late, or the connection was closed for others or is gone.
     pub fn await_byte(&self, stream: &TcpStream) -> Result<(), String> {
         let limit = stream.set_read_timeout(Some(PATIENCE));
         let looked = limit.and_then(|()| stream.peek(&mut [0]));
@@ -205,7 +206,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Says why there is no hello, where reading it ended with `error`.
+    /// Explains why there is no hello, after reading it failed with `error`.
     fn why(&self, error: &io::Error) -> String {
         use io::ErrorKind::{TimedOut, UnexpectedEof, WouldBlock};
         if self.gave_way() {
@@ -218,11 +219,11 @@ impl Handshake {
         }
     }
 
-    /// Counts the connection no more, as its peer has said who it is. `stream` has no limit on reading afterwards.
+    /// Stops counting the connection, because its peer has sent its hello. `stream` has no read timeout afterwards.
     ///
     /// # Errors
     ///
-    /// That it gave way, as text.
+    /// A text that says that the connection was closed for others.
     pub fn end(self, stream: &TcpStream) -> Result<(), String> {
         let counted = self.all.pending().remove(self.address, self.number);
         if counted.is_none() {
@@ -233,7 +234,7 @@ impl Handshake {
             .map_err(|error| error.to_string())
     }
 
-    /// Whether it has given way.
+    /// Returns whether the connection was closed for others.
     fn gave_way(&self) -> bool {
         let pending = self.all.pending();
         let own = pending.of.get(&self.address);
@@ -247,7 +248,8 @@ impl Drop for Handshake {
     }
 }
 
-/// The addresses that one user has: one of IPv4, or the 64 bits of an IPv6 network, inside of which a host takes what it likes.
+/// Returns the part of an address that one user has: an IPv4 address, or the 64-bit prefix of an IPv6 network, in which a host chooses
+/// freely.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -258,7 +260,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Wakes the thread that reads it. Fails only where the connection is gone.
+/// Wakes the thread that reads the stream. Fails only if the connection is gone.
 fn shut(stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Both);
 }

@@ -1,33 +1,33 @@
-//! RPC: what a client and a server of TVM write to each other, in every release from 0.2 on.
+//! RPC: the protocol between a client and a server of TVM, in every release from 0.2 on.
 //!
-//! A connection begins with a hello and its answer; from then on both sides write packets. A client asks, the server answers, and
-//! nothing says which answer is to which request but their order.
+//! A connection begins with a hello and its answer; then both sides write packets. The client writes requests and the server answers them
+//! in order. An answer carries no number of its request.
 //!
 //! | file | what | rules |
-//! |---|---|---|
+//! | file | contents | rules |
 //! | `format/hello` | [`Hello`], [`HelloAnswer`]: how a connection begins | RPC-01 .. RPC-05 |
 //! | `format/packet` | [`Packet`]: a length, a code, a body | RPC-10 .. RPC-16, RPC-21 .. RPC-27 |
 //! | `format/code` | [`RpcCode`]: the codes of both tables | RPC-20 |
-//! | `format/protocol` | [`Protocol`]: whose stream it is, and by which release's rules it is read | RPC-23, RPC-27 |
-//! | `format/system_call` | what the arguments of a system call are | RPC-28 |
+//! | `format/protocol` | [`Protocol`]: which side wrote a stream, and the release whose rules it follows | RPC-23, RPC-27 |
+//! | `format/system_call` | the arguments of system calls | RPC-28 |
 //! | `format/tensor_block` | [`TensorBlock`]: a tensor without its data | RPC-30, RPC-31 |
 //! | `format/packed`, `format/packed_code` | [`PackedValue`]: arguments and results, in the encodings of both eras | RPC-40 .. RPC-49 |
-//! | `format/connection` | [`Connection`]: both sides of a whole session, and which releases speak like that | RPC-23 |
+//! | `format/connection` | [`Connection`]: both sides of a whole session, and the releases that speak like that | RPC-23 |
 //! | `format/tracker`, `format/tracker_request`, `format/tracker_reply` | [`TrackerHello`], [`TrackerRequest`], [`TrackerReply`] | RPC-50 .. RPC-58 |
-//! | `format/proxy` | what a proxy reads in a hello | RPC-70 |
-//! | `proxy/` | a proxy that runs; feature `runtime` | RPC-67, RPC-70 .. RPC-74, RPC-76 |
-//! | `tracker/` | a tracker that runs; feature `runtime` | RPC-60 .. RPC-66 |
+//! | `format/proxy` | the parts of a hello that a proxy reads | RPC-70 |
+//! | `proxy/` | a running proxy; feature `runtime` | RPC-67, RPC-70 .. RPC-74, RPC-76 |
+//! | `tracker/` | a running tracker; feature `runtime` | RPC-60 .. RPC-66 |
 //! | `format/json`, `format/relay_json`, `format/connection_json` | the JSON forms | |
-//! | `client/` | a session with a server, and what it hands out; feature `runtime` | RPC-100 .. RPC-103 |
+//! | `client/` | a session with a server, and the values that it returns; feature `runtime` | RPC-100 .. RPC-103 |
 //! | `transport/` | `Transport`: hellos and packets over a blocking stream; feature `runtime` | RPC-10, RPC-13, RPC-16 |
-//! | `handshake` | connections without a hello: how many, and for how long; feature `runtime` | RPC-66, RPC-83 |
-//! | `threads` | threads where memory may end; feature `runtime` | |
+//! | `handshake` | connections without a hello: their number and their time limit; feature `runtime` | RPC-66, RPC-83 |
+//! | `threads` | threads that fail to start, instead of a process that runs out of memory; feature `runtime` | |
 //! | `server/` | `server::serve`: one session; feature `runtime` | RPC-80 .. RPC-94 |
 //!
-//! The encoding of arguments changed in 0.21, and the version that both sides compare did not: bytes do not say which release
-//! wrote them. A caller states it, in a [`Protocol`].
+//! The encoding of arguments changed in 0.21, but the version that both sides compare did not. The bytes therefore do not say which release
+//! wrote them: the caller states it in a [`Protocol`].
 //!
-//! Reading is of streams: what has come in so far may end anywhere, and then the answer is [`Progress::Short`], which is no error.
+//! The reader works on streams: the bytes so far may end anywhere. An incomplete message is [`Progress::Short`], not an error.
 //!
 //! ```
 //! use tvmspec::release::Release;
@@ -48,7 +48,7 @@
 
 #[cfg(feature = "runtime")]
 pub mod client;
-/// The formats live together for their lints alone, as those of the crate's root do.
+/// The formats share one module only for their lints, like those of the crate's root.
 #[forbid(unsafe_code)]
 #[deny(
     clippy::indexing_slicing,

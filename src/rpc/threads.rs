@@ -1,40 +1,42 @@
-//! Threads of servers, which a system that is short of memory may not have.
+//! Threads of servers, which are refused when memory is short.
 
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-/// The stack of a thread that nothing else is known of: what the standard library has where `RUST_MIN_STACK` is not set.
+/// The default stack size, in bytes: that of the standard library when `RUST_MIN_STACK` is not set.
 pub const STACK: usize = 2 << 20;
 
-/// What is to be free besides the stack of one more thread: for what it allocates before its first line, and for what the others do meanwhile.
+/// Memory that must be free in addition to the stack of one more thread, in bytes. The thread allocates before its first line, and other
+/// threads allocate meanwhile.
 ///
-/// Blocks above 32 MiB come from the system and go back to it at once in every version of glibc; from the size of smaller ones it learns which to
-/// keep, and what it keeps says nothing about room for a stack.
+/// Every version of glibc takes blocks above 32 MiB from the system and returns them at once. It may keep smaller blocks after they are
+/// freed, and a kept block does not show that there is room for a stack.
 const SPARE: usize = 33 << 20;
 
-/// How many threads of this module run, and how many did at the same time at most.
+/// Number of threads of this module that run now, and the highest number so far.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-/// One of the threads that run, until it is dropped.
+/// One running thread, counted until it is dropped.
 struct RunningThread;
 
 impl RunningThread {
-    /// Lets one more run, where there is memory for it.
+    /// Counts one more thread. Returns an error if memory is too short for it.
     ///
-    /// The system keeps the stacks of threads that have ended for the next ones: as many threads as there once were need no room.
+    /// The system keeps the stacks of threads that have ended for the next ones. Memory is therefore checked only when more threads run
+    /// than ever before.
     fn admit(stack: usize) -> io::Result<RunningThread> {
         let count = RUNNING.fetch_add(1, Ordering::SeqCst).saturating_add(1);
-        // From here on: its drop takes the thread off the count, also where there is no memory for it.
+        // Created before the check, so that its drop corrects the count also if the check fails.
         let admitted = RunningThread;
         if count > MOST.load(Ordering::SeqCst) {
             let mut spare = Vec::<u8>::new();
             spare
                 .try_reserve_exact(stack.saturating_add(SPARE))
                 .map_err(|_| io::ErrorKind::OutOfMemory)?;
-            // An allocation that nothing reads is none to a compiler.
+            // Keeps the compiler from removing an allocation that nothing reads.
             black_box(&spare);
             MOST.fetch_max(count, Ordering::SeqCst);
         }
@@ -48,10 +50,10 @@ impl Drop for RunningThread {
     }
 }
 
-/// A thread with this stack, where the process has memory for more than it.
+/// Starts a thread with this stack, if the process has more memory than the stack takes.
 ///
-/// The standard library returns an error where there is none for the stack; where what remains is too little for the rest, a failed allocation
-/// ends the process, and with it every session.
+/// The standard library returns an error only if there is no memory for the stack itself. If too little remains afterwards, the next failed
+/// allocation ends the process, and every session with it.
 ///
 /// # Errors
 ///
@@ -67,7 +69,7 @@ pub fn spawn<T: Send + 'static>(
     })
 }
 
-/// [`spawn`], with [`STACK`] and in a scope.
+/// Starts a thread like [`spawn`], with [`STACK`] and in a scope.
 pub(in crate::rpc) fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -81,7 +83,7 @@ pub(in crate::rpc) fn spawn_scoped<'scope, T: Send + 'scope>(
         })
 }
 
-/// Why a connection is closed that the system has no thread for.
+/// Explains why a connection is closed: the system has no thread for it.
 pub(in crate::rpc) fn none(why: &io::Error) -> String {
     format!("there is no thread for it: {why}")
 }

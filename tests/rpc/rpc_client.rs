@@ -1,4 +1,4 @@
-//! The client against servers of this test, which answer as it states.
+//! The client against servers of this test, whose answers the test chooses.
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
@@ -18,7 +18,7 @@ use tvmspec::rpc::{
 };
 use tvmspec::rule::Findings;
 
-/// The port of a server that answers each request with what `answer` makes of it, and its thread.
+/// Starts a server that answers each request with the result of `answer`. Returns its port and its thread.
 fn server(
     release: u8,
     mut answer: impl FnMut(&Packet<'_>) -> Option<Packet<'static>> + Send + 'static,
@@ -51,7 +51,7 @@ fn server(
             };
             match reply {
                 Some(reply) => transport.write_packet(&reply, &own).expect("written"),
-                // A server that does not answer any more, and keeps the connection.
+                // The server no longer answers, but keeps the connection.
                 None => std::thread::sleep(Duration::from_secs(2)),
             }
         }
@@ -67,7 +67,7 @@ fn connect(port: u16, release: Option<u8>) -> Result<Session, Error> {
     Session::connect("127.0.0.1", port, "key", &options)
 }
 
-/// What a function of the server returns where it answers a call with these values.
+/// Returns the result of a remote function when the server answers the call with these values.
 fn outcome(values: Vec<V<'static>>) -> Result<String, Error> {
     let (port, _) = server(27, move |request| {
         Some(match request {
@@ -98,7 +98,7 @@ fn the_first_answer_shows_the_era() {
                 assert_eq!(session.release(), Release::of(minor));
                 assert_eq!(session.server(), "server:test");
             }
-            // RPC-100: and not an answer that is misread.
+            // RPC-100: an error, not an answer that is misread.
             None => {
                 let error = session.expect_err("another era");
                 let broken = error.violation().expect("a rule");
@@ -165,7 +165,7 @@ fn a_tensor_of_the_host_goes_there_and_comes_back() {
         .call("f", [tensor.clone().into()])
         .expect("a result");
     assert_eq!(tensor.to_vec::<u8>().expect("bytes"), [1; 3]);
-    // RPC-102: memory of another device of this process is nothing that a server can be passed.
+    // RPC-102: memory of another device of this process cannot be passed to a server.
     drop(session);
     let seen = served.join().expect("no panic").join("\n");
     let order = [
@@ -201,7 +201,7 @@ fn a_late_answer_ends_the_session_and_nothing_else() {
     assert!(error.message().contains("no session"), "{error}");
 }
 
-/// Without a timeout a call waits for as long as its server takes: another thread ends it.
+/// Without a timeout a call waits as long as its server takes. Another thread can end it.
 #[test]
 fn a_call_that_hangs_is_ended_by_another_thread() {
     for (end, reason) in [
@@ -216,7 +216,7 @@ fn a_call_that_hangs_is_ended_by_another_thread() {
             }
             Packet::CallFunc(..) => {
                 calls.send(()).expect("the test runs");
-                // Until the test is over.
+                // Waits until the test is over.
                 let _ = wait.recv();
                 None
             }
@@ -228,7 +228,7 @@ fn a_call_that_hangs_is_ended_by_another_thread() {
         let call = std::thread::spawn(move || hanging.call("f", []));
         called.recv().expect("the call is there");
         end(&session);
-        // The server answers only when this is dropped, so that what returns here did not wait for it.
+        // The server answers only when this is dropped, so that the call did not wait for the answer.
         let error = call.join().expect("no panic").expect_err("no answer");
         assert_eq!(
             (error.kind(), error.message()),
@@ -245,18 +245,18 @@ fn a_call_that_hangs_is_ended_by_another_thread() {
     }
 }
 
-/// A session without a call that waits ends at the next use.
+/// A session without a call in progress ends at the next use.
 #[test]
 fn a_cancelled_session_has_ended() {
     let (port, served) = server(27, |_| Some(Packet::Return(vec![V::None])));
     let session = connect(port, Some(27)).expect("a session");
     session.cancel();
-    // The server sees the end while the session is still held.
+    // The server sees the end while the session still exists.
     let seen = served.join().expect("no panic");
     assert!(!seen.contains(&"Shutdown".to_owned()), "{seen:?}");
     let error = session.call("f", []).expect_err("it has ended");
     assert_eq!(error.kind(), ErrorKind::Connection);
-    // Closing what is cancelled changes nothing.
+    // Closing a cancelled session changes nothing.
     session.close();
     let again = session.call("f", []).expect_err("it has ended");
     assert_eq!(again.message(), error.message());

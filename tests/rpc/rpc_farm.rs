@@ -1,4 +1,4 @@
-//! Servers that clients get to by a tracker, by a proxy, and by both.
+//! Servers that clients reach through a tracker, through a proxy, or through both.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
 mod judging;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tvmspec::function::Error;
 use tvmspec::rpc::client::{RemoteAddress, Session};
 
-/// A tracker, and the text that names a server of it.
+/// Starts a tracker. Returns it, and its address.
 fn tracker() -> (Serving, String) {
     let tracker = Serving::start(&["tracker", "--port", "0"]);
     let address = tracker.address.to_string();

@@ -1,4 +1,4 @@
-//! Sessions by the functions of the registry (RPC-103): what a frontend calls, from Rust and from C.
+//! Sessions through the global functions (RPC-103), which frontends call from Rust and from C.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
 use crate::support::cargo;
@@ -35,7 +35,7 @@ fn golden(name: &str) -> std::path::PathBuf {
 #[test]
 fn a_session_is_a_module_with_the_functions_of_the_server() {
     let server = Serving::server(&["--allow-load"]);
-    // The flag of a log came with 0.9.
+    // The logging flag came with 0.9.
     for session in [
         connect(&server, []),
         connect(&server, [false.into()]),
@@ -104,7 +104,7 @@ fn a_session_through_a_server_names_the_next_one_in_the_same_manner() {
         i64::try_from(&echo.call_with([7_i64.into()]).expect("a number")),
         Ok(7)
     );
-    // As 0.8 has it.
+    // The form of 0.8.
     let session = connect(&first, next()).expect("a session");
     session.require("testing.echo").expect("a function");
 }
@@ -161,7 +161,7 @@ fn other_arguments_are_rejected() {
     assert!(message.contains("allow-load"), "{message}");
 }
 
-/// `examples/c/remote.c` against the C library, built with the features of this test.
+/// Compiles `examples/c/remote.c` against the C library, built with the features of this test.
 #[test]
 fn a_c_program_uses_a_server() {
     let library = match cargo::c_library() {

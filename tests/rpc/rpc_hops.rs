@@ -1,4 +1,4 @@
-//! Sessions that go through one `tvmspec serve` to another one.
+//! Sessions that pass through one `tvmspec serve` to another one.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
 use crate::support::serving::Serving;
@@ -45,7 +45,7 @@ fn rpc_93_a_session_whose_last_server_computes_is_one_that_asks() {
     let mut first = Serving::server(&["--allow-connect", "*", "--idle", "3"]);
     let session = connect(&first, Some(27), &[hop(&last, "")]).expect("a session");
     let number = |number: i64| Any::from(number);
-    // Three repetitions with a pause of 2.5 s behind each.
+    // Three repetitions, each followed by a pause of 2.5 s.
     let args = [
         Any::none(),
         "rpc.test.addone".into(),
@@ -93,7 +93,7 @@ fn rpc_93_a_session_through_two_servers_is_of_the_last_one() {
             assert_eq!(add_one(&session).expect("a number"), 42, "{release:?}");
         }
     }
-    // The first one's line has the number of requests, all of which it passed on.
+    // The first server's line states the number of requests, all of which it passed on.
     let line = first.line();
     assert!(line.contains("requests"), "{line}");
 }
@@ -116,7 +116,7 @@ fn rpc_93_a_server_goes_nowhere_unless_it_is_allowed_to() {
                 "{text}"
             );
         }
-        // The next client has a session there.
+        // The next client gets a session there.
         assert_eq!(
             add_one(&connect(&first, None, &[]).expect("a session")),
             Ok(42)
@@ -146,7 +146,7 @@ fn what_a_hop_fails_by_is_an_exception_and_the_client_may_begin_otherwise() {
             "{error}"
         );
     }
-    // Packets pass as they are: a client of 0.8 gets to no server of 0.27, and learns why.
+    // Packets are passed on unchanged: a client of 0.8 cannot use a server of 0.27, and learns why.
     let error = connect(&first, Some(8), &[hop(&last, "")]).expect_err("another era");
     assert!(error.to_string().contains("RPC-100"), "{error}");
     assert_eq!(
@@ -155,7 +155,7 @@ fn what_a_hop_fails_by_is_an_exception_and_the_client_may_begin_otherwise() {
     );
 }
 
-/// The end of either connection ends the other.
+/// The end of either connection ends the other one.
 #[test]
 fn rpc_93_a_session_ends_on_both_servers() {
     let mut last = Serving::server(&[]);
@@ -164,7 +164,7 @@ fn rpc_93_a_session_ends_on_both_servers() {
     session.close();
     assert!(last.line().contains("ended by the client"));
     first.line();
-    // The server behind goes away.
+    // The next server leaves.
     let session = connect(&first, Some(27), &[hop(&last, "")]).expect("a session");
     drop(last);
     let error = add_one(&session).expect_err("the server is gone");
@@ -172,7 +172,7 @@ fn rpc_93_a_session_ends_on_both_servers() {
     first.line();
 }
 
-/// RPC-83: the time of the first server holds, whatever the second one does.
+/// RPC-83: the time limit of the first server applies, and the second one cannot change it.
 #[test]
 fn rpc_83_the_time_of_a_session_with_a_hop_is_over() {
     let mut last = Serving::server(&[]);
@@ -194,7 +194,7 @@ fn rpc_83_the_time_of_a_session_with_a_hop_is_over() {
     assert!(last.line().contains("client"));
 }
 
-/// A stream that is not read and written at the same time.
+/// A stream that cannot be read and written at the same time.
 struct OneWay(UnixStream);
 
 impl Read for OneWay {
@@ -238,7 +238,7 @@ fn rpc_93_a_stream_without_a_second_half_has_no_hop() {
     assert_eq!(broken, Some("RPC-93"), "{error}");
 }
 
-/// A client that has begun a session with `last` behind the server at the other end.
+/// Returns a client that has begun a session with `last`, through the server at the other end.
 fn begun(own: UnixStream, last: &Serving) -> Transport {
     let mut transport = Transport::new(own);
     let key = "client:".into();
@@ -254,7 +254,7 @@ fn begun(own: UnixStream, last: &Serving) -> Transport {
     transport
 }
 
-/// RPC-82: the last packet says why, also where another server executes the session.
+/// RPC-82: the last packet states the reason, also if another server executes the session.
 #[test]
 fn rpc_82_a_packet_without_a_code_ends_a_session_with_a_hop() {
     let last = Serving::server(&[]);
@@ -288,7 +288,7 @@ fn rpc_82_a_packet_without_a_code_ends_a_session_with_a_hop() {
     assert_eq!(broken, Some("RPC-12"), "{error}");
 }
 
-/// No packet has these counts: what a server reports of a session includes what it passes on. A packet of nothing is no request.
+/// A server's report counts the packets that it passed on. An empty packet is not a request.
 #[test]
 fn requests_through_a_hop_are_counted() {
     let last = Serving::server(&[]);

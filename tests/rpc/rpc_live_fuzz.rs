@@ -1,9 +1,8 @@
-//! Packets of both encodings that are made at random, with handles that the server has handed out and with numbers that it has not, and
-//! bytes changed in some of them: each session ends, none panics, and the process has as much memory as before.
+//! Random packets of both encodings, with valid and invalid handles, some of them with changed bytes. Each session ends, none panics, and
+//! the process needs no more memory than before.
 //!
-//! Here the session runs in a thread of the test; `rpc_process_fuzz` has a server that is a process.
-//! It takes two seconds, or a minute if `TVMSPEC_THOROUGH` is set; `TVMSPEC_FUZZ_SECONDS` sets another time. `TVMSPEC_FUZZ_SEED` repeats a
-//! session that failed.
+//! Here the session runs in a thread of the test; `rpc_process_fuzz` uses a server process. The test takes two seconds, or a minute if
+//! `TVMSPEC_THOROUGH` is set; `TVMSPEC_FUZZ_SECONDS` sets another time. `TVMSPEC_FUZZ_SEED` repeats a session that failed.
 #![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
 use crate::support::rpc_maker::{Chance, Heard, Maker};
@@ -21,7 +20,7 @@ use tvmspec::rpc::Hello;
 use tvmspec::rpc::server::{ServerOptions, SessionEnd, serve};
 use tvmspec::wire::Writer;
 
-/// One session.
+/// Plays one session.
 fn session(seed: u64, folder: &Path) {
     let mut chance = Chance(seed);
     let release = Release::of(chance.one(&[8, 16, 20, 21, 22, 27]));
@@ -42,7 +41,7 @@ fn session(seed: u64, folder: &Path) {
     let mut out = Writer::new();
     Hello { key: key.into() }.write(&mut out).expect("a hello");
     own.write_all(&out.into_bytes()).expect("written");
-    // 71 f2 0f 00, and `server:` with its length; without the last two of another key.
+    // The answer is 71 f2 0f 00 and `server:` with its length; for another key only a code.
     let mut code = [0; 4];
     own.read_exact(&mut code).expect("an answer");
     if code == 0x000f_f271_i32.to_le_bytes() {
@@ -60,7 +59,7 @@ fn session(seed: u64, folder: &Path) {
         let mut bytes = maker.begin();
         for _ in 0..maker.chance.below(120) {
             bytes.extend(maker.bytes());
-            // Some packets at once, as a client that does not wait writes them.
+            // Several packets are written at once, as by a client that does not wait.
             if maker.chance.below(3) > 0 && own.write_all(&std::mem::take(&mut bytes)).is_err() {
                 break;
             }
@@ -72,7 +71,7 @@ fn session(seed: u64, folder: &Path) {
     let report = server
         .join()
         .unwrap_or_else(|_| panic!("the session of seed {seed} panics"));
-    // RPC-92: whatever a name says.
+    // RPC-92: no name leads out of the directory.
     let beside = std::fs::read_dir(folder).expect("a folder").count();
     assert_eq!(beside, 1, "seed {seed} writes beside its directory");
     if let SessionEnd::Failed(error) = &report.end {
@@ -80,7 +79,7 @@ fn session(seed: u64, folder: &Path) {
     }
 }
 
-/// Memory of this process that is there, in KiB; 0 where the system does not say so.
+/// Returns the resident memory of this process, in KiB; 0 if the system does not state it.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -106,7 +105,7 @@ fn sessions_of_random_packets_end() {
             session(seed, &path);
             let _ = done.send(());
         });
-        // A session that hangs is none that the client has left.
+        // A hang is a failure, because the client has closed the connection.
         match ended.recv_timeout(Duration::from_secs(60)) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => {}
             Err(RecvTimeoutError::Timeout) => panic!("the session of seed {seed} hangs"),

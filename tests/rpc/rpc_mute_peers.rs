@@ -1,7 +1,7 @@
-//! Peers that connect and write nothing, many of them: the next one is served at once, and a signal ends the server.
+//! Many peers that connect and write nothing: the next peer is served at once, and a signal ends the server.
 //!
-//! More of them than a server keeps; with `TVMSPEC_THOROUGH` several times as many. The bound on time tells a server that serves at
-//! once from one that waits for the time of a hello, which is 10 s.
+//! There are more of them than a server keeps, and several times as many with `TVMSPEC_THOROUGH`. The time limit distinguishes a server
+//! that serves at once from one that waits 10 s for each hello.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
 use crate::support::serving::Serving;
@@ -15,10 +15,10 @@ use tvmspec::rpc::Hello;
 use tvmspec::rpc::client::{Session, SessionOptions};
 use tvmspec::wire::Writer;
 
-/// More time than a server needs that does not wait for a mute peer.
+/// More time than a server needs if it does not wait for a mute peer.
 const SOON: Duration = Duration::from_secs(6);
 
-/// Reads the log to its end: a server that writes a line for each peer would wait for a full pipe.
+/// Reads the log to its end: otherwise a server that writes a line for each peer would block on a full pipe.
 fn drain(serving: &Serving) {
     let log = serving.log.get_ref().as_fd().try_clone_to_owned();
     let mut log = std::fs::File::from(log.expect("a descriptor"));
@@ -38,7 +38,7 @@ fn mute(address: SocketAddr) -> Vec<TcpStream> {
     (0..count).map(connect).collect()
 }
 
-/// Sends SIGTERM, and sees that the process ends well and soon.
+/// Sends SIGTERM, and checks that the process ends soon and successfully.
 #[track_caller]
 fn ends(serving: &mut Serving) {
     let process = Pid::from_child(&serving.child);
@@ -55,7 +55,7 @@ fn hello(key: &str) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// A connection that takes no longer than a server that serves at once.
+/// Connects with a time limit that only a server that serves at once keeps.
 fn peer(address: SocketAddr, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(SOON)).expect("a limit");
@@ -92,17 +92,17 @@ fn a_server_serves_the_next_client() {
 fn a_tracker_answers_the_next_peer() {
     let mut tracker = Serving::start(&["tracker", "--port", "0", "--silent"]);
     let magic = 0x0002_f271_i32.to_le_bytes();
-    // Half of them have written a hello, and ask for nothing.
+    // Half of them write a hello, and no request.
     let mut mute = mute(tracker.address);
     for stream in mute.iter_mut().step_by(2) {
-        // One that gave way already takes nothing.
+        // Fails if the tracker has already closed the connection.
         let _ = stream.write_all(&magic);
     }
     let mut peer = peer(tracker.address, &magic);
     expect(&mut peer, &magic);
     peer.write_all(b"\x03\x00\x00\x00[1]").expect("written");
     expect(&mut peer, b"\x01\x00\x00\x000");
-    // A connection with a hello stays.
+    // A connection with a hello is kept.
     let more = self::mute(tracker.address);
     peer.write_all(b"\x03\x00\x00\x00[1]").expect("written");
     expect(&mut peer, b"\x01\x00\x00\x000");
@@ -120,7 +120,7 @@ fn a_proxy_pairs_the_next_peers() {
     let mut client = peer(proxy.address, &hello("client:dev"));
     expect(&mut server, &hello("client:dev"));
     expect(&mut client, &hello("server:dev"));
-    // The session that runs ends with the proxy.
+    // The running session ends with the proxy.
     ends(&mut proxy);
     drop((mute, more));
 }
@@ -134,7 +134,7 @@ fn a_proxy_lets_the_next_peer_in_by_a_web_socket() {
     let web: SocketAddr = web.parse().expect("an address");
     let mut mute = mute(web);
     for (number, stream) in mute.iter_mut().enumerate() {
-        // One that gave way already takes nothing.
+        // Fails if the proxy has already closed the connection.
         let _ = match number % 3 {
             0 => stream.write_all(b"GET /ws HTTP/1.1\r\n"),
             1 => tungstenite_request(stream),
@@ -151,7 +151,7 @@ fn a_proxy_lets_the_next_peer_in_by_a_web_socket() {
     drop(mute);
 }
 
-/// A whole request for a WebSocket, behind which no hello comes.
+/// Writes a whole request for a WebSocket, after which no hello follows.
 #[cfg(feature = "web")]
 fn tungstenite_request(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.write_all(
@@ -168,7 +168,7 @@ fn a_proxy_before_one_server_takes_no_mute_peer_to_it() {
     drain(&proxy);
     let mute = mute(proxy.address);
     let mut client = peer(proxy.address, &hello("client:dev"));
-    // The first connection that arrives is that of the client which has written.
+    // The first connection that arrives is that of the client that has written.
     let (mut server, _) = listener.accept().expect("a connection");
     expect(&mut server, &hello("client:dev"));
     server.write_all(&hello("server:dev")).expect("written");

@@ -1,10 +1,10 @@
-//! Random sessions with servers that are processes: `tvmspec serve` by `--release` 0.27 and 0.16, and beside them the servers of real TVM of
-//! these releases, which get the same sessions. Ours serves an honest client throughout and in the end holds what it held at first; what
-//! becomes of the others is counted.
+//! Random sessions with server processes: `tvmspec serve` with `--release` 0.27 and 0.16, and the servers of real TVM of these releases,
+//! which get the same sessions. Our server must serve an honest client throughout, and must hold no more resources at the end than at
+//! first. For the others the results are only counted.
 //!
-//! The wheel is in the Python that `TVMSPEC_PYTHON` names, 0.16 in that of `TVMSPEC_PYTHON_0_16`; a server that is not here has no column.
-//! It takes two seconds, or a minute if `TVMSPEC_THOROUGH` is set; `TVMSPEC_FUZZ_SECONDS` sets another time, and `--nocapture` shows the
-//! table. `TVMSPEC_FUZZ_SEED` plays one session with each server.
+//! `TVMSPEC_PYTHON` names the Python of the wheel, `TVMSPEC_PYTHON_0_16` that of 0.16; a missing server has no column. The test takes two
+//! seconds, or a minute if `TVMSPEC_THOROUGH` is set; `TVMSPEC_FUZZ_SECONDS` sets another time, and `--nocapture` shows the table.
+//! `TVMSPEC_FUZZ_SEED` plays one session with each server.
 #![cfg(all(target_os = "linux", feature = "cli", feature = "rpc"))]
 
 mod servers;
@@ -26,25 +26,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tvmspec::release::Release;
 
-/// How long an answer or the end of a session of ours may take: the machine may be busy.
+/// Time limit for an answer or the end of a session of our server: the machine may be busy.
 const OUR_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long one of real TVM may take until it counts as hanging.
+/// Time after which a server of real TVM counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// After how many sessions an honest client connects to ours.
+/// Number of sessions after which an honest client connects to our server.
 const HONEST: u64 = 25;
 
-/// A server that sessions are played with, and what has become of them.
+/// A server, and the results of its sessions.
 struct Column {
     name: &'static str,
     release: u8,
-    /// The Python of a server of real TVM.
+    /// Python of a server of real TVM.
     python: Option<String>,
     folder: PathBuf,
-    /// What no session may write.
+    /// Path that no session may write.
     outside: PathBuf,
-    /// By seed, from 1 on.
+    /// Results by seed, from 1 on.
     ends: Vec<(Input, End)>,
     starts: usize,
 }
@@ -58,7 +58,7 @@ impl Column {
             release,
             python,
             folder: own.join("files"),
-            // As long as that of any other, so that lengths are the same.
+            // The path has the same length for all servers, so that the lengths of packets are equal.
             outside: folder.join(format!("{name:-<12}").replace(' ', "-")),
             ends: Vec::new(),
             starts: 0,
@@ -75,13 +75,13 @@ impl Column {
             command.args(["--largest", "16777216"]);
             return ServerProcess::start(&mut command, &self.folder);
         };
-        // A port that was free a moment ago; the script goes on from there where it is taken.
+        // The port was free a moment ago; if it is taken now, the script tries the next ones.
         let free = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
         let port = free.local_addr().map_err(|error| error.to_string())?.port();
         let port = port.min(60000).to_string();
         drop(free);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/real_server.py");
-        // It reserves what a packet says, and leaves its memory behind where it crashes.
+        // The server reserves as much memory as a packet states, and dumps core when it crashes.
         let bounded = "ulimit -v 33554432; ulimit -c 0; exec \"$@\"";
         let mut command = Command::new("sh");
         command.args(["-c", bounded, "sh", python]);
@@ -93,7 +93,7 @@ impl Column {
         self.python.is_none()
     }
 
-    /// The session of a seed, and how it ends.
+    /// Plays the session of a seed. Returns its input and its result.
     fn session(&self, seed: u64, server: &mut ServerProcess) -> (Input, End) {
         let mut chance = Chance(seed);
         let input = chance.one(&Input::ALL);
@@ -138,7 +138,7 @@ impl Column {
         (input, end)
     }
 
-    /// Plays sessions until `until`; what ours holds is the same in the end.
+    /// Plays sessions until `until`. At the end our server must hold the same resources as before.
     fn run(&mut self, until: Instant) -> Result<String, String> {
         let mut server = self.start()?;
         let mut before = None;
@@ -163,7 +163,7 @@ impl Column {
                     .serves(OUR_PATIENCE)
                     .map_err(|why| format!("{} behind seed {seed}: {why}", self.name))?;
                 our_code(&server);
-                // Each of its threads has run once.
+                // By now each of its threads has run once.
                 before.get_or_insert_with(|| (settled(&server), server.resident()));
             }
         }
@@ -185,7 +185,7 @@ impl Column {
             (fds, threads, children)
         );
         let is_same = now.0 <= fds && now.1 <= threads && now.2 <= children && grown < 32 << 10;
-        // RPC-92: an upload stays in its session's directory, which is gone with it.
+        // RPC-92: an upload stays in the directory of its session, which is removed with the session.
         let is_clean = !self.outside.exists() && fs::read_dir(&self.folder).is_ok_and(is_tidy);
         match is_same && is_clean {
             true => Ok(held),
@@ -196,7 +196,7 @@ impl Column {
         }
     }
 
-    /// How many of the first `count` sessions of `input`, or of all, end each way.
+    /// Counts how the first `count` sessions of `input`, or of all inputs, ended.
     fn cell(&self, count: usize, input: Option<Input>) -> String {
         let ends = self.ends.iter().take(count);
         let ends = ends.filter(|(of, _)| input.is_none_or(|input| input == *of));
@@ -213,7 +213,7 @@ impl Column {
     }
 }
 
-/// What it holds once nothing of a session is left, or what it holds in spite of it.
+/// Returns the server's resources once nothing of a session is left, or after a time limit.
 fn settled(server: &ServerProcess) -> (usize, usize, usize) {
     let end = Instant::now() + Duration::from_secs(30);
     let mut last = server.holds();
@@ -221,19 +221,19 @@ fn settled(server: &ServerProcess) -> (usize, usize, usize) {
         thread::sleep(Duration::from_millis(50));
         last = server.holds();
     }
-    // The thread that waited for the process ends behind it.
+    // The thread that waited for the process ends shortly after it.
     thread::sleep(Duration::from_millis(200));
     server.holds()
 }
 
-/// Whether there is one directory, that of the server, with its lock in it and nothing else.
+/// Returns whether there is a single directory, that of the server, which contains only its lock.
 fn is_tidy(entries: fs::ReadDir) -> bool {
     let entries: Vec<_> = entries.flatten().collect();
     let inside = |entry: &fs::DirEntry| fs::read_dir(entry.path()).map_or(9, Iterator::count);
     entries.len() == 1 && entries.iter().all(|entry| inside(entry) == 1)
 }
 
-/// What the log of ours says of the session that was accepted last: 0, or -1 where its process has not ended by itself.
+/// Returns the result of the last session from our server's log: 0, or -1 if its process did not end by itself.
 fn our_code(server: &ServerProcess) -> Option<i32> {
     let begin = format!("session {} from ", server.accepted);
     server.line(OUR_PATIENCE, |line| {
@@ -249,7 +249,7 @@ fn our_code(server: &ServerProcess) -> Option<i32> {
     })
 }
 
-/// The exit code of the session's process, and whether no client is served any more.
+/// Returns the exit code of the session's process, and whether the server no longer serves clients.
 fn real_code(server: &mut ServerProcess, seen: &Tally) -> (Option<i32>, bool) {
     let ended = |server: &ServerProcess| {
         server.line(PATIENCE, |line| match line {
@@ -265,7 +265,7 @@ fn real_code(server: &mut ServerProcess, seen: &Tally) -> (Option<i32>, bool) {
     if seen.has_begun && matches!(code, None | Some(0)) {
         return (code, false);
     }
-    // The thread that accepts may have ended with it.
+    // The thread that accepts clients may have ended with it.
     let is_served = server.serves(PATIENCE).is_ok();
     let is_gone = !is_served || ended(server).is_none();
     (code, is_gone)
@@ -301,7 +301,7 @@ fn servers_that_are_processes_outlive_random_sessions() {
             .map(|run| run.join().expect("no panic"))
             .collect()
     });
-    // The same sessions in all columns of a release: those that its slowest server has got to.
+    // Compares the same sessions in all columns of a release: those that its slowest server has reached.
     let count = |release: u8| {
         let of = columns.iter().filter(|column| column.release == release);
         of.map(|column| column.ends.len())

@@ -1,4 +1,4 @@
-//! A proxy that runs: pairs, what it passes on, and what it records.
+//! A running proxy: pairing, relaying and recording.
 
 #![cfg(all(feature = "cli", feature = "rpc", feature = "runtime"))]
 
@@ -63,7 +63,7 @@ fn expect(stream: &mut TcpStream, bytes: &[u8]) {
 
 const SHUTDOWN: [u8; 12] = [4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
 
-/// RPC-71, RPC-73: success is the same number as the magic, so that an answer looks like the hello of the other side.
+/// RPC-71, RPC-73: the code of success equals the magic number, so that an answer looks like the hello of the other side.
 #[test]
 fn a_server_and_a_client_of_one_key_are_connected() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn a_server_and_a_client_of_one_key_are_connected() {
     recorded(folder.path(), 2);
 }
 
-/// What is recorded is read back, each side with as many messages.
+/// Reads the recordings back, and checks that each side has the same number of messages.
 fn recorded(folder: &Path, messages: usize) {
     let side = |side| std::fs::read(folder.join(format!("session-1.{side}.bin"))).unwrap();
     let (client, server) = (side("client"), side("server"));
@@ -96,7 +96,7 @@ fn recorded(folder: &Path, messages: usize) {
     }
 }
 
-/// RPC-72.
+/// RPC-72: a peer without another side is rejected.
 #[test]
 fn who_has_no_other_side_is_sent_away() {
     let proxy = Running::new({
@@ -109,7 +109,7 @@ fn who_has_no_other_side_is_sent_away() {
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
 }
 
-/// RPC-72: the first of two servers keeps its place. Either may be the first to be read.
+/// RPC-72: the first of two servers keeps its place. Either of them may be read first.
 #[test]
 fn a_second_server_of_a_key_is_a_duplicate() {
     let proxy = Running::new(ProxyOptions::default());
@@ -124,12 +124,12 @@ fn a_second_server_of_a_key_is_a_duplicate() {
     }
     let next = || answers.recv_timeout(Duration::from_secs(20)).unwrap();
     assert_eq!(next(), [0x72, 0xf2, 0x0f, 0]);
-    // The one that stays gets a client.
+    // The remaining server gets a client.
     let _client = proxy.peer("client:dev");
     assert_eq!(next(), [0x71, 0xf2, 0x0f, 0]);
 }
 
-/// RPC-70, and RPC-01: a peer that breaks a rule is closed out, and the next one is served.
+/// RPC-70, and RPC-01: a peer that breaks a rule is closed, and the next one is served.
 #[test]
 fn what_breaks_a_rule_ends_its_own_connection() {
     let proxy = Running::new(ProxyOptions::default());
@@ -151,7 +151,7 @@ fn what_breaks_a_rule_ends_its_own_connection() {
     expect(&mut client, &hello("server:dev"));
 }
 
-/// In front of one server every byte passes as it is, its hello and the answer too.
+/// Before a single server every byte passes unchanged, including the hello and its answer.
 #[test]
 fn one_server_is_recorded() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -184,7 +184,7 @@ fn one_server_is_recorded() {
     );
 }
 
-/// Files of sessions that are there stay, those of another proxy in the same folder too.
+/// Existing files of sessions are kept, even those of another proxy in the same folder.
 #[test]
 fn sessions_are_recorded_behind_those_that_are_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -221,7 +221,7 @@ fn sessions_are_recorded_behind_those_that_are_there() {
     assert_eq!(read("session-9.client.bin"), b"other");
 }
 
-/// A folder that is gone takes no session with it.
+/// A session goes on if its folder for recordings is gone.
 #[test]
 fn a_session_that_cannot_be_recorded_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ fn a_session_that_cannot_be_recorded_goes_on() {
     );
 }
 
-/// A proxy for whose threads there is no room closes the connections out that have none, and goes on.
+/// A proxy without memory for a thread closes the connection that needs it, and goes on.
 #[test]
 #[cfg(all(feature = "cli", target_os = "linux"))]
 fn a_proxy_without_a_thread_for_a_peer_goes_on() {
@@ -268,14 +268,14 @@ fn a_proxy_without_a_thread_for_a_peer_goes_on() {
 
     let mut proxy = serving::Serving::start(&["proxy", "--port", "0", "--web-port", "0"]);
     let web: SocketAddr = proxy.rest.rsplit(' ').next().unwrap().parse().unwrap();
-    // Each thread takes a stack of 2 MiB of the addresses of the process.
+    // The stack of each thread takes 2 MiB of the address space of the process.
     let process = Pid::from_child(&proxy.child);
     let size = || -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.child.id())).unwrap();
         let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
         size.unwrap().trim_end_matches("kB").trim().parse().unwrap()
     };
-    // What it has begun to begin with is there.
+    // Waits until the proxy has started all of its first threads.
     let mut kilobytes = 0;
     while kilobytes != size() {
         kilobytes = size();
@@ -292,12 +292,12 @@ fn a_proxy_without_a_thread_for_a_peer_goes_on() {
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
-        // One that is closed out already takes nothing.
+        // Fails if the proxy has already closed the connection.
         let _ = stream.write_all(&hello(key));
         stream
     };
     let mut peers: Vec<TcpStream> = (0..60).map(|key| peer(&format!("server:{key}"))).collect();
-    // A peer by a WebSocket needs more than one.
+    // A WebSocket peer needs more than one thread.
     for _ in 0..5 {
         let mut stream = TcpStream::connect(web).unwrap();
         let _ = stream.write_all(b"GET /ws HTTP/1.1\r\n");
@@ -309,10 +309,10 @@ fn a_proxy_without_a_thread_for_a_peer_goes_on() {
         assert_ne!(proxy.log.read_line(&mut log).unwrap(), 0, "it has ended");
     }
     drop(peers);
-    // The places of those that are gone are free again, once it has noticed.
+    // The places of closed peers are free again, as soon as the proxy has noticed.
     let is_served = || {
         let (mut server, mut client) = (peer("server:dev"), peer("client:dev"));
-        // Where only one of the two was let in, the next try is to begin.
+        // If only one of the two was accepted, this try must end soon.
         let soon = Some(Duration::from_secs(2));
         client.set_read_timeout(soon).unwrap();
         server.set_read_timeout(soon).unwrap();

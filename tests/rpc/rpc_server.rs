@@ -1,5 +1,4 @@
-//! The server's half of RPC: sessions over a pair of sockets, by packets of both encodings; and processes of `tvmspec serve` under
-//! everything that a client can do to them.
+//! The server side of RPC: sessions over a pair of sockets, with packets of both encodings.
 #![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
 mod eras;
@@ -26,10 +25,10 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::{Any, AnyView, DLDataType};
 
-/// One release of each encoding, and those where something else changes.
+/// Releases of both encodings, and those with other changes.
 const RELEASES: [u8; 6] = [8, 16, 20, 21, 22, 27];
 
-/// Functions of this process that clients call.
+/// Registers the functions of this process that clients call.
 fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -70,7 +69,7 @@ fn register() {
 
 const FLOAT: Dtype = Dtype::scalar(2, 32);
 
-/// What a server answers.
+/// The answer of a server.
 #[derive(Debug, PartialEq)]
 enum Answer {
     Values(Vec<V<'static>>),
@@ -81,13 +80,13 @@ enum Answer {
 struct Client {
     transport: Transport,
     release: Release,
-    /// The same connection, for bytes that no packet is written as.
+    /// Second writer to the connection, for bytes that are not packets.
     raw: UnixStream,
     session: JoinHandle<SessionReport>,
     _directory: tempfile::TempDir,
 }
 
-/// Options that allow the functions of this file.
+/// Returns options that allow the functions of this file.
 fn options(directory: &tempfile::TempDir) -> ServerOptions {
     register();
     let mut options = ServerOptions::new(directory.path());
@@ -96,7 +95,7 @@ fn options(directory: &tempfile::TempDir) -> ServerOptions {
 }
 
 impl Client {
-    /// A session that has begun; the server is not started for the release.
+    /// Begins a session with a server that was not started for the release.
     fn of(release: u8) -> Client {
         Client::with(release, |_| {})
     }
@@ -131,7 +130,7 @@ impl Client {
         }
     }
 
-    /// The answer to a packet, or the text of an exception.
+    /// Writes a packet. Returns its answer, or the text of an exception.
     fn ask(&mut self, packet: &Packet<'_>) -> Result<Answer, String> {
         let spoken = Protocol::new(self.release, Speaker::Client);
         self.transport
@@ -212,7 +211,7 @@ impl Client {
         self.system(RpcCode::FreeHandle, args)
     }
 
-    /// Ends the session; what it came to.
+    /// Ends the session, and returns its report.
     fn end(mut self) -> SessionReport {
         let spoken = Protocol::new(self.release, Speaker::Client);
         self.transport
@@ -221,13 +220,13 @@ impl Client {
         self.session.join().expect("no panic")
     }
 
-    /// What the session came to, which ends by itself.
+    /// Returns the report of a session that ends by itself.
     fn ended(self) -> SessionReport {
         self.session.join().expect("no panic")
     }
 }
 
-/// A value that borrows nothing.
+/// Copies a value so that it borrows nothing.
 fn own(value: &V<'_>) -> V<'static> {
     match value {
         V::Str(bytes) => V::Str(bytes.to_vec().into()),
@@ -270,7 +269,7 @@ fn to<'a>(data: u64, shape: &[i64], offset: u64, bytes: &'a [u8]) -> Packet<'a> 
     )
 }
 
-/// Asserts that an answer is an exception over a rule.
+/// Asserts that an answer is an exception that names a rule.
 #[track_caller]
 fn breaks<T: std::fmt::Debug>(answer: Result<T, String>, rule: &str) {
     let text = answer.expect_err(rule);

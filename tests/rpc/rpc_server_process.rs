@@ -1,4 +1,4 @@
-//! `tvmspec serve`: what its clients do to a session, they do to that session alone.
+//! `tvmspec serve`: the actions of a client affect only its own session.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
 mod ends;
@@ -30,7 +30,7 @@ impl Server {
         Server::start_in(&std::env::temp_dir(), arguments)
     }
 
-    /// A server whose files are in `folder`.
+    /// Starts a server whose files are in `folder`.
     fn start_in(folder: &Path, arguments: &[&str]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
             .args(["serve", "--port", "0"])
@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// A connection that takes 20 s at most.
+    /// Opens a connection whose reads and writes take at most 20 s.
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("a connection");
         let limit = Some(Duration::from_secs(20));
@@ -63,7 +63,7 @@ impl Server {
         stream
     }
 
-    /// A connection with a hello that was answered.
+    /// Opens a connection, and exchanges the hello and its answer.
     fn greet(&self, key: &'static str) -> TcpStream {
         let mut stream = self.connect();
         stream.write_all(&hello(key.as_bytes())).expect("written");
@@ -73,7 +73,7 @@ impl Server {
         stream
     }
 
-    /// A whole session of a client that does nothing wrong.
+    /// Plays a whole session of an honest client.
     fn is_alive(&self, release: u8) {
         let mut peer = Peer::of(self, release);
         let found = peer.look_up("rpc.test.addone");
@@ -84,7 +84,7 @@ impl Server {
         assert_eq!(peer.read(), PeerAnswer::Gone);
     }
 
-    /// The next line of the log that is not about a session that begins.
+    /// Returns the next line of the log, without those about the start of a session.
     fn line(&mut self) -> String {
         loop {
             let mut line = String::new();
@@ -103,7 +103,7 @@ struct Peer {
     other: Protocol,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, PartialEq)]
 enum PeerAnswer {
     /// The last value.
@@ -198,13 +198,13 @@ fn hello(key: &[u8]) -> Vec<u8> {
     [&Hello::MAGIC.to_le_bytes()[..], &length.to_le_bytes(), key].concat()
 }
 
-/// A packet of any code and body.
+/// Returns a packet of any code and body.
 fn framed(code: i32, body: &[u8]) -> Vec<u8> {
     let length = 4 + body.len() as u64;
     [&length.to_le_bytes()[..], &code.to_le_bytes(), body].concat()
 }
 
-/// InitServer without arguments.
+/// Returns an InitServer packet without arguments.
 fn init() -> Vec<u8> {
     framed(2, &[&5_u64.to_le_bytes(), &b"0.8.0"[..], &[0; 4]].concat())
 }
@@ -233,7 +233,7 @@ fn each_session_has_a_line_in_the_log() {
 #[test]
 fn rpc_84_a_release_whose_clients_are_not_served_is_no_option() {
     for (release, starts) in [("0.2", false), ("0.6", false), ("0.7", true)] {
-        // The port is no port, so that what starts ends there.
+        // The range of ports is empty, so that a valid release fails there.
         let server = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
             .args([
                 "serve",
@@ -259,7 +259,7 @@ fn rpc_84_a_release_whose_clients_are_not_served_is_no_option() {
 #[test]
 fn clients_that_are_sent_elsewhere_are_a_warning() {
     use tvmspec::rpc::tracker::{TrackerLimits, TrackerServer};
-    // Without a packet: the address by which this machine would get there.
+    // Connecting a UDP socket sends no packet, but shows the address by which this machine would reach another one.
     let far = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.77:9")?;
         socket.local_addr()
@@ -278,7 +278,7 @@ fn clients_that_are_sent_elsewhere_are_a_warning() {
     let with = |more: &[&str]| {
         let arguments = [&["--tracker", &place, "--key", "k"], more].concat();
         let mut server = Server::start(&arguments);
-        // The line of a session that was begun behind the warning.
+        // The session produces a line, so that the test ends even if there is no warning.
         drop(server.connect());
         server.line()
     };

@@ -1,7 +1,7 @@
-//! Servers and a tracker under many clients, some of which are killed, as sessions, servers and the tracker are: nothing is left behind,
-//! and the next client is served.
+//! Stress test of servers and a tracker with many clients. Some clients, sessions and servers are killed, and the tracker is restarted:
+//! nothing is left, and the next client is served.
 //!
-//! A few seconds, or a minute if `TVMSPEC_THOROUGH` is set.
+//! The test takes a few seconds, or a minute if `TVMSPEC_THOROUGH` is set.
 #![cfg(all(target_os = "linux", feature = "cli", feature = "rpc"))]
 
 use crate::support::thorough::is_thorough;
@@ -24,7 +24,7 @@ use tvmspec::rpc::{
 };
 use tvmspec::rule::Findings;
 
-/// A process of `tvmspec` that listens, whose files are in a folder of the test.
+/// A process of `tvmspec` that listens, with its files in a folder of the test.
 struct Process {
     child: Child,
     address: SocketAddr,
@@ -55,7 +55,7 @@ impl Process {
         Process::start(folder, &[&["serve", "--port", "0"], arguments].concat())
     }
 
-    /// Open files and threads, which sessions that are over must not hold.
+    /// Returns the numbers of open files and threads, which must not include those of ended sessions.
     fn holds(&self) -> (usize, usize) {
         let count = |what: &str| {
             let entries = fs::read_dir(format!("/proc/{}/{what}", self.child.id()));
@@ -64,7 +64,7 @@ impl Process {
         (count("fd"), count("task"))
     }
 
-    /// Memory that is there, in KiB.
+    /// Returns the resident memory, in KiB.
     fn resident(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();
@@ -81,7 +81,7 @@ impl Drop for Process {
     }
 }
 
-/// The sessions of all servers whose files are in `folder`, by their numbers.
+/// Returns the process numbers of the sessions of all servers whose files are in `folder`.
 fn sessions(folder: &Path) -> Vec<u32> {
     let folder = folder.to_string_lossy().into_owned();
     let processes = fs::read_dir("/proc").expect("processes");
@@ -94,7 +94,7 @@ fn sessions(folder: &Path) -> Vec<u32> {
     numbers.filter(is_session).collect()
 }
 
-/// A client by packets: a process has as many of them as it likes.
+/// A client that writes packets itself, because a process may have any number of those.
 struct Peer {
     transport: Transport,
     own: Protocol,
@@ -102,7 +102,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// A session that has begun; why there is none.
+    /// Begins a session. The error is the reason why there is no session.
     fn begin(address: (&str, u16), key: &str, release: u8) -> Result<Peer, String> {
         let message = |error: &dyn std::fmt::Display| error.to_string();
         let stream = TcpStream::connect(address).map_err(|error| message(&error))?;
@@ -125,7 +125,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// The last value of the answer.
+    /// Writes a request. Returns the last value of its answer.
     fn ask(&mut self, packet: &Packet<'_>) -> Result<Option<i64>, String> {
         let message = |error: tvmspec::function::Error| error.to_string();
         self.transport
@@ -158,7 +158,7 @@ impl Peer {
         }
     }
 
-    /// A file of the session, so that its directory has something in it.
+    /// Uploads a file, so that the session's directory is not empty.
     fn upload(&mut self, bytes: usize) -> Result<(), String> {
         let name = PackedValue::Str(b"a.bin".as_slice().into());
         let content = PackedValue::Bytes(vec![7; bytes].into());
@@ -171,7 +171,7 @@ impl Peer {
     }
 }
 
-/// Waits until `is` holds.
+/// Waits until `is` returns true.
 #[track_caller]
 fn until(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
@@ -222,7 +222,7 @@ fn two_hundred_sessions_are_served_at_once() {
     );
 }
 
-/// The same numbers in every run, but for what the clock does.
+/// A random number generator with the same sequence in every run.
 struct Chance(u64);
 
 impl Chance {
@@ -234,12 +234,12 @@ impl Chance {
     }
 }
 
-/// What clients do until `over`; how many sessions went as they should.
+/// Plays clients until `over`. Counts the sessions without a failure.
 fn clients(seed: u64, tracker: u16, plain: u16, over: &AtomicBool, served: &AtomicU64) {
     let mut chance = Chance(seed);
     while !over.load(Ordering::SeqCst) {
         let release = [8, 16, 27][chance.below(3) as usize];
-        // Whatever fails here fails by a kill: what must not happen is looked at in the end.
+        // Errors here come from killed processes; the checks at the end find real faults.
         let peer = if chance.below(2) == 0 {
             Peer::begin(("127.0.0.1", plain), "", release)
         } else {
@@ -254,7 +254,7 @@ fn clients(seed: u64, tracker: u16, plain: u16, over: &AtomicBool, served: &Atom
             continue;
         };
         match chance.below(5) {
-            // A client that is killed: between packets, inside of one, and in front of an answer.
+            // A client that is killed: between packets, inside a packet, and before an answer.
             0 => drop(peer),
             1 => {
                 let _ = peer.transport.write_hello(&Hello { key: "half".into() });
@@ -293,7 +293,7 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
     let arguments = ["--tracker", &at, "--key", "farm", "--sessions", "6"];
     let start = || Process::server(folder, &arguments);
     let mut farm = [start(), start(), start()];
-    // It lives through all of it: what it holds in the end is what it held in the beginning.
+    // This server lives throughout: at the end it must hold the same resources as at the beginning.
     let plain = Process::server(folder, &["--sessions", "12"]);
     let plain_port = plain.address.port();
     let settle = || {
@@ -350,7 +350,7 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
     assert!(served > 0 && kills > 0, "{served} sessions, {kills} kills");
     println!("{served} sessions, {kills} sessions killed");
     until("sessions are left", || sessions(folder).is_empty());
-    // The tracker has the servers that run, each once, and no request.
+    // The tracker lists each running server once, and no requests.
     until("the tracker has what is gone", || {
         summary(port).is_some_and(|summary| {
             let farm = summary.queues.iter().find(|queue| queue.key == "farm");
@@ -358,12 +358,12 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
                 && farm.is_some_and(|farm| (farm.free, farm.pending) == (3, 0))
         })
     });
-    // What servers that were killed have left, the next one removes; its own goes with it, as it ends by a signal.
+    // The next server removes the files that killed servers have left. Its own are removed as well, because it ends by a signal.
     let mut next = Process::server(folder, &[]);
     let number = rustix::process::Pid::from_child(&next.child);
     rustix::process::kill_process(number, rustix::process::Signal::INT).expect("a signal");
     assert!(next.child.wait().expect("an end").success());
-    // Every server has one directory, and the lock in it.
+    // Every server has one directory, which contains the lock.
     let mut left = Vec::new();
     until("directories are left", || {
         let entries = fs::read_dir(folder).expect("a folder").flatten();

@@ -1,4 +1,4 @@
-//! A tracker that runs: who gets which server, what its peers see, and what a peer that breaks a rule cannot do.
+//! A running tracker: the assignment of servers, the replies to its peers, and the limits of a peer that breaks a rule.
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
@@ -51,7 +51,7 @@ fn replies(outcome: TrackerOutcome) -> Vec<(u64, TrackerReply)> {
     }
 }
 
-/// RPC-60, RPC-61, RPC-62: the highest priority first, then the oldest; servers in the order of their offers.
+/// RPC-60, RPC-61, RPC-62: the highest priority is first, then the oldest request; servers are used in the order of their offers.
 #[test]
 fn requests_are_served_by_priority_and_age() {
     let mut tracker = schedule(5);
@@ -72,7 +72,7 @@ fn requests_are_served_by_priority_and_age() {
     for port in [20, 21] {
         tracker.answer(0, offer("dev", port));
     }
-    // A key of another name is another queue.
+    // Another key is another queue.
     assert_eq!(replies(tracker.answer(1, request("other", 9))), []);
     for port in [20, 21] {
         assert_eq!(
@@ -82,7 +82,7 @@ fn requests_are_served_by_priority_and_age() {
     }
 }
 
-/// RPC-63: neither a server nor a client that is gone takes part.
+/// RPC-63: neither a server nor a client that has left takes part.
 #[test]
 fn what_a_closed_connection_had_is_withdrawn() {
     let mut tracker = schedule(4);
@@ -100,7 +100,7 @@ fn what_a_closed_connection_had_is_withdrawn() {
     assert_eq!(served[1..], [(3, server("dev", 12))]);
 }
 
-/// RPC-65: what was handed out is no longer there, and each connection sees its own.
+/// RPC-65: an assigned server is no longer listed, and each connection sees its own.
 #[test]
 fn a_server_sees_which_of_its_keys_are_left() {
     let mut tracker = schedule(3);
@@ -133,7 +133,7 @@ fn limits_close_out_who_goes_beyond_them() {
     assert_eq!(tracker.answer(1, offer("third", 1)), TrackerOutcome::Excess);
 }
 
-/// RPC-66: one peer takes all keys, and is gone: they make room for others.
+/// RPC-66: one peer uses up all keys and leaves; its keys make room for others.
 #[test]
 fn keys_of_a_peer_that_is_gone_make_room() {
     let mut limits = TrackerLimits::default();
@@ -168,13 +168,13 @@ fn keys_of_a_peer_that_is_gone_make_room() {
     assert_eq!((keys, in_use(&tracker)), (vec!["dev"], 0), "behind a match");
 }
 
-/// How many offers and requests wait.
+/// Returns the number of waiting offers and requests.
 fn in_use(tracker: &TrackerSchedule) -> u64 {
     let queues = tracker.summary().queues.into_iter();
     queues.map(|count| count.free + count.pending).sum()
 }
 
-/// RPC-66: what one connection may have of the keys, and how long the texts that it leaves with the tracker may be.
+/// RPC-66: limits on the keys of one connection, and on the length of the texts that it leaves with the tracker.
 #[test]
 fn a_connection_has_few_keys_and_short_ones() {
     let own = TrackerLimits::default().own_keys;
@@ -182,7 +182,7 @@ fn a_connection_has_few_keys_and_short_ones() {
     for key in 0..own {
         replies(tracker.answer(0, request(&key.to_string(), 1)));
     }
-    // One that it has is not one more.
+    // A key that the connection uses already does not count again.
     replies(tracker.answer(0, request("0", 1)));
     assert_eq!(tracker.answer(0, offer("k", 1)), TrackerOutcome::Excess);
     let long = |count: usize| "k".repeat(count);
@@ -216,7 +216,7 @@ fn a_connection_has_few_keys_and_short_ones() {
     }
 }
 
-/// RPC-64, RPC-66: a key stays where there is room, and makes room for others once none of its servers is connected.
+/// RPC-64, RPC-66: a key stays while there is room, and makes room for others after its last server has left.
 #[test]
 fn a_key_stays_as_long_as_its_server() {
     let mut limits = TrackerLimits::default();
@@ -238,7 +238,7 @@ fn a_key_stays_as_long_as_its_server() {
     for server in [0, 1] {
         replies(tracker.answer(server, TrackerRequest::UpdateInfo(peer(&key))));
     }
-    // Stated twice, it is one server still.
+    // Stated twice, it is still one server.
     replies(tracker.answer(0, TrackerRequest::UpdateInfo(peer(&key))));
     replies(tracker.answer(0, offer("dev", 9)));
     replies(tracker.answer(2, request("dev", 1)));
@@ -247,13 +247,13 @@ fn a_key_stays_as_long_as_its_server() {
     tracker.close(0);
     assert_eq!(tracker.answer(3, request("k", 1)), TrackerOutcome::Excess);
     replies(tracker.answer(1, TrackerRequest::UpdateInfo(peer("server:other"))));
-    // As clients of TVM expect it where the last server has ended.
+    // Clients of TVM expect this after the last server has ended.
     assert_eq!(counts(&tracker), taken);
     replies(tracker.answer(2, request("k", 1)));
     assert_eq!(counts(&tracker), [("k".to_owned(), 0, 1)]);
 }
 
-/// RPC-52, RPC-64: a summary is a message whatever there is.
+/// RPC-52, RPC-64: a summary always fits into one message.
 #[test]
 fn a_summary_fits_into_a_message() {
     let mut tracker = schedule(3_000);
@@ -279,7 +279,7 @@ fn a_summary_fits_into_a_message() {
     );
 }
 
-/// Nothing in a step grows with what waits: with looks at all of it this would take minutes.
+/// The cost of a step does not depend on the number of waiting requests: with a scan of all of them this would take minutes.
 #[test]
 fn ten_thousand_requests_and_a_thousand_servers_take_no_time() {
     let begin = Instant::now();

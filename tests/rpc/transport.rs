@@ -16,10 +16,10 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::wire::Writer;
 
-/// From this size on, the content of a packet is written from where it is.
+/// Size in bytes from which the content of a packet is written without a copy.
 const LARGE: usize = 16 << 10;
 
-/// Two ends, and the protocol of what the first writes.
+/// Returns both ends, and the protocol of the bytes that the first one writes.
 fn ends(release: Release) -> (Transport, Transport, Protocol) {
     let (one, other) = UnixStream::pair().expect("a pair");
     let spoken = Protocol::new(release, Speaker::Client);

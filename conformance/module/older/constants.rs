@@ -1,4 +1,4 @@
-//! `module.constants` and `module.properties` by the C interface of 0.7 to 0.20.
+//! `module.constants` and `module.properties` with the C interface of 0.7 to 0.20.
 
 use super::super::constants::symbols_of;
 use super::super::library_file::LibraryFile;
@@ -16,13 +16,13 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 
 thread_local! {
-    /// The extents of the constants that initialisers were passed, behind the number of the initialiser.
+    /// Extents of the constants that were passed to initializers, after the number of the initializer.
     static PASSED: RefCell<Vec<(usize, Value)>> = const { RefCell::new(Vec::new()) };
-    /// The runtime of the case: the initialiser gets no data of ours.
+    /// Runtime of the case, because the initializer gets no data of ours.
     static PASSED_BY: RefCell<Option<&'static LegacyApi>> = const { RefCell::new(None) };
 }
 
-/// Functions that note what they get, each under a number of its own.
+/// Functions that record their argument, each under its own number.
 const INITIALISERS: [CompiledFunction; 4] = [
     initialise::<0>,
     initialise::<1>,
@@ -30,7 +30,7 @@ const INITIALISERS: [CompiledFunction; 4] = [
     initialise::<3>,
 ];
 
-/// Notes the extents of its argument, the array of constants, under `N`.
+/// Records the extents of its argument, the array of constants, under `N`.
 unsafe extern "C" fn initialise<const N: usize>(
     values: *const TVMValue,
     codes: *const c_int,
@@ -44,12 +44,12 @@ unsafe extern "C" fn initialise<const N: usize>(
     };
     // SAFETY: there is one argument.
     let value = unsafe { values.read() };
-    // SAFETY: there is one argument, and each has a code.
+    // SAFETY: there is one argument, and each argument has a code.
     let Ok(shapes) = shapes_of(api, (value, unsafe { codes.read() })) else {
         return -1;
     };
     PASSED.with_borrow_mut(|passed| passed.push((N, shapes)));
-    // SAFETY: the places are those of the caller.
+    // SAFETY: the caller provides these places.
     unsafe {
         number::<0>(
             values,
@@ -62,7 +62,7 @@ unsafe extern "C" fn initialise<const N: usize>(
     }
 }
 
-/// The extents of each tensor of an array.
+/// Returns the extents of each tensor of an array.
 fn shapes_of(api: &'static LegacyApi, array: LegacyArg) -> Result<Value, Reply> {
     let size = api.call_global("runtime.ArraySize", &[array])?.int();
     let shapes = (0..size).map(|at| {
@@ -75,7 +75,7 @@ fn shapes_of(api: &'static LegacyApi, array: LegacyArg) -> Result<Value, Reply> 
     Ok(json!(shapes.collect::<Result<Vec<Value>, Reply>>()?))
 }
 
-/// `module.constants`: a payload of kind `const_loader`, and below it a module that notes what it is passed.
+/// Runs `module.constants`: a payload of kind `const_loader`, which imports a module that records its arguments.
 pub(in crate::conformance) fn constants(
     api: &'static LegacyApi,
     args: &Value,
@@ -89,8 +89,8 @@ pub(in crate::conformance) fn constants(
     }
     let root = modules::stored(api, constants_kind(api)?, &payload)?;
     let mut functions = symbols_of(&payload);
-    // PAY-37: one that is listed twice is one function.
-    // Before initialisers are counted: one listed twice would take two of the four.
+    // PAY-37: a function that is listed twice counts once. Removed before the initializers are counted, because it would take two of the
+    // four.
     functions.dedup();
     if !functions.iter().any(|symbol| symbol == name) {
         functions.push(name.to_owned());
@@ -121,7 +121,7 @@ pub(in crate::conformance) fn constants(
     accepted(json!({"initialised": passed.collect::<Vec<Value>>()}))
 }
 
-/// The kind that a runtime reads constants under: its loader had the first name before it had the second.
+/// Returns the kind of which a runtime reads constants. Its loader had the kind `metadata` before `const_loader`.
 fn constants_kind(api: &'static LegacyApi) -> Result<&'static str, Reply> {
     for kind in ["const_loader", "metadata"] {
         if api.global(&modules::loader_of(kind))?.is_some() {
@@ -131,7 +131,7 @@ fn constants_kind(api: &'static LegacyApi) -> Result<&'static str, Reply> {
     Err(unsupported("this runtime has no loader of constants"))
 }
 
-/// `module.properties` of the kinds that can be made from a library or a payload.
+/// Runs `module.properties` for the kinds that can be created from a library or a payload.
 pub(in crate::conformance) fn properties(
     api: &'static LegacyApi,
     args: &Value,

@@ -1,4 +1,4 @@
-//! `module.environment` by the C interface of 0.7 to 0.20.
+//! `module.environment` with the C interface of 0.7 to 0.20.
 
 use super::super::library_file::LibraryFile;
 use super::{CONTEXT, NUMBERS, jump, load, numbered, numbers};
@@ -10,7 +10,7 @@ use crate::value::legacy::TVMValue;
 use serde_json::{Value, json};
 use std::ffi::c_int;
 
-/// `module.environment`: what a library finds that looks for functions, as compiled code does.
+/// Runs `module.environment`: returns the functions that a library finds when it looks them up like compiled code.
 pub(in crate::conformance) fn environment(
     api: &'static LegacyApi,
     args: &Value,
@@ -18,7 +18,7 @@ pub(in crate::conformance) fn environment(
     let prefix = fresh_prefix();
     let mut registered = Vec::new();
     let found = environment_steps(api, &prefix, args, &mut registered);
-    // Also behind a step that failed: the registry is that of the process.
+    // Also after a failed step, because the registry belongs to the process.
     if api.can_remove() {
         for name in registered {
             api.remove(&name)?;
@@ -27,7 +27,7 @@ pub(in crate::conformance) fn environment(
     accepted(found?)
 }
 
-/// The steps of the case. What was put into the registry on the way is in `registered`, also where a step fails.
+/// Plays the steps of the case. `registered` receives the names that were added to the registry, even if a step fails.
 fn environment_steps(
     api: &'static LegacyApi,
     prefix: &str,
@@ -62,7 +62,7 @@ fn environment_steps(
             api.call_global("runtime.ModuleClearImports", &[root.arg()])?;
         }
         for (name, number) in numbered(step.get("register"), prefix)? {
-            // A few bytes for the life of a worker.
+            // Leaked: a few bytes for the life of a worker.
             let this: &'static NumberFunction = Box::leak(Box::new(NumberFunction { api, number }));
             let function = api.function(give_number, this)?;
             api.register(&name, &function, true)?;
@@ -70,7 +70,7 @@ fn environment_steps(
         }
         if let Some(name) = step.get("lookup").and_then(Value::as_str) {
             let name = c_text(&format!("{prefix}{name}"));
-            // SAFETY: `root` keeps the library, and what the runtime wrote there is its context.
+            // SAFETY: `root` keeps the library, and the runtime wrote its context there.
             found.push(match unsafe { api.looked_up(context, &name) } {
                 Ok(function) => json!(api.call(&function, &[])?.int()),
                 Err(Reply::Reject(_)) => json!("missing"),
@@ -81,14 +81,14 @@ fn environment_steps(
     Ok(json!(found))
 }
 
-/// What a function of the registry is made with.
+/// The data of a function in the registry.
 struct NumberFunction {
     api: &'static LegacyApi,
-    /// The number that it returns.
+    /// Number that it returns.
     number: usize,
 }
 
-/// Returns the number that it was made with.
+/// Returns the number in its data.
 unsafe extern "C-unwind" fn give_number(
     _: *mut TVMValue,
     _: *mut c_int,
@@ -96,8 +96,8 @@ unsafe extern "C-unwind" fn give_number(
     result: RawHandle,
     this: RawHandle,
 ) -> c_int {
-    // SAFETY: it was made with a `Registered`, which is never freed.
+    // SAFETY: it was created with a `NumberFunction`, which is never freed.
     let this = unsafe { &*this.cast::<NumberFunction>() };
-    // SAFETY: the result is that of this callback.
+    // SAFETY: the result belongs to this callback.
     unsafe { this.api.give(result, int_arg(this.number as i64)) }
 }

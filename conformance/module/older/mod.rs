@@ -1,6 +1,7 @@
-//! What a runtime of 0.7 to 0.20 makes of a library, and what compiled code sees of it: `module.open`, `module.symbols`,
-//! `module.life`, `module.environment`, `module.system`, `module.constants` and `module.properties` by the C interface of that
-//! time. Libraries are written around addresses of this process, as in `library_file`.
+//! Libraries with a runtime of 0.7 to 0.20, and the runtime as compiled code sees it, through the C interface of that time.
+//!
+//! The operations are `module.open`, `module.symbols`, `module.life`, `module.environment`, `module.system`, `module.constants` and
+//! `module.properties`. The symbols of libraries are addresses of this process, as in `library_file`.
 
 mod constants;
 mod environment;
@@ -26,7 +27,7 @@ use crate::value::legacy::{TVMValue, code};
 use serde_json::{Value, json};
 use std::ffi::{CString, c_int};
 
-/// The slot of the context in libraries of 0.7 to 0.20 (MOD-13).
+/// Slot of the context in libraries of 0.7 to 0.20 (MOD-13).
 const CONTEXT: &str = Dialect::of(Layout::V0_7).context.text();
 
 /// A compiled function of 0.7 to 0.20.
@@ -39,7 +40,7 @@ type CompiledFunction = unsafe extern "C" fn(
     RawHandle,
 ) -> c_int;
 
-/// Functions that return a number, each its place.
+/// Functions that each return their index.
 const NUMBERS: [CompiledFunction; 8] = [
     number::<0>,
     number::<1>,
@@ -51,7 +52,7 @@ const NUMBERS: [CompiledFunction; 8] = [
     number::<7>,
 ];
 
-/// Returns `N`, as code of that time does: a value and a code in two places (FUN-13).
+/// Returns `N` like code of that time: a value and a code in two places (FUN-13).
 unsafe extern "C" fn number<const N: i64>(
     _: *const TVMValue,
     _: *const c_int,
@@ -67,17 +68,17 @@ unsafe extern "C" fn number<const N: i64>(
     0
 }
 
-/// A symbol that leads to a function of this process.
+/// Creates a symbol that leads to a function of this process.
 fn jump(body: CompiledFunction) -> SymbolContent {
     SymbolContent::Jump(body as usize)
 }
 
-/// The module that the runtime makes of a library on disk.
+/// Loads a library file with the runtime, and returns its module.
 fn load(api: &'static LegacyApi, written: &LibraryFile) -> Result<LegacyValue, Reply> {
     api.load(&c_text(&written.path.to_string_lossy()))
 }
 
-/// A library with a function for each name, which returns the number beside it.
+/// Creates a library with a function for each name, which returns the number of that name.
 fn numbers(api: &'static LegacyApi, functions: &[(String, usize)]) -> Result<LegacyValue, Reply> {
     let mut symbols = vec![(CONTEXT, SymbolContent::Slot)];
     for (name, number) in functions {
@@ -88,14 +89,14 @@ fn numbers(api: &'static LegacyApi, functions: &[(String, usize)]) -> Result<Leg
     load(api, &LibraryFile::of(&symbols, &[])?)
 }
 
-/// The functions and numbers of an object of the request.
+/// Reads the functions and numbers of an object in the request.
 fn numbered(list: Option<&Value>, prefix: &str) -> Result<Vec<(String, usize)>, Reply> {
     let list = list.and_then(Value::as_object).into_iter().flatten();
     list.map(|(name, number)| Ok((format!("{prefix}{name}"), number_of(number)?)))
         .collect()
 }
 
-/// `module.open`.
+/// Runs `module.open`.
 pub(in crate::conformance) fn open(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     if let Some(why) = super::opened::why_not_here() {
         return Err(unsupported(why));
@@ -123,7 +124,7 @@ pub(in crate::conformance) fn open(api: &'static LegacyApi, args: &Value) -> Res
     )
 }
 
-/// What a function of a library returns, or the error that it leaves.
+/// Returns the result of a function of a library, or its error.
 fn returned(api: &'static LegacyApi, root: &LegacyValue, call: &Value) -> Result<Value, Reply> {
     let name = call.get("function").and_then(Value::as_str);
     let name = name.unwrap_or_default();
@@ -142,7 +143,7 @@ fn returned(api: &'static LegacyApi, root: &LegacyValue, call: &Value) -> Result
             Value::Number(number) if number.is_i64() => int_arg(number_of(arg)?),
             Value::String(text) => {
                 let text = c_text(text);
-                // The characters stay where they are when the list grows.
+                // The text's heap buffer does not move when the list grows.
                 let arg = text_arg(&text);
                 held.push(text);
                 arg
@@ -156,8 +157,8 @@ fn returned(api: &'static LegacyApi, root: &LegacyValue, call: &Value) -> Result
     }
     match api.call(&function, &args) {
         Ok(result) => value_of(&result),
-        // FUN-18: releases put words around what the library left, up to 0.15 the check that its result failed, with a kind of
-        // its own. A text without a kind in front of it is a `TVMError`.
+        // FUN-18: releases add words around the text of the library; up to 0.15 the check that failed, which has its own kind. A text
+        // without a kind is a `TVMError`.
         Err(Reply::Reject(rejection)) => {
             let text = &*rejection.message;
             let text = text
@@ -173,13 +174,13 @@ fn returned(api: &'static LegacyApi, root: &LegacyValue, call: &Value) -> Result
     }
 }
 
-/// A result in the form of spec/values.md.
+/// Returns a result in the form of spec/values.md.
 fn value_of(result: &LegacyValue) -> Result<Value, Reply> {
     Ok(match result.code {
         code::INT => json!(result.int()),
         code::NULL => Value::Null,
         code::FLOAT => {
-            // SAFETY: the code says that it is a float.
+            // SAFETY: the code states that the value is a float.
             let number = unsafe { result.value.v_float64 };
             json!({"float": number})
         }
@@ -188,7 +189,7 @@ fn value_of(result: &LegacyValue) -> Result<Value, Reply> {
     })
 }
 
-/// `module.symbols`: which function is found under a name, and which slots the runtime filled.
+/// Runs `module.symbols`: returns the function that is found under a name, and the slots that the runtime filled.
 pub(in crate::conformance) fn symbols(
     api: &'static LegacyApi,
     args: &Value,
@@ -238,7 +239,7 @@ pub(in crate::conformance) fn symbols(
     seen("function", json!({"function": found, "slots": filled}))
 }
 
-/// `module.life`: whether the library stays while a function of it does, and no longer.
+/// Runs `module.life`: returns whether the library stays loaded while a function of it exists, and no longer.
 pub(in crate::conformance) fn life(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     if texts(args.pointer("/value/globals")).next().is_some() {
         return Err(unsupported("modules of this interface have no globals"));
@@ -251,14 +252,14 @@ pub(in crate::conformance) fn life(api: &'static LegacyApi, args: &Value) -> Res
         let module = load(api, &written)?;
         api.function_of(&module, "f", false)?
     };
-    // The module is gone by now: the function alone can keep the library.
+    // The module was dropped, so that only the function can keep the library.
     let with_function = written.is_mapped()?;
     drop(function);
     let after = written.is_mapped()?;
     accepted(json!({"with_function": with_function, "after": after}))
 }
 
-/// `module.system`: symbols stay for the life of the process, so they get a name that no other case has.
+/// Runs `module.system`. Symbols stay registered for the life of the process, so that they get a name that no other case has.
 pub(in crate::conformance) fn system(
     api: &'static LegacyApi,
     args: &Value,

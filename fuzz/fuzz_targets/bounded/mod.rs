@@ -1,4 +1,4 @@
-//! A host that has 8 MiB: what a file asks for beyond them is rejected, and not taken.
+//! A CPU device with a memory limit of 8 MiB. It rejects every request beyond the limit without allocating.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, Once, PoisonError};
@@ -9,18 +9,18 @@ type Result<T> = std::result::Result<T, Error>;
 
 const MOST: usize = 8 << 20;
 
-/// The CPU of the library, and how many bytes of it are taken, by address.
+/// A wrapper around the library's CPU device. It holds the size of each live allocation, by address.
 pub struct Bounded {
     taken: Mutex<Option<HashMap<usize, usize>>>,
 }
 
 static BOUNDED: Bounded = Bounded { taken: Mutex::new(None) };
 
-/// Puts it in the place of the CPU; once.
+/// Registers the bounded device as the CPU, once.
 pub fn install() -> &'static Bounded {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: every space comes from the library's own CPU, which keeps DEV-12, DEV-13, DEV-41 and DEV-46.
+        // SAFETY: every space comes from the library's own CPU, and that CPU keeps DEV-12, DEV-13, DEV-41 and DEV-46.
         unsafe { manager::register("cpu", &BOUNDED) }.expect("a name of its own");
     });
     &BOUNDED
@@ -51,12 +51,12 @@ impl DeviceApi for Bounded {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let known = taken.get_or_insert_default().remove(&space.address());
         assert!(known.is_some(), "only what was taken is freed, once");
-        // SAFETY: as the caller's.
+        // SAFETY: the caller keeps the requirements of `free`.
         unsafe { cpu().free(device, space) }
     }
 
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
-        // SAFETY: as the caller's.
+        // SAFETY: the caller keeps the requirements of `copy`.
         unsafe { cpu().copy(copy, stream) }
     }
 

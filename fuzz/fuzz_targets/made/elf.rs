@@ -1,4 +1,4 @@
-//! An ELF file of 64 bits, little-endian: an object file, or an image with one segment. BLOB-52 to BLOB-55, BLOB-68.
+//! A generated 64-bit little-endian ELF file: an object file, or an image with one segment. Covers BLOB-52 to BLOB-55, BLOB-68.
 
 use super::{Other, Shape, Verdict};
 use arbitrary::{Result, Unstructured};
@@ -6,7 +6,7 @@ use tvmspec::rule::Kind;
 
 pub struct Elf {
     pub bytes: Vec<u8>,
-    /// Where the blob is in it.
+    /// The offset of the library binary in the file.
     pub start: u64,
     /// The value of its symbol.
     pub address: u64,
@@ -51,7 +51,7 @@ pub fn make(symbol: &str, blob: &[u8], others: &[Other], wrong: bool, from: &mut
         ])?,
     };
     if image && wrong == Wrong::SectionOutside {
-        // An image is mapped by segments.
+        // An image maps bytes by segments, and not by sections.
         wrong = Wrong::ValueOutside;
     }
     let tail = from.int_in_range(1..=40_u64)?;
@@ -60,7 +60,7 @@ pub fn make(symbol: &str, blob: &[u8], others: &[Other], wrong: bool, from: &mut
     if wrong == Wrong::HeaderCountsMore {
         blob[..8].copy_from_slice(&(length - 8 + 1 + tail).to_le_bytes());
     }
-    // Without a size the blob ends with its section, or at the next symbol.
+    // Without a size the library binary ends with its section, or at the next symbol.
     let sized = from.arbitrary()? || matches!(wrong, Wrong::SymbolBeyond | Wrong::SymbolShort | Wrong::HeaderCountsMore | Wrong::SymbolLong);
     let size = match wrong {
         Wrong::SymbolBeyond => 1 << 40,
@@ -70,7 +70,7 @@ pub fn make(symbol: &str, blob: &[u8], others: &[Other], wrong: bool, from: &mut
         _ => 0,
     };
 
-    // Constants, code, names, symbols, sections.
+    // Order in the file: constants, code, names, symbols, sections.
     let constants = HEADER + if image { SEGMENT } else { 0 };
     let mut bytes = vec![0; constants as usize];
     bytes.extend([0x55; FRONT as usize]);
@@ -165,7 +165,7 @@ pub fn make(symbol: &str, blob: &[u8], others: &[Other], wrong: bool, from: &mut
     if image {
         header.extend(1_u32.to_le_bytes());
         header.extend(5_u32.to_le_bytes());
-        // What is in the file ends with the constants where the blob is to have no bytes.
+        // For a library binary without bytes, the file content ends before it.
         let filled = if wrong == Wrong::WithoutBytes { start } else { whole };
         for word in [0, BASE, BASE, filled, whole + 64, 4096] {
             header.extend(word.to_le_bytes());

@@ -1,5 +1,7 @@
-//! Containers with a known answer, in the words of `spec/blob.md` and with no code of `src/`: an object file or a C text with one
-//! library binary and some symbols, in no archive or several, whole or with one thing wrong.
+//! Containers with a known result, generated from `spec/blob.md` without code from `src/`.
+//!
+//! Each is an object file or a C text, with one library binary and some symbols. It lies in no archive or in several, and has at most one
+//! error.
 
 mod elf;
 mod text;
@@ -10,17 +12,17 @@ use tvmspec::blob::container::Role;
 use tvmspec::release::Layout;
 use tvmspec::rule::Kind;
 
-/// A file, and what a reader makes of it.
+/// A generated file and the expected result of reading it.
 pub struct Made {
     pub bytes: Vec<u8>,
     pub member: String,
     pub blob: Found,
-    /// Name, prefix and role, in the order of the table.
+    /// The name, prefix and role of each symbol, in table order.
     pub symbols: Vec<(String, String, Role<'static>)>,
     pub verdict: Verdict,
 }
 
-/// The blob, as it is put in.
+/// The library binary that was put in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub symbol: String,
@@ -34,13 +36,13 @@ pub struct Found {
 #[derive(Clone, Copy)]
 pub enum Verdict {
     Whole,
-    /// A SHOULD that is not kept.
+    /// Breaks a SHOULD.
     Odd(&'static str),
-    /// A MUST or a LIMIT that is broken.
+    /// Breaks a MUST or a LIMIT.
     Broken(&'static str, Kind),
 }
 
-/// A symbol to put in besides the blob's.
+/// A symbol put in beside that of the library binary.
 #[derive(Clone)]
 pub struct Other {
     pub name: String,
@@ -54,7 +56,7 @@ pub enum Shape {
     Undefined,
 }
 
-/// BLOB-50: the symbol of a blob, that of its context, the layout.
+/// BLOB-50: the symbol of a library binary, the symbol of its context, and the layout.
 const ERAS: [(&str, &str, Layout); 3] = [
     ("__tvm_dev_mblob", "__tvm_module_ctx", Layout::V0_7),
     ("__tvm_ffi_library_bin", "__tvm_ffi_library_ctx", Layout::V0_21),
@@ -70,7 +72,7 @@ pub fn make(from: &mut Unstructured<'_>) -> Result<Made> {
     blob.extend(body);
     let others = others(&format!("{prefix}{context}"), from)?;
     let wraps = from.int_in_range(0..=6_usize)?.saturating_sub(1);
-    // One thing is wrong at most: in the file, or around it.
+    // At most one error is put in: inside the file, or in an archive around it.
     let (inside, outside) = *from.choose(&[(false, false), (true, false), (true, false), (false, true)])?;
     let (inside, outside) = (inside && wraps < 5, outside && (1..5).contains(&wraps));
     let mut symbols = roles(&others, prefix, context);
@@ -102,7 +104,7 @@ pub fn make(from: &mut Unstructured<'_>) -> Result<Made> {
     Ok(Made { bytes, member, blob, symbols, verdict })
 }
 
-/// Some symbols, each name once.
+/// Chooses some symbols. Each name occurs once.
 fn others(context: &str, from: &mut Unstructured<'_>) -> Result<Vec<Other>> {
     let known = [
         ("__tvm_ffi_add", Shape::Code),
@@ -125,7 +127,7 @@ fn others(context: &str, from: &mut Unstructured<'_>) -> Result<Vec<Other>> {
     Ok(others)
 }
 
-/// BLOB-51 and BLOB-62 to BLOB-65: what each of [`others`] is for.
+/// Returns the role of each of [`others`] by BLOB-51 and BLOB-62 to BLOB-65.
 fn roles(others: &[Other], prefix: &str, context: &str) -> Vec<(String, String, Role<'static>)> {
     let from_022 = others.iter().any(|other| other.name == "__tvm_ffi_add");
     let mut roles = Vec::new();

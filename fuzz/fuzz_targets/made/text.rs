@@ -1,4 +1,4 @@
-//! C text: BLOB-58.
+//! C text by BLOB-58.
 
 use super::{Other, Shape, Verdict};
 use arbitrary::{Result, Unstructured};
@@ -27,7 +27,7 @@ pub fn make(symbol: &str, blob: &[u8], others: &[Other], wrong: bool, from: &mut
         for other in others {
             match other.form {
                 Shape::Code => text.push_str(&format!("TVM_DLL int32_t {}(void* args) {{\n", other.name)),
-                // A context is a pointer; other data is none of a host.
+                // A context is a pointer. A host does not define the other data.
                 Shape::Data if other.name.ends_with("_ctx") => text.push_str(&format!("void* {} = 0;\n", other.name)),
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! A static archive or a tar with one member `m`: BLOB-56.
+//! A static archive or a tar with one member `m`, by BLOB-56.
 
 use super::Verdict;
 use arbitrary::{Result, Unstructured};
@@ -6,7 +6,7 @@ use tvmspec::rule::Kind;
 
 pub struct Wrapped {
     pub bytes: Vec<u8>,
-    /// Where the member is in it.
+    /// The offset of the member.
     pub start: u64,
     pub verdict: Verdict,
 }
@@ -43,7 +43,7 @@ fn archive(member: &[u8], magic: &[u8], size: usize) -> Vec<u8> {
     bytes
 }
 
-/// `off` is what is added to the checksum.
+/// Makes a tar. `off` is added to the checksum.
 fn tar(member: &[u8], size: &str, off: u32) -> Vec<u8> {
     let mut header = [0_u8; 512];
     let mut put = |at: usize, text: &[u8]| header[at..at + text.len()].copy_from_slice(text);

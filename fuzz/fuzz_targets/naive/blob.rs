@@ -1,9 +1,9 @@
-//! BLOB-01 to BLOB-16.
+//! A second reading of BLOB-01 to BLOB-16.
 
 use super::{In, Odd, payload, tree};
 use tvmspec::release::Layout;
 
-/// Key and length of the payload of each module.
+/// The kind and the payload length of each module.
 pub type Modules = Vec<(String, Option<usize>)>;
 
 pub fn read(bytes: &[u8], layout: Layout, odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u64>>>)> {
@@ -31,7 +31,7 @@ pub fn read(bytes: &[u8], layout: Layout, odd: &mut Odd) -> Option<(Modules, Opt
     Some(found)
 }
 
-/// The rule that is to blame where nothing but a number of modules is wrong: there are fewer.
+/// Returns the broken rule if the only error is that modules are missing.
 pub fn is_short(bytes: &[u8], layout: Layout) -> Option<&'static str> {
     let mut file = In(bytes);
     let counted = file.u64()?;
@@ -42,7 +42,7 @@ pub fn is_short(bytes: &[u8], layout: Layout) -> Option<&'static str> {
     }
 }
 
-/// BLOB-03: the count says more than 8 bytes an entry allow, or the bytes end where an entry begins.
+/// Checks BLOB-03: the count is too large for entries of 8 bytes, or the bytes end where an entry begins.
 fn lacks_entry(body: &mut In<'_>, layout: Layout) -> Option<bool> {
     let count = body.u64()?;
     if count > body.0.len() as u64 / 8 {
@@ -53,7 +53,7 @@ fn lacks_entry(body: &mut In<'_>, layout: Layout) -> Option<bool> {
         if body.0.is_empty() {
             return Some(true);
         }
-        // The entry behind a tree, a reserved name in 0.2 and a second library are to blame for that.
+        // An entry after the tree, a reserved name in 0.2 and a second library break other rules.
         let key = kind(body).filter(|key| trees == 0 && (layout != Layout::V0_2 || !key.starts_with('_')))?;
         match key {
             "_lib" if libraries > 0 => return None,
@@ -65,7 +65,7 @@ fn lacks_entry(body: &mut In<'_>, layout: Layout) -> Option<bool> {
     Some(false)
 }
 
-/// BLOB-10: the bytes end where a module begins.
+/// Checks BLOB-10: the bytes end where a module begins.
 fn lacks_module(body: &mut In<'_>) -> bool {
     let rows = tree::read(body, &mut Odd::new()).unwrap_or_default();
     let mut libraries = 0;
@@ -73,7 +73,7 @@ fn lacks_module(body: &mut In<'_>) -> bool {
         if body.0.is_empty() {
             return true;
         }
-        // Whatever is wrong with a module is to blame itself.
+        // Any error inside a module breaks its own rule.
         let kept = match kind(body) {
             Some("_lib") => {
                 libraries += 1;
@@ -127,7 +127,7 @@ fn streamed(body: &mut In<'_>, layout: Layout, odd: &mut Odd) -> Option<(Modules
     }
     let (mut modules, mut rows) = (Vec::new(), None);
     for _ in 0..count {
-        // BLOB-07 and BLOB-08: the tree occurs once, and behind everything.
+        // BLOB-07 and BLOB-08: the tree occurs once, after all modules.
         if rows.is_some() {
             return None;
         }
@@ -135,7 +135,7 @@ fn streamed(body: &mut In<'_>, layout: Layout, odd: &mut Odd) -> Option<(Modules
             "_lib" | "_import_tree" if layout == Layout::V0_2 => return None,
             "_import_tree" => rows = Some(tree::read(body, odd)?),
             "_lib" => modules.push(("_lib".to_owned(), None)),
-            // BLOB-05, and BLOB-06: of kinds without a grammar nothing says the end. What is odd inside is another chapter's.
+            // BLOB-05, and BLOB-06: the end of an unknown kind cannot be found. Findings inside a payload belong to another chapter.
             kind => {
                 let rest = payload::any(body.0, kind, layout, &mut Odd::new())?;
                 modules.push((kind.to_owned(), Some(body.0.len() - rest.len())));

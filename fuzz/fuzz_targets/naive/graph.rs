@@ -1,4 +1,4 @@
-//! GRF-01 to GRF-24 and GRF-51 to GRF-53, on a JSON value that keeps every member.
+//! A second reading of GRF-01 to GRF-24 and GRF-51 to GRF-53, on a JSON value that keeps every member.
 
 use super::Odd;
 use tvmspec::rule::Kind;
@@ -11,16 +11,16 @@ enum Json {
     Object(Vec<(String, Json)>),
 }
 
-/// What of a graph can be compared: outputs of each node, and the size of each pool.
+/// The comparable parts of a graph: the outputs of each node, and the size of each pool.
 pub struct Graph {
     pub outputs: Vec<usize>,
-    /// `None` where one of them has no size, or no single device.
+    /// `None` if a pool has no size or no single device.
     pub pools: Option<Vec<u64>>,
-    /// Whether all of it is in words that this reading knows exactly.
+    /// Whether this reading knows every word of the graph exactly.
     pub sure: bool,
 }
 
-/// `Err` where this parser has not enough stack.
+/// Reads a graph. Returns `Err` if the text nests too deeply for this parser.
 pub fn read(text: &str, odd: &mut Odd) -> Result<Option<Graph>, TooDeep> {
     let mut parser = Parser { rest: text, depth: 0, sure: true };
     let whole = parser.value()?.filter(|_| parser.peek().is_none());
@@ -30,7 +30,7 @@ pub fn read(text: &str, odd: &mut Odd) -> Result<Option<Graph>, TooDeep> {
 
 pub struct TooDeep;
 
-/// GRF-01, GRF-02 or GRF-04 where that is the first to blame, and as what where the rule knows several words.
+/// Returns GRF-01, GRF-02 or GRF-04 if it is the first broken rule. Also returns the expected kind if the rule allows several.
 pub fn blame(text: &str) -> Option<(&'static str, Option<Kind>)> {
     let mut parser = Parser { rest: text, depth: 0, sure: true };
     let whole = parser.value().ok()?.filter(|_| parser.peek().is_none() && parser.sure)?;
@@ -43,7 +43,7 @@ pub fn blame(text: &str) -> Option<(&'static str, Option<Kind>)> {
     if missing {
         return Some(("GRF-02", None));
     }
-    // A node of another form is malformed, before any member of it can be missing.
+    // A node that is not an object is malformed. This comes before any missing member.
     let nodes = last(&members[..before.len()], "nodes")?.list()?;
     let first = nodes.iter().find(|item| node(item, &mut Odd::new()).is_none())?;
     first.members().is_none().then_some(("GRF-04", Some(Kind::Malformed)))
@@ -186,7 +186,7 @@ impl Parser<'_> {
             return None;
         }
         if let Ok(number) = token.parse::<i64>() {
-            // Whether it is an index is not stated.
+            // It is not stated whether this is an index.
             self.sure &= token != "-0";
             return Some(Json::Number(number));
         }
@@ -233,7 +233,7 @@ impl Json {
     }
 }
 
-/// GRF-20 aside, the last of several members counts.
+/// Returns the last member of this name. A repeated name also breaks GRF-20.
 fn last<'j>(members: &'j [(String, Json)], name: &str) -> Option<&'j Json> {
     members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
 }
@@ -250,7 +250,7 @@ fn once<'m>(keys: impl Iterator<Item = &'m str>, odd: &mut Odd) {
 
 struct Node {
     inputs: Vec<Vec<usize>>,
-    /// None for an input.
+    /// `None` for an input.
     outputs: Option<usize>,
 }
 
@@ -331,7 +331,7 @@ fn node(item: &Json, odd: &mut Odd) -> Option<Node> {
     Some(Node { inputs, outputs })
 }
 
-/// GRF-13 to GRF-24, GRF-51 to GRF-53; the bytes of each pool, and whether every type is one of the plainest.
+/// Checks GRF-13 to GRF-24 and GRF-51 to GRF-53. Returns the bytes of each pool, and whether every type is a simple one.
 fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u64>>, bool)> {
     let members = attrs.members()?;
     once(members.iter().map(|(key, _)| key.as_str()), odd);
@@ -374,7 +374,7 @@ fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u
         }
         let own = scopes[at].contains("texture").then(|| (image(scopes[at], &shapes[at]), names[at]));
         match images[ids[at]].get_or_insert(own) {
-            // GRF-53: the largest height and width, of the same texels.
+            // GRF-53: the largest height and width, for equal texels.
             Some((Some(all), name)) => match own {
                 Some((Some(own), own_name)) if (all[2], *name) == (own[2], own_name) => {
                     *all = [all[0].max(own[0]), all[1].max(own[1]), all[2]];
@@ -409,7 +409,7 @@ fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u
     Some((planned.then_some(pools), sure))
 }
 
-/// GRF-53: height, width and elements of a texel.
+/// Returns the height, the width and the texel elements by GRF-53.
 fn image(scope: &str, shape: &[usize]) -> Option<[u64; 3]> {
     let (texel, before) = shape.split_last()?;
     let rows = match (scope, shape.len()) {
@@ -423,7 +423,7 @@ fn image(scope: &str, shape: &[usize]) -> Option<[u64; 3]> {
     Some([product(rows)?, product(columns)?, *texel as u64])
 }
 
-/// GRF-17, of the names that goldens and mutants of them have: bytes of an element.
+/// Returns the bytes of an element by GRF-17. Knows the names in the goldens and in their mutants.
 fn element_bytes(name: &str) -> Option<u64> {
     let letters = name.trim_end_matches(|char: char| char.is_ascii_digit() || char == 'x');
     let known = ["int", "uint", "float", "bool", "handle", "bfloat", "void"].contains(&letters) || name.contains("float") || name.contains("custom");
@@ -436,7 +436,7 @@ fn element_bytes(name: &str) -> Option<u64> {
     let numbers = &name[letters.len()..];
     let (bits, lanes) = numbers.split_once('x').unwrap_or((numbers, "1"));
     let bits: u64 = if bits.is_empty() { if letters == "handle" { 64 } else { 32 } } else { bits.parse().ok()? };
-    // No bits are as many as when none are stated.
+    // Zero bits mean the same as no stated bits.
     let bits = if bits == 0 { 32 } else { bits };
     let lanes: u64 = lanes.parse().ok()?;
     // GRF-51.

@@ -1,8 +1,7 @@
-//! The rules of the reading chapters once more: slow, in the words of `spec/`, with no code of `src/`.
+//! A second reading of the reading chapters: slow, close to the words of `spec/`, and without code from `src/`.
 //!
-//! `None` is a broken MUST; what a SHOULD calls odd is a set of ids. A target asserts that whatever the library reads is read
-//! here as well, with the same oddities, and that
-//! whatever is read here is read there: a check that is missing there is then noticed, and a field that is.
+//! `None` means that a MUST is broken. Broken SHOULDs are collected as a set of rule ids. A target asserts that both readings accept the
+//! same input with the same findings. So a check or a field missing on either side is noticed.
 #![allow(dead_code)]
 
 pub mod blob;
@@ -17,16 +16,16 @@ pub mod wire;
 use std::collections::BTreeSet;
 use tvmspec::rule::Findings;
 
-/// Ids of the rules that are not kept and may be broken.
+/// The ids of broken SHOULD rules.
 pub type Odd = BTreeSet<String>;
 
-/// What the library calls odd, of the chapters whose ids begin so.
+/// Returns the findings of the library in the chapters with these id prefixes.
 pub fn findings(findings: &Findings, chapters: &[&str]) -> Odd {
     let ids = findings.as_slice().iter().map(|finding| finding.rule.id().to_owned());
     ids.filter(|id| chapters.iter().any(|chapter| id.starts_with(chapter))).collect()
 }
 
-/// Bytes that are not yet read.
+/// Bytes not yet read.
 #[derive(Clone, Copy)]
 pub struct In<'a>(pub &'a [u8]);
 
@@ -62,18 +61,18 @@ impl<'a> In<'a> {
         self.u64().map(u64::cast_signed)
     }
 
-    /// WIRE-04.
+    /// Reads bytes by WIRE-04.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let count = self.u64()?;
         self.take(count)
     }
 
-    /// WIRE-05.
+    /// Reads a text by WIRE-05.
     pub fn text(&mut self) -> Option<&'a str> {
         std::str::from_utf8(self.bytes()?).ok()
     }
 
-    /// WIRE-06: no element takes less than a byte here, so a count beyond the bytes is one beyond the elements.
+    /// Reads a vector by WIRE-06. Every element here takes at least one byte, so the remaining bytes bound the count.
     pub fn vector<T>(&mut self, mut one: impl FnMut(&mut In<'a>) -> Option<T>) -> Option<Vec<T>> {
         let count = self.u64()?;
         if count > self.0.len() as u64 {

@@ -1,4 +1,4 @@
-//! PAY-02 to PAY-53: the grammar of each kind, in a form that is named.
+//! A second reading of PAY-02 to PAY-53: the grammar of each kind, in a given form.
 
 use super::{In, Odd, relay, tensor, vm};
 use tvmspec::payload::{PayloadForm, kind_info};
@@ -12,14 +12,14 @@ struct Reader<'a, 'o> {
     odd: &'o mut Odd,
 }
 
-/// Whether `bytes` begin with a payload; the bytes behind it.
+/// Reads a payload at the start of `bytes`, and returns the bytes after it.
 pub fn read<'a>(bytes: &'a [u8], kind: &'static str, layout: Layout, form: &str, odd: &mut Odd) -> Option<&'a [u8]> {
     let mut reader = Reader { from: In(bytes), kind, layout, odd };
     reader.payload(form)?;
     Some(reader.from.0)
 }
 
-/// The forms that a layout has of a kind, newest first: the table of the library.
+/// Returns the forms of a kind in a layout, newest first. They come from the library's table.
 pub fn forms(kind: &str, layout: Layout) -> Vec<(&'static str, &'static str)> {
     let Some(info) = kind_info(kind) else { return Vec::new() };
     let written = layout.releases();
@@ -27,7 +27,7 @@ pub fn forms(kind: &str, layout: Layout) -> Vec<(&'static str, &'static str)> {
     info.forms.iter().filter(overlaps).map(|form| (info.kind, form.name)).collect()
 }
 
-/// PAY-09 where payloads have no length: the newest form that reads; the bytes behind it.
+/// Reads a payload without a stored length by PAY-09: in the newest form that reads. Returns the bytes after it.
 pub fn any<'a>(bytes: &'a [u8], kind: &str, layout: Layout, odd: &mut Odd) -> Option<&'a [u8]> {
     forms(kind, layout).into_iter().find_map(|(kind, form)| {
         let mut found = Odd::new();
@@ -66,7 +66,7 @@ impl<'a> Reader<'a, '_> {
         (0..count).map(|_| one(self)).collect()
     }
 
-    /// PAY-11 and PAY-12.
+    /// Reads a format by PAY-11 and PAY-12.
     fn format(&mut self) -> Option<&'a str> {
         let format = self.text()?;
         if format.is_empty() || !format.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -87,7 +87,7 @@ impl<'a> Reader<'a, '_> {
         Some(format)
     }
 
-    /// PAY-59: the name of a function or of a kernel.
+    /// Reads the name of a function or kernel by PAY-59.
     fn name(&mut self) -> Option<&'a str> {
         let name = self.text()?;
         let base = name.split('.').next()?.trim_end().to_ascii_lowercase();
@@ -103,7 +103,7 @@ impl<'a> Reader<'a, '_> {
         Some(name)
     }
 
-    /// PAY-02 to PAY-08; how many functions. `silent`: forms of PAY-09 whose functions have empty names.
+    /// Reads functions by PAY-02 to PAY-08, and returns their count. `silent` means a form of PAY-09 with empty function names.
     fn functions(&mut self, silent: bool) -> Option<usize> {
         let mut seen = Vec::new();
         let count = self.many(|reader| {
@@ -123,7 +123,7 @@ impl<'a> Reader<'a, '_> {
             reader.note(name.is_empty() || name == key, "PAY-07");
             let types = reader.many(|reader| reader.from.take(4))?;
             let arguments = types.len();
-            // PAY-58: code, bits, lanes.
+            // PAY-58: each entry has a code, bits and lanes.
             let passed = [[0, 32, 1, 0], [0, 64, 1, 0], [1, 32, 1, 0], [2, 32, 1, 0], [2, 64, 1, 0]];
             reader.note(types.iter().all(|of| of[0] == 3 || passed.iter().any(|one| of == one)), "PAY-58");
             for tag in reader.texts()? {
@@ -152,7 +152,7 @@ impl<'a> Reader<'a, '_> {
         Some(count.len())
     }
 
-    /// PAY-14 and PAY-15.
+    /// Reads shaders by PAY-14 and PAY-15.
     fn shaders(&mut self, framed: bool) -> Option<()> {
         self.many(|reader| {
             reader.name()?;
@@ -176,7 +176,7 @@ impl<'a> Reader<'a, '_> {
         names.iter().try_for_each(|_| tensor::record(&mut self.from, Sizing::V0_7, self.odd).map(drop))
     }
 
-    /// PAY-34 to PAY-38.
+    /// Reads constants by PAY-34 to PAY-38.
     fn constants(&mut self) -> Option<()> {
         let names = self.texts()?;
         if self.from.u64()? != names.len() as u64 || (0..names.len()).any(|at| names[..at].contains(&names[at])) {
@@ -197,7 +197,7 @@ impl<'a> Reader<'a, '_> {
         Some(())
     }
 
-    /// PAY-40 to PAY-43.
+    /// Reads parameters by PAY-40 to PAY-43.
     fn params(&mut self) -> Option<()> {
         let count = self.from.u64()?;
         let names = self.texts()?;
@@ -292,11 +292,11 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// PAY-22.
+    /// Checks PAY-22.
     fn opencl_source(&mut self, code: &[u8], functions: usize) {
         let mark = b"// Function: ";
         let marks: Vec<usize> = (0..code.len()).filter(|at| code[*at..].starts_with(mark)).collect();
-        // The rule is one from 0.8 on, and layout 0.7 has releases before it.
+        // The rule applies from 0.8 on, and layout 0.7 also has older releases.
         if self.layout == Layout::V0_2 || self.layout == Layout::V0_7 && marks.is_empty() {
             return;
         }
@@ -305,7 +305,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// PAY-33.
+/// Checks for an object file by PAY-33.
 fn is_object(bytes: &[u8]) -> bool {
     let mut from = In(bytes);
     let machine = from.u16();
@@ -320,7 +320,7 @@ fn is_object(bytes: &[u8]) -> bool {
     coff || many || apple || other || bytes.starts_with(b"!<arch>\n")
 }
 
-/// PAY-98: digits in fours, of which the last one or two may be padding, and no kind's name.
+/// Checks for base64 text by PAY-98: digits in groups of four, the last one or two may be padding. The text must not name a kind.
 fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();

@@ -1,10 +1,10 @@
-//! PAY-55 to PAY-57 and PAY-61 to PAY-77: the two older machines.
+//! A second reading of PAY-55 to PAY-57 and PAY-61 to PAY-77: the two older machines.
 
 use super::{In, Odd, payload, tensor};
 use tvmspec::release::Layout;
 use tvmspec::tensor::Sizing;
 
-/// What instructions may name.
+/// The sizes that bound the indices in instructions.
 struct Tables {
     era: u32,
     constants: usize,
@@ -12,7 +12,7 @@ struct Tables {
     primitives: usize,
 }
 
-/// The code of the Relay VM.
+/// Reads the code of the Relay VM.
 pub fn relay(from: &mut In<'_>, odd: &mut Odd) -> Option<()> {
     if from.u64()? != 0xD225_DE2F_4214_151D {
         return None;
@@ -20,7 +20,7 @@ pub fn relay(from: &mut In<'_>, odd: &mut Odd) -> Option<()> {
     let version = from.text()?;
     let mut parts = version.split('.');
     let minor = parts.next().filter(|major| *major == "0").and(parts.next())?;
-    // PAY-62: a number is digits alone, and Rust takes a sign.
+    // PAY-62: a number has digits only, but Rust's parser also accepts a sign.
     let era: u32 = minor.parse().ok().filter(|_| !minor.starts_with('+'))?;
     if !(6..=19).contains(&era) {
         return None;
@@ -55,7 +55,7 @@ pub fn relay(from: &mut In<'_>, odd: &mut Odd) -> Option<()> {
     from.vector(|from| function(from, &globals, &tables)).map(drop)
 }
 
-/// PAY-69, PAY-70 and PAY-74.
+/// Reads a function by PAY-69, PAY-70 and PAY-74.
 fn function(from: &mut In<'_>, globals: &[&str], tables: &Tables) -> Option<()> {
     let three = from.vector(|from| from.text())?;
     let [name, registers, count] = three.as_slice() else { return None };
@@ -76,7 +76,7 @@ fn function(from: &mut In<'_>, globals: &[&str], tables: &Tables) -> Option<()> 
         }
         let (fixed, tail) = grammar(*opcode, tables.era)?;
         let fields: Vec<i64> = fields.iter().map(|field| field.cast_signed()).collect();
-        // PAY-73: `#` says how many fields follow the fixed ones.
+        // PAY-73: `#` holds the count of fields after the fixed ones.
         let more = match fixed.find('#') {
             Some(place) => usize::try_from(*fields.get(place)?).ok()?,
             None => 0,
@@ -103,8 +103,9 @@ fn function(from: &mut In<'_>, globals: &[&str], tables: &Tables) -> Option<()> 
     Some(())
 }
 
-/// The table of PAY-73, with the opcodes of PAY-72: fixed fields, and what those behind them are. A register, `s` a size
-/// register, a constant, a function, a primitive, a jump, a number, `#` a count.
+/// Returns the fixed fields of an instruction and the type of those after them, by PAY-72 and PAY-73.
+///
+/// Letters: `r` a register, `s` a size register, `c` a constant, `f` a function, `p` a primitive, `j` a jump, `n` a number, `#` a count.
 fn grammar(opcode: u64, era: u32) -> Option<(&'static str, u8)> {
     let fixed = match opcode {
         0 | 13 => "rr",
@@ -136,7 +137,7 @@ fn grammar(opcode: u64, era: u32) -> Option<(&'static str, u8)> {
     Some((fixed, b'n'))
 }
 
-/// A StackVM file.
+/// Reads a StackVM file.
 pub fn stackvm(from: &mut In<'_>, layout: Layout, odd: &mut Odd) -> Option<()> {
     from.vector(|from| {
         from.text()?;

@@ -1,4 +1,4 @@
-//! TEN-20 to TEN-45.
+//! A second reading of TEN-20 to TEN-45.
 
 use super::{In, Odd};
 use tvmspec::tensor::Sizing;
@@ -9,7 +9,7 @@ fn odd(odd: &mut Odd, kept: bool, id: &str) {
     }
 }
 
-/// TEN-33.
+/// Checks TEN-33.
 fn has_meaning(code: u8, bits: u8) -> bool {
     match code {
         0 | 1 | 129..=255 => true,
@@ -26,7 +26,7 @@ fn has_meaning(code: u8, bits: u8) -> bool {
     }
 }
 
-/// One record; its shape, and how many bytes of data it has.
+/// Reads one record. Returns its shape and the count of its data bytes.
 pub fn record(from: &mut In<'_>, sizing: Sizing, found: &mut Odd) -> Option<(Vec<i64>, u64)> {
     if from.u64()? != 0xDD5E_40F0_96B4_A13F {
         return None;
@@ -67,7 +67,7 @@ pub fn record(from: &mut In<'_>, sizing: Sizing, found: &mut Odd) -> Option<(Vec
     Some((shape, stored as u64))
 }
 
-/// The dimensions that a record says it has, whatever they are.
+/// Reads the dimensions of a record without checks.
 pub fn dimensions(from: &mut In<'_>) -> Option<Vec<i64>> {
     from.take(24)?;
     let ndim = u64::try_from(from.i32()?).ok()?;
@@ -75,7 +75,7 @@ pub fn dimensions(from: &mut In<'_>) -> Option<Vec<i64>> {
     (0..ndim.min(64)).map(|_| from.i64()).collect()
 }
 
-/// A parameter file; the names.
+/// Reads a parameter file, and returns the names.
 pub fn params<'a>(from: &mut In<'a>, sizing: Sizing, found: &mut Odd) -> Option<Vec<&'a str>> {
     if from.u64()? != 0xF7E5_8D4F_0504_9CB7 {
         return None;
@@ -93,7 +93,7 @@ pub fn params<'a>(from: &mut In<'a>, sizing: Sizing, found: &mut Odd) -> Option<
     Some(names)
 }
 
-/// TEN-45: the newest family whose sizes agree.
+/// Returns the newest family with matching sizes, by TEN-45.
 pub fn detected(bytes: &[u8]) -> Option<Sizing> {
     let newest_first = [Sizing::V0_7, Sizing::V0_4, Sizing::V0_2];
     newest_first.into_iter().find(|sizing| params(&mut In(bytes), *sizing, &mut Odd::new()).is_some())

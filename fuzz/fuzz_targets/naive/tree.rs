@@ -1,8 +1,8 @@
-//! TREE-01 to TREE-12.
+//! A second reading of TREE-01 to TREE-12.
 
 use super::{In, Odd};
 
-/// Both vectors as rows: what module i imports.
+/// Reads both vectors as rows. Row i holds the imports of module i.
 pub fn read(from: &mut In<'_>, odd: &mut Odd) -> Option<Vec<Vec<u64>>> {
     let (starts, children) = (from.words()?, from.words()?);
     rows(&starts, &children, odd)
@@ -25,7 +25,7 @@ pub fn rows(starts: &[u64], children: &[u64], odd: &mut Odd) -> Option<Vec<Vec<u
         }
         rows.push(row);
     }
-    // TREE-07 is about every word of the second vector, in a row or not.
+    // TREE-07 covers every word of the second vector, in a row or not.
     if children.iter().any(|child| *child >= modules as u64) {
         return None;
     }
@@ -35,7 +35,8 @@ pub fn rows(starts: &[u64], children: &[u64], odd: &mut Odd) -> Option<Vec<Vec<u
     if starts[modules] != children.len() as u64 {
         odd.insert("TREE-06".into());
     }
-    // TREE-09: take away what imports nothing that is left, until nothing is left. The round is the longest chain below.
+    // TREE-09: each round removes the modules without remaining imports, until none is removed. The round is the length of the longest
+    // chain below.
     let mut below = vec![None; modules];
     for round in 0.. {
         let free: Vec<usize> = (0..modules)

@@ -1,4 +1,4 @@
-//! PAY-81 to PAY-97 and VM-01 to VM-05.
+//! A second reading of PAY-81 to PAY-97 and VM-01 to VM-05.
 
 use super::{In, Odd, tensor};
 use tvmspec::release::Layout;
@@ -16,12 +16,12 @@ struct Function {
     names: usize,
 }
 
-/// An executable as `layout` stores it, held to chapters payload and vm.
+/// Reads an executable in `layout`, and checks the payload and vm chapters.
 pub fn read(from: &mut In<'_>, layout: Layout, odd: &mut Odd) -> Option<()> {
     stored(from, layout, odd, true)
 }
 
-/// An executable as `layout` stores it, held to chapter payload.
+/// Reads an executable in `layout`, and checks only the payload chapter.
 pub fn code_of(from: &mut In<'_>, layout: Layout, odd: &mut Odd) -> Option<()> {
     stored(from, layout, odd, false)?;
     Some(())
@@ -93,7 +93,7 @@ fn code(from: &mut In<'_>, layout: Layout, odd: &mut Odd, runs: bool) -> Option<
     check(&functions, constants.len(), &instructions(&offsets, &words)?, words.len(), runs)
 }
 
-/// PAY-88, PAY-89 and PAY-96: opcode and the words behind it, one instruction after the other.
+/// Splits the code into instructions by PAY-88, PAY-89 and PAY-96. Each has an opcode and the words after it.
 fn instructions(offsets: &[u64], words: &[i64]) -> Option<Vec<Vec<i64>>> {
     let (mut all, mut at) = (Vec::new(), 0_usize);
     for offset in offsets {
@@ -116,7 +116,7 @@ fn instructions(offsets: &[u64], words: &[i64]) -> Option<Vec<Vec<i64>>> {
     (at == words.len()).then_some(all)
 }
 
-/// Everything that the machine follows; VM-01 to VM-05 only where it `runs`.
+/// Checks every index and jump that the machine follows. Checks VM-01 to VM-05 only if it `runs`.
 fn check(functions: &[Function], constants: usize, code: &[Vec<i64>], words: usize, runs: bool) -> Option<()> {
     let hold = |kept: bool| kept.then_some(());
     let mut owner = vec![false; code.len()];

@@ -1,12 +1,12 @@
-//! WIRE-01 to WIRE-07.
+//! A second reading of WIRE-01 to WIRE-07.
 
 use super::In;
 use tvmspec::wire::json::WireType;
 
-/// The first rule that is broken, and how many bytes are left where it is.
+/// The first broken rule, and the count of bytes left at that place.
 pub type Broken = (&'static str, usize);
 
-/// Reads over one value.
+/// Skips one value.
 pub fn skip(from: &mut In<'_>, named: &WireType) -> Result<(), Broken> {
     match named {
         WireType::U8 => fixed(from, 1).map(drop),
@@ -35,26 +35,26 @@ pub fn skip(from: &mut In<'_>, named: &WireType) -> Result<(), Broken> {
     }
 }
 
-/// WIRE-01: no part of a field that does not fit is used.
+/// Reads a field of fixed size. By WIRE-01, no part of a truncated field is used.
 fn fixed<'a>(from: &mut In<'a>, size: u64) -> Result<&'a [u8], Broken> {
     let left = from.0.len();
     from.take(size).ok_or(("WIRE-01", left))
 }
 
-/// WIRE-04.
+/// Reads counted bytes by WIRE-04.
 fn run<'a>(from: &mut In<'a>) -> Result<&'a [u8], Broken> {
     let length = fixed(from, 8)?.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
     fixed(from, length)
 }
 
-/// WIRE-06: a count that the rest cannot hold is to blame itself, before any element.
+/// Reads a count by WIRE-06. A count too large for the remaining bytes is reported before any element.
 fn count(from: &mut In<'_>, least: u128) -> Result<u64, Broken> {
     let left = from.0.len();
     let count = fixed(from, 8)?.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
     if u128::from(count) * least <= from.0.len() as u128 { Ok(count) } else { Err(("WIRE-06", left)) }
 }
 
-/// The smallest size of a value: a length or a count, where it has one.
+/// Returns the smallest size of a value. For counted values that is the size of the count.
 fn least(named: &WireType) -> u128 {
     match named {
         WireType::U8 | WireType::Bool => 1,

@@ -1,4 +1,4 @@
-//! A client of our server: requests that are right for the most part, by the handles that the server has returned.
+//! A client for our server. Most of its requests are correct, and use the handles returned by the server.
 
 use super::requests::{EVALUATOR, Maker, init};
 use super::{Choices, Peer, bytes_of, written};
@@ -9,31 +9,31 @@ use tvmspec::rpc::{CopyTarget, Hello, HelloAnswer, PackedValue as V, Packet, Pro
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::wire::{Cursor, Writer};
 
-/// No address of a process is below, and no token of a session beyond.
+/// The lower bound of a process's addresses, and the upper bound of a session's tokens.
 const ADDRESSES: u64 = 1 << 44;
 
-/// What the client writes.
+/// The source of the client's bytes.
 enum Source {
     Made(Choices),
-    /// Whole writes, one after the other.
+    /// Whole writes, one after another.
     Fixed(VecDeque<Vec<u8>>),
 }
 
 pub struct Client {
     source: Source,
     release: Release,
-    /// How much of the session is written: the hello, then InitServer, then the rest.
+    /// The stage of the session: 0 before the hello, 1 before InitServer, and then the rest.
     stage: u8,
     requests: usize,
-    /// The name that was looked up last, of the function whose handle is the last token.
+    /// The name last looked up. The last token is the handle of that function.
     named: &'static str,
-    /// The last token is a time evaluator, or what one has made.
+    /// Whether the last token is a time evaluator, or a function made by one.
     evaluates: bool,
     is_greeted: bool,
     unread: Vec<u8>,
-    /// What the server has handed out.
+    /// The tokens handed out by the server.
     pub tokens: Vec<u64>,
-    /// Of each answer whether it is an exception.
+    /// For each answer, whether it is an exception.
     pub answers: Vec<bool>,
 }
 
@@ -53,12 +53,12 @@ impl Client {
         }
     }
 
-    /// One that makes its requests of choices. A client that a proxy has paired writes no hello.
+    /// Makes requests from choices. A client paired by a proxy writes no hello.
     pub fn made(bytes: &[u8], release: Release, is_paired: bool) -> Client {
         Client::from(Source::Made(Choices::new(bytes)), release, is_paired.into())
     }
 
-    /// One that writes these bytes, behind a hello and InitServer of its own where they have none.
+    /// Writes these bytes. If `begins`, a hello and InitServer are written first.
     pub fn raw(bytes: &[u8], release: Release, begins: bool) -> Client {
         let mut whole = Vec::new();
         if begins {
@@ -66,14 +66,14 @@ impl Client {
             whole.extend(begin(release));
         }
         whole.extend(bytes);
-        // A time evaluator takes as long as it is asked to.
+        // A time evaluator runs as long as requested, so its name is damaged here.
         while let Some(at) = whole.windows(EVALUATOR.len()).position(|window| window == EVALUATOR.as_bytes()) {
             whole[at] = b'R';
         }
         Client::from(Source::Fixed([whole].into()), release, 0)
     }
 
-    /// One that names the tokens of another session in every way.
+    /// Uses the tokens of another session in every kind of request.
     pub fn thief(tokens: &[u64], release: Release) -> Client {
         let mut writes: VecDeque<Vec<u8>> = [hello("client:"), begin(release)].into();
         for token in tokens {
@@ -118,7 +118,7 @@ impl Peer for Client {
             Source::Fixed(writes) => return writes.pop_front().unwrap_or_default(),
             Source::Made(choices) => choices,
         };
-        // A session ends: clients that go on for ever find no more than those that do not.
+        // Ends the session at some point. An endless client finds nothing more.
         if choices.is_done() || self.requests > 200 {
             return Vec::new();
         }
@@ -149,7 +149,7 @@ impl Peer for Client {
                     evaluates: &mut self.evaluates,
                 };
                 let mut bytes = Vec::new();
-                // Some at once, as a client that does not wait writes them.
+                // Sometimes writes several requests at once, as a client that does not wait.
                 while bytes.is_empty() && !maker.choices.is_done() || maker.choices.rarely(6) && !*maker.evaluates {
                     bytes.extend(maker.request());
                     self.requests += 1;

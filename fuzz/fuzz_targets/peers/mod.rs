@@ -1,4 +1,4 @@
-//! Peers in memory: both ends of a session are in one thread, and what one of them reads is made when it reads it.
+//! Peers in memory. Both ends of a session run in one thread, and input is made when an end reads it.
 
 pub mod client;
 mod requests;
@@ -14,7 +14,7 @@ use tvmspec::rpc::{Packet, Progress, Protocol, Speaker};
 use tvmspec::rule::Findings;
 use tvmspec::wire::{Cursor, Writer};
 
-/// Choices, a byte each. Behind the last one every choice is the first.
+/// A source of choices, one byte each. After the last byte every choice is the first option.
 pub struct Choices {
     bytes: Vec<u8>,
     at: usize,
@@ -35,12 +35,12 @@ impl Choices {
         byte
     }
 
-    /// A number below `bound`, which is 256 at most.
+    /// Returns a number below `bound`, at most 256.
     pub fn below(&mut self, bound: usize) -> usize {
         usize::from(self.byte()) % bound
     }
 
-    /// True once in `times`.
+    /// Returns true once in `times`.
     pub fn rarely(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }
@@ -53,7 +53,7 @@ impl Choices {
         u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
-    /// A number at which something ends, or any.
+    /// Returns a boundary value, or any number.
     pub fn int(&mut self) -> i64 {
         let ends = [0, 1, 2, 4, 10, 64, -1, 1 << 16, 1 << 20, 1 << 40, i64::MAX, i64::MIN];
         match self.below(14) {
@@ -69,7 +69,7 @@ impl Choices {
         self.one(&texts)
     }
 
-    /// A packet in bytes, and one in eight times with an error in them: a bit, a byte, a length, an end.
+    /// Damages a packet once in eight times: a bit, a byte, a length or the end. Also returns whether it did.
     pub fn damaged(&mut self, mut bytes: Vec<u8>) -> (Vec<u8>, bool) {
         if bytes.is_empty() || !self.rarely(8) {
             return (bytes, false);
@@ -81,7 +81,7 @@ impl Choices {
             2 => bytes[at] = self.one(&[0, 1, 0x7f, 0x80, 0xff]),
             3 => bytes.truncate(at),
             4 => bytes.insert(at, self.byte()),
-            // The length, to whatever follows.
+            // Changes the length, while the content stays.
             5 => bytes[0] = bytes[0].wrapping_add(self.one(&[1, 4, 8, 252, 255])),
             _ => {
                 let at = at % bytes.len().min(8);
@@ -92,11 +92,11 @@ impl Choices {
     }
 }
 
-/// What the library under test talks to.
+/// The peer of the library under test.
 pub trait Peer: Send + 'static {
-    /// What it writes next; nothing where it has closed.
+    /// Returns the next bytes written by the peer, or nothing if it has closed.
     fn speak(&mut self) -> Vec<u8>;
-    /// It reads what the library has written.
+    /// Takes bytes written by the library.
     fn hear(&mut self, bytes: &[u8]);
 }
 
@@ -104,7 +104,7 @@ pub trait Peer: Send + 'static {
 pub struct Line<P> {
     peer: Arc<Mutex<P>>,
     waiting: VecDeque<u8>,
-    /// The most bytes of one read.
+    /// The most bytes for one read.
     step: usize,
 }
 
@@ -145,16 +145,18 @@ impl<P: Peer> RpcStream for Line<P> {
     }
 }
 
-/// A packet in bytes; none where the release has no form for it.
+/// Returns the bytes of a packet, or `None` if the release has no form for it.
 pub fn bytes_of(packet: &Packet<'_>, release: Release, speaker: Speaker) -> Option<Vec<u8>> {
     let mut out = Writer::new();
     packet.write(&Protocol::new(release, speaker), &mut out).ok()?;
     Some(out.into_bytes())
 }
 
-/// The first packet of what the library has written, by the rules of the first release that reads it, and its length.
+/// Returns the first packet written by the library and its length, by the rules of the first release that reads it.
 ///
-/// Panics where no release does: what the library writes is a packet.
+/// # Panics
+///
+/// Panics if no release reads the bytes, because the library must write packets.
 pub fn written(bytes: &[u8], releases: &[Release], speaker: Speaker) -> Option<(Packet<'static>, usize)> {
     let mut broken = String::new();
     for release in releases {
@@ -168,7 +170,7 @@ pub fn written(bytes: &[u8], releases: &[Release], speaker: Speaker) -> Option<(
     panic!("no release reads {:02x?}: {broken}", &bytes[..bytes.len().min(200)])
 }
 
-/// What of a packet the peers here look at; contents are left out.
+/// Copies the parts of a packet needed by the peers, without contents.
 fn owned(packet: Packet<'_>) -> Packet<'static> {
     use tvmspec::rpc::PackedValue as V;
     let values = |values: Vec<V<'_>>| {

@@ -1,4 +1,4 @@
-//! Requests of a client, right for the most part.
+//! Requests of a client, most of them correct.
 
 use super::{Choices, bytes_of};
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use tvmspec::tensor::{Device, Dtype};
 
 pub const EVALUATOR: &str = "runtime.RPCTimeEvaluator";
 
-/// Functions of every server, but for the time evaluator, which would take its time.
+/// The functions of every server, except the slow time evaluator.
 const NAMES: [&str; 21] = [
     "rpc.test.addone",
     "rpc.test.add_to_lhs",
@@ -33,7 +33,7 @@ const NAMES: [&str; 21] = [
     "no such function",
 ];
 
-/// What makes one request.
+/// The maker of one request.
 pub struct Maker<'a> {
     pub choices: &'a mut Choices,
     pub release: Release,
@@ -44,13 +44,13 @@ pub struct Maker<'a> {
 
 impl Maker<'_> {
     pub fn request(&mut self) -> Vec<u8> {
-        // What an evaluator is asked for is asked for as it is: its numbers say for how long.
+        // A request for an evaluator is not damaged, because its numbers set the running time.
         let exact = *self.evaluates || self.choices.rarely(16);
         let packet = match exact {
             true => self.evaluation(),
             false => self.packet(),
         };
-        // What a release has no form for is none of its packets.
+        // A release cannot send packets that it has no form for.
         let bytes = bytes_of(&packet, self.release, Speaker::Client).unwrap_or_default();
         match exact {
             true => bytes,
@@ -58,7 +58,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Three requests, one after the other: for the evaluator, for a function by it, for its measurement.
+    /// Makes three requests in turn: look up the evaluator, wrap a function with it, and measure.
     fn evaluation(&mut self) -> Packet<'static> {
         if !*self.evaluates {
             *self.evaluates = true;
@@ -71,7 +71,7 @@ impl Maker<'_> {
             let text = |text: &'static str| V::Str(Cow::Borrowed(text.as_bytes()));
             let mut args = vec![V::None, text(name), V::Int(1), V::Int(0)];
             let tail = self.choices.one(&[3, 5, 6, 7, 1]);
-            // Calls, repetitions, least time, and from 0.9 on how long it pauses.
+            // Calls, repetitions, minimum time, and from 0.9 on the pause length.
             args.extend((0..tail).map(|_| V::Int(self.choices.one(&[0, 1, 2, -1]))));
             args.push(text(self.choices.one(&["", "testing.echo", "none"])));
             return Packet::CallFunc(last, args);
@@ -108,7 +108,7 @@ impl Maker<'_> {
         }
     }
 
-    /// What the function takes that was looked up last, or anything.
+    /// Makes arguments for the function last looked up, or any values.
     fn arguments(&mut self) -> Vec<V<'static>> {
         if self.choices.rarely(4) {
             return self.values();
@@ -217,7 +217,7 @@ impl Maker<'_> {
         (0..self.choices.below(4)).map(|_| self.value()).collect()
     }
 
-    /// The arguments that a system call has, or others.
+    /// Makes the arguments of a system call, or other values.
     fn system_call(&mut self) -> Packet<'static> {
         let code = self.choices.one(&[
             RpcCode::FreeHandle,

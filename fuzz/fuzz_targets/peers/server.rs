@@ -1,4 +1,4 @@
-//! A server of our client: answers that fit the request for the most part, and are as large, odd or short as it likes.
+//! A server for our client. Most answers fit the request, and some have unusual values or wrong sizes.
 
 use super::{Choices, Peer, bytes_of, written};
 use std::borrow::Cow;
@@ -11,20 +11,20 @@ use tvmspec::wire::{Cursor, Writer};
 pub struct Server {
     choices: Choices,
     release: Release,
-    /// Bytes that it writes instead of answers.
+    /// The bytes written in place of answers.
     raw: Option<Vec<u8>>,
-    /// By whose rules the client writes, as far as it is known.
+    /// The release whose rules the client follows, if known.
     stated: Option<Release>,
     is_greeted: bool,
     has_greeted: bool,
     unread: Vec<u8>,
     due: VecDeque<Packet<'static>>,
     answered: usize,
-    /// How often each handle was handed out and not released.
+    /// For each handle, how often it was handed out and not yet released.
     handed: HashMap<u64, i64>,
-    /// Whether what was written may be read as other handles than it was meant to have.
+    /// Whether damaged bytes may read as other handles.
     is_wild: bool,
-    /// How many bytes the client wrote.
+    /// The count of bytes written by the client.
     pub heard: usize,
 }
 
@@ -46,7 +46,7 @@ impl Server {
         }
     }
 
-    /// One that writes these bytes, behind the answer to the hello where they do not begin with it.
+    /// Writes these bytes. If `begins`, the answer to the hello is written first.
     pub fn raw(bytes: &[u8], release: Release, stated: Option<Release>, begins: bool) -> Server {
         let mut whole = Vec::new();
         if begins {
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    /// The result of a call: most often of a form that there is.
+    /// Makes the result of a call, most often in an existing form.
     fn outcome(&mut self) -> Vec<V<'static>> {
         let ffi = self.release.minor() >= 21;
         let of = |legacy: i64, new: i64| V::Int(if ffi { new } else { legacy });
@@ -187,7 +187,7 @@ impl Peer for Server {
             };
             return self.choices.damaged(greeting(&answer, self.release)).0;
         }
-        // A client that reads without a request is one that waits for ever: the connection ends.
+        // A client that reads without a request would wait forever. The connection ends instead.
         let Some(request) = self.due.pop_front() else { return Vec::new() };
         self.answered += 1;
         let mut bytes = Vec::new();

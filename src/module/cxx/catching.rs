@@ -1,10 +1,9 @@
-//! Calls a function of C++ and catches what it throws.
+//! Calls a C++ function and catches its exceptions.
 //!
-//! Rust cannot: an exception of C++ that reaches `catch_unwind` ends the process. So the call is made by a few
-//! instructions of our own, whose frame has a personality that stops every exception there. The frame unwinds like any
-//! other, so nothing on the C++ side is left undestroyed.
+//! Rust cannot do this: a C++ exception that reaches `catch_unwind` ends the process. A small trampoline in assembly therefore makes the
+//! call. The personality of its frame stops every C++ exception there. The frame unwinds like any other, so that all C++ destructors run.
 //!
-//! For x86-64 Linux, where the layout of what is thrown is that of the Itanium C++ ABI.
+//! Only for x86-64 Linux, where exceptions have the layout of the Itanium C++ ABI.
 
 use crate::function::{Error, ErrorKind};
 use crate::value::header::{Header, ObjectRef};
@@ -13,12 +12,11 @@ use std::ptr::null_mut;
 
 type MachineWord = *mut c_void;
 
-/// Calls `function` with up to four words and returns its word, or what it throws as an error.
+/// Calls `function` with up to four words. Returns its word, or its exception as an error.
 ///
 /// # Safety
 ///
-/// `function` follows the C calling convention, reads no more than the four words as its arguments, and they are what it
-/// expects.
+/// `function` follows the C calling convention, takes at most four words as arguments, and `args` are valid values for them.
 pub(super) unsafe fn call(
     function: *const c_void,
     args: [MachineWord; 4],
@@ -33,8 +31,8 @@ pub(super) unsafe fn call(
     Err(unsafe { error_of(thrown) })
 }
 
-// The third word (where to put the exception) survives the call in rbx, which every function keeps and the unwinder
-// restores. Behind the call, rax is what was returned; at the landing, the exception, as `personality` put it there.
+// The third word, the place for the exception, is kept in rbx during the call, because every function preserves rbx and the unwinder
+// restores it. After the call, rax holds the result; at the landing pad it holds the exception, which `personality` put there.
 std::arch::global_asm!(
     ".pushsection .text.tvmspec_catching_call,\"ax\",@progbits",
     ".globl tvmspec_catching_call",
@@ -91,17 +89,17 @@ unsafe extern "C" {
     fn _Unwind_DeleteException(thrown: *mut Unwind);
 }
 
-/// What is thrown, as every language begins it.
+/// The header of an exception, which is the same for every language.
 #[repr(C, align(16))]
 struct Unwind {
-    /// Vendor and language, and in the last byte which form of theirs: a number, so the text runs backwards in memory.
+    /// Vendor and language as a number, so that the text is reversed in memory; the last byte is the variant.
     class: u64,
     cleanup: usize,
     private: [usize; 2],
 }
 
-/// Answers the unwinder what the frame of [`tvmspec_catching_call`] does with an exception: it stops there, unless the
-/// thread is being ended or it is a panic of Rust, which only Rust may stop.
+/// Tells the unwinder how the frame of [`tvmspec_catching_call`] handles an exception. The frame stops it, unless the thread is being
+/// cancelled or it is a Rust panic, which only Rust may stop.
 unsafe extern "C" fn personality(
     _version: c_int,
     actions: c_int,
@@ -115,15 +113,15 @@ unsafe extern "C" fn personality(
     const INSTALL_CONTEXT: c_int = 7;
     const CONTINUE: c_int = 8;
     const GNU_CXX: u64 = u64::from_be_bytes(*b"GNUCC++\0");
-    // A thread that ends unwinds by force, and nothing may stop it; a panic of Rust, or an exception of a third language, is for
-    // the handler of its own language further up.
+    // A thread that is cancelled unwinds by force, which nothing may stop. A Rust panic, or an exception of a third language, belongs to a
+    // handler of its own language further up the stack.
     if actions & FORCED != 0 || class & !0xff != GNU_CXX {
         return CONTINUE;
     }
     if actions & SEARCH != 0 {
         return HANDLER_FOUND;
     }
-    // What this frame does not stop ended above, so this is the frame that the search ended at.
+    // Exceptions that this frame does not stop returned above, so that the search ended at this frame.
     const RAX: c_int = 0;
     // SAFETY: the unwinder passes the context of our frame, whose landing takes the exception in rax.
     unsafe { _Unwind_SetGR(context, RAX, thrown.expose_provenance()) };
@@ -132,28 +130,28 @@ unsafe extern "C" fn personality(
     INSTALL_CONTEXT
 }
 
-/// The error that an exception is, which ends with this.
+/// Converts an exception to an error, and frees the exception.
 ///
-/// In front of the unwinder's part stand, at 80 bytes, the type of what was thrown; that itself comes behind it. An
-/// exception that was thrown once more through `std::exception_ptr` is elsewhere, and its first word is the address.
+/// The part before the unwinder's header has 80 bytes and begins with the type of the thrown object; the object follows the header. An
+/// exception that was rethrown through `std::exception_ptr` is elsewhere, and the first word of that part is its address.
 ///
 /// # Safety
 ///
-/// `thrown` is an exception of C++ that was caught, and that has no other owner.
+/// `thrown` is a C++ exception that was caught, and that has no other owner.
 unsafe fn error_of(thrown: *mut Unwind) -> Error {
     // SAFETY: `thrown` is an exception, by this contract, and begins as those of every language do.
     let class = unsafe { (*thrown).class };
     let bytes = thrown.cast::<u8>();
     let object: *mut u8 = if class & 0xff == 1 {
-        // SAFETY: of one that was thrown again, the first word of the part in front says where it is.
+        // SAFETY: for a rethrown exception, the first word of the part before the header is the address of the object.
         unsafe { bytes.wrapping_sub(80).cast::<*mut u8>().read() }
     } else {
         bytes.wrapping_add(size_of::<Unwind>())
     };
     let front = object.wrapping_sub(80 + size_of::<Unwind>());
-    // SAFETY: the part in front of an exception begins with the type of what was thrown.
+    // SAFETY: the part before an exception begins with the type of the thrown object.
     let own = unsafe { front.cast::<CxxType>().read() };
-    // SAFETY: what was thrown is an object of that type, and alive until `finish`.
+    // SAFETY: the thrown object has that type, and is alive until `finish`.
     let error = unsafe { described(own, object) };
     // SAFETY: `thrown` was caught, by this contract, and is not used again.
     unsafe { finish(thrown) };
@@ -167,10 +165,10 @@ unsafe fn described(own: CxxType, object: *mut u8) -> Error {
     // SAFETY: `object` is a live object of the type `own`, by this contract.
     if let Some(object) = unsafe { part(own, object, b"N3tvm3ffi5ErrorE") } {
         let error = object.cast::<*mut Header>().wrapping_add(1);
-        // SAFETY: behind the table an exception of this class has a pointer to an error object.
+        // SAFETY: in an exception of this class, a pointer to an error object follows the table.
         let error = unsafe { error.read() };
         if !error.is_null() {
-            // SAFETY: which it owns.
+            // SAFETY: the exception owns the error, which is therefore alive.
             let error = unsafe { ObjectRef::retain(error) };
             if let Ok(error) = Error::from_object(error) {
                 return error;
@@ -182,12 +180,12 @@ unsafe fn described(own: CxxType, object: *mut u8) -> Error {
         type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
         // SAFETY: an object of a class with virtual functions begins with a pointer to its table.
         let table = unsafe { object.cast::<*const What>().read() };
-        // SAFETY: two destructors come in front of `what` in the table.
+        // SAFETY: in the table, `what` follows two destructors.
         let what = unsafe { table.wrapping_add(2).read() };
-        // SAFETY: `what` takes the object.
+        // SAFETY: `what` takes the object as its only argument.
         let what = unsafe { what(object) };
         if !what.is_null() {
-            // SAFETY: and returns a C string that lives as long as the object.
+            // SAFETY: `what` returns a C string that lives as long as the object.
             let text = unsafe { CStr::from_ptr(what) }.to_string_lossy();
             return Error::new(ErrorKind::Internal, text.into_owned());
         }
@@ -201,19 +199,19 @@ unsafe fn described(own: CxxType, object: *mut u8) -> Error {
     )
 }
 
-/// Type information of C++: a table, the name, and for a class with bases what they are.
+/// C++ type information: a table, the name, and for a class with bases their description.
 ///
-/// | bytes  | one public base at the front | any other bases                          |
+/// | bytes  | one public base at offset 0  | any other bases                          |
 /// |--------|------------------------------|------------------------------------------|
-/// | 16..24 | its type                     | flags, and how many bases, 4 bytes each  |
-/// | 24..40 |                              | the first base: its type, where it is    |
+/// | 16..24 | its type                     | flags, and number of bases, 4 bytes each |
+/// | 24..40 |                              | the first base: its type and its place   |
 type CxxType = *const MachineWord;
 
-/// The name of a type as it is mangled. A star in front means that the name is not unique in the process.
+/// Returns the mangled name of a type. A leading star, which is removed, means that the name is not unique in the process.
 ///
 /// # Safety
 ///
-/// `of` is type information, which stays while the library that brought it does.
+/// `of` is type information, which is valid as long as its library is loaded.
 unsafe fn name_of<'a>(of: CxxType) -> &'a [u8] {
     // SAFETY: `of` is type information, by this contract, whose second word is the name.
     let name = unsafe { of.wrapping_add(1).cast::<*const c_char>().read() };
@@ -222,7 +220,7 @@ unsafe fn name_of<'a>(of: CxxType) -> &'a [u8] {
     name.strip_prefix(b"*").unwrap_or(name)
 }
 
-/// Where in `object`, which is an `own`, the part of the type `wanted` lies, if it has one.
+/// Returns the address of the subobject of type `wanted` in `object`, which has the type `own`.
 ///
 /// # Safety
 ///
@@ -234,28 +232,28 @@ unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> 
     }
     // SAFETY: type information begins with a pointer to the table of its own class.
     let table = unsafe { own.cast::<*const CxxType>().read() };
-    // SAFETY: in front of the functions of every table stands the type of what has the table.
+    // SAFETY: the word before the functions of every table is the type information of the table's class.
     let form = unsafe { table.wrapping_sub(1).read() };
-    // SAFETY: and that is type information.
+    // SAFETY: `form` is type information, as read above.
     match unsafe { name_of(form) } {
         b"N10__cxxabiv120__si_class_type_infoE" => {
-            // SAFETY: of one base at the front, the third word is its type.
+            // SAFETY: for a single base at offset 0, the third word is its type.
             let base = unsafe { own.wrapping_add(2).cast::<CxxType>().read() };
-            // SAFETY: an object of a class with one base at the front is one of the base.
+            // SAFETY: an object of a class with a base at offset 0 begins with an object of the base.
             unsafe { part(base, object, wanted) }
         }
         b"N10__cxxabiv121__vmi_class_type_infoE" => {
-            // SAFETY: of several bases, the second half of the third word counts them.
+            // SAFETY: for several bases, the second half of the third word is their number.
             let count = unsafe { own.cast::<u32>().wrapping_add(5).read() } as usize;
             (0..count).find_map(|base| {
                 let base = own.wrapping_add(3 + 2 * base);
-                // SAFETY: each of them has its type and where it is, from the fourth word on.
+                // SAFETY: from the fourth word on, there are the type and the place of each base.
                 let place = unsafe { base.cast::<isize>().wrapping_add(1).read() };
-                // SAFETY: each of them has its type and where it is, from the fourth word on.
+                // SAFETY: from the fourth word on, there are the type and the place of each base.
                 let kind = unsafe { base.cast::<CxxType>().read() };
-                // SAFETY: `place` says where the base lies in an object of this class.
+                // SAFETY: `place` states where the base is in an object of this class.
                 let object = unsafe { base_at(object, place) };
-                // SAFETY: there lies an object of the base.
+                // SAFETY: `object` is now the address of an object of the base.
                 unsafe { part(kind, object, wanted) }
             })
         }
@@ -263,8 +261,8 @@ unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> 
     }
 }
 
-/// The base of `object` that lies where `place` says: at an offset, or at one that the table of the object has, in front of
-/// its functions, for a virtual base.
+/// Returns the address of a base of `object`. `place` states its offset or, for a virtual base, where the table before its functions
+/// contains the offset.
 ///
 /// # Safety
 ///
@@ -276,17 +274,17 @@ unsafe fn base_at(object: *mut u8, place: isize) -> *mut u8 {
     }
     // SAFETY: an object with a virtual base begins with a pointer to its table.
     let table = unsafe { object.cast::<*const u8>().read() };
-    // SAFETY: `place` says where in the table the offset stands.
+    // SAFETY: `place` states where the table contains the offset.
     let offset = unsafe { table.wrapping_offset(place >> 8).cast::<isize>().read() };
     object.wrapping_offset(offset)
 }
 
-/// Ends an exception as a handler in C++ does, so that the count of those in flight stays right. The C++ runtime is there:
-/// it threw.
+/// Frees an exception in the way of a C++ handler, so that the count of exceptions in flight stays right. The C++ runtime must be loaded,
+/// because it threw the exception.
 ///
 /// # Safety
 ///
-/// `thrown` is an exception of C++ that was caught, and is not used again.
+/// `thrown` is a C++ exception that was caught, and is not used again.
 unsafe fn finish(thrown: *mut Unwind) {
     use libloading::os::unix::{Library, RTLD_LAZY};
     type Begin = unsafe extern "C" fn(*mut Unwind) -> *mut c_void;

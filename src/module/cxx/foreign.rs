@@ -1,7 +1,7 @@
-//! Modules that C++ made: their virtual functions, called with whatever they throw caught.
+//! Modules of C++: calls to their virtual functions, with exceptions caught.
 //!
-//! A result that owns something is written to a place whose address is passed in front of the module; anything else comes back
-//! in a register.
+//! A result that owns something is written to a place whose address is passed before the module. Any other result is returned in a
+//! register.
 
 use super::virtuals::ModuleVirtuals;
 use crate::function::{Error, ErrorKind, Function};
@@ -14,12 +14,12 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::offset_of;
 use std::sync::{Mutex, PoisonError};
 
-/// A place in the table of virtual functions.
+/// Offset in the table of virtual functions.
 type VirtualOffset = usize;
 
-/// The kind; empty where its function throws, since every caller needs a name to go on with.
+/// Returns the kind, or an empty text if its function throws, because every caller needs a name to go on.
 pub(in crate::module) fn kind(module: &Module) -> String {
-    // SAFETY: the function in this slot takes nothing behind the module.
+    // SAFETY: the function in this slot takes only the module.
     let Ok(text) = (unsafe { call(module, offset_of!(ModuleVirtuals, kind), []) }) else {
         return String::new();
     };
@@ -28,15 +28,15 @@ pub(in crate::module) fn kind(module: &Module) -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// The mask (MOD-15); 0, as of a kind in no row, where its function throws.
+/// Returns the property mask (MOD-15), or 0, like for an unknown kind, if its function throws.
 pub(in crate::module) fn property_mask(module: &Module) -> u32 {
-    // SAFETY: the function in this slot takes nothing behind the module.
+    // SAFETY: the function in this slot takes only the module.
     let mask = unsafe { call(module, offset_of!(ModuleVirtuals, property_mask), []) };
-    // An int lies in the lower half of the register.
+    // An int is in the lower half of the register.
     mask.map_or(0, |mask| mask.addr() as u32)
 }
 
-/// The own function `name`.
+/// Returns the module's own function `name`.
 pub(in crate::module) fn function(module: &Module, name: &str) -> Result<Option<Function>, Error> {
     let made = object(module, offset_of!(ModuleVirtuals, function), Some(name))?;
     let no_function = |_| {
@@ -48,29 +48,29 @@ pub(in crate::module) fn function(module: &Module, name: &str) -> Result<Option<
         .map_err(no_function)
 }
 
-/// Whether the module itself has a function of this name.
+/// Returns whether the module itself has a function with this name.
 pub(in crate::module) fn implements(module: &Module, name: &str) -> Result<bool, Error> {
     let name = Any::from(name);
     let name = std::ptr::from_ref(name.as_raw()).cast_mut().cast();
     // SAFETY: the function in this slot takes a text by its address.
     let answer = unsafe { call(module, offset_of!(ModuleVirtuals, implements), [name]) }?;
-    // A C++ bool is the lowest byte of the register; what is above is not defined.
+    // A C++ bool is the lowest byte of the register; the other bytes are undefined.
     Ok(answer.addr() as u8 != 0)
 }
 
-/// The documentation of a function, which few modules have.
+/// Returns the documentation of a function, which few modules provide.
 pub(in crate::module) fn doc(module: &Module, name: &str) -> Result<Option<String>, Error> {
     let doc = value(module, offset_of!(ModuleVirtuals, doc), Some(name))?;
     Ok(text_of(&doc))
 }
 
-/// The metadata of a function as JSON.
+/// Returns the metadata of a function as JSON.
 pub(in crate::module) fn metadata(module: &Module, name: &str) -> Result<Option<String>, Error> {
     let metadata = value(module, offset_of!(ModuleVirtuals, metadata), Some(name))?;
     Ok(text_of(&metadata))
 }
 
-/// The source in a format; empty for what has none.
+/// Returns the source in a format; empty if the module has none.
 pub(in crate::module) fn source(module: &Module, format: &str) -> Result<String, Error> {
     let source = value(
         module,
@@ -80,7 +80,7 @@ pub(in crate::module) fn source(module: &Module, format: &str) -> Result<String,
     Ok(text_of(&source).unwrap_or_default())
 }
 
-/// The payload as a library stores it.
+/// Returns the payload as a library stores it.
 pub(in crate::module) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error> {
     let bytes = value(module, offset_of!(ModuleVirtuals, save_to_bytes), None)?;
     let bytes = bytes_bytes(&bytes.view()).map(<[u8]>::to_vec);
@@ -92,7 +92,7 @@ pub(in crate::module) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error
     })
 }
 
-/// Writes a file by the module's own function, which knows its formats.
+/// Writes a file with the module's own function, which knows its formats.
 pub(in crate::module) fn write_to_file(
     module: &Module,
     path: &str,
@@ -113,7 +113,7 @@ pub(in crate::module) fn write_to_file(
     .map(drop)
 }
 
-/// The formats in which the module can be written to a file.
+/// Returns the formats in which the module can be written to a file.
 pub(in crate::module) fn write_formats(module: &Module) -> Result<Vec<String>, Error> {
     let made = object(module, offset_of!(ModuleVirtuals, write_formats), None)?;
     let made = made.map(Any::from).unwrap_or_default();
@@ -121,37 +121,37 @@ pub(in crate::module) fn write_formats(module: &Module) -> Result<Vec<String>, E
     Ok(formats.iter().filter_map(text_of).collect())
 }
 
-/// Adds an import behind those there are. The class rejects a cycle (MOD-10).
+/// Appends an import. The class rejects a cycle (MOD-10).
 pub(in crate::module) fn import(module: &Module, other: &Module) -> Result<(), Error> {
     let mut handle = other.as_object().as_ptr();
     let handle: *mut c_void = (&raw mut handle).cast();
     let slot = offset_of!(ModuleVirtuals, import_module);
-    // SAFETY: a `Module const&` is the address of a handle, which the function counts where it keeps it.
+    // SAFETY: a `Module const&` is the address of a handle; the function takes its own reference if it keeps the module.
     alone(|| unsafe { call(module, slot, [handle]) }).map(drop)
 }
 
-/// Takes all imports away.
+/// Removes all imports.
 pub(in crate::module) fn clear_imports(module: &Module) -> Result<(), Error> {
     let slot = offset_of!(ModuleVirtuals, clear_imports);
-    // SAFETY: no arguments.
+    // SAFETY: the function in this slot takes only the module.
     alone(|| unsafe { call(module, slot, []) }).map(drop)
 }
 
-/// Runs `body` while no other thread reads or changes imports of C++ modules through this crate: their array has no lock
-/// of its own. What it calls may come here again.
+/// Runs `body` while no other thread reads or changes imports of C++ modules through this crate, because their array has no lock of its
+/// own. `body` may call this function again.
 pub(in crate::module) fn alone<T>(body: impl FnOnce() -> T) -> T {
     static LOCK: Mutex<()> = Mutex::new(());
     thread_local! {
         static HELD: Cell<bool> = const { Cell::new(false) };
     }
-    /// Marks the end, also when `body` panics.
+    /// Resets the flag on drop, also when `body` panics.
     struct EndOfLock;
     impl Drop for EndOfLock {
         fn drop(&mut self) {
             HELD.set(false);
         }
     }
-    // MOD-10: an import looks for cycles, which reads the imports of this and other modules of C++ on the same thread.
+    // MOD-10: an import checks for cycles, which reads the imports of this and other C++ modules on the same thread.
     if HELD.get() {
         return body();
     }
@@ -166,16 +166,16 @@ fn text_of(value: &Any) -> Option<String> {
     str_bytes(&view).map(|text| String::from_utf8_lossy(text).into_owned())
 }
 
-/// A function of at most one text that returns a value.
+/// Calls a function that takes at most one text and returns a value.
 fn value(module: &Module, slot: VirtualOffset, text: Option<&str>) -> Result<Any, Error> {
-    // None before the call: a function that throws leaves the place as it is, and it is read all the same.
+    // Initialized to None: a function that throws leaves the place unchanged, and it is read afterwards.
     let mut place = RawAny::NONE;
     place_result(module, slot, (&raw mut place).cast(), text)?;
-    // SAFETY: the function wrote an owned value there, or nothing, and then None is there.
+    // SAFETY: the place holds an owned value that the function wrote, or still None.
     Ok(unsafe { Any::from_raw(place) })
 }
 
-/// The same that returns an object or nothing.
+/// Calls a function that takes at most one text and returns an object or nothing.
 fn object(
     module: &Module,
     slot: VirtualOffset,
@@ -183,7 +183,7 @@ fn object(
 ) -> Result<Option<ObjectRef>, Error> {
     let mut place: *mut Header = std::ptr::null_mut();
     place_result(module, slot, (&raw mut place).cast(), text)?;
-    // SAFETY: the function wrote an owned reference or null there, or nothing, and then null is there.
+    // SAFETY: the place holds an owned reference or null that the function wrote, or still null.
     Ok(unsafe { ObjectRef::from_nullable(place) })
 }
 
@@ -196,17 +196,17 @@ fn place_result(
     let this = module.context();
     let text = text.map(Any::from);
     let text = text.as_ref().map_or(std::ptr::null(), |text| text.as_raw());
-    // SAFETY: the result's place, the module, and a text by its address, which a function of none does not read.
+    // SAFETY: these are the place of the result, the module, and the address of a text, which a function without a text does not read.
     unsafe { invoke(module, slot, [place, this, text.cast_mut().cast(), NULL]) }.map(drop)
 }
 
 const NULL: *mut c_void = std::ptr::null_mut();
 
-/// A function whose result comes back in a register.
+/// Calls a function whose result is returned in a register.
 ///
 /// # Safety
 ///
-/// `args` are what the function in `slot` takes behind the module.
+/// `args` are the arguments after the module that the function in `slot` takes.
 unsafe fn call<const N: usize>(
     module: &Module,
     slot: VirtualOffset,
@@ -218,30 +218,30 @@ unsafe fn call<const N: usize>(
         .iter_mut()
         .zip(all)
         .for_each(|(word, arg)| *word = arg);
-    // SAFETY: the words are the module and `args`, which the function takes behind it.
+    // SAFETY: the words are the module and `args`, which the function takes after it.
     unsafe { invoke(module, slot, words) }
 }
 
 /// # Safety
 ///
-/// `words` are what the function in `slot` takes.
+/// `words` are the arguments that the function in `slot` takes.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 unsafe fn invoke(
     module: &Module,
     slot: VirtualOffset,
     words: [*mut c_void; 4],
 ) -> Result<*mut c_void, Error> {
-    // SAFETY: a module has a pointer to its table in front of its header.
+    // SAFETY: a module has a pointer to its table before its header.
     let table = unsafe { module.context().cast::<*const u8>().read() };
-    // By the place in the table and not by name: the functions of a derived class have no symbols that are known here.
+    // Found by its offset in the table, not by its name: the symbols of a derived class's functions are unknown here.
     let entry = table.wrapping_add(slot).cast::<*const c_void>();
     // SAFETY: the table has a function in every slot.
     let function = unsafe { entry.read() };
-    // SAFETY: a C++ function in the C calling convention, called with the words that it takes.
+    // SAFETY: the entry is a C++ function in the C calling convention, and the words are its arguments.
     unsafe { super::catching::call(function, words) }
 }
 
-/// Elsewhere it is not documented how results that own something travel.
+/// For other machines it is not documented how results that own something are returned.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
 unsafe fn invoke(_: &Module, _: VirtualOffset, _: [*mut c_void; 4]) -> Result<*mut c_void, Error> {
     let text = "modules that C++ made are called on x86-64 Linux alone";

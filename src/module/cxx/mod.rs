@@ -1,12 +1,12 @@
-//! C++ in the same process: calls its modules and catches what they throw, and lets it call ours.
+//! C++ in the same process: calls C++ modules, catches their exceptions, and lets C++ call our modules.
 //!
-//! | file | what | rules |
+//! | file | contents | rules |
 //! |---|---|---|
-//! | `foreign` | modules that C++ made, called through their virtual functions | MOD-10, MOD-15 |
-//! | `virtuals` | the table of virtual functions in front of our own modules | MOD-10 |
-//! | `catching` | calls a function of C++ and catches what it throws | |
-//! | `throwing` | throws an error to a caller in C++ | |
-//! | `stream` | the stream that a loader in C++ reads its payload from | MOD-11 |
+//! | `foreign` | C++ modules, called through their virtual functions | MOD-10, MOD-15 |
+//! | `virtuals` | the vtable of our own modules | MOD-10 |
+//! | `catching` | calls a C++ function and catches its exceptions | |
+//! | `throwing` | throws an error to a C++ caller | |
+//! | `stream` | the stream from which a C++ loader reads its payload | MOD-11 |
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod catching;

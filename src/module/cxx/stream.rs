@@ -1,6 +1,6 @@
-//! The stream that loaders of 0.2 to 0.21 read their payload from: a C++ object whose table begins with `read`.
+//! The stream from which loaders of 0.2 to 0.21 read their payload: a C++ object whose vtable begins with `read`.
 //!
-//! MOD-11: a loader reads its payload from it. One registered from C++ calls it as its `dmlc::Stream`; one in C calls `(**stream)(stream, buffer, bytes)`.
+//! MOD-11: a loader that was registered from C++ calls it as its `dmlc::Stream`; one in C calls `(**stream)(stream, buffer, bytes)`.
 
 use crate::value::AnyView;
 use std::ffi::c_void;
@@ -13,7 +13,7 @@ struct StreamVirtuals {
     deleting_destructor: unsafe extern "C-unwind" fn(*mut c_void),
 }
 
-/// Reads `bytes` from the front; a read beyond the end returns what is left.
+/// A stream that returns `bytes` from the front; a read beyond the end returns the rest.
 #[repr(C)]
 pub(in crate::module) struct PayloadStream<'a> {
     table: &'static StreamVirtuals,
@@ -28,10 +28,10 @@ impl<'a> PayloadStream<'a> {
         }
     }
 
-    /// The stream as the argument of a loader. It must not outlive `self`.
+    /// Returns the stream as the argument of a loader. The view must not outlive `self`.
     pub(in crate::module) fn handle(&mut self) -> AnyView<'_> {
         debug_assert!(std::ptr::eq(self.table, &TABLE));
-        // SAFETY: loaders take the pointer as a stream with the table in front, which this is.
+        // SAFETY: loaders use the pointer as a stream that begins with its vtable, as this one does.
         unsafe { AnyView::handle(std::ptr::from_mut(self).cast()) }
     }
 }
@@ -39,14 +39,14 @@ impl<'a> PayloadStream<'a> {
 static TABLE: StreamVirtuals = StreamVirtuals {
     read,
     write,
-    // The stream lies on the stack of the loader's caller: a destructor has nothing to free.
+    // The stream is on the stack of the loader's caller, so that destructors free nothing.
     complete_destructor: nothing,
     deleting_destructor: nothing,
 };
 
-/// Fewer bytes than a loader asks for are the end of the payload, as of any stream of its.
+/// Returns fewer bytes than requested at the end of the payload, like every stream of a loader.
 unsafe extern "C-unwind" fn read(this: *mut PayloadStream<'_>, to: *mut u8, count: usize) -> usize {
-    // SAFETY: a loader calls this with the stream that it was passed, while it runs.
+    // SAFETY: a loader calls this with the stream that it received, while the loader runs.
     let stream = unsafe { &mut *this };
     let count = count.min(stream.bytes.len());
     let (now, later) = stream.bytes.split_at(count);

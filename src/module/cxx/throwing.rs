@@ -1,9 +1,9 @@
-//! Throws an error to a caller in C++.
+//! Throws an error to a C++ caller.
 //!
-//! The tables of the class `tvm::ffi::Error` are made here from what libstdc++ brings, when it is in this process: a program
-//! that does not link it can throw too. A handler finds its class by name, so it makes no difference whose tables these are.
+//! The tables of the class `tvm::ffi::Error` are created here from those of libstdc++, if it is in this process. A program that does not
+//! link libstdc++ can therefore throw as well. A C++ handler identifies its class by name, so that it accepts these tables.
 //!
-//! For x86-64 Linux, where the layout of what is thrown is that of the Itanium C++ ABI.
+//! Only for x86-64 Linux, where exceptions have the layout of the Itanium C++ ABI.
 
 use crate::function::Error;
 use crate::value::header::{Header, ObjectRef};
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-/// An exception in memory: the table of its class, then the error object, which it owns.
+/// An exception in memory: the table of its class, and the error object that it owns.
 #[repr(C)]
 pub(crate) struct Exception {
     pub(crate) table: *const c_void,
@@ -23,25 +23,25 @@ pub(crate) unsafe extern "C-unwind" fn destroy(exception: *mut c_void) {
     // SAFETY: the C++ runtime calls this with an exception of this class, which has no other user.
     let exception = unsafe { &mut *exception.cast::<Exception>() };
     let error = std::mem::replace(&mut exception.error, std::ptr::null_mut());
-    // SAFETY: the exception owned this reference, and has it no more.
+    // SAFETY: the exception owned this reference, and no longer holds it.
     drop(unsafe { ObjectRef::from_nullable(error) });
 }
 
 pub(crate) unsafe extern "C-unwind" fn delete(exception: *mut c_void) {
-    // SAFETY: the C++ runtime calls this in the place of `destroy`.
+    // SAFETY: the C++ runtime calls this instead of `destroy`, with the same argument.
     unsafe { destroy(exception) };
     // SAFETY: exceptions made with `new` come from the C allocator.
     unsafe { crate::value::heap::release(exception.cast()) };
 }
 
-/// `std::exception::what`: the text of the error, which stays until the same thread looks at another one.
+/// `std::exception::what`: returns the text of the error, which is valid until the same thread calls this function again.
 pub(crate) unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const c_char {
     thread_local! {
         static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
     // SAFETY: the C++ runtime calls this with a live exception of this class.
     let exception = unsafe { &*exception.cast::<Exception>() };
-    // SAFETY: it owns a live error.
+    // SAFETY: the exception owns a live error.
     let object = unsafe { ObjectRef::retain(exception.error) };
     let text = Error::from_object(object).map_or_else(|_| String::new(), |error| error.to_string());
     TEXT.with_borrow_mut(|buffer| {
@@ -52,7 +52,7 @@ pub(crate) unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const 
     })
 }
 
-/// Throws `error`. It comes back where no libstdc++ is in this process, so that nothing can catch it.
+/// Throws `error`. Returns it if libstdc++ is not in this process, because then nothing can catch it.
 pub(super) fn throw(error: Error) -> Error {
     let Some(class) = class() else {
         return error;
@@ -63,9 +63,9 @@ pub(super) fn throw(error: Error) -> Error {
         table: (&raw const class.table[2]).cast(),
         error: error.into_object().into_raw(),
     };
-    // SAFETY: memory for it was just allocated.
+    // SAFETY: the memory was allocated above for an exception.
     unsafe { memory.cast::<Exception>().write(exception) };
-    // SAFETY: memory of `__cxa_allocate_exception`, with the type information and destructor of what was written there.
+    // SAFETY: the memory is from `__cxa_allocate_exception`, and type information and destructor are those of the exception in it.
     unsafe { (class.throw)(memory, class.table[1] as *const c_void, destroy) }
 }
 
@@ -73,7 +73,7 @@ type Allocate = unsafe extern "C-unwind" fn(usize) -> *mut c_void;
 type Destroy = unsafe extern "C-unwind" fn(*mut c_void);
 type Throw = unsafe extern "C-unwind" fn(*mut c_void, *const c_void, Destroy) -> !;
 
-/// What is needed to throw a `tvm::ffi::Error`.
+/// The functions and tables for throwing a `tvm::ffi::Error`.
 struct Class {
     allocate: Allocate,
     throw: Throw,
@@ -81,7 +81,7 @@ struct Class {
     table: [usize; 5],
 }
 
-/// The class, once there is a libstdc++, which a library may bring at any time.
+/// Returns the class, as soon as libstdc++ is in the process, which a library may load at any time.
 fn class() -> Option<&'static Class> {
     static CLASS: OnceLock<Class> = OnceLock::new();
     match CLASS.get() {
@@ -91,10 +91,10 @@ fn class() -> Option<&'static Class> {
 }
 
 impl Class {
-    /// Looks libstdc++ up where it is in the process already: loading it here would serve no frame that could catch.
+    /// Looks up libstdc++ only if it is already in the process: without it, there is no frame that could catch an exception.
     fn make() -> Option<Class> {
         const NOT_TO_BE_LOADED: c_int = 4;
-        // SAFETY: a library that is already there, so nothing of it runs.
+        // SAFETY: the library is already loaded, so that no initializer runs.
         let library =
             unsafe { Library::open(Some("libstdc++.so.6"), RTLD_LAZY | NOT_TO_BE_LOADED) };
         let library = library.ok()?;
@@ -110,9 +110,9 @@ impl Class {
         let simple = table(b"_ZTVN10__cxxabiv117__class_type_infoE\0")?;
         let several = table(b"_ZTVN10__cxxabiv121__vmi_class_type_infoE\0")?;
         let exception = table(b"_ZTISt9exception\0")?;
-        // Its functions stay in use.
+        // The library must stay loaded, because its functions are used from now on.
         std::mem::forget(library);
-        // Objects point behind the offset to the top and the type information.
+        // Objects point past the offset to the top and the type information.
         let body = |table: *const usize| table.wrapping_add(2).expose_provenance();
         let reference: &[usize; 2] = Box::leak(Box::new([
             body(simple),

@@ -1,10 +1,10 @@
-//! The table of virtual functions in front of a module, so that a C++ runtime in this process can call our modules.
+//! The vtable of our modules, through which a C++ runtime in this process can call them.
 //!
-//! Written for x86-64, where a result that owns something travels through a hidden first argument. Elsewhere the table is
-//! there, so that our own modules are distinguished from others, and must not be called.
+//! The table is written for x86-64, where a result that owns something is returned through a hidden first argument. On other machines the
+//! table only distinguishes our modules from others, and must not be called.
 //!
-//! A failure, a panic too, is thrown as the C++ class `tvm::ffi::Error`. Where no libstdc++ is in the process, and on
-//! other machines, it is raised on the thread and the result is empty.
+//! A failure, also a panic, is thrown as the C++ class `tvm::ffi::Error`. If libstdc++ is not in the process, and on other machines, the
+//! error is set on the thread and the result is empty.
 
 use crate::function::{Error, ErrorKind, caught, set_raised};
 use crate::module::Module;
@@ -15,7 +15,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 
 type This = *mut c_void;
 
-/// Offset to the top, type information, then the functions; a C++ object points at the third word.
+/// Offset to the top, type information, then the functions; a C++ object points to the third word.
 #[repr(C)]
 pub(in crate::module) struct ModuleVirtuals {
     pub(super) kind: unsafe extern "C-unwind" fn(This) -> *const c_char,
@@ -43,7 +43,7 @@ struct Whole {
     table: ModuleVirtuals,
 }
 
-/// One table for all modules of this crate; by its address they are distinguished from those of C++.
+/// One table for all modules of this crate, whose address distinguishes them from C++ modules.
 static WHOLE: Whole = Whole {
     offset_to_top: 0,
     type_information: 0,
@@ -63,9 +63,10 @@ static WHOLE: Whole = Whole {
     },
 };
 
-/// The table of every module of this crate.
+/// Returns the table of every module of this crate.
 pub(in crate::module) fn table() -> &'static ModuleVirtuals {
-    // No type information: runtimes of TVM know classes by their type index, and use no `dynamic_cast`, which would read it.
+    // There is no type information: runtimes of TVM identify classes by their type index, and do not use `dynamic_cast`, which would read
+    // it.
     debug_assert!(WHOLE.offset_to_top == 0 && WHOLE.type_information == 0);
     &WHOLE.table
 }
@@ -78,15 +79,15 @@ fn module_of(this: This) -> Option<Module> {
 fn text_of(cell: *const RawAny) -> String {
     // SAFETY: a `String const&` is the address of a live cell.
     let raw = unsafe { cell.read() };
-    // SAFETY: which lives for the call.
+    // SAFETY: the cell lives for the call, and the view is not kept longer.
     let view = unsafe { AnyView::from_raw(raw) };
     String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
 }
 
-/// What a function of the module answers, thrown when it fails. No frame of Rust that catches is above: an exception must
-/// not pass one.
+/// Returns the result of `body`, or throws its error. No Rust frame that catches panics may be above this one, because a C++ exception must
+/// not pass through it.
 fn answer<T: Default>(this: This, body: impl FnOnce(&Module) -> Result<T, Error>) -> T {
-    // FUN-07: a panic ends here, before C++ is above.
+    // FUN-07: a panic is caught here, before it reaches a C++ frame.
     let answered =
         caught(|| module_of(this).map_or_else(|| Ok(T::default()), |module| body(&module)));
     let error = match answered {
@@ -95,7 +96,7 @@ fn answer<T: Default>(this: This, body: impl FnOnce(&Module) -> Result<T, Error>
     };
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     let error = super::throwing::throw(error);
-    // Where nothing can be thrown: C++ gets an empty result and goes on; who asks for the error of the thread finds it.
+    // Nothing can be thrown here: C++ gets an empty result and goes on; a caller that checks the error of the thread finds it.
     set_raised(error);
     T::default()
 }
@@ -110,11 +111,11 @@ unsafe extern "C-unwind" fn kind_of(this: This) -> *const c_char {
     intern(&answer(this, |module| Ok(module.kind())))
 }
 
-/// A C string of `text` for ever; there are few kinds.
+/// Returns a C string of `text` that is never freed; there are only few kinds.
 fn intern(text: &str) -> *const c_char {
     use std::sync::{Mutex, PoisonError};
     static KNOWN: Mutex<Vec<CString>> = Mutex::new(Vec::new());
-    // C++ keeps the address as long as it likes, and the module may end before: so it is never freed.
+    // C++ may keep the address longer than the module lives.
     let text = CString::new(text).unwrap_or_default();
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known.iter().find(|known| **known == text) {
@@ -129,7 +130,7 @@ unsafe extern "C-unwind" fn mask_of(this: This) -> c_int {
     answer(this, |module| Ok(module.property_mask() as c_int))
 }
 
-/// An absent function is a null handle, the absent optional of C++.
+/// Returns null, the empty optional of C++, if there is no such function.
 unsafe extern "C-unwind" fn function_of(
     place: *mut *mut Header,
     this: This,
@@ -174,7 +175,7 @@ unsafe extern "C-unwind" fn write_to_file(this: This, path: *const RawAny, forma
     });
 }
 
-/// An array of texts, in the order of the kind.
+/// Returns an array of texts, in the order of the kind.
 unsafe extern "C-unwind" fn write_formats(place: *mut *mut Header, this: This) -> *mut *mut Header {
     let formats = answer(this, |module| {
         let own = module.implementation();
@@ -202,15 +203,15 @@ unsafe extern "C-unwind" fn inspect_source(
     unsafe { write_result(place, Any::from(Str::new(text)).into_raw()) }
 }
 
-/// MOD-10, by a reference of C++ to a handle that stays the caller's.
+/// Imports a module (MOD-10), which is a C++ reference to a handle that the caller keeps.
 unsafe extern "C-unwind" fn import_module(this: This, other: *const *mut Header) {
     answer(this, |module| {
         // SAFETY: a `Module const&` is the address of a handle that is not null.
         let other = unsafe { other.read() };
-        // SAFETY: of a live object.
+        // SAFETY: the handle is a reference to a live object.
         let other = unsafe { ObjectRef::retain(other) };
         let no_module = |_| Error::new(ErrorKind::Type, "only a module can be imported");
-        // MOD-10: by our own import, so that a cycle through a module of C++ is found as well.
+        // MOD-10: uses our own import function, which also detects a cycle through a C++ module.
         module.import(Module::from_object(other).map_err(no_module)?)
     });
 }

@@ -1,11 +1,12 @@
-//! Shows the C interface to libraries that the dynamic linker would not show it to.
+//! Makes the C interface visible to libraries for which the dynamic linker would not find it.
 //!
-//! Code that a C compiler made calls `TVMFFIErrorSetRaisedFromCStrParts` and its like as symbols of the process (MOD-05).
-//! They are among those where the program was linked with `-rdynamic`, or has opened this library with `RTLD_GLOBAL`. A Rust
-//! program that depends on this crate does neither, nor does a program that opens the C library as `ctypes` does.
+//! Code from a C compiler calls `TVMFFIErrorSetRaisedFromCStrParts` and similar functions as symbols of the process (MOD-05). They are
+//! visible only if the program was linked with `-rdynamic`, or has opened this library with `RTLD_GLOBAL`. A Rust program that depends on
+//! this crate does neither, and neither does a program that opens the C library like `ctypes`.
 //!
-//! So a small shared object of which every function jumps to one of ours is written into memory, and opened for all to see.
-//! The dynamic linker finds these functions while a [`ShownExports`] lives, which is while it opens a library, and binds that library
+//! Therefore a small shared object is written into memory, in which every function jumps to one of ours, and is opened with global
+//! visibility. The dynamic linker finds these functions only while a [`ShownExports`] lives, that is, while it opens a library, which it
+//! then binds at once. Otherwise they are hidden, because a runtime that the process loads later must find its own functions.
 //! at once. Otherwise they are hidden: a runtime that the process loads later has to find its own functions, not these.
 
 use super::stub;
@@ -18,26 +19,26 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// How a library that is opened now reaches the C interface.
+/// The way that a newly opened library finds the C interface.
 enum Reach {
-    /// Its functions are symbols of the process.
+    /// As symbols of the process.
     Process,
-    /// By way of the functions that jump to them.
+    /// Through trampolines that jump to the functions.
     Jumps(Jumps),
-    /// Not at all: this is another machine, or memory cannot hold code that was written into it.
+    /// Not at all: the machine is not supported, or memory that was written cannot be executed.
     Nothing,
 }
 
-/// The functions that jump to ours.
+/// The trampolines to our functions.
 #[derive(Debug)]
 pub(crate) struct Jumps {
-    /// The head of its hash chain: with 0 there nothing is found.
+    /// Head of their hash chain: while it is 0, no trampoline is found.
     chain: &'static AtomicU32,
-    /// How many [`ShownExports`] there are.
+    /// Number of [`ShownExports`] that exist.
     shown: Mutex<usize>,
 }
 
-/// How libraries reach our C interface, found out once: a library is not opened before this is known (MOD-26).
+/// Returns how libraries find our C interface. Determined once, before the first library is opened (MOD-26).
 fn reach() -> &'static Reach {
     static REACH: OnceLock<Reach> = OnceLock::new();
     REACH.get_or_init(|| {
@@ -45,7 +46,7 @@ fn reach() -> &'static Reach {
             Reach::Process
         } else {
             Jumps::open().map_or(Reach::Nothing, |(library, jumps)| {
-                // It is never closed.
+                // The library is never closed.
                 std::mem::forget(library);
                 Reach::Jumps(jumps)
             })
@@ -53,18 +54,18 @@ fn reach() -> &'static Reach {
     })
 }
 
-/// Whether a library that this process opens reaches the C interface.
+/// Returns whether a library that this process opens finds the C interface.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 pub(super) fn is_reachable() -> bool {
     !matches!(reach(), Reach::Nothing)
 }
 
-/// While one of these lives, the dynamic linker finds the jumps.
+/// While a value of this type exists, the dynamic linker finds the trampolines.
 #[derive(Debug)]
 #[must_use = "the exports are shown until it is dropped"]
 pub(crate) struct ShownExports(&'static Jumps);
 
-/// Shows the C interface to the dynamic linker; `None` when it sees it anyway, or never will.
+/// Shows the C interface to the dynamic linker. Returns `None` if it always sees the interface, or never can.
 pub(super) fn show() -> Option<ShownExports> {
     match reach() {
         Reach::Jumps(jumps) => Some(jumps.show()),
@@ -79,7 +80,7 @@ impl Drop for ShownExports {
 }
 
 impl Jumps {
-    /// The object, hidden, and the jumps in it while it is open.
+    /// Opens the object with hidden trampolines. They are valid while the library is open.
     pub(crate) fn open() -> Option<(Library, Jumps)> {
         let machine = stub::MACHINE?;
         let code = exports::all().iter().map(|export| {
@@ -94,8 +95,8 @@ impl Jumps {
         let first = unsafe { library.get::<*const ()>(exports::all().first()?.name) };
         let first = first.ok()?.as_raw_ptr() as usize;
         let chain = first.checked_sub(stub.code)? + stub::CHAIN_HEAD;
-        // SAFETY: the word is in the tables of the object that was just opened, aligned and mapped to be written; the
-        // dynamic linker reads it and writes it no more.
+        // SAFETY: the word is in the tables of the object that was opened above, aligned and mapped writable; the dynamic linker reads it,
+        // and no longer writes it.
         let chain = unsafe { AtomicU32::from_ptr(chain as *mut u32) };
         chain.store(0, Ordering::Release);
         let shown = Mutex::new(0);
@@ -110,19 +111,19 @@ impl Jumps {
     fn count(&self, change: impl FnOnce(usize) -> usize) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         *shown = change(*shown);
-        // 1 is the first symbol of the chain. Under the lock, so that the end of one load does not hide them from another.
+        // 1 is the first symbol of the chain. Stored under the lock, so that the end of one load does not hide the symbols from another.
         self.chain.store(u32::from(*shown > 0), Ordering::Release);
     }
 }
 
-/// Whether a look-up among the symbols of the process finds our functions.
+/// Returns whether a lookup among the symbols of the process finds our functions.
 fn is_visible() -> bool {
     const ONE: &str = "TVMFFIErrorSetRaisedFromCStrParts";
     let own = exports::find(ONE).map(|export| export.address());
     own.is_some() && address_in_process(ONE) == own
 }
 
-/// What a look-up among the symbols of the process finds.
+/// Returns the address that a lookup among the symbols of the process finds.
 pub(super) fn address_in_process(name: &str) -> Option<*mut c_void> {
     // SAFETY: the process itself is open, and stays open: nothing is initialized or ended.
     let process = unsafe { Library::open(None::<&Path>, RTLD_LAZY) }.ok()?;
@@ -131,13 +132,13 @@ pub(super) fn address_in_process(name: &str) -> Option<*mut c_void> {
     Some(seen.as_raw_ptr())
 }
 
-/// Opens a shared object that is no file.
+/// Opens a shared object that is not in a file system; not supported on this machine.
 #[cfg(not(target_os = "linux"))]
 fn in_memory(_bytes: &[u8]) -> Option<Library> {
     None
 }
 
-/// Opens a shared object that is no file.
+/// Opens a shared object that is not in a file system.
 #[cfg(target_os = "linux")]
 fn in_memory(bytes: &[u8]) -> Option<Library> {
     use std::ffi::{c_char, c_long, c_uint};
@@ -153,23 +154,23 @@ fn in_memory(bytes: &[u8]) -> Option<Library> {
         fn syscall(number: c_long, ...) -> c_long;
     }
     const NAME: *const c_char = c"tvmspec".as_ptr();
-    // First for systems that execute a file in memory only with the second flag, then for those that do not know that flag.
+    // The second flag is required by systems that restrict executable memory files, and unknown to older ones.
     let made = [CLOSE_ON_EXEC | EXECUTABLE, CLOSE_ON_EXEC]
         .into_iter()
-        // SAFETY: a text and flags are what this call of the system takes.
+        // SAFETY: this system call takes a text and flags.
         .map(|flags| unsafe { syscall(CREATE, NAME, flags) })
         .find(|made| *made >= 0)?;
-    // SAFETY: the file was made for us just now.
+    // SAFETY: the file was created above, and has no other owner.
     let mut file = unsafe { File::from_raw_fd(made.try_into().ok()?) };
     file.write_all(bytes).ok()?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let library = open(path.as_ref())?;
-    // The dynamic linker knows libraries by their paths, so this number must not come to mean another file.
+    // The file stays open, because the dynamic linker identifies libraries by their paths: this number must not name another file later.
     std::mem::forget(file);
     Some(library)
 }
 
 fn open(path: &Path) -> Option<Library> {
-    // SAFETY: it has no initializers, and jumps to functions of the types that their names promise.
+    // SAFETY: the library has no initializers, and its functions have the types that their names promise.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }.ok()
 }

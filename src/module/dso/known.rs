@@ -1,4 +1,4 @@
-//! What is known of a symbol: by the dynamic linker, or, where that has no function for it, by the file of the library.
+//! Facts about a symbol, from the dynamic linker or, if that has no function for it, from the file of the library.
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 use super::table::{ElfSymbol, is_data};
@@ -7,13 +7,13 @@ use std::ffi::c_void;
 use std::path::Path;
 use std::ptr::NonNull;
 
-/// What the symbol table says of a symbol.
+/// The properties of a symbol in the symbol table.
 pub(super) struct KnownSymbol {
     pub(super) size: usize,
     pub(super) is_data: bool,
 }
 
-/// What the symbol table says of the symbol at `address`.
+/// Returns the properties of the symbol at `address`.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 pub(super) fn known(address: NonNull<c_void>) -> Option<KnownSymbol> {
     use std::ffi::{c_char, c_int};
@@ -42,7 +42,7 @@ pub(super) fn known(address: NonNull<c_void>) -> Option<KnownSymbol> {
         symbol: std::ptr::null_mut(),
     };
     let mut entry: *mut c_void = std::ptr::null_mut();
-    // SAFETY: both out-pointers are valid; the linker only writes them.
+    // SAFETY: both out-pointers are valid, and the linker only writes to them.
     unsafe {
         dladdr1(
             address.as_ptr(),
@@ -51,10 +51,10 @@ pub(super) fn known(address: NonNull<c_void>) -> Option<KnownSymbol> {
             SYMBOL_ENTRY,
         );
     }
-    // What is not found leaves no entry.
-    // SAFETY: the entry lies in the symbol table of a library that is open.
+    // Without a result the entry stays null.
+    // SAFETY: the entry is null, or in the symbol table of a library that is open.
     let symbol = unsafe { entry.cast::<ElfSymbol>().as_ref() };
-    // The dynamic linker returns the nearest symbol at or before the address, which may be that of something else.
+    // The dynamic linker returns the nearest symbol at or before the address, which may be an unrelated one.
     let symbol = symbol.filter(|_| info.symbol == address.as_ptr())?;
     Some(KnownSymbol {
         size: symbol.size,
@@ -67,13 +67,14 @@ pub(super) fn known(_address: NonNull<c_void>) -> Option<KnownSymbol> {
     None
 }
 
-/// Where segments are not known: bytes from the symbol to its own end, or to the end of its section where the format keeps no sizes.
+/// Returns the number of bytes from the symbol to its end, or to the end of its section if the format stores no sizes. Used where segments
+/// are unknown.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 pub(super) fn size_in_file(path: &Path, name: &str) -> Option<usize> {
     use object::{Object, ObjectSection, ObjectSymbol};
     let file = std::fs::read(path).ok()?;
     let file = object::File::parse(&*file).ok()?;
-    // Mach-O has an underscore in front of every name of C.
+    // Mach-O puts an underscore before every C name.
     let decorated = format!("_{name}");
     let symbol = file
         .dynamic_symbols()
@@ -91,7 +92,7 @@ pub(super) fn size_in_file(path: &Path, name: &str) -> Option<usize> {
     usize::try_from(end.checked_sub(symbol.address())?).ok()
 }
 
-/// Names in the file, and whether the library needs them: where the dynamic linker does not show its own tables.
+/// Lists the names in the file, and whether the library needs each of them. Used where the dynamic linker does not show its tables.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 pub(super) fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
     use object::{BinaryFormat, Object, ObjectSymbol};
@@ -99,7 +100,7 @@ pub(super) fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
     let file = object::File::parse(&*file).ok()?;
     let decorated = file.format() == BinaryFormat::MachO;
     let symbols = match file.format() {
-        // The other table of an ELF file has names that are not exported, and may be stripped.
+        // The other table of an ELF file contains names that are not exported, and may be stripped.
         BinaryFormat::Elf => file.dynamic_symbols(),
         _ => file.symbols(),
     };
@@ -115,7 +116,7 @@ pub(super) fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
             (!name.is_empty()).then(|| (name.to_owned(), symbol.is_undefined()))
         })
         .collect();
-    // Exported names first, as `Symbols::list` has them; the sort is stable.
+    // Exported names come first, as `Symbols::list` requires; the sort is stable.
     list.sort_by_key(|(_, needed)| *needed);
     Some(list)
 }

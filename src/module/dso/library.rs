@@ -14,7 +14,7 @@ use crate::blob::BLOB_55;
 use crate::module::symbols::{Data, Symbols};
 use crate::module::{MOD_01, MOD_18, MOD_26, SymbolName, names};
 use crate::rule::{Kind, Violation};
-// Elsewhere a library names the library that it needs a function of, and nothing is shown.
+// On other systems a library states the library that it imports a function from, so that nothing is shown.
 #[cfg(not(unix))]
 use std::convert::Infallible as ShownExports;
 use std::ffi::{CString, c_void};
@@ -25,29 +25,29 @@ use std::ptr::NonNull;
 /// A shared library that this process has opened. It stays mapped until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Dso {
-    // Before `library`, which it reads.
+    // Declared before `library`, because it reads the library's memory.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
     table: Option<SymbolTable>,
     library: libloading::Library,
-    // After `library`, whose functions may be bound when they are first called.
+    // Declared after `library`, whose functions may be bound when they are first called.
     _shown: Option<ShownExports>,
     path: PathBuf,
 }
 
 impl Dso {
-    /// Opens `path` with its symbols visible to no other library. What it needs of the C interface it finds here, however this
-    /// library came into the process.
+    /// Opens `path` with symbols that no other library sees. The library finds the C interface, however this crate was loaded into the
+    /// process.
     ///
     /// # Safety
     ///
-    /// Opening runs the initializers of the library, and dropping its finalizers: both are sound to run.
+    /// It must be sound to run the initializers of the library, and its finalizers on drop.
     pub(crate) unsafe fn open(path: &Path) -> Result<Dso, Violation> {
         // SAFETY: as for this function.
         unsafe { Dso::open_as(path, true) }
     }
 
-    /// [`Dso::open`], but a path without a folder is a name that the dynamic linker looks for in its own folders, as every
-    /// release leaves it; it does not mean the current one.
+    /// Opens a library like [`Dso::open`]. A path without a folder is a name that the dynamic linker searches for in its own folders, as in
+    /// every release, not a file in the current folder.
     ///
     /// # Safety
     ///
@@ -61,7 +61,7 @@ impl Dso {
     ///
     /// As for [`Dso::open`].
     unsafe fn open_as(path: &Path, bare_is_file: bool) -> Result<Dso, Violation> {
-        // The linker maps a cut file without an error, and the process ends on the first page that is not there.
+        // The linker maps a truncated file without an error, and the process then crashes on the first missing page.
         let cut = cut_segment(path).map(|why| format!("{} is cut: {why}", path.display()));
         if let Some(message) = cut {
             return Err(BLOB_55.rejected(Kind::Truncated, message));
@@ -88,13 +88,13 @@ impl Dso {
     }
 }
 
-/// Returns why the file at `path` is not for this machine.
+/// Explains why an existing file cannot run on this machine.
 fn foreign(path: &Path) -> Option<String> {
     let (head, _) = FileHead::read(path)?;
     crate::blob::container::foreign(head.bytes())
 }
 
-/// Returns why the file at `path` ends before its segments do.
+/// Explains why the file ends before its segments do.
 fn cut_segment(path: &Path) -> Option<String> {
     let (head, length) = FileHead::read(path)?;
     crate::blob::container::cut_segment(head.bytes(), length)
@@ -129,14 +129,14 @@ impl FileHead {
 }
 
 impl Dso {
-    /// What the library's own table has of `name`: `Err` where `dlsym` has to look.
+    /// Looks up `name` in the library's own table. Returns `Err` if `dlsym` must search for it.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
     fn own(&self, name: SymbolName<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         let table = self.table.as_ref().ok_or(())?;
         match table.find(name) {
             Some(found) => Ok(Some((found.address.ok_or(())?, found.size))),
             None if table.is_alone() => Ok(None),
-            // Another library that this one is linked with may have it, as `dlsym` finds in every release.
+            // A library that this one is linked with may define the symbol, which `dlsym` finds in every release.
             None => Err(()),
         }
     }
@@ -147,9 +147,9 @@ impl Dso {
             Ok(known) => known.map(|(address, _)| address),
             Err(()) => {
                 let name = CString::new(name.text()).ok()?;
-                // SAFETY: a pointer is what every symbol can be taken for; nothing follows it here.
+                // SAFETY: every symbol can be read as a pointer, which is not dereferenced here.
                 let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
-                // SAFETY: the address is not kept beyond the library: the caller holds `self`.
+                // SAFETY: the address is not kept longer than the library, because the caller holds `self`.
                 NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
             }
         }
@@ -160,7 +160,7 @@ impl Dso {
         Err(())
     }
 
-    /// Whether the table of symbols says that `name`, which is at `address`, is data.
+    /// Returns whether the symbol table marks `name` at `address` as data.
     fn is_data(&self, name: SymbolName<'_>, address: NonNull<c_void>) -> bool {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         let own = self.table.as_ref().and_then(|table| table.find(name));
@@ -175,7 +175,7 @@ impl Dso {
         }
     }
 
-    /// The segment that holds `address`: this library's own, of which it has a table, or another's.
+    /// Returns the segment that contains `address`: one of this library, if its table is known, or of any library.
     fn segment(&self, address: usize) -> Option<MappedSegment> {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         if let Some(own) = self.table.as_ref().and_then(|table| table.segment(address)) {
@@ -187,7 +187,7 @@ impl Dso {
 
 impl Symbols for Dso {
     fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
-        // Most of what a loader looks for is not there: one look at a bit mask shows it.
+        // Most names that a loader looks up do not exist: one test of a bit mask shows this.
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         if let Some(table) = &self.table
             && table.is_alone()
@@ -214,7 +214,7 @@ impl Symbols for Dso {
             _ => known(address).map(|symbol| symbol.size),
         };
         let symbol = symbol.filter(|size| *size > 0);
-        // MOD-18: a symbol that no segment holds has no end, whatever its size.
+        // MOD-18: a symbol outside of every segment has no end, even if it states a size.
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         let symbol = mapped.and(symbol);
         #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
@@ -226,13 +226,14 @@ impl Symbols for Dso {
             let text = format!("it is not known where `{name}` of {path} ends");
             MOD_18.rejected(Kind::Unsupported, text)
         })?;
-        // SAFETY: the segment that holds `start` is mapped and readable for at least `room` bytes, as long as `self` is.
+        // SAFETY: the segment that contains `start` is mapped and readable for at least `room` bytes, as long as `self` lives.
         let bytes = unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), room) };
         let exact = symbol == Some(room);
         Ok(Some(Data { bytes, exact }))
     }
 
-    /// Where a linker puts constants beside the code, the segment does not distinguish them: the table of symbols does (MOD-02).
+    /// Returns the function `name`. If a linker puts constants next to the code, only the symbol table distinguishes the two, not the
+    /// segment (MOD-02).
     fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
         let name = format!("{prefix}{name}");
         let address = self.address(SymbolName::of(&name))?;
@@ -280,7 +281,7 @@ impl Symbols for Dso {
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 impl Dso {
-    /// Whether the dynamic linker finds `name` for this library.
+    /// Returns whether the dynamic linker finds `name` for this library.
     #[cold]
     fn sees(&self, name: &str) -> bool {
         // SAFETY: the address is not used.
@@ -289,10 +290,10 @@ impl Dso {
     }
 }
 
-/// Why the dynamic linker rejected the library at `path`: MOD-26 when it misses a function of a runtime, MOD-01 otherwise.
+/// Explains why the dynamic linker rejected the library at `path`: MOD-26 if a function of a runtime is missing, otherwise MOD-01.
 #[cold]
 fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
-    // glibc says "no such file" of a file for another machine that is there.
+    // For a file of another machine, glibc reports "no such file", although the file exists.
     if let Some(foreign) = foreign(path) {
         let text = format!("cannot open {}: {foreign}", path.to_string_lossy());
         return MOD_01.rejected(Kind::Unsupported, text);
@@ -303,13 +304,13 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
         libloading::Error::LoadLibraryExW { source } => source.to_string(),
         _ => String::new(),
     };
-    // glibc names what is missing behind "undefined symbol: ", musl between two colons.
+    // glibc names the missing symbol after "undefined symbol: ", musl between two colons.
     let words = || source.split([' ', ':', ',']);
     if words().any(|word| word == "symbol")
         && let Some(missing) = words().find(|word| names::is_of_runtime(word.as_bytes()))
     {
         let text = names::not_met(&path, &[missing.to_owned()]);
-        // MOD-26: a library that is bound at once comes here, rejected by the dynamic linker, as in releases.
+        // MOD-26: a library that is bound at once is rejected by the dynamic linker, as in releases.
         return MOD_26.rejected(Kind::Missing, text);
     }
     let colon = if source.is_empty() { "" } else { ": " };
@@ -319,7 +320,7 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     )
 }
 
-/// An open library, what it finds the C interface by, and the path that it was opened with.
+/// An open library, its access to the C interface, and the path with which it was opened.
 type OpenedLibrary = (libloading::Library, Option<ShownExports>, PathBuf);
 
 /// # Safety
@@ -331,7 +332,7 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<OpenedLibrary, libload
     use std::ffi::{OsStr, OsString};
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let bytes = path.as_os_str().as_bytes();
-    // A bare name would be searched for along the system's library path.
+    // Without a folder, a name would be searched for in the library path of the system.
     let is_file = bare_is_file && !bytes.contains(&b'/');
     let mut text = Vec::with_capacity(bytes.len() + 3);
     if is_file {
@@ -339,24 +340,24 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<OpenedLibrary, libload
     }
     text.extend_from_slice(bytes);
     text.push(0);
-    // With a NUL at its end it is not copied again; one inside is an error.
+    // With its terminating NUL the text is not copied again; a NUL inside is an error.
     let file = Some(OsStr::from_bytes(&text));
     let mut shown = forward::show();
     let mut library = Err(libloading::Error::DlOpenUnknown);
     if shown.is_some() {
-        // Bound while the C interface is shown, and by everything that it needs.
+        // Bound now, while the C interface is shown, so that all symbols are resolved.
         // SAFETY: the initializers and finalizers of the library are sound to run, by the contract of `Dso::open`.
         library = unsafe { Library::open(file, RTLD_NOW | RTLD_LOCAL) };
     }
     if library.is_ok() {
         shown = None;
     } else {
-        // What else is missing may never be called. Until the library is closed, what is called is bound then.
+        // Other missing functions may never be called. With lazy binding, a function is resolved when it is first called.
         // SAFETY: the initializers and finalizers of the library are sound to run, by the contract of `Dso::open`.
         library = unsafe { Library::open(file, RTLD_LAZY | RTLD_LOCAL) };
     }
     let library = library?;
-    // The path is here already, where it is as it was.
+    // Reuses the text if the path was not changed.
     let path = if !is_file {
         text.pop();
         OsString::from_vec(text).into()

@@ -1,17 +1,17 @@
-//! An opened shared library: its symbols, and how far each may be read.
+//! Opened shared libraries: their symbols, and the readable size of each.
 //!
-//! A library can lie about the size of its data, and a loader that believes it reads its neighbours. So every access to
-//! data goes through [`Symbols`](super::Symbols), which knows two bounds that the blob's own header has no say in: the size that the
-//! symbol table has for the symbol, and the end of the mapped segment (MOD-18).
+//! A library may state a wrong size for its data, and a loader that trusts it reads the memory after it. Every access to data therefore
+//! goes through [`Symbols`](super::Symbols). It knows two bounds outside the blob's own header: the size in the symbol table, and the end
+//! of the mapped segment (MOD-18).
 //!
-//! | file | what | rules |
+//! | file | contents | rules |
 //! |---|---|---|
 //! | `library` | [`Dso`]: opens a library, and finds symbols in it | MOD-01, MOD-02, MOD-18, MOD-26 |
 //! | `table` | the symbol table of an opened ELF library, read in memory | |
-//! | `segment` | mapped segments, as the dynamic linker has them | MOD-18 |
-//! | `known` | what the linker, or else the file, says of a symbol | |
-//! | `forward` | shows the C interface to libraries that need it | MOD-05, MOD-26 |
-//! | `stub` | writes the small shared object that does so | |
+//! | `segment` | mapped segments, from the dynamic linker | MOD-18 |
+//! | `known` | properties of a symbol, from the linker or the file | |
+//! | `forward` | makes the C interface visible to libraries that need it | MOD-05, MOD-26 |
+//! | `stub` | writes the small shared object for this | |
 
 #[cfg(unix)]
 pub(crate) mod forward;

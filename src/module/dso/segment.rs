@@ -1,16 +1,16 @@
-//! Mapped segments: how far memory behind an address goes, and what may be done there (MOD-18).
+//! Mapped segments: the size of the memory after an address, and its permissions (MOD-18).
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// Readable bytes from `address` to the end of the segment that it lies in, where that can be known.
+/// Returns the number of readable bytes from `address` to the end of its segment, if it is known.
 pub(crate) fn room_behind(address: NonNull<c_void>) -> Option<usize> {
     let start = address.as_ptr() as usize;
     Some(segment(start)?.end - start)
 }
 
-/// Whether `bytes` from `address` on may be written. Where segments are not known, every address counts as writable,
-/// as in every release.
+/// Returns whether `bytes` from `address` on may be written. If segments are unknown, every address counts as writable, as in every
+/// release.
 pub(crate) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
     let start = address.as_ptr() as usize;
     writable(segment(start), start, bytes)
@@ -18,13 +18,13 @@ pub(crate) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
 
 pub(super) fn writable(segment: Option<MappedSegment>, start: usize, bytes: usize) -> bool {
     match segment {
-        // MOD-05, MOD-06: releases write whatever has the name, and end with the process where it is a constant.
+        // MOD-05, MOD-06: releases write to any symbol of that name, and crash if it is a constant.
         Some(segment) => segment.writable && segment.end - start >= bytes,
         None => !cfg!(target_os = "linux"),
     }
 }
 
-/// Whether `address` lies in executable memory. Where segments are not known, every address counts as executable.
+/// Returns whether `address` is in executable memory. If segments are unknown, every address counts as executable.
 pub(crate) fn can_execute(address: NonNull<c_void>) -> bool {
     executable(segment(address.as_ptr() as usize))
 }
@@ -60,7 +60,7 @@ pub(super) struct ProgramHeader {
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 impl ProgramHeader {
-    /// The readable segment among `headers` of an object loaded at `base` that holds `address`.
+    /// Returns the readable segment that contains `address`, among the `headers` of an object loaded at `base`.
     pub(super) fn holding(headers: &[Self], base: u64, address: u64) -> Option<MappedSegment> {
         const LOAD: u32 = 1;
         const EXECUTE: u32 = 1;
@@ -70,7 +70,7 @@ impl ProgramHeader {
             let start = base.wrapping_add(header.address);
             let end = start.wrapping_add(header.memory_size);
             let holds = start <= address && address < end;
-            // MOD-18: what may not be read has no bytes for a blob, whatever its segment spans.
+            // MOD-18: unreadable memory cannot hold a blob, even if a segment spans it.
             (header.kind == LOAD && header.flags & READ != 0 && holds).then_some(MappedSegment {
                 end: end as usize,
                 writable: header.flags & WRITE != 0,
@@ -80,7 +80,7 @@ impl ProgramHeader {
     }
 }
 
-/// The segment of a loaded library that holds `address` and can be read, from the dynamic linker and not from the file.
+/// Returns the readable segment of a loaded library that contains `address`. The dynamic linker is asked, not the file.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub(super) fn segment(address: usize) -> Option<MappedSegment> {
     use std::ffi::{c_char, c_int};
@@ -104,19 +104,20 @@ pub(super) fn segment(address: usize) -> Option<MappedSegment> {
     }
 
     unsafe extern "C" fn visit(object: *mut DlPhdrInfo, _size: usize, data: *mut c_void) -> c_int {
-        // SAFETY: the dynamic linker passes an object that stays for the call.
+        // SAFETY: the dynamic linker passes an object that is valid for the call.
         let object = unsafe { &*object };
         // SAFETY: `data` is the `Search` below, which only this call uses.
         let search = unsafe { &mut *data.cast::<Search>() };
-        // A slice does not begin at null, not even an empty one.
+        // A slice must not begin at null, not even an empty one.
         if object.headers.is_null() {
             return 0;
         }
-        // SAFETY: an object of the dynamic linker has `count` headers at `headers`, not null as just seen.
+        // SAFETY: an object of the dynamic linker has `count` headers at `headers`, which is not null as checked above.
         let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
-        // MOD-18: from what is mapped, since the file may have been replaced since, and the symbol alone does not say where its bytes end.
+        // MOD-18: the mapped memory counts, because the file may have been replaced since, and the symbol alone does not state where its
+        // bytes end.
         search.found = ProgramHeader::holding(headers, object.base, search.address);
-        // Any other number than 0 ends the walk.
+        // A result other than 0 ends the iteration.
         search.found.is_some().into()
     }
 

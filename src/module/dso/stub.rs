@@ -1,14 +1,14 @@
-//! Writes a small shared object: a table of symbols, some bytes of data, a few instructions of code.
+//! Writes a small shared object: a symbol table, some bytes of data, and a few instructions of code.
 //!
-//! | what                                   | where                 | mapped             |
+//! | part                                   | place                 | permissions        |
 //! |----------------------------------------|-----------------------|--------------------|
-//! | header, tables of the dynamic linker   | from the start        | read, write        |
-//! | data symbols                           | behind the tables     | read, write        |
-//! | functions                              | behind the data       | read, execute      |
+//! | header, tables of the dynamic linker   | at the start          | read, write        |
+//! | data symbols                           | after the tables      | read, write        |
+//! | functions                              | after the data        | read, execute      |
 //!
-//! A compiler for each such file would cost more than what it is for, and may not be there.
+//! A compiler would be too slow for such a file, and may not be installed.
 
-/// What the machine is called in the header of an ELF file; `None` where none is written.
+/// Number of this machine in an ELF header; `None` if no stub is written for it.
 pub(crate) const MACHINE: Option<u16> = if !cfg!(all(
     target_os = "linux",
     target_endian = "little",
@@ -23,13 +23,13 @@ pub(crate) const MACHINE: Option<u16> = if !cfg!(all(
     None
 };
 
-/// The name of a machine in an ELF header.
+/// Number of x86-64 in an ELF header.
 pub(crate) const X86_64: u16 = 62;
 
 /// An exported name, and the bytes of its symbol.
 pub(crate) type Exported<'a> = (&'a str, &'a [u8]);
 
-/// Instructions that go on at `address`, by way of a register that calls may spoil.
+/// Returns instructions that jump to `address`, through a register that calls may overwrite.
 pub(crate) fn jump(machine: u16, address: usize) -> [u8; 16] {
     let [a, b, c, d, e, f, g, h] = (address as u64).to_le_bytes();
     if machine == X86_64 {
@@ -44,13 +44,13 @@ pub(crate) fn jump(machine: u16, address: usize) -> [u8; 16] {
 
 const MOVABS_RAX: (u8, u8) = (0x48, 0xb8);
 const JMP_RAX: (u8, u8) = (0xff, 0xe0);
-/// What is never reached.
+/// Padding that is never executed.
 const NEVER: [u8; 4] = [0xcc; 4];
-/// Loads the word behind the jump.
+/// Loads the word that follows the jump.
 const LDR_X16_BEHIND: [u8; 4] = [0x50, 0, 0, 0x58];
 const BR_X16: [u8; 4] = [0, 0x02, 0x1f, 0xd6];
 
-/// Where the head of the only hash chain is, counted from the start of the library. While it is 0, no symbol is found.
+/// Offset of the head of the only hash chain from the start of the library. While it is 0, no symbol is found.
 pub(crate) const CHAIN_HEAD: usize = HASH + 8;
 
 const HEADER: usize = 64;
@@ -61,17 +61,17 @@ const SYMBOL: usize = 24;
 
 const WORD: usize = 8;
 
-/// The beginning of a file of 64-bit ELF, little-endian.
+/// First bytes of a 64-bit little-endian ELF file.
 const IDENTITY: [u8; 16] = *b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0";
 const SHARED_OBJECT: u16 = 3;
-/// Version 1, no entry, program headers behind this header, no sections, no flags.
+/// Version 1, no entry point, program headers after this header, no sections, no flags.
 const BEHIND_MACHINE: [u8; 32] = {
     let mut bytes = [0; 32];
     bytes[0] = 1;
     bytes[12] = HEADER as u8;
     bytes
 };
-/// Of this header, of a program header, how many of those; then the same of sections, of which there are none.
+/// Sizes of this header and of a program header, and the number of those; then the same for sections, which do not exist.
 const SIZES: [u16; 6] = [
     HEADER as u16,
     PROGRAM_HEADER as u16,
@@ -87,7 +87,7 @@ const STACK: u32 = 0x6474_e551;
 /// Dynamic linkers write into the tables.
 const READ_WRITE: u32 = 6;
 const READ_EXECUTE: u32 = 5;
-/// A program header that is ignored: its type is 0.
+/// An ignored program header: its type is 0.
 const UNUSED: [u8; PROGRAM_HEADER] = [0; PROGRAM_HEADER];
 const START: (usize, usize) = (0, 0);
 const NOTHING: usize = 0;
@@ -102,27 +102,27 @@ const DT_NULL: [usize; 2] = [0, 0];
 const OBJECT: u8 = 0x11;
 const FUNCTION: u8 = 0x12;
 
-/// No page is larger. Code is mapped this far behind its place in the file, so that it shares no page with data.
+/// Largest page size. Code is mapped this far after its offset in the file, so that it shares no page with data.
 const PAGE: usize = 0x1_0000;
 
 /// A shared object, as the bytes of its file.
 pub(crate) struct Stub {
-    /// The last data symbol ends them, where there are no functions.
+    /// Bytes of the file. Without functions they end with the last data symbol.
     pub(crate) bytes: Vec<u8>,
-    /// Where the first function is once it is mapped, counted from the start of the library.
+    /// Offset of the first function from the start of the mapped library.
     pub(crate) code: usize,
 }
 
-/// A library that exports objects of `data` and functions of `code`.
+/// Creates a library that exports the objects of `data` and the functions of `code`.
 pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]) -> Stub {
     let all = || data.iter().chain(code);
     let names: usize = all().map(|(name, _)| name.len() + 1).sum();
     let count = 1 + data.len() + code.len();
     let symbols_at = (HASH + 4 * (3 + count)).next_multiple_of(8);
     let names_at = symbols_at + count * SYMBOL;
-    // One byte more than the names: a table of strings begins with the empty one.
+    // One more byte than the names need: a string table begins with the empty string.
     let dynamic_at = (names_at + 1 + names).next_multiple_of(16);
-    // Code is behind all data: its segment is executed and never written, the other one the other way round.
+    // Code follows all data: its segment is executable but not writable, the other one is writable but not executable.
     let data_end = data.iter().fold(dynamic_at + TAGS, behind);
     let code_at = data_end.next_multiple_of(16);
     let code_end = code.iter().fold(code_at, behind);
@@ -137,7 +137,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     }
     out.program_header(LOAD, READ_WRITE, START, data_end, PAGE);
     if code.is_empty() {
-        // The header stays, so that the tables behind it are at the same place with and without code (`CHAIN_HEAD`).
+        // The header is kept, so that the following tables have the same offset with and without code (`CHAIN_HEAD`).
         out.0.extend_from_slice(&UNUSED);
     } else {
         let place = (code_at, code_at + PAGE);
@@ -145,15 +145,15 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     }
     out.program_header(DYNAMIC, READ_WRITE, (dynamic_at, dynamic_at), TAGS, WORD);
     out.program_header(STACK, READ_WRITE, START, NOTHING, NOTHING);
-    // One bucket: symbol 1, then 2 and so on, then none.
-    // No GNU hash: with one bucket the old table is four words and a chain, and every dynamic linker still reads it.
+    // One bucket: symbol 1, then 2 and so on. The old hash table is used instead of the GNU one: with one bucket it is four words and a
+    // chain, and every dynamic linker still reads it.
     for word in [1, count as u32, u32::from(count > 1), 0] {
         out.u32(word);
     }
     for next in 2..=count as u32 {
         out.u32(if next < count as u32 { next } else { 0 });
     }
-    // Symbol 0 is empty in every ELF file: its number is what ends a chain.
+    // Symbol 0 is empty in every ELF file: its number ends a chain.
     out.pad_to(symbols_at + SYMBOL);
     let (mut name_at, mut end) = (1, dynamic_at + TAGS);
     for (at, symbol) in all().enumerate() {
@@ -175,7 +175,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     out.pad_to(dynamic_at);
     out.words(&[DT_HASH, HASH, DT_STRTAB, names_at, DT_SYMTAB, symbols_at]);
     out.words(&[DT_STRSZ, 1 + names, DT_SYMENT, SYMBOL]);
-    // No relocations and no name: the bytes hold absolute addresses of this process, and are mapped here alone.
+    // There are no relocations and no name: the bytes contain absolute addresses of this process, and are mapped only here.
     out.words(&DT_NULL);
     for (_, bytes) in all() {
         out.pad_to(out.0.len().next_multiple_of(16));
@@ -187,7 +187,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     }
 }
 
-/// Where `symbol` ends when the one before it ends at `end`.
+/// Returns the end of `symbol` if the previous one ends at `end`.
 fn behind(end: usize, symbol: &Exported<'_>) -> usize {
     end.next_multiple_of(16) + symbol.1.len()
 }
@@ -213,7 +213,7 @@ impl StubBytes {
         }
     }
 
-    /// `place` is where the segment is in the file and in memory.
+    /// Writes a program header. `place` is the offset of the segment in the file and in memory.
     fn program_header(
         &mut self,
         kind: u32,
@@ -230,7 +230,7 @@ impl StubBytes {
     fn symbol(&mut self, name: u32, kind: u8, at: usize, size: usize) {
         self.u32(name);
         self.0.extend_from_slice(&[kind, 0]);
-        self.u16(1); // in some section: only "undefined" and "absolute" mean more
+        self.u16(1); // any section: only "undefined" and "absolute" have a special meaning
         self.words(&[at, size]);
     }
 }

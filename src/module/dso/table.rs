@@ -1,7 +1,7 @@
-//! The dynamic symbol table of an opened ELF library, read where the dynamic linker left it.
+//! The dynamic symbol table of an opened ELF library, read in the library's memory.
 //!
-//! A loader looks up some twenty names, most of which a library does not have. For each of these `dlsym` searches
-//! every dependency and composing an error text; the library's own hash table answers with one look at a bit mask.
+//! A loader looks up about twenty names, most of which a library does not define. For each of these `dlsym` searches every dependency and
+//! composes an error text. The library's own hash table answers with one test of a bit mask.
 
 use super::segment::{MappedSegment, ProgramHeader};
 use crate::module::SymbolName;
@@ -25,7 +25,7 @@ struct DynamicEntry {
 #[repr(C)]
 pub(super) struct ElfSymbol {
     name: u32,
-    /// Type in the lower half, binding in the upper.
+    /// Type in the lower half, binding in the upper half.
     pub(super) info: u8,
     other: u8,
     section: u16,
@@ -43,24 +43,24 @@ const SYMBOLS: i64 = 6;
 const HASH: i64 = 4;
 const GNU_HASH: i64 = 0x6fff_fef5;
 
-/// The type of a symbol whose address a function returns.
+/// Type of a symbol whose address is returned by a function.
 const INDIRECT: u8 = 10;
 
-/// Where a symbol is, and how many bytes it has by the table.
+/// Address and size of a symbol in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FoundSymbol {
-    /// `None` where a function of the library returns it, which `dlsym` calls (`STT_GNU_IFUNC`).
+    /// `None` if a function of the library returns the address, which `dlsym` calls (`STT_GNU_IFUNC`).
     pub(super) address: Option<NonNull<c_void>>,
     pub(super) size: usize,
-    /// Whether the table says that it is data.
+    /// Whether the table marks it as data.
     pub(super) is_data: bool,
 }
 
-/// The head of a table of `DT_GNU_HASH`.
+/// The head of a `DT_GNU_HASH` table.
 #[derive(Debug)]
 struct HashSection {
     buckets: u32,
-    /// The first symbol that is in it.
+    /// Index of the first symbol in the table.
     first: u32,
     /// Number of mask words, a power of two.
     masks: u32,
@@ -69,23 +69,23 @@ struct HashSection {
     start: usize,
 }
 
-/// The table of one library. Valid while the library is open.
+/// The symbol table of one library, valid while the library is open.
 #[derive(Debug)]
 pub(super) struct SymbolTable {
     base: usize,
     symbols: usize,
     strings: usize,
-    /// Without one `dlsym` has to look names up.
+    /// GNU hash table. Without it `dlsym` must look up names.
     hash: Option<HashSection>,
-    /// The older table of `DT_HASH`, which counts the symbols where the other is not there.
+    /// Older table, `DT_HASH`, which provides the number of symbols if the other table is missing.
     plain_hash: Option<usize>,
-    /// Its program headers, and how many, where the dynamic linker returns them: glibc from 2.36 on.
+    /// Address and number of the program headers, if the dynamic linker returns them: glibc from 2.36 on.
     headers: Option<(usize, usize)>,
     alone: bool,
 }
 
 impl SymbolTable {
-    /// The table of the library behind `handle`; `None` when it has none of the form that this reads.
+    /// Returns the table of the library of `handle`, or `None` if it has another form than this module reads.
     ///
     /// # Safety
     ///
@@ -93,14 +93,14 @@ impl SymbolTable {
     pub(super) unsafe fn of(handle: *mut c_void) -> Option<SymbolTable> {
         const LINK_MAP: c_int = 2;
         let mut map: *const LinkMap = std::ptr::null();
-        // SAFETY: `handle` is open, by this contract, and `map` is a place for the address of its link map.
+        // SAFETY: `handle` is open, by this contract, and `map` receives the address of its link map.
         unsafe { dlinfo(handle, LINK_MAP, (&raw mut map).cast()) };
-        // SAFETY: the link map of an open handle, or null.
+        // SAFETY: `map` is the link map of an open handle, or null.
         let map = unsafe { map.as_ref() }?;
         let (mut symbols, mut strings, mut hash, mut plain_hash) = (0, 0, 0, 0);
         let (mut needed, mut needs) = ([0; 8], 0);
         let mut next = map.dynamic;
-        // One pass: every load walks it.
+        // A single pass, because every load walks the section.
         // SAFETY: the dynamic section ends with an entry whose tag is 0, which is the last that is read.
         while let DynamicEntry { tag, value } = unsafe { &*next }
             && *tag != 0
@@ -120,11 +120,11 @@ impl SymbolTable {
             }
             next = next.wrapping_add(1);
         }
-        // glibc has added the base to these already; a table below the base was not, and is left to `dlsym`.
+        // glibc has already added the base to these addresses. An address below the base was not adjusted, and is left to `dlsym`.
         let place = |place: usize| Some(place).filter(|place| *place > map.base);
         let (symbols, strings) = (place(symbols)?, place(strings)?);
         let hash = place(hash).and_then(|hash| {
-            // SAFETY: the hash table of an open library.
+            // SAFETY: this is the hash table of an open library.
             unsafe { HashSection::at(hash) }
         });
         let mut table = SymbolTable {
@@ -137,14 +137,14 @@ impl SymbolTable {
             headers: unsafe { program_headers(handle) },
             alone: false,
         };
-        // Of more than there is room for `dlsym` finds the rest.
+        // If there are more needed libraries than fit, `dlsym` searches the rest.
         let needed = needed.get(..needs);
         table.alone = table.hash.is_some()
             && needed.is_some_and(|all| all.iter().all(|name| table.is_system(*name)));
         Some(table)
     }
 
-    /// The names of all symbols that others can see, in the order of the table; `true` for those that it needs.
+    /// Returns the names of all visible symbols, in the order of the table; `true` for those that the library needs.
     pub(super) fn names(&self) -> Vec<(String, bool)> {
         let symbols = (0..self.count()).filter_map(|at| {
             let symbol = (self.symbols as *const ElfSymbol).wrapping_add(at);
@@ -159,10 +159,11 @@ impl SymbolTable {
         symbols.collect()
     }
 
-    /// The names that this library needs from others and that begin with one of these bytes; not those that may be missing.
+    /// Returns the names that this library needs from others and that begin with one of these bytes, without weak ones, which may be
+    /// missing.
     pub(super) fn needed(&self, initials: [u8; 2]) -> impl Iterator<Item = &CStr> {
         const WEAK: u8 = 2;
-        // Where symbols are hashed, those that are needed come first.
+        // In a GNU hash table, symbols that are needed come first.
         let hashed = self.hash.as_ref().map(|hash| hash.first as usize);
         (0..hashed.unwrap_or_else(|| self.count())).filter_map(move |at| {
             let symbol = (self.symbols as *const ElfSymbol).wrapping_add(at);
@@ -172,8 +173,8 @@ impl SymbolTable {
                 return None;
             }
             let text = (self.strings + symbol.name as usize) as *const c_char;
-            // Every load comes here, and most names are of others: they are not measured.
-            // SAFETY: the first byte of a text, which may be its NUL.
+            // Every load reads these names, and most belong to other libraries, so that only the first byte is compared.
+            // SAFETY: this is the first byte of a text, which may be its NUL.
             if !initials.contains(&unsafe { text.cast::<u8>().read() }) {
                 return None;
             }
@@ -182,31 +183,32 @@ impl SymbolTable {
         })
     }
 
-    /// How many symbols there are.
+    /// Returns the number of symbols.
     fn count(&self) -> usize {
         match &self.hash {
             Some(hash) => hash.count() as usize,
             None => self.plain_hash.map_or(0, |hash| {
-                // SAFETY: the second word of this older table counts the symbols.
+                // SAFETY: the second word of this older table is the number of symbols.
                 unsafe { ((hash + 4) as *const u32).read() as usize }
             }),
         }
     }
 
-    /// Whether nothing but system libraries comes behind it, so that what it does not have, `dlsym` will not find.
+    /// Returns whether the library depends only on system libraries, so that `dlsym` finds nothing that its table lacks.
     pub(super) fn is_alone(&self) -> bool {
         self.alone
     }
 
-    /// The readable segment of this library that holds `address`; `None` also where the dynamic linker has no function for that.
+    /// Returns the readable segment of this library that contains `address`; `None` also if the dynamic linker returns no headers.
     pub(super) fn segment(&self, address: usize) -> Option<MappedSegment> {
         let (first, count) = self.headers?;
-        // SAFETY: the dynamic linker has them in memory of the library, which is mapped while `self` is used.
+        // SAFETY: the headers are in memory of the library, which is mapped while `self` is used.
         let headers = unsafe { std::slice::from_raw_parts(first as *const ProgramHeader, count) };
         ProgramHeader::holding(headers, self.base as u64, address as u64)
     }
 
-    /// Whether a library that is needed is one of the system or tvm-ffi: these have no functions of a runtime that another library could miss.
+    /// Returns whether a needed library belongs to the system or is tvm-ffi: these define no functions of a runtime that another library
+    /// could lack.
     fn is_system(&self, name: usize) -> bool {
         const SYSTEM: [&[u8]; 9] = [
             b"libc.",
@@ -224,13 +226,13 @@ impl SymbolTable {
         SYSTEM.into_iter().any(|system| name.starts_with(system))
     }
 
-    /// Whether a name of this hash may be defined: one look, and mostly right.
+    /// Returns whether a name with this hash may be defined. A single test, which is mostly right.
     #[inline]
     pub(super) fn may_have(&self, wanted: u32) -> bool {
         self.hash.as_ref().is_some_and(|hash| hash.may_have(wanted))
     }
 
-    /// The symbol `name` that this library itself defines.
+    /// Returns the symbol `name`, if this library itself defines it.
     pub(super) fn find(&self, name: SymbolName<'_>) -> Option<FoundSymbol> {
         let wanted = name.hash();
         let hash = self.hash.as_ref().filter(|hash| hash.may_have(wanted))?;
@@ -242,7 +244,7 @@ impl SymbolTable {
             let link = hash.link(at);
             if link | 1 == wanted | 1 {
                 let symbol = (self.symbols as *const ElfSymbol).wrapping_add(at as usize);
-                // SAFETY: the chains hold indices of the symbol table alone.
+                // SAFETY: the chains contain only indices of the symbol table.
                 let symbol = unsafe { &*symbol };
                 // SAFETY: the name of a symbol is an offset into the string table, where a NUL ends it.
                 let text = unsafe {
@@ -268,12 +270,12 @@ impl SymbolTable {
 
 impl HashSection {
     /// # Safety
-    ///
+    /// `address` must be that of a `DT_GNU_HASH` table.
     /// `address` must be that of such a table.
     unsafe fn at(address: usize) -> Option<HashSection> {
-        // SAFETY: `address` is that of such a table, by this contract, which begins with four words.
+        // SAFETY: `address` is that of a `DT_GNU_HASH` table, by this contract, which begins with four words.
         let [buckets, first, masks, shift] = unsafe { *(address as *const [u32; 4]) };
-        // `dlsym` finds nothing in a table without buckets, and masks are counted by a power of two.
+        // `dlsym` finds nothing in a table without buckets, and the number of masks is a power of two.
         (buckets > 0 && masks.is_power_of_two()).then_some(HashSection {
             buckets,
             first,
@@ -286,23 +288,23 @@ impl HashSection {
     #[inline]
     fn may_have(&self, wanted: u32) -> bool {
         let mask_at = self.start + 8 * ((wanted / 64) & (self.masks - 1)) as usize;
-        // SAFETY: one of `masks` words of 64 bits.
+        // SAFETY: `mask_at` is the address of one of `masks` words of 64 bits.
         let mask = unsafe { (mask_at as *const u64).read() };
         mask >> (wanted % 64) & mask >> (wanted.wrapping_shr(self.shift) % 64) & 1 == 1
     }
 
-    /// The first symbol of a bucket.
+    /// Returns the first symbol of a bucket.
     fn bucket(&self, bucket: u32) -> u32 {
         self.word(2 * self.masks as usize + bucket as usize)
     }
 
-    /// What the chains say of a symbol from `first` on: its hash, and in the lowest bit whether it is the last of a bucket.
+    /// Returns the chain entry of a symbol from `first` on: its hash, and in the lowest bit whether it is the last of its bucket.
     fn link(&self, symbol: u32) -> u32 {
         let chains = 2 * self.masks as usize + self.buckets as usize;
         self.word(chains + (symbol - self.first) as usize)
     }
 
-    /// How many symbols there are, those below `first` that the library needs included.
+    /// Returns the number of symbols, including those below `first`, which the library needs.
     fn count(&self) -> u32 {
         let last = (0..self.buckets).map(|bucket| self.bucket(bucket)).max();
         let Some(mut last) = last.filter(|last| *last >= self.first) else {
@@ -315,12 +317,12 @@ impl HashSection {
     }
 
     fn word(&self, at: usize) -> u32 {
-        // SAFETY: the table was made by the linker that made the library, and every caller's index follows its form.
+        // SAFETY: the linker that created the library wrote the table, and every caller's index is within it.
         unsafe { ((self.start + 4 * at) as *const u32).read() }
     }
 }
 
-/// Where the program headers of an opened library are, and how many.
+/// Returns the address and number of the program headers of an opened library.
 ///
 /// # Safety
 ///
@@ -328,25 +330,25 @@ impl HashSection {
 unsafe fn program_headers(handle: *mut c_void) -> Option<(usize, usize)> {
     const HEADERS: c_int = 11;
     let mut first: *const ProgramHeader = std::ptr::null();
-    // SAFETY: `handle` is open, by this contract, and `first` is a place for the address of its headers.
+    // SAFETY: `handle` is open, by this contract, and `first` receives the address of its headers.
     let count = unsafe { dlinfo(handle, HEADERS, (&raw mut first).cast()) };
     Some((first as usize, usize::try_from(count).ok()?))
 }
 
-/// Whether a symbol of this `st_info` is data, by its type: an object, or one that several files may define.
+/// Returns whether a symbol with this `st_info` is data: an object, or one that several files may define.
 pub(super) fn is_data(info: u8) -> bool {
     const OBJECT: u8 = 1;
     const COMMON: u8 = 5;
     [OBJECT, COMMON].contains(&(info & 0xf))
 }
 
-/// Defined, seen by others, and the same to every thread.
+/// Returns whether a symbol is defined, visible to others, and not thread-local.
 fn is_plain(symbol: &ElfSymbol) -> bool {
     const THREAD_LOCAL: u8 = 6;
     symbol.section != 0 && is_shown(symbol) && symbol.info & 0xf != THREAD_LOCAL
 }
 
-/// Whether others see the symbol. `dlsym` does not find one that they do not.
+/// Returns whether a symbol is visible to others; `dlsym` finds only visible ones.
 fn is_shown(symbol: &ElfSymbol) -> bool {
     const LOCAL: u8 = 0;
     symbol.info >> 4 != LOCAL

@@ -1,4 +1,4 @@
-//! The workers of a launching thread, and how it passes them their tasks.
+//! The workers of a launching thread, and how they receive their tasks.
 
 use super::{Counter, GroupEnv, IN_TASK, Task, leading_number};
 use crate::function::legacy::last_error;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering}
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 
-/// One launch. Lives on the launching thread's stack until `open` is 0.
+/// One launch. It is on the launching thread's stack until `open` is 0.
 pub(super) struct Job {
     task: Task,
     data: *mut c_void,
@@ -19,11 +19,11 @@ pub(super) struct Job {
     failures: Mutex<Vec<(usize, String)>>,
 }
 
-// SAFETY: workers only call `task` with `data`, which `launch` requires to be fit for several threads.
+// SAFETY: workers only call `task` with `data`, and `launch` requires that several threads may do so.
 unsafe impl Sync for Job {}
 
 impl Job {
-    /// A launch of so many tasks, owned by this thread: it is woken by the worker that ends last.
+    /// Creates a launch of `count` tasks, owned by this thread, which the worker that ends last wakes.
     pub(super) fn new(task: Task, data: *mut c_void, count: usize) -> Job {
         Job {
             task,
@@ -41,15 +41,15 @@ impl Job {
             sync_handle: self.counters.as_ptr().cast_mut().cast(),
             num_task: i32::try_from(self.counters.len()).unwrap_or(i32::MAX),
         };
-        // Put back afterwards: with a concurrency of 1 a task may launch within a task (MOD-20).
+        // Restored afterwards: with a concurrency of 1, a task may launch within a task (MOD-20).
         let outer = IN_TASK.replace(true);
-        // What an earlier failure left on this thread is not this task's.
+        // Clears an earlier failure on this thread, which must not be attributed to this task.
         last_error::take();
         take_raised();
         // SAFETY: the task can be called with this data, by the contract of `launch`; the group lives until it returns.
         let code = unsafe { (self.task)(index as c_int, &raw mut group, self.data) };
         IN_TASK.set(outer);
-        // MOD-24: reported whatever the concurrency, where releases from 0.8 on ignore it for a concurrency of 1.
+        // MOD-24: reported with every concurrency, while releases from 0.8 on ignore it with a concurrency of 1.
         if code != 0 {
             // Code up to 0.20 leaves a text, later code raises an error.
             let raised = take_raised().map(|error| error.message().to_owned());
@@ -65,13 +65,13 @@ impl Job {
         self.outcome()
     }
 
-    /// What the launch returns: nothing, or the failures of all tasks.
+    /// Returns the result of the launch: nothing, or the failures of all tasks.
     fn outcome(&self) -> Result<(), String> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.is_empty() {
             return Ok(());
         }
-        // MOD-20: in the order of the tasks, whichever ended first, and without a line end behind the last.
+        // MOD-20: in the order of the tasks, independent of which ended first, and without a final newline.
         failures.sort_unstable_by_key(|(index, _)| *index);
         let lines: Vec<String> = failures
             .iter()
@@ -81,14 +81,14 @@ impl Job {
     }
 }
 
-/// The workers of one launching thread. Grows to what a launch needs, and ends with the thread.
+/// The workers of one launching thread. It grows to the size that a launch needs, and ends with the thread.
 #[derive(Default)]
 pub(super) struct WorkerPool {
     workers: Vec<Worker>,
 }
 
 impl WorkerPool {
-    /// Without workers yet.
+    /// Creates a pool without workers.
     pub(super) const fn new() -> WorkerPool {
         WorkerPool {
             workers: Vec::new(),
@@ -101,7 +101,7 @@ impl WorkerPool {
         let caller_works = caller_works();
         // MOD-20: the launching thread is the worker of task 0, unless the variable keeps it free.
         let first = usize::from(caller_works);
-        // MOD-20: worker 0 is started in any case: the variable is read at each launch, and worker `i` runs task `i`.
+        // MOD-20: worker 0 is always started: the variable is read at each launch, and worker `i` runs task `i`.
         while self.workers.len() < count {
             self.workers.push(Worker::start()?);
         }
@@ -125,17 +125,17 @@ impl WorkerPool {
     }
 }
 
-/// Whether the launching thread is the worker of task 0 (MOD-20).
+/// Returns whether the launching thread is the worker of task 0 (MOD-20).
 fn caller_works() -> bool {
     let Ok(text) = std::env::var("TVM_EXCLUDE_WORKER0") else {
         return true;
     };
-    // MOD-20: as C's `atoi` reads it: a number below 0 is not 0, and what is no number is.
+    // MOD-20: parsed like C's `atoi`: a negative number is not 0, but a text without a number is.
     let text = text.trim_start();
     leading_number(text.strip_prefix('-').unwrap_or(text)) != 0
 }
 
-/// Rounds that a thread spins before it sleeps.
+/// Returns the number of rounds that a thread spins before it sleeps.
 fn spin_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
@@ -150,7 +150,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// A thread that waits for its first task.
+    /// Starts a thread that waits for its first task.
     fn start() -> Result<Worker, String> {
         let queue = Arc::new(WorkerQueue::default());
         let own = Arc::clone(&queue);
@@ -170,7 +170,7 @@ impl Drop for Worker {
         self.queue.stop.store(true, Ordering::SeqCst);
         self.queue.wake();
         if let Some(handle) = self.handle.take() {
-            // A worker that panicked has printed its message already.
+            // A worker that panicked has already printed its message.
             let _ = handle.join();
         }
     }
@@ -182,7 +182,7 @@ struct TaskOrder<'a> {
     index: usize,
 }
 
-/// The one-place queue between a launching thread and a worker.
+/// The queue of length 1 between a launching thread and a worker.
 #[derive(Default)]
 struct WorkerQueue {
     job: AtomicPtr<Job>,
@@ -194,7 +194,7 @@ struct WorkerQueue {
 }
 
 impl WorkerQueue {
-    /// Hands over a task. The lock is taken for a worker that sleeps alone: a launch is shorter than it costs.
+    /// Passes a task to the worker. The lock is only taken for a sleeping worker, because it costs more than a launch.
     fn assign(&self, order: TaskOrder<'_>) {
         self.index.store(order.index, Ordering::Relaxed);
         self.job
@@ -209,14 +209,14 @@ impl WorkerQueue {
         self.bell.notify_one();
     }
 
-    /// The life of a worker: one task after the other, until its pool ends.
+    /// Runs a worker: one task after the other, until its pool ends.
     fn serve(&self) {
         while let Some(job) = self.wait() {
-            // Emptied before the task runs: behind its end the launching thread may put the next one here.
+            // Cleared before the task runs: after the task, the launching thread may store the next one.
             self.job.store(ptr::null_mut(), Ordering::Release);
-            // SAFETY: the launching thread keeps the job alive until `open` is 0, which needs the line below.
+            // SAFETY: the launching thread keeps the job alive until `open` is 0, which needs the decrement below.
             let job = unsafe { &*job };
-            // A handle of its own, since the job may be gone when the owner is woken.
+            // A separate handle, because the job may be gone when the owner is woken.
             let owner = job.owner.clone();
             job.run_task(self.index.load(Ordering::Relaxed));
             // The job may be gone from here on.
@@ -226,7 +226,7 @@ impl WorkerQueue {
         }
     }
 
-    /// The next task; none at the end. It spins a while first, since operators of one model launch within microseconds.
+    /// Returns the next task, or `None` at the end. Spins for a while first, because operators of one model launch within microseconds.
     fn wait(&self) -> Option<*const Job> {
         for _ in 0..spin_count() {
             if let Some(answer) = self.peek() {
@@ -235,7 +235,7 @@ impl WorkerQueue {
             std::hint::spin_loop();
         }
         let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // Set before the last look: who finds nobody asleep in `assign` has stored the job before, and the look finds it.
+        // Set before the last check: an `assign` that finds no sleeper has stored the job before, so that the check finds it.
         self.asleep.store(true, Ordering::SeqCst);
         loop {
             if let Some(answer) = self.peek() {
@@ -246,7 +246,7 @@ impl WorkerQueue {
         }
     }
 
-    /// `None`: nothing yet. `Some(None)`: the end.
+    /// Returns `None` if there is nothing yet, and `Some(None)` at the end.
     fn peek(&self) -> Option<Option<*const Job>> {
         let job = self.job.load(Ordering::SeqCst);
         if !job.is_null() {

@@ -1,4 +1,4 @@
-//! Devices of servers as text: `rpc://host:port/key#cpu:0`, `rpc-tracker://host:port/key#cpu:0`.
+//! Addresses of remote devices as text: `rpc://host:port/key#cpu:0`, `rpc-tracker://host:port/key#cpu:0`.
 
 use super::super::tracker::TrackerClient;
 use super::super::transport::seconds;
@@ -12,7 +12,7 @@ use crate::value::device_from_text;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// A server, how it is spoken to, and one of its devices; or a tracker, and the server of a key that it hands out.
+/// The address of a device of a server, with the options of the session; or a tracker, and the key of the server to request from it.
 ///
 /// ```
 /// use tvmspec::rpc::client::RemoteAddress;
@@ -26,27 +26,27 @@ use std::time::{Duration, Instant};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RemoteAddress {
-    /// A name or an address: of the server, or of the tracker.
+    /// Name or address of the server or the tracker.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// The key of the server; often empty. A tracker hands out servers of this key.
+    /// Key of the server, often empty. A tracker assigns a server of this key.
     pub key: String,
-    /// How a tracker is asked, where the host is one.
+    /// Options for the tracker, if the host is a tracker.
     pub tracker: Option<TrackerChoice>,
-    /// What follows `?`: `release=0.8`, `timeout=SECONDS` of a request and at most of the connection, `session-timeout=SECONDS`, `via=HOST:PORT/KEY` for a hop,
-    /// which may be repeated.
+    /// Options after `?`: `release=0.8`; `timeout=SECONDS` of a request, which also bounds the time to connect; `session-timeout=SECONDS`;
+    /// `via=HOST:PORT/KEY` for a hop, which may be repeated.
     pub options: SessionOptions,
-    /// What stands behind `#`, by the server's own number; `cpu:0` without it.
+    /// Device after `#`, with the server's own number; `cpu:0` by default.
     pub device: Device,
 }
 
-/// How a tracker is asked for a server: behind `?`, `priority=N` and `wait=SECONDS`.
+/// Options for a tracker, after `?`: `priority=N` and `wait=SECONDS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackerChoice {
-    /// Requests of a higher one are served first (RPC-61); 1 unless stated, as by clients of Python.
+    /// Priority of the request; higher ones are served first (RPC-61). 1 by default, as in Python's clients.
     pub priority: i64,
-    /// How long a server may take to be free; a minute unless stated.
+    /// Time limit for a server to become free; one minute by default.
     pub wait: Duration,
 }
 
@@ -59,29 +59,29 @@ impl Default for TrackerChoice {
     }
 }
 
-/// How many keys of a tracker an error names.
+/// Maximum number of the tracker's keys that an error names.
 const KEYS: usize = 8;
 
-/// How often a tracker is asked again where the server that it handed out is gone.
+/// Number of servers that are tried when an assigned server is gone.
 const TRIES: usize = 5;
 
 impl RemoteAddress {
-    /// What the text of a server begins with.
+    /// Prefix of the address of a server.
     pub const SCHEME: &'static str = "rpc://";
 
-    /// What the text of a tracker begins with.
+    /// Prefix of the address of a tracker.
     pub const TRACKER_SCHEME: &'static str = "rpc-tracker://";
 
-    /// Whether the text is that of a server or a tracker, and not of a device of this process.
+    /// Returns whether the text is the address of a server or a tracker, not of a device of this process.
     pub fn is_remote(text: &str) -> bool {
         split_scheme(text).is_some()
     }
 
-    /// Reads a text of this form.
+    /// Parses an address.
     ///
     /// # Errors
     ///
-    /// A ValueError that shows the form; VAL-13 for a device without a name.
+    /// A ValueError that shows the syntax; VAL-13 for an unknown device name.
     pub fn parse(text: &str) -> Result<RemoteAddress> {
         let wrong = |why: &str| {
             let form = if text.starts_with(RemoteAddress::TRACKER_SCHEME) {
@@ -127,7 +127,7 @@ impl RemoteAddress {
                 ("timeout", _) => {
                     let limit = seconds().ok_or_else(|| wrong("no number of seconds above 0"))?;
                     options.timeout = Some(limit);
-                    // Who waits no longer for an answer waits no longer for the first one; a long time is one for what a request computes.
+                    // A short timeout also bounds the connection; a long one allows for slow requests and does not extend it.
                     options.connect_timeout = options.connect_timeout.min(limit);
                 }
                 ("session-timeout", _) => {
@@ -146,7 +146,7 @@ impl RemoteAddress {
                 _ => return Err(wrong(&format!("no option is called `{name}`"))),
             }
         }
-        // The session that shows the encoding would use up the key.
+        // Without a release, the first session only finds out the encoding, and that would use up the match key.
         if tracker.is_some() && !options.hops.is_empty() && options.release.is_none() {
             return Err(wrong("behind a tracker, `via` needs `release`"));
         }
@@ -160,20 +160,21 @@ impl RemoteAddress {
         })
     }
 
-    /// Connects to the server, or to one that the tracker hands out. Such a one is taken until the session ends.
+    /// Connects to the server, or to one that the tracker assigns. An assigned server is taken until the session ends.
     ///
     /// # Errors
     ///
-    /// As [`Session::connect`] and [`TrackerClient::request`].
+    /// Returns the errors of [`Session::connect`] and [`TrackerClient::request`].
     pub fn connect(&self) -> Result<Session> {
         self.connect_while(&|| true)
     }
 
-    /// [`RemoteAddress::connect`], as long as `goes_on`, which is called several times a second while a tracker has no server that is free.
+    /// Connects like [`RemoteAddress::connect`], while `goes_on` returns true. It is called several times a second while the tracker has no
+    /// free server.
     ///
     /// # Errors
     ///
-    /// As [`RemoteAddress::connect`]; a TimeoutError, too, once it does not go on.
+    /// Returns the errors of [`RemoteAddress::connect`]. Also returns a TimeoutError if `goes_on` returns false.
     pub fn connect_while(&self, goes_on: &dyn Fn() -> bool) -> Result<Session> {
         let options = &self.options;
         let Some(choice) = self.tracker else {
@@ -189,11 +190,11 @@ impl RemoteAddress {
             let found = tracker
                 .request_while(&self.key, choice.priority, left, goes_on)
                 .map_err(|error| self.not_free(error, choice.wait, unanswered.take()))?;
-            // RPC-67: with the match key, which opens this one session: another key is answered with mismatch.
+            // RPC-67: the match key opens this one session; another key is answered with mismatch.
             let session = Session::connect(&found.host, found.port, &found.match_key, options);
             tried += 1;
             match session {
-                // A server that ended behind its offer: the tracker has another one, or this one anew.
+                // The server ended after its offer: the tracker may have another one, or the same one again.
                 Err(error)
                     if tried < TRIES
                         && (error.kind() == ErrorKind::Connection
@@ -221,14 +222,14 @@ impl RemoteAddress {
 }
 
 impl RemoteAddress {
-    /// A connection to the tracker, within the time that a session has for its own.
+    /// Connects to the tracker, within the time limit for connecting.
     fn tracker_client(&self) -> Result<TrackerClient> {
         let place = (&*self.host, self.port);
         TrackerClient::connect_within(place, self.options.connect_timeout)
     }
 
-    /// The error of a key of which no server was free within `wait`, with what the tracker has, as a key that is misspelt shows beside the
-    /// others; and with what became of the server that it handed out last, which may be the only one.
+    /// Creates the error for a key without a free server within `wait`. It lists the tracker's other keys, so that a misspelt key shows. It
+    /// also reports the failure of the last server that was assigned, which may be the only one.
     fn not_free(&self, error: Error, wait: Duration, unanswered: Option<String>) -> Error {
         if error.kind() != ErrorKind::Timeout {
             return error;
@@ -245,16 +246,16 @@ impl RemoteAddress {
         Error::new(ErrorKind::Timeout, text)
     }
 
-    /// What servers the tracker has; `None` where it does not answer.
+    /// Describes the servers of the tracker. Returns `None` if the tracker does not answer.
     fn summary(&self) -> Option<String> {
-        // The connection of the request waits for its reply, so that this is another one.
+        // A new connection, because that of the request still waits for its reply.
         let reply = self
             .tracker_client()
             .and_then(|mut tracker| tracker.ask(&TrackerRequest::Summary));
         let Ok(TrackerReply::Summary(summary)) = reply else {
             return None;
         };
-        // RPC-56: a peer that is a server has this in front of its key.
+        // RPC-56: the peers that are servers have this prefix before their key.
         let servers = summary.servers.iter();
         let keys = servers.filter_map(|peer| peer.key.strip_prefix("server:"));
         let own = keys.clone().filter(|key| *key == self.key).count();
@@ -280,7 +281,7 @@ fn split_scheme(text: &str) -> Option<(Option<TrackerChoice>, &str)> {
     Some((Some(TrackerChoice::default()), rest))
 }
 
-/// `host:port/key`, where the host may be an address of IPv6 in brackets and the key may be missing.
+/// The parts of `host:port/key`. The host may be an IPv6 address in brackets, and the key may be missing.
 pub(crate) struct ServerPlace<'t> {
     pub(crate) host: &'t str,
     pub(crate) port: u16,
@@ -288,10 +289,10 @@ pub(crate) struct ServerPlace<'t> {
 }
 
 impl<'t> ServerPlace<'t> {
-    /// Reads a text of this form.
+    /// Parses a place.
     pub(crate) fn parse(text: &'t str) -> std::result::Result<ServerPlace<'t>, String> {
         let (place, key) = text.split_once('/').unwrap_or((text, ""));
-        // RPC-01: the last colon: an address of IPv6 has several in front of it.
+        // RPC-01: the last colon separates the port, because an IPv6 address has colons itself.
         let (host, number) = place.rsplit_once(':').ok_or("it has no host and port")?;
         let host = match host.strip_prefix('[') {
             Some(host) => host.strip_suffix(']').ok_or("a bracket is left open")?,
@@ -304,7 +305,7 @@ impl<'t> ServerPlace<'t> {
             "" => "it has no port".to_owned(),
             number => format!("`{number}` is not a port, which is a number from 0 to 65535"),
         })?;
-        // RPC-05: blanks end the key, and what follows are options.
+        // RPC-05: white space ends the key, and options follow.
         if key.contains(char::is_whitespace) {
             return Err(format!(
                 "the key `{key}` has a blank, and a key is one word"

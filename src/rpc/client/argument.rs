@@ -1,4 +1,4 @@
-//! Arguments of a call in the encoding of the server, and tensors of the host that take part in it.
+//! Arguments of a call in the encoding of the server, and the host tensors among them.
 
 use super::super::{PackedValue, RPC_102, RpcCode, TensorBlock};
 use super::device;
@@ -16,7 +16,7 @@ use crate::value::{AnyView, Argument, DLTensor, Ref, bytes_bytes, cast, index, s
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What a call takes along: values, and copies of the host's tensors on the server.
+/// The arguments of a call: encoded values, and copies of host tensors on the server.
 pub(super) struct CallArguments<'a> {
     pub(super) values: Vec<PackedValue<'a>>,
     copies: Vec<HostTensor<'a>>,
@@ -24,8 +24,8 @@ pub(super) struct CallArguments<'a> {
 
 /// A tensor of the host and its copy on the server (RPC-102).
 ///
-/// A remote function reads and writes tensors where it runs: one of the host goes there in front of the call, and comes back behind
-/// it. Upstream rejects it.
+/// A remote function can only use tensors where it runs. A host tensor is therefore copied to the server before the call, and back after
+/// it. Upstream rejects such a call.
 struct HostTensor<'a> {
     here: &'a DLTensor,
     nbytes: usize,
@@ -36,7 +36,7 @@ struct HostTensor<'a> {
 }
 
 impl<'a> CallArguments<'a> {
-    /// Encodes `args`, and copies tensors of the host to the server's CPU.
+    /// Encodes `args`, and copies host tensors to the server's CPU.
     pub(super) fn encode(link: &Arc<Link>, args: &'a [AnyView<'_>]) -> Result<CallArguments<'a>> {
         let mut made = CallArguments {
             values: Vec::with_capacity(args.len()),
@@ -49,13 +49,13 @@ impl<'a> CallArguments<'a> {
         Ok(made)
     }
 
-    /// One argument in the encoding of the server. Text and bytes are borrowed: they are written before the call returns.
+    /// Encodes one argument. Text and bytes are borrowed: they are written before the call returns.
     fn value(&mut self, link: &Arc<Link>, view: &'a AnyView<'_>) -> Result<PackedValue<'a>> {
         let raw = view.as_raw();
         Ok(match view.type_index() {
             index::NONE => PackedValue::None,
             index::INT => PackedValue::Int(raw.int()),
-            // RPC-43: up to 0.17 a bool is an integer, and all of them accept one.
+            // RPC-43: up to 0.17 a bool is an integer, and all releases up to 0.20 accept one.
             index::BOOL if !link.era.is_ffi() => PackedValue::Int(raw.int()),
             index::BOOL => PackedValue::Bool(raw.int()),
             index::FLOAT => PackedValue::Float(raw.float()),
@@ -63,7 +63,7 @@ impl<'a> CallArguments<'a> {
             index::DEVICE => PackedValue::Device(link.unmasked(raw.device().into())?),
             index::DLTENSOR_PTR | index::TENSOR => self.tensor(link, view)?,
             index::RAW_STR | index::SMALL_STR | index::STR => {
-                // RPC-43: as upstream writes it, a C string in both eras, which has no place for a NUL (RPC-44).
+                // RPC-43: a C string in both eras, as upstream writes it. It cannot contain a NUL (RPC-44).
                 let text = str_bytes(view).unwrap_or_default();
                 PackedValue::Str(Cow::Borrowed(text))
             }
@@ -75,7 +75,7 @@ impl<'a> CallArguments<'a> {
         })
     }
 
-    /// A tensor: of this session by what the server knows it by, of the host by a copy.
+    /// Encodes a tensor: one of this session by its handle on the server, a host tensor by a copy.
     fn tensor(&mut self, link: &Arc<Link>, view: &'a AnyView<'_>) -> Result<PackedValue<'a>> {
         let dl = cast::<*mut DLTensor>(*view)?;
         // SAFETY: an argument of this type points to a description that lives as long as the view.
@@ -100,7 +100,7 @@ impl<'a> CallArguments<'a> {
             block.data = data_of(link, Space(dl.data))?;
             return Ok(PackedValue::Tensor(block));
         }
-        // RPC-102: clients of TVM reject every tensor that is not of their session, one of the host too.
+        // RPC-102: clients of TVM reject every tensor that is not of their session, even a host tensor.
         if device.kind != Device::CPU.kind {
             let text = format!(
                 "a tensor of device type {} of this process: a server is passed tensors of its own, and copies of the host's",
@@ -115,7 +115,7 @@ impl<'a> CallArguments<'a> {
             )
         })?;
         block.device = Device::CPU;
-        // RPC-102: the copy begins with the first element: `start` skips the offset here.
+        // RPC-102: the copy begins with the first element: `start` skips the offset on the host.
         block.byte_offset = 0;
         let there = device::alloc(link, Device::CPU, nbytes, 64, block.dtype)?;
         let writable = Tensor::try_from_view(*view).is_none_or(|tensor| !tensor.is_read_only());
@@ -129,13 +129,13 @@ impl<'a> CallArguments<'a> {
         block.data = data_of(link, there)?;
         // SAFETY: the caller of a function keeps the memory of its arguments for the call.
         let sent = unsafe { copy.send(link) };
-        // Behind the copy, whose failure frees the memory as well.
+        // Recorded before the error is returned, so that the copy's memory is freed if sending fails.
         self.copies.push(copy);
         sent?;
         Ok(PackedValue::Tensor(block))
     }
 
-    /// Copies the tensors of the host back, once the call has returned.
+    /// Copies the host tensors back, after the call has returned.
     pub(super) fn fetch(&self, link: &Link) -> Result<()> {
         self.copies
             .iter()
@@ -148,14 +148,14 @@ impl<'a> CallArguments<'a> {
 impl Drop for CallArguments<'_> {
     fn drop(&mut self) {
         for copy in &self.copies {
-            // An error of freeing has no caller to go to.
+            // A drop cannot report an error of freeing.
             let _ = device::free(copy.there, copy.device);
         }
     }
 }
 
 impl HostTensor<'_> {
-    /// The first byte of the tensor.
+    /// Returns the address of the first byte of the tensor.
     fn start(&self) -> *mut u8 {
         let offset = usize::try_from(self.here.byte_offset).unwrap_or(usize::MAX);
         self.here.data.cast::<u8>().wrapping_add(offset)
@@ -185,7 +185,7 @@ impl HostTensor<'_> {
         device::read(link, &self.part()?, bytes)
     }
 
-    /// All of the copy.
+    /// Returns the whole copy.
     fn part(&self) -> Result<device::RemotePart> {
         Ok(device::RemotePart {
             handle: find_space(self.there)?.handle,
@@ -196,7 +196,7 @@ impl HostTensor<'_> {
     }
 }
 
-/// What the server knows the memory of a tensor of this session by.
+/// Returns the number by which the server knows the memory of a tensor of this session.
 fn data_of(link: &Arc<Link>, space: Space) -> Result<u64> {
     if space.is_null() {
         // A tensor without elements has no memory.
@@ -210,7 +210,7 @@ fn data_of(link: &Arc<Link>, space: Space) -> Result<u64> {
     Ok(found.handle)
 }
 
-/// A module of this session.
+/// Encodes a module of this session.
 fn module(link: &Arc<Link>, view: &AnyView<'_>) -> Result<PackedValue<'static>> {
     let module = cast::<Module>(*view)?;
     let remote = RemoteModule::of(&module).filter(|remote| Arc::ptr_eq(&remote.handle.link, link));
@@ -222,7 +222,7 @@ fn module(link: &Arc<Link>, view: &AnyView<'_>) -> Result<PackedValue<'static>> 
         })
 }
 
-/// An object of this session.
+/// Encodes an object of this session.
 fn object(link: &Arc<Link>, view: &AnyView<'_>) -> Result<PackedValue<'static>> {
     let object = view.as_object().and_then(Ref::<RemoteObject>::made);
     if let Some(object) = object.filter(|object| Arc::ptr_eq(object.link(), link)) {
@@ -235,7 +235,7 @@ fn object(link: &Arc<Link>, view: &AnyView<'_>) -> Result<PackedValue<'static>> 
     Err(Error::new(ErrorKind::Type, text))
 }
 
-/// Memory of the server, which the server has counted for this session.
+/// Requests memory from the server, which the server counts for this session.
 pub(super) fn allocated(
     link: &Arc<Link>,
     code: RpcCode,
@@ -248,7 +248,7 @@ pub(super) fn allocated(
     }))
 }
 
-/// Frees what [`allocated`] returned.
+/// Frees memory that [`allocated`] returned.
 pub(super) fn deallocated(space: Space, device: Device) -> Result<()> {
     let found = remove_space(space)?;
     let args = vec![

@@ -1,4 +1,4 @@
-//! Devices of servers behind the contract of every device: one API for all sessions, which are in the type of a device (DEV-03, DEV-57).
+//! Remote devices with the interface of every device: one API for all sessions; the device type contains the session (DEV-03, DEV-57).
 
 use super::super::{CopyTarget, PackedValue, Packet, RpcCode, TensorBlock};
 use super::argument::{allocated, deallocated};
@@ -12,37 +12,38 @@ use crate::rule::Kind;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The most bytes of a copy that one packet has: a server has to hold all of it.
+/// Maximum number of bytes of a copy in one packet: the server must hold all of them in memory.
 const MOST: usize = 32 << 20;
 
-/// The API of every remote device.
+/// The API of all remote devices.
 struct RemoteDevices;
 
-/// The API that the manager finds as `device_api.rpc` (DEV-03).
+/// Returns the API that the manager finds as `device_api.rpc` (DEV-03).
 pub(super) fn remote_devices() -> &'static dyn DeviceApi {
     &RemoteDevices
 }
 
-/// Memory of a server, from an offset on.
+/// A part of an allocation on a server, from an offset on.
 pub(super) struct RemotePart {
     pub(super) handle: u64,
-    /// By the server's own number.
+    /// Device, with the server's own number.
     pub(super) device: Device,
-    /// In bytes.
+    /// Offset in bytes.
     pub(super) offset: usize,
-    /// Of the elements, for servers that order bytes by it.
+    /// Element type, for servers that swap bytes by it.
     pub(super) dtype: Dtype,
 }
 
 impl RemotePart {
-    /// `nbytes` bytes of it, `skipped` bytes further on (RPC-25).
+    /// Returns the target of a copy of `nbytes` bytes, which begins `skipped` bytes after the part's offset (RPC-25).
     fn target(&self, link: &Link, skipped: usize, nbytes: usize) -> CopyTarget {
         let offset = self.offset.saturating_add(skipped) as u64;
         if link.era.release.minor() <= 7 {
             return CopyTarget::Flat(self.handle, offset, self.device, self.dtype);
         }
         let size = usize::from(self.dtype.bits) * usize::from(self.dtype.lanes) / 8;
-        // A server of a device other than the CPU compares the bytes with the tensor: elements that they do not fill are bytes.
+        // For a device other than the CPU, the server compares the number of bytes with the tensor. Data that does not fill whole elements
+        // is sent as bytes.
         let whole = size > 0
             && nbytes.is_multiple_of(size)
             && (usize::from(self.dtype.bits) * usize::from(self.dtype.lanes)).is_multiple_of(8);
@@ -61,7 +62,7 @@ impl RemotePart {
     }
 }
 
-/// Copies bytes of the host to a server, in packets of at most [`MOST`] bytes.
+/// Copies bytes from the host to a server, in packets of at most [`MOST`] bytes.
 pub(super) fn write(link: &Link, to: &RemotePart, bytes: &[u8]) -> Result<()> {
     let most = largest(link)?;
     for (at, chunk) in bytes.chunks(most).enumerate() {
@@ -75,14 +76,14 @@ pub(super) fn write(link: &Link, to: &RemotePart, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Copies from a server to bytes of the host, in packets of at most [`MOST`] bytes.
+/// Copies bytes from a server to the host, in packets of at most [`MOST`] bytes.
 pub(super) fn read(link: &Link, from: &RemotePart, bytes: &mut [u8]) -> Result<()> {
     let most = largest(link)?;
     for (at, chunk) in bytes.chunks_mut(most).enumerate() {
         let target = from.target(link, at * most, chunk.len());
         let request = Packet::CopyFromRemote(target, chunk.len() as u64);
         link.request(&request, |packet| match packet {
-            // RPC-27: the packet has as many bytes as the server chose: of fewer the rest of the tensor would stay as it was.
+            // RPC-27: the server chooses the length of the packet; a shorter one would leave the rest of the tensor unchanged.
             Packet::CopyAck(content) if content.len() == chunk.len() => {
                 chunk.copy_from_slice(&content);
                 Ok(())
@@ -101,13 +102,13 @@ pub(super) fn read(link: &Link, from: &RemotePart, bytes: &mut [u8]) -> Result<(
     Ok(())
 }
 
-/// How many bytes of content a packet to this server has at most (RPC-104).
+/// Returns the maximum number of content bytes in a packet to this server (RPC-104).
 fn largest(link: &Link) -> Result<usize> {
-    // RPC-104: microTVM, which alone has the function, went with 0.19.
+    // RPC-104: only microTVM has the function, which was removed in 0.19.
     if link.era.is_ffi() {
         return Ok(MOST);
     }
-    // Once for a session: every copy would have a call in front of it.
+    // Asked once for a session; otherwise every copy would need another call.
     if let Some(known) = link.content.get() {
         return Ok(*known);
     }
@@ -115,7 +116,7 @@ fn largest(link: &Link) -> Result<usize> {
         return Ok(MOST);
     };
     let limit = super::outcome::call_of(link, asked)?;
-    // The code, the tensor of one dimension and the number of bytes are in the packet as well.
+    // The packet also contains the code, a tensor of one dimension and the number of bytes.
     let overhead = 52;
     let content = usize::try_from(limit)
         .ok()
@@ -126,7 +127,7 @@ fn largest(link: &Link) -> Result<usize> {
         .get_or_init(|| content.unwrap_or(MOST).min(MOST)))
 }
 
-/// Memory of the server.
+/// Allocates memory of the server.
 pub(super) fn alloc(
     link: &Arc<Link>,
     device: Device,
@@ -136,7 +137,7 @@ pub(super) fn alloc(
 ) -> Result<Space> {
     let number = |number: usize| PackedValue::Int(i64::try_from(number).unwrap_or(i64::MAX));
     let args = vec![
-        // RPC-86: a server has types from 1 to 127: the session is of this process (DEV-57).
+        // RPC-86: a server knows device types from 1 to 127; the session part belongs to this process (DEV-57).
         PackedValue::Device(device.without_session()),
         number(nbytes),
         number(alignment),
@@ -145,17 +146,17 @@ pub(super) fn alloc(
     allocated(link, RpcCode::DevAllocData, args)
 }
 
-/// Frees what [`alloc`] returned.
+/// Frees memory that [`alloc`] returned.
 pub(super) fn free(space: Space, device: Device) -> Result<()> {
     deallocated(space, device)
 }
 
-/// A session and a device by its number there.
+/// Returns the session of a device, and the device as the server knows it.
 fn there(device: Device) -> Result<(Arc<Link>, Device)> {
     Ok((session_of(device)?, device.without_session()))
 }
 
-/// A side of a copy that is on a server.
+/// Returns the remote side of a copy.
 fn side(
     space: Space,
     device: Device,
@@ -181,13 +182,13 @@ impl DeviceApi for RemoteDevices {
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         let (link, device) = there(device)?;
-        // RPC-23: of a server of unknown release, the oldest of its era: it is asked nothing that it has no number for.
+        // RPC-23: for a server of unknown release the oldest of its era is assumed, so that no unknown attribute is requested.
         let release = match (link.era.stated, link.era.is_ffi()) {
             (false, false) => Release::of(8),
             (false, true) => Release::of(21),
             (true, _) => link.era.release,
         };
-        // DEV-09: by the number of the server's release; a question that it does not know is none.
+        // DEV-09: attributes have the numbers of the server's release; an attribute without a number has no value.
         let Some(number) = attribute.number_in(release) else {
             return Ok(AttributeValue::None);
         };
@@ -226,9 +227,9 @@ impl DeviceApi for RemoteDevices {
         scope: Option<&str>,
     ) -> Result<Space> {
         let (link, device) = there(device)?;
-        // A scope is what the server makes of it. A session that may be of 0.7 has memory without one alone.
+        // The server defines the scopes. A session that may be of 0.7 has only memory without a scope.
         if !link.era.has(8) {
-            // DEV-15: a shape without a size asks for more than any server has, and the server rejects it.
+            // DEV-15: a shape without a valid size requests more than any server has, and the server rejects it.
             let nbytes = crate::device::byte_size(shape, dtype, link.era.release);
             return alloc(&link, device, nbytes.unwrap_or(usize::MAX), 64, dtype);
         }
@@ -240,7 +241,7 @@ impl DeviceApi for RemoteDevices {
             byte_offset: 0,
         };
         let scope = match scope {
-            // DEV-13: the empty scope is plain memory since 0.14 alone, and none in every release.
+            // DEV-13: the empty scope means plain memory only since 0.14; none means it in every release.
             None | Some("") => PackedValue::None,
             Some(scope) => PackedValue::Str(Cow::Borrowed(scope.as_bytes())),
         };
@@ -248,7 +249,7 @@ impl DeviceApi for RemoteDevices {
         allocated(&link, RpcCode::DevAllocDataWithScope, args)
     }
 
-    /// Returns when the copy is done: packets are answered in order.
+    /// Returns when the copy is done, because packets are answered in order.
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         if copy.nbytes == 0 {
             return Ok(());
@@ -317,7 +318,7 @@ impl DeviceApi for RemoteDevices {
         let handle = stream.on(device)?.addr() as u64;
         let (link, own) = there(device)?;
         let before = stream::set(device, stream)?;
-        // A server has one stream for each device of the session, whatever thread of this process asks.
+        // The server keeps one stream for each device of the session, independent of the threads of this process.
         if before == stream || !link.era.has(8) {
             return Ok(());
         }
@@ -326,11 +327,11 @@ impl DeviceApi for RemoteDevices {
     }
 }
 
-/// A copy on a server.
+/// Copies between two places on one server.
 fn among(copy: &CopyRequest, stream: Stream) -> Result<()> {
     let (from, source) = side(copy.from, copy.from_device, copy.from_offset, copy.hint)?;
     let (to, target) = side(copy.to, copy.to_device, copy.to_offset, copy.hint)?;
-    // RPC-85: what one server knows its memory by is nothing to another, or other memory.
+    // RPC-85: a handle of one server is invalid on another, or names other memory there.
     if !Arc::ptr_eq(&from.link, &to.link) {
         let text = "a copy between two sessions: copy to the host first";
         return Err(Error::new(ErrorKind::Value, text));

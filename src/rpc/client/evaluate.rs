@@ -1,4 +1,4 @@
-//! Time evaluators of a server: it calls and measures, and this side waits for the numbers.
+//! Time evaluators of a server: the server calls and measures, and this side waits for the results.
 
 use super::session::Session;
 use crate::device::Device;
@@ -7,25 +7,25 @@ use crate::function::{Error, ErrorKind, Function, Result};
 use crate::module::Module;
 use crate::value::{Any, AnyView, Bytes};
 
-/// What a server is to measure.
+/// Options of a measurement on a server.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RemoteTiming {
-    /// How often, and how long (DEV-45).
+    /// Number and duration of the calls (DEV-45).
     pub evaluator: Evaluator,
-    /// Bytes of cache that are flushed in front of each measurement, from 0.14 on.
+    /// Number of cache bytes that are flushed before each measurement, from 0.14 on.
     pub cache_flush_bytes: u64,
-    /// A global function of the server that is called in front of each measurement with the same arguments; empty for none.
+    /// Global function of the server that is called before each measurement with the same arguments; empty for no function.
     pub before: String,
 }
 
 impl Session {
-    /// A function of the server that measures: called with the arguments of `name`, it returns the bytes of
-    /// [`timer::to_bytes`](crate::device::timer::to_bytes). Without a module `name` is a global function of the server.
+    /// Creates a measuring function on the server. It is called with the arguments of `name` and returns the bytes of
+    /// [`timer::to_bytes`](crate::device::timer::to_bytes). Without a module, `name` is a global function of the server.
     ///
     /// # Errors
     ///
-    /// What the server raises, such as for a function that it does not have.
+    /// Errors of the server, such as that for a function that it does not have.
     pub fn time_evaluator(
         &self,
         module: Option<&Module>,
@@ -34,7 +34,7 @@ impl Session {
         timing: &RemoteTiming,
     ) -> Result<Function> {
         let evaluator = self.require("runtime.RPCTimeEvaluator")?;
-        // RPC-91: type and number are two plain integers in this call, so that nothing behind it takes the session off.
+        // RPC-91: this call passes device type and number as two plain integers, so that the session must be removed here.
         let device = self.link().unmasked(device)?;
         let mut failed = None;
         for form in forms(self) {
@@ -42,18 +42,19 @@ impl Session {
             let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
             match evaluator.call(&views) {
                 Ok(made) => return Ok(Function::try_from(made)?),
-                // Where the release is not known: a form of another one is rejected by its number of arguments.
+                // If the release is unknown, several forms are tried: the server rejects a form of another release by its number of
+                // arguments.
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
         Err(failed.unwrap_or_else(|| Error::new(ErrorKind::Runtime, "no form of the call")))
     }
 
-    /// Seconds per call, one number for each measurement, of the function `name` with these arguments.
+    /// Measures the function `name` with these arguments. Returns seconds per call, one number for each measurement.
     ///
     /// # Errors
     ///
-    /// As [`Session::time_evaluator`]; what the function raises; a TypeError for a result that is no list of doubles.
+    /// Returns the errors of [`Session::time_evaluator`] and of the function, and a TypeError for a result that is not a list of doubles.
     pub fn time(
         &self,
         module: Option<&Module>,
@@ -78,8 +79,7 @@ impl Session {
     }
 }
 
-/// The number of arguments that `runtime.RPCTimeEvaluator` has in the releases that the server may be of: up to 0.8 eight, in 0.9 ten, up
-/// to 0.13 eleven, then twelve.
+/// Returns the possible numbers of arguments of `runtime.RPCTimeEvaluator`: 8 up to 0.8, 10 in 0.9, 11 from 0.10 to 0.13, then 12.
 fn forms(session: &Session) -> &'static [usize] {
     let era = session.link().era;
     match (era.stated, era.release.minor()) {
@@ -92,7 +92,7 @@ fn forms(session: &Session) -> &'static [usize] {
     }
 }
 
-/// The arguments of a form. The order is that of the newest one, without those that came later.
+/// Returns the arguments of a form, in the order of the newest form, without those that came later.
 fn arguments(
     module: Option<&Module>,
     name: &str,
@@ -112,7 +112,7 @@ fn arguments(
         number(how.repeat as u64),
         number(millis(how.min_repeat)),
     ];
-    // RPC-91: it came with 0.10, and stands in front of what 0.9 had added.
+    // RPC-91: this argument came with 0.10, and stands before those that 0.9 had added.
     if form >= 11 {
         args.push(number(how.limit_zero_time_iterations));
     }
@@ -123,7 +123,7 @@ fn arguments(
     if form >= 12 {
         args.push(number(timing.cache_flush_bytes));
     }
-    // RPC-91: last in every form: what a release adds goes in front of it.
+    // RPC-91: this argument is the last in every form: releases added others before it.
     args.push(timing.before.as_str().into());
     args
 }

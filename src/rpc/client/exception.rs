@@ -1,30 +1,30 @@
-//! What a server reports of a call that failed, taken apart: kind, message and the backtrace there.
+//! Parsing of the exceptions of a server: kind, message and remote backtrace.
 //!
-//! The packet is one text (RPC-26), whose form changed:
+//! The packet contains one text (RPC-26), whose form changed:
 //!
 //! | releases | text |
 //! |---|---|
 //! | up to 0.20 | `[time] file:line: message` or `Kind: message`, then `Stack trace:` and its lines |
 //! | 0.21, 0.22 | `Traceback (most recent call last):`, its lines, then `Kind: message` |
-//! | from 0.23 on | the message alone |
+//! | from 0.23 on | only the message |
 
 use super::super::PackedValue;
 use crate::function::Error;
 
-/// The kind of an exception that has none of its own.
+/// Kind of an exception that states no kind.
 pub(super) const REMOTE: &str = "RPCError";
 
-/// The kind of the exception of a session whose time is over.
+/// Kind of the exception for a session whose time is over.
 pub(super) const EXPIRED: &str = "RPCSessionTimeoutError";
 
-/// What every hop puts in front of the text.
+/// Text that every hop puts before the message.
 const HOP: &str = "RPCError: Error caught from RPC call:\n";
 
-/// The error that the values of an exception are.
+/// Converts the values of an exception packet to an error.
 pub(in crate::rpc) fn far_error(values: &[PackedValue<'_>]) -> Error {
     let bytes: &[u8] = match values {
         [PackedValue::Str(text) | PackedValue::StrObject(text, _)] => text,
-        // RPC-26 has held them to one string.
+        // RPC-26 requires one string, so that this is not reached.
         _ => b"",
     };
     let text = String::from_utf8_lossy(bytes);
@@ -38,20 +38,20 @@ pub(in crate::rpc) fn far_error(values: &[PackedValue<'_>]) -> Error {
     )
 }
 
-/// The parts of an exception, each a part of its text.
+/// The parts of an exception, as slices of its text.
 #[derive(Debug, PartialEq, Eq)]
 struct ExceptionParts<'t> {
     kind: &'t str,
     message: &'t str,
-    /// Lines of the server, in its own form and order.
+    /// Lines of the server's backtrace, in its own form and order.
     backtrace: &'t str,
 }
 
 impl<'t> ExceptionParts<'t> {
-    /// Takes a text of any release apart.
+    /// Splits the text of any release.
     fn of(text: &'t str) -> ExceptionParts<'t> {
         let mut rest = text;
-        // One for each hop between the server that failed and the one that answers.
+        // There is one prefix for each hop between the failing server and this client.
         while let Some(inner) = rest.strip_prefix(HOP) {
             rest = inner;
         }
@@ -78,7 +78,7 @@ impl<'t> ExceptionParts<'t> {
     }
 }
 
-/// What follows the frames of a traceback, and the frames: their lines begin with a blank.
+/// Splits a traceback into the text after its frames and the frames, whose lines begin with white space.
 fn behind_frames(trace: &str) -> (&str, &str) {
     let mut end = 0;
     for line in trace.split_inclusive('\n') {
@@ -93,7 +93,7 @@ fn behind_frames(trace: &str) -> (&str, &str) {
     )
 }
 
-/// The text behind `[time] file:line: `, which C++ writes in front up to 0.20.
+/// Removes the prefix `[time] file:line: `, which C++ writes up to 0.20.
 fn without_place(text: &str) -> &str {
     let Some((_, behind)) = text
         .strip_prefix('[')
@@ -102,7 +102,7 @@ fn without_place(text: &str) -> &str {
         return text;
     };
     let first = behind.lines().next().unwrap_or_default();
-    // A file, a line, and the message: `/src/a.cc:12: why`.
+    // A file, a line and the message: `/src/a.cc:12: why`.
     let mut parts = first.splitn(3, ':');
     let (Some(_), Some(line), Some(_)) = (parts.next(), parts.next(), parts.next()) else {
         return text;
@@ -114,7 +114,7 @@ fn without_place(text: &str) -> &str {
     behind.get(at..).unwrap_or_default().trim_start()
 }
 
-/// The kind in front of a message, where there is one: a name that ends as those of exceptions do.
+/// Splits off the kind before a message, if there is one: a name that ends like those of exceptions.
 fn kind_of(text: &str) -> Option<(&str, &str)> {
     let (kind, message) = text.split_once(": ")?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');

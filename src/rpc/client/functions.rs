@@ -1,4 +1,4 @@
-//! The functions of the registry that frontends reach sessions by, from C as from Rust (RPC-103).
+//! Global functions by which frontends use sessions, from C as from Rust (RPC-103).
 
 use super::module::RemoteModule;
 use super::options::{RemoteHop, SessionOptions};
@@ -9,16 +9,17 @@ use crate::rpc::RPC_103;
 use crate::rule::Kind;
 use crate::value::{Any, AnyView, cast};
 
-/// Registers them where no runtime has: `libtvm_runtime.so` in the same process has its own.
+/// Registers the functions that no other runtime has registered: `libtvm_runtime.so` in the same process has its own.
 pub(crate) fn provide() {
-    // RPC-103: from 0.7 on by these names: `rpc._Connect` and so on from 0.4 to 0.6, `contrib.rpc._Connect` before, have no place here.
+    // RPC-103: these names are valid from 0.7 on. The earlier ones, `rpc._Connect` from 0.4 to 0.6 and `contrib.rpc._Connect` before, are
+    // not provided.
     registry::provide("rpc.Connect", Function::from_packed(connect));
     registry::provide("rpc.LoadRemoteModule", Function::named(None, load));
     registry::provide("rpc.ImportRemoteModule", Function::named(None, import));
     registry::provide("rpc.SessTableIndex", Function::named(None, number));
 }
 
-/// The module that a session is to a frontend: its functions are the global functions of the server.
+/// The module that represents a session to a frontend: its functions are the global functions of the server.
 struct SessionModule(Session);
 
 impl ModuleKind for SessionModule {
@@ -31,13 +32,13 @@ impl ModuleKind for SessionModule {
     }
 }
 
-/// `rpc.Connect`: host, port, key, from 0.9 on whether to log, and what makes the session at the server.
+/// Implements `rpc.Connect`: host, port, key, from 0.9 on a logging flag, and the constructor of the session on the server.
 fn connect(args: &[AnyView<'_>]) -> Result<Any> {
     let mut args = args;
-    // RPC-103: the call has no place for a release, so that the session speaks as the server does (RPC-100).
+    // RPC-103: the call cannot state a release, so that the client detects the server's era (RPC-100).
     let mut options = SessionOptions::default();
     let first = place(&mut args)?;
-    // Each server on the way is named in the same manner, behind the name of the function that connects to it.
+    // Each further hop has the same form, after the name of the function that connects to it.
     while let [function, rest @ ..] = args {
         let name: String = cast(*function).map_err(wrong)?;
         if name != "rpc.Connect" {
@@ -51,7 +52,7 @@ fn connect(args: &[AnyView<'_>]) -> Result<Any> {
     Ok(Module::new(SessionModule(session)).into())
 }
 
-/// Takes host, port and key off `args`, and the flag of a log, which 0.9 put behind them.
+/// Takes host, port and key from the front of `args`, and the logging flag that 0.9 added after them.
 fn place(args: &mut &[AnyView<'_>]) -> Result<RemoteHop> {
     let [host, port, key, rest @ ..] = *args else {
         let message = "rpc.Connect takes a host, a port and a key".to_owned();
@@ -63,25 +64,25 @@ fn place(args: &mut &[AnyView<'_>]) -> Result<RemoteHop> {
         key: cast(*key).map_err(wrong)?,
     };
     *args = match rest {
-        // A log of the channel, which this client does not write.
+        // The flag requests a log of the channel, which this client does not write.
         [flag, rest @ ..] if cast::<i64>(*flag).is_ok() => rest,
         rest => rest,
     };
     Ok(place)
 }
 
-/// An argument of another type.
+/// Creates the error for an argument of a wrong type.
 fn wrong(broken: crate::rule::Violation) -> Error {
     let message = format!("an argument of rpc.Connect: {}", broken.message());
     RPC_103.rejected(Kind::Type, message).into()
 }
 
-/// `rpc.LoadRemoteModule`: a session, and the name of a file that was uploaded to it.
+/// Implements `rpc.LoadRemoteModule`: takes a session and the name of an uploaded file.
 fn load(session: &Module, name: String) -> Result<Module> {
     of(session)?.load_module(&name)
 }
 
-/// `rpc.ImportRemoteModule`: two modules of one session, of which the first imports the second.
+/// Implements `rpc.ImportRemoteModule`: takes two modules of one session; the first imports the second.
 fn import(parent: &Module, child: &Module) -> Result<()> {
     let Some(remote) = RemoteModule::of(parent) else {
         return Err(stranger(parent));
@@ -89,7 +90,7 @@ fn import(parent: &Module, child: &Module) -> Result<()> {
     remote.session().import(parent, child)
 }
 
-/// `rpc.SessTableIndex`: the number of a session, by which its devices are known (DEV-57).
+/// Implements `rpc.SessTableIndex`: returns the number of a session, which is part of its device types (DEV-57).
 fn number(module: &Module) -> Result<i64> {
     Ok(match RemoteModule::of(module) {
         Some(remote) => remote.session().number().into(),
@@ -97,7 +98,7 @@ fn number(module: &Module) -> Result<i64> {
     })
 }
 
-/// The session that a module is to a frontend.
+/// Returns the session that a module represents.
 fn of(module: &Module) -> Result<&Session> {
     let kind: Option<&dyn std::any::Any> = module.implementation().map(|kind| kind as _);
     let session = kind.and_then(|kind| kind.downcast_ref::<SessionModule>());

@@ -1,4 +1,4 @@
-//! How a session begins: the connection, the hello and its answer, InitServer, and what its answer shows of the era.
+//! The start of a session: the connection, the hello and its answer, and InitServer, whose answer shows the era.
 
 use super::super::transport::Transport;
 use super::super::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_100, Speaker};
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// A socket to the first address of `host` that answers.
+/// Connects to the first address of `host` that answers.
 pub(in crate::rpc) fn connected(host: &str, port: u16, timeout: Duration) -> Result<TcpStream> {
     let gone = |error: std::io::Error| {
         let text = format!("no connection to {host}:{port}: {error}");
@@ -34,7 +34,7 @@ pub(in crate::rpc) fn connected(host: &str, port: u16, timeout: Duration) -> Res
     Err(gone(last))
 }
 
-/// The hello and its answer; what the server calls itself.
+/// Writes the hello and reads its answer. Returns the server's name for itself.
 pub(in crate::rpc) fn shake_hands(
     transport: &mut Transport,
     key: &str,
@@ -44,7 +44,7 @@ pub(in crate::rpc) fn shake_hands(
     accepted(answer, key)
 }
 
-/// The hello and its answer, whatever that is.
+/// Writes the hello and reads its answer, even if the answer is a rejection.
 pub(super) fn greet(
     transport: &mut Transport,
     key: &str,
@@ -58,11 +58,11 @@ pub(super) fn greet(
     transport.read_answer(options.release.unwrap_or(Release::LAST))
 }
 
-/// What the server calls itself, where it accepts the hello.
+/// Returns the server's name for itself if it accepts the hello.
 pub(super) fn accepted(answer: HelloAnswer<'_>, key: &str) -> Result<String> {
     match answer {
         HelloAnswer::Success(server) => Ok(server.into_owned()),
-        // RPC-04: a proxy has it for servers, and no server writes it to a client.
+        // RPC-04: a proxy writes it to servers; no server writes it to a client.
         HelloAnswer::Duplicate => Err(Error::new(
             ErrorKind::Connection,
             format!("key `{key}` is taken"),
@@ -76,21 +76,22 @@ pub(super) fn accepted(answer: HelloAnswer<'_>, key: &str) -> Result<String> {
     }
 }
 
-/// InitServer and its answer, which shows the era (RPC-100).
+/// Writes InitServer and reads its answer, which shows the era (RPC-100).
 pub(super) fn begin(
     transport: &mut Transport,
     release: Release,
     stated: bool,
     hops: &[RemoteHop],
 ) -> Result<SpokenEra> {
-    // RPC-23: the same from 0.8 on.
+    // RPC-23: the version has not changed since 0.8.
     let version: &[u8] = match release.minor() {
         7 => b"0.7.0",
         _ => b"0.8.0",
     };
     let spoken = Protocol::new(release, Speaker::Client);
     let legacy = release.minor() <= 20;
-    // 0.8 has no flag for a log; where the release is not known the later form goes first, and both sides stay in step (RPC-22).
+    // 0.8 has no logging flag. If the release is unknown, the later form is tried first; a rejected form leaves both sides in step
+    // (RPC-22).
     let forms: &[bool] = match (stated, legacy) {
         _ if hops.is_empty() => &[true],
         (true, _) if release.minor() <= 8 => &[false],
@@ -106,10 +107,10 @@ pub(super) fn begin(
         let read =
             transport.read_packet(&era.protocol(Speaker::Server), &mut Findings::default())?;
         match read {
-            // RPC-84: whatever it returns: a server that does not know the encoding yet writes no value.
+            // RPC-84: any value is accepted: a server that does not know the encoding yet writes no value.
             Some(Packet::Return(_)) => return Ok(era),
             Some(Packet::Exception(values)) => {
-                // Of two forms the first is that of most releases, and its exception is of most use.
+                // If both forms fail, the first exception is more useful, because most releases have the first form.
                 let error = far_error(&values);
                 failed = failed.or(Some(error));
             }
@@ -125,7 +126,8 @@ pub(super) fn begin(
     Err(failed.unwrap_or_else(|| Error::new(ErrorKind::Connection, "the server ends the session")))
 }
 
-/// What makes the session: nothing for that of the server itself, otherwise a function of it and its arguments (RPC-22).
+/// Returns the arguments that create the session: nothing for a session of the server itself, otherwise a function and its arguments
+/// (RPC-22).
 fn constructor(hops: &[RemoteHop], flag: bool) -> Vec<PackedValue<'_>> {
     let mut args = Vec::new();
     for hop in hops {
@@ -135,14 +137,14 @@ fn constructor(hops: &[RemoteHop], flag: bool) -> Vec<PackedValue<'_>> {
         args.push(PackedValue::Int(i64::from(hop.port)));
         args.push(text(&hop.key));
         if flag {
-            // The log of a channel, which 0.21 dropped, and which was a bool from 0.18 on. All of them accept an integer.
+            // The logging flag of a channel. 0.21 dropped it, and it was a bool from 0.18 on, but all servers accept an integer.
             args.push(PackedValue::Int(0));
         }
     }
     args
 }
 
-/// RPC-100: the era by the first answer, which is left to be read. It is one value, none or a text, whose codes differ.
+/// RPC-100: detects the era from the first answer without consuming it. The answer is one value, none or a text, whose codes differ.
 pub(in crate::rpc) fn server_era(
     transport: &mut Transport,
     release: Release,
@@ -154,17 +156,17 @@ pub(in crate::rpc) fn server_era(
         let word = bytes.get(at..)?.first_chunk()?;
         Some(i32::from_le_bytes(*word))
     };
-    // The code, the number of values, and the code of the first: both eras have it at the same place.
+    // The code, the number of values, and the code of the first value. Both eras have them at the same offsets.
     let ffi = match (word(8), word(12), word(16)) {
         (Some(4), Some(1), Some(0)) | (Some(5), Some(1), Some(8)) => Some(true),
         (Some(4), Some(1), Some(4)) | (Some(5), Some(1), Some(11)) => Some(false),
         _ => None,
     };
     let own = release.minor() >= 21;
-    // RPC-84: an answer that shows no encoding is of a server that goes by ours.
+    // RPC-84: an answer without an encoding comes from a server that adopts ours.
     let theirs = ffi.unwrap_or(own);
     if stated {
-        // RPC-100: a client of TVM takes the first answer for one in its own encoding, and fails with a check of the bytes that are left.
+        // RPC-100: a client of TVM assumes its own encoding for the first answer, and then fails with a check of the remaining bytes.
         RPC_100.demand(Kind::Unsupported, theirs == own, || {
             let era = |ffi| if ffi {
 "0.21 and later"
@@ -181,7 +183,7 @@ pub(in crate::rpc) fn server_era(
     let release = if theirs {
         Release::LAST
     } else {
-        // The newest of its era: it reads what all of them write.
+        // The newest release of the era: it reads everything that the others write.
         Release::of(20)
     };
     Ok(SpokenEra { release, stated })

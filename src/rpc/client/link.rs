@@ -1,4 +1,4 @@
-//! The connection of a session: one request, one answer, and the handles that are to be freed.
+//! The connection of a session: one request at a time, its answer, and handles that wait to be freed.
 
 use super::super::transport::Transport;
 use super::super::{PackedValue, Packet, Protocol, RpcCode, Speaker};
@@ -12,41 +12,41 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long the end of a session waits for its socket.
+/// Time that closing a session waits for its socket.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// A session as its functions, modules and tensors share it. When the last of them goes, the session ends.
+/// A session, as its functions, modules and tensors share it. The session ends when the last of them is dropped.
 pub(super) struct Link {
     channel: Mutex<Channel>,
-    /// Ends the stream while a request holds `channel`; `None` for a stream that has no twin. It is locked for nothing else.
+    /// Ends the stream while a request holds `channel`; `None` if the stream has no twin. It is locked for no other purpose.
     twin: Mutex<Option<Transport>>,
-    /// Why `twin` ended the stream: the error of the request that was under way, and of all that follow.
+    /// Reason why `twin` ended the stream: the error of the request in progress and of all later ones.
     ended: OnceLock<Error>,
-    /// How both sides speak.
+    /// Protocol of both sides.
     pub(super) era: SpokenEra,
-    /// How long a request may take; none for any time.
+    /// Time limit of a request; `None` for no limit.
     timeout: Option<Duration>,
-    /// Its place in the table of sessions, which device types are made of (DEV-57).
+    /// Its place in the table of sessions, which is part of its device types (DEV-57).
     pub(super) place: SessionPlace,
-    /// What the server calls itself: `server:` and its key.
+    /// The server's name for itself: `server:` and its key.
     pub(super) server: String,
-    /// Handles that went while a request was under way.
+    /// Handles that were dropped during a request.
     freed: Mutex<Vec<(u64, HandleKind)>>,
-    /// Global functions that the session itself calls again and again, by name; 0 for one that the server does not have. Their
-    /// references go with the session.
+    /// Handles of global functions that the session calls repeatedly, by name; 0 for one that the server does not have. Their references
+    /// are freed with the session.
     known: Mutex<Vec<(&'static str, u64)>>,
-    /// How many bytes of content a packet to the server has at most, as far as it was asked.
+    /// Maximum number of content bytes in a packet to the server, once it was asked.
     pub(super) content: OnceLock<usize>,
 }
 
-/// The stream, or why there is none any more.
+/// The stream, or the reason why it was closed.
 enum Channel {
     Open(Transport),
     Closed(Error),
 }
 
 impl Channel {
-    /// Closes the stream, for the twin too, which would keep the socket open.
+    /// Closes the stream, also for the twin, which would keep the socket open.
     fn end(&mut self, why: Error) {
         if let Channel::Open(transport) = self {
             transport.end();
@@ -55,30 +55,30 @@ impl Channel {
     }
 }
 
-/// How a session is spoken.
+/// The protocol of a session.
 ///
-/// RPC-23: a server does not say its release. Where none was stated, the first answer shows on which side of 0.21 it is, and no more:
-/// then `stated` is false, and only what all releases of that side accept is written.
+/// RPC-23: a server does not state its release. If the user stated no release, the first answer only shows whether the server is older than
+/// 0.21. `stated` is then false, and the client writes only what all releases of that era accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::rpc) struct SpokenEra {
-    /// The release, or the newest one of the era.
+    /// The stated release, or the newest one of the era.
     pub(super) release: Release,
-    /// Whether the release was stated.
+    /// Whether the user stated the release.
     pub(super) stated: bool,
 }
 
 impl SpokenEra {
-    /// Whether values are those of tvm-ffi (RPC-42).
+    /// Returns whether values are those of tvm-ffi (RPC-42).
     pub(super) fn is_ffi(self) -> bool {
         self.release.minor() >= 21
     }
 
-    /// How `speaker` of this session writes.
+    /// Returns the protocol of `speaker` in this session.
     pub(super) fn protocol(self, speaker: Speaker) -> Protocol {
         Protocol::new(self.release, speaker)
     }
 
-    /// Whether every release that the server may be is `minor` or later.
+    /// Returns whether every release that the server may have is `minor` or later.
     pub(super) fn has(self, minor: u8) -> bool {
         let oldest = match (self.stated, self.is_ffi()) {
             (true, _) => self.release.minor(),
@@ -89,7 +89,7 @@ impl SpokenEra {
     }
 }
 
-/// What a handle is of: up to 0.20 a server learns when it is freed (RPC-28).
+/// The kind of object of a handle: up to 0.20 the client states it when the handle is freed (RPC-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandleKind {
     Function,
@@ -99,22 +99,22 @@ pub(super) enum HandleKind {
 }
 
 impl HandleKind {
-    /// Its type code up to 0.20.
+    /// Returns its type code up to 0.20.
     const fn legacy_code(self) -> i64 {
         match self {
             HandleKind::Object => 8,
             HandleKind::Module => 9,
             HandleKind::Function => 10,
-            // RPC-28: the code of a returned tensor when it is freed. No value of a packet has it (RPC-43).
+            // RPC-28: the code for freeing a returned tensor. No value of a packet has it (RPC-43).
             HandleKind::Tensor => 13,
         }
     }
 }
 
-/// A reference that the server counts for this client. It is released when this is dropped.
+/// A reference that the server counts for this client, and that is released on drop.
 pub(super) struct RemoteHandle {
     pub(super) link: Arc<Link>,
-    /// What the server knows the thing by.
+    /// Number by which the server knows the object.
     pub(super) handle: u64,
     kind: HandleKind,
 }
@@ -137,7 +137,7 @@ impl Drop for RemoteHandle {
 }
 
 impl Link {
-    /// The session of a connection whose first answer has come in.
+    /// Creates the session of a connection whose first answer has come in.
     pub(super) fn new(
         transport: Transport,
         era: SpokenEra,
@@ -159,19 +159,19 @@ impl Link {
         })
     }
 
-    /// Writes `request` and hands the answer to `read`.
+    /// Writes `request` and passes the answer to `read`.
     pub(super) fn request<T>(
         &self,
         request: &Packet<'_>,
         read: impl FnOnce(Packet<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut channel = lock(&self.channel);
-        // RPC-85: first what went meanwhile: a server has a limit of handles, which the request may come to.
+        // RPC-85: dropped handles are freed first, because the request may need one more handle and a server limits them.
         self.give_back(&mut channel);
         self.exchange(&mut channel, request, read)
     }
 
-    /// [`Link::request`] over a channel that is held.
+    /// Implements [`Link::request`] with a locked channel.
     fn exchange<T>(
         &self,
         channel: &mut Channel,
@@ -182,7 +182,7 @@ impl Link {
             Channel::Open(transport) => transport,
             Channel::Closed(why) => return Err(why.clone()),
         };
-        // Another thread may have ended the stream since: what a write to it fails with would not state why.
+        // Another thread may have ended the stream meanwhile: a failed write would not state the reason.
         if let Some(why) = self.ended.get() {
             channel.end(why.clone());
             return Err(why.clone());
@@ -196,7 +196,7 @@ impl Link {
         match answered {
             Ok(value) => Ok(value),
             Err(RequestFailure::Answered(error)) => {
-                // The server ends the session behind this exception.
+                // The server ends the session after this exception.
                 if error.kind() == exception::EXPIRED {
                     channel.end(error.clone());
                 }
@@ -214,7 +214,7 @@ impl Link {
         }
     }
 
-    /// A call that the session itself answers, with one value.
+    /// Calls a function of the session itself, which answers with one value.
     pub(super) fn system<T>(
         &self,
         code: RpcCode,
@@ -230,19 +230,19 @@ impl Link {
         })
     }
 
-    /// [`Link::system`] where nothing is answered.
+    /// Calls a function of the session itself, and ignores the value of its answer.
     pub(super) fn command(&self, code: RpcCode, args: Vec<PackedValue<'_>>) -> Result<()> {
-        // RPC-84: a server that does not know the encoding yet returns a value that both have.
+        // RPC-84: a server that does not know the encoding yet returns a value that both encodings have.
         self.system(code, args, |_| Some(()))
     }
 
-    /// The handle of a global function of the server; 0 where there is none.
+    /// Returns the handle of a global function of the server; 0 if there is no such function.
     pub(super) fn global(&self, name: &str) -> Result<u64> {
         let name = PackedValue::Str(Cow::Borrowed(name.as_bytes()));
         self.system(RpcCode::GetGlobalFunc, vec![name], handle_of)
     }
 
-    /// [`Link::global`] for one that the session calls again and again.
+    /// Returns the handle of a global function that the session calls repeatedly, and caches it.
     pub(super) fn known(&self, name: &'static str) -> Result<Option<u64>> {
         let found = lock(&self.known)
             .iter()
@@ -259,16 +259,17 @@ impl Link {
         Ok((handle != 0).then_some(handle))
     }
 
-    /// Gives a reference back, at once where no request is under way, and in front of the next one otherwise.
+    /// Releases a reference: at once if no request is in progress, otherwise before the next request.
     fn free(&self, handle: u64, kind: HandleKind) {
         lock(&self.freed).push((handle, kind));
-        // A handle may go while its session is locked by this thread, such as one of an answer that is rejected.
+        // This thread may hold the session's lock already, for example when it drops a handle of a rejected answer.
         if let Ok(mut channel) = self.channel.try_lock() {
             self.give_back(&mut channel);
         }
     }
 
-    /// Gives back what waits for it. An error has no caller to go to; one that ends the session meets the next request.
+    /// Releases the waiting references. There is no caller to report an error to; one that ends the session is reported by the next
+    /// request.
     fn give_back(&self, channel: &mut Channel) {
         let freed = std::mem::take(&mut *lock(&self.freed));
         for (handle, kind) in freed {
@@ -282,14 +283,14 @@ impl Link {
         }
     }
 
-    /// Ends the session, with the packet that says so to the server. A request that is under way ends with it: its answer may never come.
+    /// Ends the session, and writes Shutdown to the server. A request in progress is ended as well, because its answer may never come.
     pub(super) fn close(&self) {
         let why = || Error::new(ErrorKind::Connection, "the session was closed");
         let mut channel = match self.channel.try_lock() {
             Ok(channel) => channel,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) if self.end(why()) => return,
-            // Without a twin nothing ends the request that is under way: Shutdown is written behind its answer.
+            // Without a twin nothing can end the request in progress: Shutdown is written after its answer.
             Err(TryLockError::WouldBlock) => lock(&self.channel),
         };
         if let Some(why) = self.ended.get() {
@@ -298,13 +299,13 @@ impl Link {
         if let Channel::Open(transport) = &mut *channel {
             transport.set_deadline(Some(Instant::now() + FAREWELL));
             let spoken = self.era.protocol(Speaker::Client);
-            // A server that is gone need not know.
+            // Errors are ignored: a server that is gone needs no Shutdown.
             let _ = transport.write_packet(&Packet::Shutdown, &spoken);
             channel.end(why());
         }
     }
 
-    /// Ends the session at once, without a packet, whatever is under way.
+    /// Ends the session at once, without a packet, even during a request.
     pub(super) fn cancel(&self) {
         self.end(Error::new(
             ErrorKind::Connection,
@@ -312,20 +313,20 @@ impl Link {
         ));
     }
 
-    /// Ends the stream under a request that may hold it, which then fails with `why`. Returns false, and lets the request go on, where
-    /// the stream has no twin.
+    /// Ends the stream under a request that may use it, which then fails with `why`. Returns false, and lets the request go on, if the
+    /// stream has no twin.
     fn end(&self, why: Error) -> bool {
-        // Before the stream ends: the request that sees the end looks for the reason.
+        // Set before the stream ends, because the request that notices the end reads the reason.
         let _ = self.ended.set(why);
         lock(&self.twin).as_ref().map(Transport::end).is_some()
     }
 
-    /// A device of the server as this process knows it (DEV-57).
+    /// Converts a device of the server to one of this process (DEV-57).
     pub(super) fn masked(&self, device: Device) -> Result<Device> {
         device.in_session(self.place.number())
     }
 
-    /// A device of this process as the server knows it: one of this session without it, and a plain one as it is.
+    /// Converts a device of this process to one of the server: removes this session from it, and keeps a plain device unchanged.
     pub(super) fn unmasked(&self, device: Device) -> Result<Device> {
         match device.session() {
             Some(session) if session != self.place.number() => Err(Error::new(
@@ -346,15 +347,15 @@ impl Drop for Link {
     }
 }
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 enum RequestFailure {
-    /// The server answered so, or the answer is nothing to work with: the next answer is that of the next request.
+    /// The server answered with an exception, or with an answer that is unusable. The next answer belongs to the next request.
     Answered(Error),
-    /// The stream is of no use any more.
+    /// The stream can no longer be used.
     Broken(Error),
 }
 
-/// Waits for the answer, and hands it to `read`.
+/// Waits for the answer, and passes it to `read`.
 fn answer<T>(
     transport: &mut Transport,
     spoken: &Protocol,
@@ -369,14 +370,14 @@ fn answer<T>(
             Some(Packet::Exception(values)) => {
                 return Err(RequestFailure::Answered(exception::far_error(&values)));
             }
-            // RPC-20: servers of TVM that fail write Shutdown in the place of an answer; others close the connection.
+            // RPC-20: failing servers of TVM write Shutdown instead of an answer; others close the connection.
             Some(Packet::Shutdown) | None => return Err(RequestFailure::Broken(gone())),
             Some(packet) => return read(packet).map_err(RequestFailure::Answered),
         }
     }
 }
 
-/// The handle in an answer: null is also written as none.
+/// Returns the handle in an answer: null may also be written as none.
 pub(super) fn handle_of(value: &PackedValue<'_>) -> Option<u64> {
     match value {
         PackedValue::Handle(handle) => Some(*handle),
@@ -385,13 +386,13 @@ pub(super) fn handle_of(value: &PackedValue<'_>) -> Option<u64> {
     }
 }
 
-/// An answer that is none to this request.
+/// Creates the error for an answer that does not fit the request.
 pub(super) fn unexpected(request: &str, packet: &Packet<'_>) -> Error {
     let text = format!("the server answers {request} with {packet:?}");
     Error::new(ErrorKind::Runtime, text)
 }
 
-/// A lock, whatever became of the thread that held it.
+/// Locks `mutex`, even if a thread that held it panicked.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,25 +1,25 @@
 //! The client: functions, modules, tensors and devices of another process, as values of this one.
 //!
-//! | file | what | rules |
+//! | file | contents | rules |
 //! |---|---|---|
-//! | `session` | [`Session`]: connects, and hands out what the server has | RPC-23 |
+//! | `session` | [`Session`]: connects, and returns the server's functions, modules and memory | RPC-23 |
 //! | `options` | [`SessionOptions`], [`RemoteHop`] | RPC-05 |
-//! | `greeting` | how it begins, and what the first answer shows of the era | RPC-04, RPC-22, RPC-100 |
+//! | `greeting` | the start of a session, and detection of the era from the first answer | RPC-04, RPC-22, RPC-100 |
 //! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, and servers of a tracker | RPC-61 |
-//! | `unanswered` | what is at an address in the place of a server | RPC-16 |
+//! | `unanswered` | detection of other services at the address of a server | RPC-16 |
 //! | `link` | a request and its answer; handles that are released | RPC-11, RPC-28 |
 //! | `table` | sessions by number, and memory of servers by numbers of this process | |
 //! | `place` | the place of a session among those of this process | DEV-57 |
 //! | `argument` | arguments, in the encoding of the server | RPC-43, RPC-102 |
-//! | `outcome` | results, as values that keep what they came from | RPC-101 |
-//! | `exception` | what failed there: kind, message, backtrace | RPC-26 |
+//! | `outcome` | results, as values that keep their remote objects alive | RPC-101 |
+//! | `exception` | remote errors: kind, message, backtrace | RPC-26 |
 //! | `module` | [`RemoteModule`]: modules of the server as modules of this process | |
-//! | `model` | graphs and executables that run here, with kernels there | |
-//! | `device` | devices of the server behind the contract of every device | RPC-25, DEV-03 |
-//! | `functions` | sessions by the names of the registry, for C and for frontends | RPC-103 |
-//! | `evaluate` | time evaluators, which measure there | DEV-45 |
+//! | `model` | graphs and executables that run here, with kernels on the server | |
+//! | `device` | devices of the server with the interface of every device | RPC-25, DEV-03 |
+//! | `functions` | the registered functions for sessions, for C and for frontends | RPC-103 |
+//! | `evaluate` | time evaluators, which measure on the server | DEV-45 |
 //!
-//! What works on modules, functions and devices works on those of a server: executors, machines, compiled code.
+//! Executors, virtual machines and compiled code work with remote modules, functions and devices as with local ones.
 //!
 //! ```no_run
 //! use tvmspec::rpc::client::{Session, SessionOptions};

@@ -1,4 +1,4 @@
-//! Models whose plan is read here and whose kernels run there.
+//! Models whose graph or executable is interpreted here and whose kernels run on the server.
 
 use super::session::Session;
 use crate::blob::container;
@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// The kinds of modules that executors and machines of this process run: graphs, and executables of the Relax VM.
+/// The kinds of modules that executors and virtual machines of this process run: graphs, and executables of the Relax VM.
 const PLANS: [&str; 4] = [
     "GraphExecutorFactory",
     "GraphRuntimeFactory",
@@ -18,18 +18,19 @@ const PLANS: [&str; 4] = [
 ];
 
 impl Session {
-    /// Uploads a compiled library as `name`, loads it there, and returns what runs it from here: the graph or the executable in it, which
-    /// imports the server's module, or that module where there is neither. No code of the library runs in this process.
+    /// Uploads a compiled library as `name` and loads it on the server. Returns the graph or executable in it, which imports the server's
+    /// module; without one, returns the server's module itself. No code of the library runs in this process.
     ///
     /// # Errors
     ///
-    /// As [`Session::upload`] and [`Session::load_module`]; the rules of blob, import_tree and payload for a library that holds a model.
+    /// Returns the errors of [`Session::upload`] and [`Session::load_module`]. A library that contains a model may also break rules of the
+    /// chapters blob, import_tree and payload.
     pub fn load_model(&self, name: &str, content: Vec<u8>) -> Result<Module> {
         self.upload(name, &content)?;
         let there = self.load_module(name)?;
         Ok(match plan(content)? {
             Some(plan) => {
-                // What it imported is code for another machine, and stays unused.
+                // Its own imports are code for another machine and are not used.
                 plan.clear_imports()?;
                 plan.import(there)?;
                 plan
@@ -39,7 +40,7 @@ impl Session {
     }
 }
 
-/// The graph or executable of a library, if there is one.
+/// Returns the graph or executable of a library, if there is one.
 fn plan(content: Vec<u8>) -> Result<Option<Module>> {
     let blobs = StoredSymbols::of(&content)?;
     if blobs.0.is_empty() {
@@ -51,11 +52,11 @@ fn plan(content: Vec<u8>) -> Result<Option<Module>> {
     Ok(modules.find(|module| PLANS.contains(&&*module.kind())))
 }
 
-/// The library binaries of a file that is not opened, by symbol.
+/// The library binaries of a file that is not loaded, by symbol.
 struct StoredSymbols(Vec<(String, Vec<u8>)>);
 
 impl StoredSymbols {
-    /// The library binary of a file, which is read here and loaded by the server.
+    /// Reads the library binary of a file, which only the server loads.
     fn of(content: &[u8]) -> Result<StoredSymbols> {
         let file = container::open(content)?;
         let blobs = file.parts.into_iter().flat_map(|part| part.blobs);
@@ -63,7 +64,7 @@ impl StoredSymbols {
         let found: Vec<_> = named.collect();
         match found.len() {
             0 | 1 => Ok(StoredSymbols(found)),
-            // A server loads such a file as one, and this process would have to choose.
+            // A server loads such a file as a whole, but this process would have to choose one binary.
             several => Err(Error::new(
                 ErrorKind::Value,
                 format!("the file has {several} library binaries: a model has one"),
@@ -79,7 +80,7 @@ impl Symbols for StoredSymbols {
 
     fn data(&self, name: SymbolName<'_>) -> std::result::Result<Option<Data<'_>>, Violation> {
         let found = self.0.iter().find(|(symbol, _)| symbol == name.text());
-        // The file states how long the symbol is, which the address of a loaded one does not show.
+        // The file states the length of the symbol, which the address of a loaded symbol does not show.
         Ok(found.map(|(_, bytes)| Data { bytes, exact: true }))
     }
 

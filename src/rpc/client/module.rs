@@ -9,7 +9,7 @@ use crate::module::{Module, ModuleKind};
 use crate::rule::Kind;
 use crate::value::Any;
 
-/// A module of a server. Its functions are looked up there, in what it imports there as well.
+/// A module of a server. The server looks up its functions, also in the modules that it imports there.
 pub struct RemoteModule {
     pub(super) handle: RemoteHandle,
 }
@@ -19,13 +19,13 @@ impl RemoteModule {
         RemoteModule { handle }
     }
 
-    /// The remote module that `module` is, if it is one.
+    /// Returns the remote module that `module` represents, if it is one.
     pub fn of(module: &Module) -> Option<&RemoteModule> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()
     }
 
-    /// The session that the module is of.
+    /// Returns the session of the module.
     pub fn session(&self) -> Session {
         Session::of_link(&self.handle.link)
     }
@@ -43,11 +43,11 @@ impl ModuleKind for RemoteModule {
             let text = format!("the server has no global function `{LOOKUP}`");
             Error::new(ErrorKind::Attribute, text)
         })?;
-        // Imports there are not known here: the server looks into them when asked, as clients from 0.9 on do.
+        // This process does not know the remote imports. The third argument asks the server to search them, as clients from 0.9 on do.
         let args = [Any::from(module.clone()), name.into(), true.into()];
         let views = [args[0].view(), args[1].view(), args[2].view()];
         let found = call(link, lookup, &views)?;
-        // RPC-101: in both eras a server returns none for a name that its module lacks; the lookup goes on elsewhere.
+        // RPC-101: in both eras a server returns none for a name that its module lacks; the caller then searches elsewhere.
         if found.is_none() {
             return Ok(None);
         }

@@ -1,22 +1,22 @@
-//! How a session is made.
+//! Options of a session.
 
 use crate::release::Release;
 use std::time::Duration;
 
-/// How a session is made.
+/// Options of a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// By whose rules the server speaks. Without it the first answer shows the era (RPC-100), and only what every release of that era
-    /// accepts is written.
+    /// The release whose rules the server follows. Without it, the first answer shows the era (RPC-100), and the client writes only what
+    /// every release of that era accepts.
     pub release: Option<Release>,
-    /// How long the server may take until the session has begun.
+    /// Time limit for the start of the session.
     pub connect_timeout: Duration,
-    /// How long the answer to a request may take; none for any time. A session whose answer is late is closed.
+    /// Time limit for the answer to a request; `None` for no limit. A late answer closes the session.
     pub timeout: Option<Duration>,
-    /// How many seconds the whole session may take: the server ends it then (RPC-05).
+    /// Time limit of the whole session in seconds, after which the server ends it (RPC-05).
     pub session_timeout: Option<f64>,
-    /// Servers between: the server that is connected to connects to the first of them, that one to the next. The last one executes.
+    /// Chain of further servers: the first server connects to the first hop, which connects to the next. The last one executes.
     pub hops: Vec<RemoteHop>,
 }
 
@@ -32,10 +32,10 @@ impl Default for SessionOptions {
     }
 }
 
-/// A server that another server connects to.
+/// A server to which another server connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteHop {
-    /// Its name or address, as the server before it knows it.
+    /// Its name or address, as the previous server knows it.
     pub host: String,
     /// Its port.
     pub port: u16,

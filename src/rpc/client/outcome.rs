@@ -1,4 +1,4 @@
-//! Results of a call as values of this process, which keep what they stand for alive on the server.
+//! Results of a call as values of this process, which keep their remote objects alive.
 
 use super::super::{PackedValue, Packet, RPC_101, TensorBlock};
 use super::argument::CallArguments;
@@ -13,7 +13,7 @@ use crate::value::header::{Header, dynamic_object};
 use crate::value::{Any, AnyView, Bytes, DLDataType, DLDevice, DLTensor, Ref, Str, index};
 use std::sync::Arc;
 
-/// A function of the server as a function of this process.
+/// Returns a function of the server as a function of this process.
 pub(super) fn function(handle: RemoteHandle) -> Function {
     Function::from_packed(move |args| call(&handle.link, handle.handle, args))
 }
@@ -26,12 +26,12 @@ pub(super) fn call(link: &Arc<Link>, function: u64, args: &[AnyView<'_>]) -> Res
         Packet::Return(values) => outcome(link, values),
         other => Err(super::link::unexpected("CallFunc", &other)),
     })?;
-    // RPC-102: behind a call that succeeded: one that failed leaves the tensors of the host as they were.
+    // RPC-102: copied back only after a successful call: a failed call leaves the host tensors unchanged.
     made.fetch(link)?;
     Ok(result)
 }
 
-/// A call without arguments whose result is an integer.
+/// Calls a function without arguments whose result is an integer.
 pub(super) fn call_of(link: &Link, function: u64) -> Result<i64> {
     let request = Packet::CallFunc(function, Vec::new());
     link.request(&request, |packet| {
@@ -46,7 +46,7 @@ pub(super) fn call_of(link: &Link, function: u64) -> Result<i64> {
     })
 }
 
-/// RPC-101: the result of a call is what it is, and the value; for a tensor its owner as well.
+/// RPC-101: converts the result of a call: its type code, its value, and for a tensor also its owner.
 fn outcome(link: &Arc<Link>, values: Vec<PackedValue<'_>>) -> Result {
     use PackedValue as V;
     let broken = |values: &[PackedValue<'_>]| -> Error {
@@ -62,7 +62,7 @@ fn outcome(link: &Arc<Link>, values: Vec<PackedValue<'_>>) -> Result {
         [V::None] => Any::none(),
         [V::Int(value)] if of == index::BOOL && link.era.is_ffi() => (*value != 0).into(),
         [V::Int(value)] => (*value).into(),
-        // No release writes it. As large a number as this is none of an i64.
+        // No release writes it. A value that does not fit into an i64 is rejected.
         [V::Uint(value)] => i64::try_from(*value).map_err(|_| broken(&values))?.into(),
         [V::Bool(value)] => (*value != 0).into(),
         [V::Float(value)] => (*value).into(),
@@ -75,7 +75,7 @@ fn outcome(link: &Arc<Link>, values: Vec<PackedValue<'_>>) -> Result {
     })
 }
 
-/// A handle of what `of` says.
+/// Converts a handle to an object of the kind that `of` states.
 fn held(link: &Arc<Link>, of: i32, handle: u64) -> Any {
     let take = |kind| RemoteHandle::new(link, handle, kind);
     match (of, link.era.is_ffi()) {
@@ -83,7 +83,7 @@ fn held(link: &Arc<Link>, of: i32, handle: u64) -> Any {
         (9, false) | (index::MODULE, true) => {
             Module::new(RemoteModule::new(take(HandleKind::Module))).into()
         }
-        // An address of the server: no reference is counted for it.
+        // An address of the server, for which no reference is counted.
         (3, false) | (index::OPAQUE, true) => {
             RemoteObject::address(link, handle).into_object().into()
         }
@@ -93,12 +93,12 @@ fn held(link: &Arc<Link>, of: i32, handle: u64) -> Any {
     }
 }
 
-/// A tensor of the server, whose memory stays until the last reference here goes.
+/// Converts a tensor of the server. Its memory is kept until the last reference here is dropped.
 fn tensor(link: &Arc<Link>, block: &TensorBlock, owner: u64) -> Result<Tensor> {
-    // First of all: whatever fails below, the reference is released.
+    // Created first, so that the reference is released if anything below fails.
     let owner = RemoteHandle::new(link, owner, HandleKind::Tensor);
     let device = link.masked(block.device.without_session())?;
-    // The elements that the shape promises: nothing here reads them, but their number is computed.
+    // Nothing here reads the elements, but their size is computed and must be valid.
     let mut shape = block.shape.clone();
     let dtype = DLDataType::from(block.dtype);
     let size = crate::device::byte_size(&shape, block.dtype, crate::release::Release::LAST);
@@ -119,7 +119,7 @@ fn tensor(link: &Arc<Link>, block: &TensorBlock, owner: u64) -> Result<Tensor> {
         byte_offset: block.byte_offset,
     };
     let finish = Box::new(move || {
-        // The number first: it must lead nowhere once the server may use the memory for another tensor.
+        // The local number is removed first: afterwards the server may reuse the memory for another tensor.
         let _ = remove_space(data);
         drop(owner);
     });
@@ -128,14 +128,14 @@ fn tensor(link: &Arc<Link>, block: &TensorBlock, owner: u64) -> Result<Tensor> {
     Ok(unsafe { Tensor::over(description, finish) })
 }
 
-/// An object of the server (`runtime.RPCObjectRef`), or an address there: to be passed back, and nothing else.
+/// An object of the server (`runtime.RPCObjectRef`), or an address there. It can only be passed back.
 #[repr(C)]
 pub(super) struct RemoteObject {
     header: Header,
     what: RemoteThing,
 }
 
-/// What a [`RemoteObject`] is of.
+/// The remote thing that a [`RemoteObject`] stands for.
 enum RemoteThing {
     Object(RemoteHandle),
     Address(Arc<Link>, u64),
@@ -160,7 +160,7 @@ impl RemoteObject {
         })
     }
 
-    /// The session that it is of.
+    /// Returns the session of the object.
     pub(super) fn link(&self) -> &Arc<Link> {
         match &self.what {
             RemoteThing::Object(handle) => &handle.link,
@@ -168,7 +168,7 @@ impl RemoteObject {
         }
     }
 
-    /// It as an argument (RPC-47).
+    /// Encodes the object as an argument (RPC-47).
     pub(super) fn packed(&self) -> PackedValue<'static> {
         match &self.what {
             RemoteThing::Address(_, address) => PackedValue::Handle(*address),

@@ -1,22 +1,22 @@
-//! Places of sessions in this process.
+//! Places of sessions in the session table of this process.
 
 use crate::device::{Error, ErrorKind, Result};
 use std::sync::{Mutex, PoisonError};
 
-/// Upstream's table has as many places, and device types are made of them (DEV-57).
+/// Number of places, as in upstream's table; the place is part of the device type (DEV-57).
 pub(super) const PLACES: usize = 32;
 
 static TAKEN: Mutex<[bool; PLACES]> = Mutex::new([false; PLACES]);
 
-/// A place that a session has, free again when this is dropped.
+/// A place that a session holds. It is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct SessionPlace(usize);
 
 impl SessionPlace {
-    /// Takes the first place that is free.
+    /// Takes the first free place.
     pub(super) fn take() -> Result<SessionPlace> {
         let mut places = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        // DEV-57: numbers of sessions that have ended come again: a device type has room for 32.
+        // DEV-57: numbers of ended sessions are reused, because a device type has room for only 32.
         let free = places.iter().position(|taken| !taken);
         let free = free.ok_or_else(|| {
             let text =
@@ -27,12 +27,12 @@ impl SessionPlace {
         Ok(SessionPlace(free))
     }
 
-    /// Which place it is.
+    /// Returns the index of the place.
     pub(super) fn index(&self) -> usize {
         self.0
     }
 
-    /// The number of the session, of which device types are made.
+    /// Returns the number of the session, which is part of its device types.
     pub(super) fn number(&self) -> i32 {
         i32::try_from(self.0).unwrap_or(i32::MAX)
     }
@@ -40,7 +40,7 @@ impl SessionPlace {
 
 impl Drop for SessionPlace {
     fn drop(&mut self) {
-        // The last tensor of the session holds this, so that the type of its device names no other session meanwhile.
+        // Even the last tensor of a session holds this, so that its device type cannot name another session meanwhile.
         TAKEN.lock().unwrap_or_else(PoisonError::into_inner)[self.0] = false;
     }
 }

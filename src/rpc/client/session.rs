@@ -1,4 +1,4 @@
-//! A session, and what it hands out.
+//! A session, and access to the functions, modules, files and memory of its server.
 
 use super::super::transport::{RpcStream, Transport};
 use super::super::{RPC_23, RPC_100};
@@ -22,7 +22,7 @@ use crate::value::{Any, Bytes, DLDataType};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A session with a server. Clones are the same session, and so is what comes out of it: it ends when the last of them goes.
+/// A session with a server. Clones share it, as do its functions, modules and tensors; it ends when the last of them is dropped.
 #[derive(Clone)]
 pub struct Session(Arc<Link>);
 
@@ -31,13 +31,16 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// A ConnectionError where nothing answers there, or where no server has the key; a TimeoutError; RPC-100 of kind unsupported where
-    /// the server is of the other era than the stated release; RPC-23 for a release before 0.7; what a hop reports.
+    /// * A ConnectionError if nothing answers there, or if no server has the key.
+    /// * A TimeoutError.
+    /// * RPC-100 of kind unsupported if the server is not of the stated release's era.
+    /// * RPC-23 for a release before 0.7.
+    /// * The errors of a hop.
     pub fn connect(host: &str, port: u16, key: &str, options: &SessionOptions) -> Result<Session> {
         Session::reach(host, port, key, options, false)
     }
 
-    /// [`Session::connect`]. Where `may_ask`, an address that does not answer is asked whether it is a tracker, for the error.
+    /// Connects like [`Session::connect`]. If `may_ask`, an address that does not answer is probed for a tracker, for a better error.
     pub(super) fn reach(
         host: &str,
         port: u16,
@@ -47,13 +50,13 @@ impl Session {
     ) -> Result<Session> {
         let mut options = options.clone();
         if options.release.is_none() && !options.hops.is_empty() {
-            // The names of hops are values, which have the encoding of an era: a session without hops shows which.
+            // The names of hops are values in the encoding of an era, which a session without hops detects first.
             let plain = SessionOptions {
                 hops: Vec::new(),
                 ..options.clone()
             };
             let probe = Session::reach(host, port, key, &plain, may_ask)?;
-            // RPC-100: in the older era none is stated: the newest of it has codes that the server may lack.
+            // RPC-100: in the older era no release is stated, because the newest one has codes that the server may lack.
             options.release = (probe.0.era.is_ffi()).then_some(Release::LAST);
             let hops = std::mem::take(&mut options.hops);
             let legacy = !probe.0.era.is_ffi();
@@ -66,11 +69,11 @@ impl Session {
 
     /// Begins a session over an existing connection, such as a pair of sockets in a test.
     ///
-    /// Servers between ([`SessionOptions::hops`]) need the stated release: their names are values, which have the encoding of an era.
+    /// Hops ([`SessionOptions::hops`]) need a stated release: their names are values in the encoding of an era.
     ///
     /// # Errors
     ///
-    /// As [`Session::connect`]; RPC-100 of kind unsupported for hops without a release.
+    /// Returns the errors of [`Session::connect`], and RPC-100 of kind unsupported for hops without a release.
     pub fn over(
         stream: impl RpcStream + 'static,
         key: &str,
@@ -86,7 +89,7 @@ impl Session {
         Session::start(transport, server, options, &options.hops, false)
     }
 
-    /// [`Session::reach`], where `legacy` says that a session before this one was of 0.8 to 0.20.
+    /// Connects over a new socket. `legacy` states that an earlier session found a server of 0.8 to 0.20.
     fn open(
         place: (&str, u16),
         key: &str,
@@ -105,7 +108,7 @@ impl Session {
         Session::start(transport, server, options, &hops, legacy)
     }
 
-    /// InitServer, and the place in the table of sessions.
+    /// Writes InitServer, and takes a place in the table of sessions.
     fn start(
         mut transport: Transport,
         server: String,
@@ -114,7 +117,7 @@ impl Session {
         legacy: bool,
     ) -> Result<Session> {
         let oldest = Release::of(8);
-        // RPC-22: the names of hops are values, and go out before an answer shows the encoding: a session before this one has shown it.
+        // RPC-22: the names of hops are values, which are written before an answer shows the encoding. An earlier session has detected it.
         let release = options
             .release
             .unwrap_or(if legacy { oldest } else { Release::LAST });
@@ -122,9 +125,9 @@ impl Session {
             format!("release {release} has another protocol: this client speaks those from 0.7 on")
         })?;
         let era = begin(&mut transport, release, options.release.is_some(), hops)?;
-        // DEV-03: with a session and not before: until then no device of a server can be named.
+        // DEV-03: registered with the first session, because no device of a server can be named before.
         bring_remote(remote_devices());
-        // DEV-57: behind the answer, so that what is no server takes none of the 32 numbers.
+        // DEV-57: taken after the answer, so that a peer that is not a server takes none of the 32 numbers.
         let place = SessionPlace::take()?;
         let link = Link::new(transport, era, options.timeout, place, server);
         let link = Arc::new(link?);
@@ -132,35 +135,35 @@ impl Session {
         Ok(Session(link))
     }
 
-    /// The release by whose rules the session is spoken: the stated one, or the newest of the server's era.
+    /// Returns the release whose rules the session follows: the stated one, or the newest of the server's era.
     pub fn release(&self) -> Release {
         self.0.era.release
     }
 
-    /// What the server calls itself: `server:` and its key.
+    /// Returns the server's name for itself: `server:` and its key.
     pub fn server(&self) -> &str {
         &self.0.server
     }
 
-    /// The place of the session in the table of this process: the type of its device `d` is `d + 128 * (number + 1)` (DEV-57).
+    /// Returns the place of the session in the table of this process. The type of its device `d` is `d + 128 * (number + 1)` (DEV-57).
     pub fn number(&self) -> i32 {
         self.0.place.number()
     }
 
-    /// A device of the server as a device of this process.
+    /// Converts a device of the server to a device of this process.
     ///
     /// # Errors
     ///
-    /// DEV-57 for a device that is remote already.
+    /// DEV-57 for a device that is already remote.
     pub fn device(&self, there: Device) -> Result<Device> {
         self.0.masked(there)
     }
 
-    /// The global function `name` of the server.
+    /// Looks up the global function `name` of the server.
     ///
     /// # Errors
     ///
-    /// What the connection is broken by.
+    /// Errors of the connection.
     pub fn function(&self, name: &str) -> Result<Option<Function>> {
         let handle = self.0.global(name)?;
         if handle == 0 {
@@ -170,11 +173,11 @@ impl Session {
         Ok(Some(outcome::function(handle)))
     }
 
-    /// [`Session::function`], where there has to be one.
+    /// Looks up a function like [`Session::function`], and fails if there is no such function.
     ///
     /// # Errors
     ///
-    /// An AttributeError where the server has none; as [`Session::function`].
+    /// Returns an AttributeError if the server has no such function, and the errors of [`Session::function`].
     pub fn require(&self, name: &str) -> Result<Function> {
         self.function(name)?.ok_or_else(|| {
             let text = format!("the server has no global function `{name}`");
@@ -182,22 +185,22 @@ impl Session {
         })
     }
 
-    /// Writes a file into the folder of the session.
+    /// Writes a file into the directory of the session.
     ///
     /// # Errors
     ///
-    /// What the server raises.
+    /// Errors of the server.
     pub fn upload(&self, name: &str, content: &[u8]) -> Result<()> {
         let function = self.require("tvm.rpc.server.upload")?;
         function.call_with([name.into(), Bytes::new(content).into()])?;
         Ok(())
     }
 
-    /// The content of a file in the folder of the session.
+    /// Returns the content of a file in the directory of the session.
     ///
     /// # Errors
     ///
-    /// What the server raises; a TypeError for a result that is no bytes.
+    /// Errors of the server; a TypeError for a result that is not bytes.
     pub fn download(&self, name: &str) -> Result<Vec<u8>> {
         let content = self
             .require("tvm.rpc.server.download")?
@@ -208,11 +211,11 @@ impl Session {
         }
     }
 
-    /// Removes a file from the folder of the session.
+    /// Removes a file from the directory of the session.
     ///
     /// # Errors
     ///
-    /// What the server raises; one of 0.27 does so for no file that is missing.
+    /// Errors of the server; a server of 0.27 reports none for a missing file.
     pub fn remove(&self, name: &str) -> Result<()> {
         let function = self.require("tvm.rpc.server.remove")?;
         function.call_with([name.into()]).map(drop)
@@ -222,7 +225,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What the server raises; a TypeError for a result that is no module.
+    /// Errors of the server; a TypeError for a result that is not a module.
     pub fn load_module(&self, name: &str) -> Result<Module> {
         let loaded = self
             .require("tvm.rpc.server.load_module")?
@@ -230,11 +233,11 @@ impl Session {
         Ok(Module::try_from(loaded)?)
     }
 
-    /// Lets `parent` import `child`: both modules of this session.
+    /// Adds `child` to the imports of `parent`; both are modules of this session.
     ///
     /// # Errors
     ///
-    /// A TypeError for a module of another session; what the server raises.
+    /// A TypeError for a module of another session; errors of the server.
     pub fn import(&self, parent: &Module, child: &Module) -> Result<()> {
         let import = self.require("tvm.rpc.server.ImportModule")?;
         import
@@ -242,21 +245,21 @@ impl Session {
             .map(drop)
     }
 
-    /// A tensor in memory of `device`, of this session or of the server's own numbers. Its elements are whatever they are.
+    /// Allocates a tensor in memory of `device`, a device of this session or of the server. Its elements are not initialized.
     ///
     /// # Errors
     ///
-    /// What the server raises.
+    /// Errors of the server.
     pub fn empty(&self, shape: &[i64], dtype: DLDataType, device: Device) -> Result<Tensor> {
         let device = self.0.masked(self.0.unmasked(device)?)?;
         allocate(shape, dtype, device.into())
     }
 
-    /// A copy of a tensor of the host in memory of `device`.
+    /// Copies a tensor of the host to memory of `device`.
     ///
     /// # Errors
     ///
-    /// As [`Session::empty`]; OBJ-11 for a tensor that is not on the host.
+    /// Returns the errors of [`Session::empty`], and OBJ-11 for a tensor that is not on the host.
     pub fn send(&self, tensor: &Tensor, device: Device) -> Result<Tensor> {
         let bytes = tensor.to_bytes()?;
         let copy = self.empty(tensor.shape(), tensor.dl().dtype, device)?;
@@ -272,22 +275,22 @@ impl Session {
         Ok(copy)
     }
 
-    /// A copy on the host of a tensor of this session.
+    /// Copies a tensor of this session to the host.
     ///
     /// # Errors
     ///
-    /// What the server raises.
+    /// Errors of the server.
     pub fn fetch(&self, tensor: &Tensor) -> Result<Tensor> {
         fetch(tensor)
     }
 
-    /// The devices of type `kind` that the server has, by its own numbers, from 0 on without a gap.
+    /// Returns the devices of type `kind` of the server, as devices of this process, from number 0 up to the first gap.
     ///
     /// # Errors
     ///
-    /// What the connection is broken by.
+    /// Errors of the connection.
     pub fn devices(&self, kind: i32) -> Result<Vec<Device>> {
-        // A server has as many as its machine; the CPU answers for any number that it exists.
+        // The CPU claims to exist for every number, so that only one is asked for.
         let most = if kind == Device::CPU.kind { 1 } else { 64 };
         let mut found = Vec::new();
         for id in 0..most {
@@ -305,32 +308,31 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`Session::require`]; what the function raises.
+    /// Returns the errors of [`Session::require`] and of the function.
     pub fn call<const N: usize>(&self, name: &str, args: [Any; N]) -> Result<Any> {
         self.require(name)?.call_with(args)
     }
 
-    /// Ends the session, also where functions and tensors of it are left: their use fails from here on. A call that is under way on another
-    /// thread ends as by [`Session::cancel`]; it is not waited for.
+    /// Ends the session, even if functions and tensors of it are still in use: every later use fails. A call in progress on another thread
+    /// is ended as by [`Session::cancel`], not waited for.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// The session of a connection.
+    /// Returns the session of a connection.
     pub(super) fn of_link(link: &Arc<Link>) -> Session {
         Session(Arc::clone(link))
     }
 
-    /// Ends the session at once, from any thread. A call that is under way returns a ConnectionError without waiting for its answer, and so
-    /// does every use of the session from here on. The server sees the end of the connection, and no packet of it; what it computes, it may
-    /// compute to the end.
+    /// Ends the session at once, from any thread. A call in progress returns a ConnectionError without waiting for its answer, and so does
+    /// every later use of the session. The server sees only the end of the connection, and may finish its computation.
     ///
-    /// A session over a stream without a [twin](RpcStream::twin) ends behind the call that is under way.
+    /// A session over a stream without a [twin](RpcStream::twin) ends after the call in progress.
     pub fn cancel(&self) {
         self.0.cancel();
     }
 
-    /// The connection, which the handles of the session share.
+    /// Returns the connection, which the handles of the session share.
     pub(super) fn link(&self) -> &Arc<Link> {
         &self.0
     }
@@ -342,7 +344,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// A copy on the host of a tensor of any session.
+/// Copies a tensor of any session to the host.
 pub(super) fn fetch(tensor: &Tensor) -> Result<Tensor> {
     let host = Tensor::empty(tensor.shape(), tensor.dl().dtype)?;
     let space = Space(host.dl().data);
@@ -351,7 +353,7 @@ pub(super) fn fetch(tensor: &Tensor) -> Result<Tensor> {
     Ok(host)
 }
 
-/// A tensor as devices know it.
+/// Describes a tensor for the device API.
 fn reference(tensor: &Tensor) -> TensorRef<'_> {
     let dl = tensor.dl();
     TensorRef {

@@ -1,8 +1,7 @@
-//! The sessions of this process by number, and what their memory is known by here.
+//! The sessions of this process by number, and the table of their remote memory.
 //!
-//! A [`Space`] of a remote device is a number that means nothing to the server: which session it belongs to, and what the server
-//! knows the memory by, is looked up. So a space of one session never reaches another one, and no server sees a number that it did
-//! not choose.
+//! A [`Space`] of a remote device is a local number that means nothing to the server. The table maps it to its session and to the server's
+//! handle. A space of one session therefore never reaches another one, and a server only sees handles that it chose itself.
 
 use super::link::{Link, lock};
 use super::place::PLACES;
@@ -12,13 +11,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 static SESSIONS: Mutex<[Weak<Link>; PLACES]> = Mutex::new([const { Weak::new() }; PLACES]);
 
-/// Puts a session in the place that it has.
+/// Stores a session at its place.
 pub(super) fn settle(link: &Arc<Link>) {
-    // Weak, as the table lives as long as the process: a session ends with the last of its handles.
+    // Weak, because the table lives as long as the process, but a session ends with its last handle.
     lock(&SESSIONS)[link.place.index()] = Arc::downgrade(link);
 }
 
-/// The session of a device.
+/// Returns the session of a device.
 pub(super) fn session_of(device: Device) -> Result<Arc<Link>> {
     let number = device
         .session()
@@ -32,16 +31,16 @@ pub(super) fn session_of(device: Device) -> Result<Arc<Link>> {
     })
 }
 
-/// Memory of a server.
+/// One allocation of a server.
 #[derive(Clone)]
 pub(super) struct RemoteSpace {
-    /// It keeps the session open.
+    /// Session of the memory, which it keeps open.
     pub(super) link: Arc<Link>,
-    /// What the server knows it by.
+    /// Handle by which the server knows the memory.
     pub(super) handle: u64,
 }
 
-/// Memory of servers by its number here, and the number that was used last.
+/// Memory of servers by its local number, and the last number that was used.
 #[derive(Default)]
 struct Spaces {
     by_number: HashMap<usize, RemoteSpace>,
@@ -53,20 +52,20 @@ fn spaces() -> &'static RwLock<Spaces> {
     SPACES.get_or_init(RwLock::default)
 }
 
-/// Numbers are so far apart, as addresses of aligned memory are: what checks the alignment of data accepts them.
+/// Distance between numbers. They are aligned like addresses, so that checks of the alignment of data accept them.
 const STEP: usize = 256;
 
-/// A number for memory of the server.
+/// Adds memory of the server, and returns its local number.
 pub(super) fn add_space(space: RemoteSpace) -> Space {
     let mut spaces = spaces().write().unwrap_or_else(PoisonError::into_inner);
-    // Never used again: a space that was freed is found nowhere, and not in its successor.
+    // Never reused, so that a freed number cannot name later memory.
     spaces.last = spaces.last.wrapping_add(STEP);
     let number = spaces.last;
     spaces.by_number.insert(number, space);
     Space(std::ptr::without_provenance_mut(number))
 }
 
-/// The memory that a number stands for.
+/// Returns the memory of a local number.
 pub(super) fn find_space(space: Space) -> Result<RemoteSpace> {
     let spaces = spaces().read().unwrap_or_else(PoisonError::into_inner);
     let found = spaces.by_number.get(&space.address()).cloned();
@@ -78,11 +77,11 @@ pub(super) fn find_space(space: Space) -> Result<RemoteSpace> {
     })
 }
 
-/// Forgets a number, and returns what it stood for.
+/// Removes a local number, and returns its memory.
 pub(super) fn remove_space(space: Space) -> Result<RemoteSpace> {
     let mut spaces = spaces().write().unwrap_or_else(PoisonError::into_inner);
     let found = spaces.by_number.remove(&space.address());
-    // The reference of the session may be its last, so that it goes behind the lock.
+    // The reference to the session may be its last one, which must be dropped after the lock is released.
     drop(spaces);
     found.ok_or_else(|| {
         Error::new(

@@ -1,4 +1,4 @@
-//! Why a hello has no answer: what is at the address in the place of a server, and what to do.
+//! Errors for a hello without an answer: they say which other service is at the address, and what to do.
 
 use super::super::RPC_16;
 use super::super::tracker::TrackerClient;
@@ -8,11 +8,11 @@ use crate::function::{Error, ErrorKind};
 use crate::rule::Kind;
 use std::time::Duration;
 
-/// How long what closed a connection may take to show that it is a tracker.
+/// Time limit for the probe whether a peer that closed the connection is a tracker.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The error of a hello without an answer, with what was found at `place`. Where `may_ask`, a second connection looks for a tracker: it closes
-/// that of a client without a byte, as it would for any stranger.
+/// Extends the error of a hello without an answer by the finding at `place`. If `may_ask`, a second connection probes for a tracker,
+/// because a tracker closes a client's connection without an answer.
 pub(super) fn unanswered(
     error: Error,
     place: (&str, u16),
@@ -29,9 +29,9 @@ pub(super) fn unanswered(
         return Error::new(ErrorKind::Timeout, text);
     }
     let broken = error.violation();
-    // RPC-16: the stream ended in front of the answer's first byte.
+    // RPC-16: the stream ended before the first byte of the answer.
     let is_end = broken.is_some_and(|broken| broken.rule() == RPC_16 && broken.offset() == Some(0));
-    // A reset, where the other side had not read all of the hello.
+    // A reset, which the other side causes if it has not read the whole hello.
     let is_reset = broken.is_none() && error.kind() == ErrorKind::Connection;
     if !is_end && !is_reset {
         return error;

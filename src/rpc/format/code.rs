@@ -3,9 +3,9 @@
 use super::protocol::Speaker;
 use crate::release::Release;
 
-/// What a packet is. The number of each differs between the two tables.
+/// The kind of a packet. Its number differs between the two tables.
 ///
-/// Codes up to 0.6 that 0.7 dropped are among them: what they did is a call of a function since, or `FreeHandle`.
+/// The codes that 0.7 dropped are included: since then a function call or `FreeHandle` does their work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of the specification")]
 #[non_exhaustive]
@@ -43,11 +43,11 @@ pub enum RpcCode {
 
 use RpcCode as C;
 
-/// A code, its name, its number up to 0.6, and its number from 0.7 on with the minor version that first has it.
+/// A code, its name, its number up to 0.6, and its number from 0.7 on with the first minor version that has it.
 type CodeRow = (RpcCode, &'static str, Option<i32>, Option<(i32, u8)>);
 
-/// RPC-20, in the order of the newer table, with the codes behind that only the older one has. The number 8 of the older table and 0 of
-/// the newer one are in neither column: they name where a range starts, or nothing, and no peer writes them.
+/// RPC-20, in the order of the newer table, followed by the codes that only the older one has. Number 8 of the older table and 0 of the
+/// newer one are left out: they mark the start of a range or mean nothing, and no peer writes them.
 const TABLE: &[CodeRow] = &[
     (C::Shutdown, "Shutdown", Some(4), Some((1, 7))),
     (C::InitServer, "InitServer", None, Some((2, 7))),
@@ -101,61 +101,61 @@ impl RpcCode {
         TABLE.iter().map(|(code, ..)| *code)
     }
 
-    /// The code with this number in `release`.
+    /// Returns the code with this number in `release`.
     ///
-    /// `None` for a number without a meaning there, which a reader rejects (RPC-20).
+    /// Returns `None` for a number without a meaning there, which a reader rejects (RPC-20).
     pub fn of(number: i32, release: Release) -> Option<RpcCode> {
-        // A number says nothing without its release: 4 is Shutdown up to 0.6, and Return from 0.7 on.
+        // The number needs its release: 4 is Shutdown up to 0.6, and Return from 0.7 on.
         RpcCode::all().find(|code| code.number(release) == Some(number))
     }
 
-    /// The number in `release`; `None` where that release has no such code.
+    /// Returns the number in `release`, or `None` if that release has no such code.
     ///
-    /// A writer rejects the code as unsupported then (RPC-20).
+    /// A writer then rejects the code as unsupported (RPC-20).
     pub fn number(self, release: Release) -> Option<i32> {
         let (.., old, new) = TABLE.iter().find(|(code, ..)| *code == self)?;
         match (release.minor(), *new) {
-            // RPC-20: the array that is freed by its own code came with 0.5.
+            // RPC-20: the code that frees an array came with 0.5.
             (..=4, _) if self == RpcCode::NDArrayFree => None,
-            // A code that came with 0.7 has no older number, and none up to 0.6.
+            // A code that came with 0.7 has no older number.
             (..=6, _) => *old,
-            // RPC-20: five codes came after 0.7; a reader of a release before rejects them as unknown.
+            // RPC-20: five codes came after 0.7; a reader of an earlier release rejects them as unknown.
             (minor, Some((number, since))) if minor >= since => Some(number),
             _ => None,
         }
     }
 
-    /// The name without the `k` of the source: `CallFunc`.
+    /// Returns the name without the `k` of the source: `CallFunc`.
     ///
-    /// JSON forms use it too.
+    /// The JSON forms also use it.
     pub fn name(self) -> &'static str {
-        // Every code has a row: the empty name is never returned.
+        // Every code has a row, so that the empty name is never returned.
         let row = TABLE.iter().find(|(code, ..)| *code == self);
         row.map_or("", |(_, name, ..)| name)
     }
 
-    /// The code of this name.
+    /// Returns the code with this name.
     ///
-    /// `None` for a name of no table. Both tables share the names, so that a name says nothing of the release.
+    /// Returns `None` if neither table has the name. Both tables share the names, so that a name does not tell the release.
     pub fn named(name: &str) -> Option<RpcCode> {
         RpcCode::all().find(|code| code.name() == name)
     }
 
-    /// Who writes it (RPC-21); `None` for either.
+    /// Returns the side that writes the code (RPC-21), or `None` if either does.
     ///
-    /// It holds from 0.7 on: before, a peer that called back was answered.
+    /// This holds from 0.7 on. Before, a server could call back and was answered.
     pub const fn speaker(self) -> Option<Speaker> {
         match self {
-            // RPC-20: either side ends a session; an endpoint of upstream also writes it when it ends with an error.
+            // RPC-20: either side ends a session. An upstream endpoint also writes it when it ends with an error.
             RpcCode::Shutdown => None,
             RpcCode::Return | RpcCode::Exception | RpcCode::CopyAck => Some(Speaker::Server),
             _ => Some(Speaker::Client),
         }
     }
 
-    /// Whether the body is arguments and nothing else, of a call that the session itself answers.
+    /// Returns whether the body consists only of the arguments of a call that the session itself answers.
     ///
-    /// RPC-28 says of these codes from 0.7 on what the arguments are.
+    /// RPC-28 defines these arguments from 0.7 on.
     pub const fn is_system_call(self) -> bool {
         !matches!(
             self,

@@ -1,4 +1,4 @@
-//! A whole connection, as two streams of bytes: every message of both sides, and which releases speak like that (RPC-23).
+//! A whole connection, as two streams of bytes: every message of both sides, and the releases that speak like that (RPC-23).
 
 use super::super::RPC_16;
 use super::hello::{Hello, HelloAnswer};
@@ -11,10 +11,10 @@ use crate::release::{Release, Releases};
 use crate::rule::{Findings, Violation};
 use crate::wire::{Cursor, FieldVisitor, Span};
 
-/// The first and last release of each form of the protocol, newest first: within one of them all bytes mean the same.
+/// First and last release of each form of the protocol, newest first. Within one form the bytes mean the same.
 ///
-/// A form begins where packets, codes or values changed (RPC-20, RPC-23, RPC-43, RPC-47): 0.21 and 0.22 are two, because 0.22 renumbered
-/// the objects.
+/// A form begins where packets, codes or values changed (RPC-20, RPC-23, RPC-43, RPC-47). 0.21 and 0.22 are two forms, because 0.22
+/// renumbered the objects.
 const FORMS: [(u8, u8); 9] = [
     (22, 27),
     (21, 21),
@@ -27,83 +27,83 @@ const FORMS: [(u8, u8); 9] = [
     (2, 2),
 ];
 
-/// The same of what a tracker and its peers write: RPC-56 came with 0.8.
+/// First and last release of each form of the tracker protocol: RPC-56 came with 0.8.
 const TRACKER_FORMS: [(u8, u8); 2] = [(8, 27), (3, 7)];
 
-/// Whether a peer of a tracker wrote this, and no client.
+/// Returns whether a peer of a tracker wrote these bytes, not a client.
 fn is_of_tracker(client: &[u8]) -> bool {
-    // RPC-01, RPC-50: the first four bytes are of one or the other.
+    // RPC-01, RPC-50: the first four bytes tell the two apart.
     client.starts_with(&TrackerHello::MAGIC.to_le_bytes())
 }
 
-/// The first and last release of a form, and what a connection breaks of it first, if anything.
+/// First and last release of a form, and the first rule of it that a connection breaks, if any.
 type OtherForm = (Release, Release, Option<(Speaker, Violation)>);
 
 /// Both sides of a connection, read by the rules of one form of the protocol.
 #[derive(Clone, Debug)]
 pub struct Connection<'a> {
-    /// The releases that speak like that: first and last.
+    /// First and last release that speak like that.
     pub releases: (Release, Release),
-    /// The release that the reader states; it decides what types are called.
+    /// The release that the reader states. It decides the names of types.
     pub stated: Option<Release>,
-    /// Why no other does: each other form, newest first, and what it breaks first, if anything.
+    /// Why no other form applies: each other form, newest first, with the first rule that the connection breaks, if any.
     pub others: Vec<OtherForm>,
-    /// What the client wrote.
+    /// The client's side.
     pub client: ConnectionSide<'a>,
-    /// What the server wrote.
+    /// The server's side.
     pub server: ConnectionSide<'a>,
 }
 
-/// One side of a connection. Its messages and fields are read again when they are asked for, because they take many times the memory of their
+/// One side of a connection. Its messages and fields are parsed again on each request, because they take many times the memory of their
 /// bytes.
 #[derive(Clone, Debug)]
 pub struct ConnectionSide<'a> {
-    /// Who wrote it.
+    /// The side that wrote the bytes.
     pub speaker: Speaker,
-    /// What was odd.
+    /// Oddities that were found.
     pub findings: Findings,
-    /// Where the reading ends, if not with the bytes: a broken rule, or RPC-16 where the last message is cut off.
+    /// The violation that ended the reading, if any; RPC-16 if the last message is cut off.
     pub broken: Option<Violation>,
-    /// The end of the last whole message, in bytes from the start of the side; 0 without one.
+    /// End of the last complete message, in bytes from the start of the side; 0 without a message.
     reach: u64,
-    /// How many bytes each copy was asked for that this side answers, in order (RPC-27).
+    /// Number of bytes that each copy requested which this side answers, in order (RPC-27).
     asked: Vec<u64>,
-    /// The messages, of which none is read yet.
+    /// Reader at the first message; nothing is read yet.
     start: SideReader<'a>,
 }
 
-/// The messages of one side, each read when it is its turn: the offsets of its first byte and of the one behind it, and the message. Ends
-/// where the bytes end or a rule is broken.
+/// The messages of one side, parsed lazily. An item is the offset of the message's first byte, the offset after its last byte, and the
+/// message. Iteration ends with the bytes or at a broken rule.
 #[derive(Clone, Debug)]
 pub struct ConnectionMessages<'s, 'a> {
-    /// The message that was read last.
+    /// Reader after the last message that was read.
     reader: SideReader<'a>,
-    /// The bytes that each copy was asked for that is not answered yet.
+    /// Number of bytes that each unanswered copy requested.
     asked: &'s [u64],
 }
 
-/// A message of a connection.
+/// One message of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConnectionMessage<'a> {
-    /// The first of a client.
+    /// First message of a client.
     Hello(Hello<'a>),
-    /// The first of a server.
+    /// First message of a server.
     Answer(HelloAnswer<'a>),
-    /// Any other.
+    /// Any later message.
     Packet(Packet<'a>),
-    /// The first of both sides, where one is a tracker (RPC-50).
+    /// First message of both sides of a connection to a tracker (RPC-50).
     TrackerHello,
-    /// What a tracker was asked.
+    /// Request to a tracker.
     TrackerRequest(TrackerRequest),
-    /// What a tracker answered.
+    /// Reply of a tracker.
     TrackerReply(TrackerReply),
 }
 
 impl<'a> Connection<'a> {
-    /// Reads a connection by the rules of `release`, and without one by those of the newest form that no byte of it breaks; of
-    /// those that all break, the one that is read furthest.
+    /// Reads a connection by the rules of `release`. Without a release, uses the newest form that no byte breaks. If every form is broken,
+    /// uses the one that reads furthest.
     ///
-    /// It always returns a connection: what is wrong with a side is in [`ConnectionSide::broken`].
+    /// Always returns a connection: the fault of a side is in [`ConnectionSide::broken`].
     pub fn read(client: &'a [u8], server: &'a [u8], release: Option<Release>) -> Connection<'a> {
         let forms = if is_of_tracker(client) {
             TRACKER_FORMS.as_slice()
@@ -114,7 +114,7 @@ impl<'a> Connection<'a> {
             .iter()
             .map(|(first, last)| (Release::of(*first), Release::of(*last)));
         // RPC-23: the version that both sides compare did not change with the encoding of values, so that all forms are tried. With a
-        // stated release the others are read too, for what they break.
+        // stated release the others are read as well, to report the rules that they break.
         let read = forms.map(|(first, last)| {
             let spoken = release.filter(|release| (first..=last).contains(release));
             let (client, server) = sides(client, server, spoken.unwrap_or(last));
@@ -123,15 +123,15 @@ impl<'a> Connection<'a> {
         let mut best: Option<(u64, Connection<'a>)> = None;
         let mut others = Vec::new();
         for (first, last, client, server) in read {
-            // With a stated release its form is the answer, whatever it breaks.
+            // With a stated release its form is the answer, even if it is broken.
             let wanted = release.is_none_or(|release| (first..=last).contains(&release));
             let broken = first_broken(&client, &server);
-            // Of forms that break something, the one that explains the most bytes of both sides comes nearest.
+            // Among broken forms, the one that explains the most bytes of both sides fits best.
             let reach = match broken {
                 None => u64::MAX,
                 Some(_) => client.reach.saturating_add(server.reach),
             };
-            // Only what is read further takes the place of a newer form: of equal ones the newest stays.
+            // An older form replaces a newer one only if it reads further.
             let better = best.as_ref().is_none_or(|(furthest, _)| reach > *furthest);
             if !(wanted && better) {
                 others.push((first, last, broken));
@@ -149,9 +149,9 @@ impl<'a> Connection<'a> {
                 others.push((before.releases.0, before.releases.1, broken));
             }
         }
-        // A form that was the best for a while was put behind older ones.
+        // A form that was the best for a while was pushed after older ones.
         others.sort_by_key(|(first, ..)| std::cmp::Reverse(*first));
-        // Every release is of one form, so that there is a best one: this is never computed.
+        // Every release has a form, so that there always is a best one and this is never computed.
         let (_, mut connection) = best.unwrap_or_else(|| {
             let (client, server) = sides(client, server, Release::LAST);
             let releases = (Release::LAST, Release::LAST);
@@ -173,7 +173,7 @@ impl<'a> Connection<'a> {
 }
 
 impl Connection<'_> {
-    /// The stated release; otherwise from the first to the last one that speaks like that, as far as the bytes show.
+    /// Returns the stated release. Without one, returns the range from the first to the last release whose form the bytes do not break.
     pub fn era(&self) -> Releases {
         if let Some(release) = self.stated {
             return Releases::between(release.minor(), release.minor());
@@ -188,7 +188,7 @@ impl Connection<'_> {
 }
 
 impl<'a> ConnectionSide<'a> {
-    /// Every whole message, from the first on.
+    /// Returns every complete message, from the first on.
     pub fn messages(&self) -> ConnectionMessages<'_, 'a> {
         ConnectionMessages {
             reader: self.start.clone(),
@@ -198,8 +198,8 @@ impl<'a> ConnectionSide<'a> {
 }
 
 impl ConnectionMessages<'_, '_> {
-    /// Calls `visit` with each field of the message that comes next, in the order of the bytes; of a message that is not whole with those in
-    /// front of the fault.
+    /// Calls `visit` with each field of the next message, in the order of the bytes. For an incomplete message, these are the fields before
+    /// the fault.
     pub fn visit_fields(&self, visit: impl FnMut(Span)) {
         let mut reader = self.reader.clone();
         if reader.cursor.is_at_end() {
@@ -208,7 +208,7 @@ impl ConnectionMessages<'_, '_> {
         reader.spoken.awaited = self.asked.first().copied();
         let visitor = FieldVisitor::new(visit);
         let mut cursor = Cursor::visited(reader.cursor.rest(), &visitor).at(reader.cursor.offset());
-        // What is wrong with the message is in `ConnectionSide::broken`.
+        // The fault of the message is in `ConnectionSide::broken`.
         let _ = reader.message(&mut cursor, &mut Findings::default());
     }
 }
@@ -224,8 +224,8 @@ impl<'a> Iterator for ConnectionMessages<'_, 'a> {
     }
 }
 
-/// The first rule that a side breaks, the client's before the server's. A capture may end anywhere: a last message that is cut off breaks
-/// nothing (RPC-16).
+/// Returns the first rule that a side breaks, the client's before the server's. A capture may end anywhere, so that a truncated last
+/// message breaks no rule here (RPC-16).
 fn first_broken(
     client: &ConnectionSide<'_>,
     server: &ConnectionSide<'_>,
@@ -239,7 +239,7 @@ fn first_broken(
     })
 }
 
-/// Reads both sides by the rules of `release`: the client's first, because up to 0.6 the server's needs it (RPC-27).
+/// Reads both sides by the rules of `release`. The client's side comes first, because up to 0.6 the server's side depends on it (RPC-27).
 fn sides<'a>(
     client: &'a [u8],
     server: &'a [u8],
@@ -252,9 +252,9 @@ fn sides<'a>(
         has_tracker,
         spoken: Protocol::new(release, speaker),
     };
-    // RPC-20: CopyAck is written by servers, so that no length is awaited of the client.
+    // RPC-20: only servers write CopyAck, so that the client's side has no expected lengths.
     let client = side(reader(client, Speaker::Client), Vec::new());
-    // RPC-27: up to 0.6 the answer to a copy is as long as what the client asked for, in the order in which it did.
+    // RPC-27: up to 0.6 the answer to a copy has the length that the client requested, in the order of the requests.
     let asked = client.messages().filter_map(|(.., message)| match message {
         ConnectionMessage::Packet(Packet::CopyFromRemote(_, bytes)) => Some(bytes),
         _ => None,
@@ -267,7 +267,8 @@ fn sides<'a>(
     (client, server)
 }
 
-/// Reads one side to its end or to the first broken rule, for its findings. `asked` holds how many bytes each copy was asked for, in order.
+/// Reads one side to its end or to the first broken rule, and collects its findings. `asked` holds the number of bytes that each copy
+/// requested, in order.
 fn side(start: SideReader<'_>, asked: Vec<u64>) -> ConnectionSide<'_> {
     let mut findings = Findings::default();
     let (mut reach, mut broken) = (0, None);
@@ -291,7 +292,7 @@ fn side(start: SideReader<'_>, asked: Vec<u64>) -> ConnectionSide<'_> {
     }
 }
 
-/// The reader of one side, in front of a message.
+/// The reader of one side, positioned before a message.
 #[derive(Clone, Debug)]
 struct SideReader<'a> {
     /// The bytes that are not read yet.
@@ -300,13 +301,13 @@ struct SideReader<'a> {
     is_first: bool,
     /// Whether the server is a tracker.
     has_tracker: bool,
-    /// By which rules.
+    /// The protocol whose rules apply.
     spoken: Protocol,
 }
 
 impl<'a> SideReader<'a> {
-    /// The next message with the offsets of its first byte and of the one behind it; `None` at the end. `asked` holds how many bytes each
-    /// copy was asked for that is not answered yet. Behind a violation nothing can be read.
+    /// Reads the next message. Returns it with the offset of its first byte and the offset after its last byte, or `None` at the end.
+    /// `asked` holds the number of bytes that each unanswered copy requested. After a violation nothing more can be read.
     fn next(
         &mut self,
         asked: &mut &[u64],
@@ -322,7 +323,7 @@ impl<'a> SideReader<'a> {
             Ok(message) => message,
             Err(violation) => return Some(Err(violation)),
         };
-        // One answer for each request, in their order (RPC-10): this one is answered.
+        // RPC-10: answers come in the order of the requests, so that this one answers the first.
         if let (ConnectionMessage::Packet(Packet::CopyAck(_)), Some((_, rest))) =
             (&message, asked.split_first())
         {
@@ -333,7 +334,7 @@ impl<'a> SideReader<'a> {
         Some(Ok((start, self.cursor.offset(), message)))
     }
 
-    /// The message at `cursor`, whole.
+    /// Reads the complete message at `cursor`.
     fn message<'b>(
         &self,
         cursor: &mut Cursor<'b>,
@@ -358,7 +359,7 @@ impl<'a> SideReader<'a> {
         })
     }
 
-    /// The message at `cursor` of a connection to a tracker, whole.
+    /// Reads the complete message at `cursor` of a connection to a tracker.
     fn tracker_message<'b>(
         &self,
         cursor: &mut Cursor<'b>,

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 /// `{"releases": [first, last], "others": [..], "client": side, "server": side}`.
 ///
-/// `others` has a member for each other form of the protocol, newest first: `{"releases", "broken"}`, where `broken` is null or
-/// `{"side", "rule", "offset", "message"}` of what that form breaks first. A side is `{"messages": [{"start", "end", "message"}],
-/// "fields": [[start, end, field, rule, value]], "broken": null or {"rule", "kind", "offset", "field", "message"}}`. Offsets count the bytes
-/// of one side. Messages and fields are read while they are written: only one is in memory at a time.
+/// `others` has a member for each other form of the protocol, newest first: `{"releases", "broken"}`. There `broken` is null or `{"side",
+/// "rule", "offset", "message"}` of the first rule that is broken. A side is `{"messages": [{"start", "end", "message"}], "fields":
+/// [[start, end, field, rule, value]], "broken": null or {"rule", "kind", "offset", "field", "message"}}`. Offsets count the bytes of one
+/// side. Messages and fields are parsed while they are written, so that only one is in memory at a time.
 impl Serialize for Connection<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let range = |first: Release, last: Release| json!([first.to_string(), last.to_string()]);
@@ -34,7 +34,7 @@ impl Serialize for Connection<'_> {
     }
 }
 
-/// One side: its messages with where they lie, its fields, and the rule that ended the reading. Types have the names of these releases.
+/// One side: its messages with their offsets, its fields, and the rule that ended the reading. Types have the names of these releases.
 struct SideForm<'c, 'a>(&'c ConnectionSide<'a>, Releases);
 
 impl Serialize for SideForm<'_, '_> {
@@ -60,7 +60,7 @@ impl Serialize for MessageList<'_, '_> {
     }
 }
 
-/// A message with the offsets of its first byte and of the one behind it.
+/// A message with the offset of its first byte and the offset after its last byte.
 struct MessageForm<'a>((u64, u64, ConnectionMessage<'a>), Releases);
 
 impl Serialize for MessageForm<'_> {
@@ -79,11 +79,11 @@ impl Serialize for MessageForm<'_> {
     }
 }
 
-/// The form that each kind of message has of its own.
+/// Each kind of message has its own form.
 impl Serialize for ConnectionMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let form = match self {
-            // The one that may be long is not made as a whole.
+            // Only a packet may be long, so that it is not built as one value.
             ConnectionMessage::Packet(packet) => return packet.serialize(serializer),
             ConnectionMessage::Hello(hello) => json!({ "key": hello.key }),
             ConnectionMessage::Answer(HelloAnswer::Success(key)) => {
@@ -99,7 +99,7 @@ impl Serialize for ConnectionMessage<'_> {
     }
 }
 
-/// The fields of a side, message by message, those in front of a broken rule included.
+/// The fields of a side, message by message, including those before a broken rule.
 struct FieldList<'c, 'a>(&'c ConnectionSide<'a>);
 
 impl Serialize for FieldList<'_, '_> {

@@ -1,4 +1,4 @@
-//! How a connection begins: the client's hello with its key, and the server's answer.
+//! The start of a connection: the client's hello with its key, and the server's answer.
 //!
 //! | field | bytes | rule |
 //! |---|---|---|
@@ -13,20 +13,20 @@ use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, ReadValue, Writer, show};
 use std::borrow::Cow;
 
-/// What a client writes first, and a server to a proxy: who it is and whom it wants.
+/// The first message of a client, and of a server to a proxy: its own role, and the key that it looks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// `client:` or `server:`, the key that must match, and words behind it.
+    /// `client:` or `server:`, the key that must match, and options after it.
     pub key: Cow<'a, str>,
 }
 
 impl<'a> Hello<'a> {
     /// The number that begins a session: `71 f2 0f 00`.
     ///
-    /// As an answer it is success; the two other answers are the numbers behind it (RPC-04).
+    /// As an answer it means success; the two numbers after it are the other answers (RPC-04).
     pub const MAGIC: i32 = 0x0ff271;
 
-    /// The longest key that is read (RPC-03).
+    /// The longest key that is read, in bytes (RPC-03).
     ///
     /// Upstream's servers collect up to 2 GiB before they look at a key.
     pub const LONGEST: i32 = 4096;
@@ -35,9 +35,9 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-01 for another magic; RPC-02 and RPC-03 for a key that is none.
+    /// RPC-01 for another magic; RPC-02 and RPC-03 for an invalid key.
     pub fn read(cursor: &mut Cursor<'a>) -> Result<Progress<Hello<'a>>, Violation> {
-        // Before the key is waited for: another magic is rejected as soon as it is there (RPC-16).
+        // Another magic is rejected as soon as its bytes have come in, before the key is waited for (RPC-16).
         if let Progress::Whole(magic) = peeked(cursor, "magic", i32::from_le_bytes) {
             magic.require(
                 RPC_01,
@@ -47,7 +47,7 @@ impl<'a> Hello<'a> {
                         // A TLS handshake record of any version.
                         [22, 3, ..] => ": the client speaks TLS, and this server does not",
                         b"GET " | b"POST" | b"HEAD" => ": the client speaks HTTP",
-                        // RPC-50: the first number of what speaks with trackers.
+                        // RPC-50: the first number of a client of a tracker.
                         [0x71, 0xf2, 2, 0] => ": the client takes this port for that of a tracker",
                         _ => "",
                     };
@@ -58,7 +58,7 @@ impl<'a> Hello<'a> {
         let key = match whole_key(cursor)? {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(length) => {
-                // All of it is there: only now the cursor moves.
+                // The cursor moves only now, when the whole key has come in.
                 cursor.i32("magic", RPC_01)?;
                 read_key(cursor, length)?
             }
@@ -70,26 +70,26 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-03 of kind limit for a key that no reader of ours takes.
+    /// RPC-03 of kind limit for a key that our readers reject.
     pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
         out.i32(Hello::MAGIC);
         write_key(&self.key, out)
     }
 
-    /// The key that must match: what the first word has behind its first seven letters (RPC-05).
+    /// Returns the key that must match: the first word without its first seven letters (RPC-05).
     pub fn match_key(&self) -> &str {
         let first = self.key.split_whitespace().next();
-        // `client:` and `server:` have seven letters both.
+        // `client:` and `server:` both have seven letters.
         first.and_then(|word| word.get(7..)).unwrap_or_default()
     }
 
-    /// The time that the whole session may take, in seconds, where the words behind the key state one (RPC-05).
+    /// Returns the time limit of the whole session, in seconds, if an option after the key states one (RPC-05).
     ///
     /// # Errors
     ///
-    /// RPC-05 for a time that is no finite number above 0.
+    /// RPC-05 for a time that is not a finite number above 0.
     pub fn timeout(&self) -> Result<Option<f64>, Violation> {
-        // RPC-05: servers of all releases skip a word that is no option.
+        // RPC-05: servers of all releases skip a word that is not an option.
         let stated = self.key.split_whitespace().skip(1);
         let Some(text) = stated
             .filter_map(|word| word.strip_prefix("-timeout="))
@@ -99,7 +99,7 @@ impl<'a> Hello<'a> {
             return Ok(None);
         };
         let seconds = text.parse::<f64>().ok();
-        // Rust reads `inf` and `nan` as numbers too; no session takes either time.
+        // Rust also parses `inf` and `nan` as numbers; neither is a valid time.
         let sound = seconds.is_some_and(|seconds| seconds.is_finite() && seconds > 0.0);
         RPC_05.demand(Kind::Malformed, sound, || {
             format!("-timeout=`{}` is not a time", show(text.as_bytes()))
@@ -108,14 +108,14 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// What a server answers to a hello.
+/// The server's answer to a hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HelloAnswer<'a> {
-    /// The session begins. `server:` and the key of the server; from a proxy, the hello of the other side; nothing in 0.2.
+    /// The session begins. The text is `server:` and the key of the server; from a proxy, the hello of the other side; empty in 0.2.
     Success(Cow<'a, str>),
-    /// From a proxy: another server waits under this key.
+    /// From a proxy: another server already waits under this key.
     Duplicate,
-    /// The server has another key, or the proxy no server of this key.
+    /// The server has another key, or the proxy has no server of this key.
     Mismatch,
 }
 
@@ -124,7 +124,7 @@ impl<'a> HelloAnswer<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-04 for another code; RPC-02 and RPC-03 for a key that is none.
+    /// RPC-04 for another code; RPC-02 and RPC-03 for an invalid key.
     pub fn read(
         cursor: &mut Cursor<'a>,
         release: Release,
@@ -133,9 +133,9 @@ impl<'a> HelloAnswer<'a> {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(code) => code,
         };
-        // The three codes are consecutive; wrapping turns any other into a number that is none of them.
+        // The three codes are consecutive; wrapping maps every other code to a number outside of 0 to 2.
         let answer = match code.wrapping_sub(Hello::MAGIC) {
-            // RPC-04: a code that is no success is the last that a server writes.
+            // RPC-04: nothing follows a code other than success.
             1 => HelloAnswer::Duplicate,
             2 => HelloAnswer::Mismatch,
             other => {
@@ -172,7 +172,7 @@ impl<'a> HelloAnswer<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-03 of kind limit for a key that no reader of ours takes.
+    /// RPC-03 of kind limit for a key that our readers reject.
     pub fn write(&self, release: Release, out: &mut Writer) -> Result<(), Violation> {
         let step = match self {
             HelloAnswer::Success(_) => 0,
@@ -187,7 +187,7 @@ impl<'a> HelloAnswer<'a> {
     }
 }
 
-/// What answers with these bytes in the place of a server or a tracker; nothing where they do not show it.
+/// Says which other protocol answers with these bytes instead of a server or a tracker; empty if the bytes do not show it.
 pub(super) fn stranger(first: &[u8; 4]) -> &'static str {
     match first {
         b"HTTP" | b"<!DO" | b"<htm" => ": an HTTP server is at this port, and no RPC",
@@ -199,12 +199,12 @@ pub(super) fn stranger(first: &[u8; 4]) -> &'static str {
     }
 }
 
-/// RPC-04: the server of 0.2 answers with the code alone.
+/// RPC-04: the server of 0.2 answers with only the code.
 fn has_key(release: Release) -> bool {
     release.minor() >= 3
 }
 
-/// The length of the key behind four bytes of `cursor`, once all of the key is there. Nothing is read.
+/// Returns the length of the key that follows the first four bytes of `cursor`, once the whole key has come in. The cursor does not move.
 fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     let ahead = cursor.rest();
     let Some((_, behind)) = ahead.split_first_chunk::<4>() else {
@@ -215,13 +215,13 @@ fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     };
     let place = cursor.offset().saturating_add(4);
     let length = ReadValue::new(i32::from_le_bytes(*length), place, "key_length");
-    // RPC-02: Python's server reads -1 bytes here as nothing, fails on the key, and accepts no connection any more.
+    // RPC-02: Python's server reads -1 bytes here as nothing, fails on the key, and then accepts no more connections.
     length.require(
         RPC_02,
         |length| *length >= 0,
         |length| format!("a key has {length} bytes"),
     )?;
-    // RPC-03: as soon as the length is there, before any byte of the key is waited for.
+    // RPC-03: checked as soon as the length has come in, before any byte of the key is waited for.
     let length = length.require_as(
         Kind::Limit,
         RPC_03,
@@ -235,11 +235,11 @@ fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     })
 }
 
-/// Reads the length and the key behind it, `length` bytes, which [`whole_key`] saw.
+/// Reads the length and the `length` bytes of the key, which [`whole_key`] checked.
 fn read_key<'a>(cursor: &mut Cursor<'a>, length: u64) -> Result<Cow<'a, str>, Violation> {
     cursor.i32("key_length", RPC_02)?;
     let bytes = cursor.read("key", |cursor| cursor.take(length, "key", RPC_02))?;
-    // It borrows where nothing had to be replaced: that is where the bytes are UTF-8.
+    // The result borrows only if nothing had to be replaced, that is, if the bytes are UTF-8.
     let key = String::from_utf8_lossy(*bytes);
     // RPC-02: a key that is not UTF-8 ends the accepting thread of Python's server.
     bytes.require(
@@ -252,7 +252,7 @@ fn read_key<'a>(cursor: &mut Cursor<'a>, length: u64) -> Result<Cow<'a, str>, Vi
 
 /// Writes the length, an i32, and the key.
 fn write_key(key: &str, out: &mut Writer) -> Result<(), Violation> {
-    // A length that no i32 counts is above the limit all the same.
+    // A length that does not fit into an i32 is above the limit anyway.
     let length = i32::try_from(key.len()).unwrap_or(i32::MAX);
     RPC_03.demand(Kind::Limit, length <= Hello::LONGEST, || {
         format!("a key of {} bytes", key.len())

@@ -14,14 +14,14 @@ use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// `{"code": .., ..}`; the code is null for a packet of nothing.
+/// Converts a packet to `{"code": .., ..}`; the code is null for an empty packet.
 ///
-/// The code is its name (RPC-20); the other members are those of the body. [`to_packet`] is the way back.
+/// The code is its name (RPC-20); the other members are those of the body. [`to_packet`] is the inverse.
 pub fn from_packet(packet: &Packet<'_>) -> Value {
     json!(packet)
 }
 
-/// The form of [`from_packet`], written piece by piece: the values of a packet take many times the memory of its bytes as a form.
+/// Writes the form of [`from_packet`] piece by piece, because a form of a packet takes many times the memory of its bytes.
 impl Serialize for Packet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Form(self, None).serialize(serializer)
@@ -29,18 +29,18 @@ impl Serialize for Packet<'_> {
 }
 
 impl Packet<'_> {
-    /// The form of [`from_packet`] for people: types have the names of the releases of `era`, and both names where their codes were
-    /// assigned twice (TEN-02). [`to_packet`] does not take those.
+    /// Returns the form of [`from_packet`] for people. Types have the names of the releases of `era`, and both names if their codes were
+    /// assigned twice (TEN-02). [`to_packet`] does not accept those names.
     pub fn in_era(&self, era: Releases) -> impl Serialize {
         Form(self, Some(era))
     }
 }
 
-/// The form of a value, with the releases by whose names types are called; without, by those of the newest.
+/// The form of a value, with the releases that name the types. Without releases the newest release names them.
 struct Form<'v, T: ?Sized>(&'v T, Option<Releases>);
 
 impl<T: ?Sized> Form<'_, T> {
-    /// The form of a part.
+    /// Returns the form of a part.
     fn of<'p, P: ?Sized>(&self, part: &'p P) -> Form<'p, P> {
         Form(part, self.1)
     }
@@ -92,7 +92,7 @@ impl Serialize for Form<'_, [PackedValue<'_>]> {
     }
 }
 
-/// A value as an object whose first member says what it is; null for none (RPC-43).
+/// A value is an object whose first member states its kind, or null for none (RPC-43).
 impl Serialize for Form<'_, PackedValue<'_>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if *self.0 == PackedValue::None {
@@ -108,7 +108,7 @@ impl Serialize for Form<'_, PackedValue<'_>> {
             PackedValue::Handle(handle) => form.serialize_entry("handle", handle)?,
             PackedValue::Dtype(dtype, padding) => {
                 form.serialize_entry("dtype", &self.dtype(*dtype))?;
-                // RPC-45: padding that is 0, as it should be, has no member.
+                // RPC-45: padding of 0, the valid value, has no member.
                 if *padding != 0 {
                     form.serialize_entry("padding", padding)?;
                 }
@@ -119,12 +119,12 @@ impl Serialize for Form<'_, PackedValue<'_>> {
             PackedValue::Bytes(bytes) => form.serialize_entry("bytes", &Base64(bytes))?,
             PackedValue::Module(handle) => form.serialize_entry("module", handle)?,
             PackedValue::Function(handle) => form.serialize_entry("function", handle)?,
-            // RPC-49: readers go by the inner index; the outer one is kept so that the bytes can be written again.
+            // RPC-49: readers use the inner index; the outer one is kept so that the same bytes can be written again.
             PackedValue::Object(handle, index) => {
                 form.serialize_entry("object", handle)?;
                 form.serialize_entry("index", index)?;
             }
-            // RPC-47: by value as `str` is; `index` tells the two apart.
+            // RPC-47: a string by value, like `str`; the member `index` tells the two apart.
             PackedValue::StrObject(bytes, index) => {
                 form.serialize_entry("str", &Text(bytes))?;
                 form.serialize_entry("index", index)?;
@@ -152,12 +152,12 @@ impl Serialize for Form<'_, TensorBlock> {
     }
 }
 
-/// What is copied (RPC-25): a tensor, or up to 0.7 an allocation, distinguished by the member `handle`.
+/// The target of a copy (RPC-25): a tensor, or up to 0.7 an allocation, which has the member `handle`.
 impl Serialize for Form<'_, CopyTarget> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             CopyTarget::Block(block) => self.of(block).serialize(serializer),
-            // RPC-25: up to 0.7 a copy names an allocation and a place in it, and no tensor.
+            // RPC-25: up to 0.7 a copy names an allocation and an offset in it, not a tensor.
             CopyTarget::Flat(handle, offset, device, dtype) => object([
                 ("handle", json!(handle)),
                 ("offset", json!(offset)),
@@ -169,9 +169,9 @@ impl Serialize for Form<'_, CopyTarget> {
     }
 }
 
-/// Text as it is; other bytes as `{"base64": ..}`.
+/// UTF-8 text as a string; other bytes as `{"base64": ..}`.
 ///
-/// A string on the wire is any bytes (WIRE-04).
+/// A string on the wire may hold any bytes (WIRE-04).
 struct Text<'b>(&'b [u8]);
 
 impl Serialize for Text<'_> {
@@ -179,7 +179,7 @@ impl Serialize for Text<'_> {
         match std::str::from_utf8(self.0) {
             Ok(text) => serializer.serialize_str(text),
             Err(_) => {
-                // JSON text is UTF-8: other bytes would not come back as they were.
+                // JSON text is UTF-8: other bytes would be changed by a round trip.
                 let mut form = serializer.serialize_map(Some(1))?;
                 form.serialize_entry("base64", &Base64(self.0))?;
                 form.end()
@@ -197,13 +197,13 @@ impl Serialize for Base64<'_> {
     }
 }
 
-/// The packet of a form.
+/// Reads the packet of a form.
 ///
 /// # Errors
 ///
-/// A [`ParseError`] that names the member which is missing or of another type, or the code that is none.
+/// A [`ParseError`] that names the member that is missing or has another type, or the unknown code.
 pub fn to_packet(form: &Value) -> Result<Packet<'static>, ParseError> {
-    // Null is the packet of nothing (RPC-11); an absent code is a mistake.
+    // Null is the empty packet (RPC-11); an absent code is an error.
     let Some(name) = form.get("code").and_then(Value::as_str) else {
         return match form.get("code") {
             Some(Value::Null) => Ok(Packet::KeepAlive),
@@ -212,7 +212,7 @@ pub fn to_packet(form: &Value) -> Result<Packet<'static>, ParseError> {
     };
     let code = RpcCode::named(name)
         .ok_or_else(|| ParseError::new(format!("there is no code `{name}`")))?;
-    // Read where a code has arguments only: copies and Shutdown have none.
+    // Read only for codes with arguments: copies and Shutdown have no arguments.
     let args = || to_values(form.get("args").unwrap_or(&Value::Null));
     Ok(match code {
         RpcCode::Shutdown => Packet::Shutdown,
@@ -227,18 +227,18 @@ pub fn to_packet(form: &Value) -> Result<Packet<'static>, ParseError> {
             Packet::CopyToRemote(to_target(form, "to")?, to_bytes(form, "data")?)
         }
         RpcCode::CopyAck => Packet::CopyAck(to_bytes(form, "data")?),
-        // Whether a release has the code, and these arguments, is for the writer to say (RPC-20, RPC-28).
+        // The writer checks whether a release has the code with these arguments (RPC-20, RPC-28).
         code => Packet::SystemCall(code, args()?),
     })
 }
 
-/// The values of a list.
+/// Reads the values of a list.
 fn to_values(list: &Value) -> Result<Vec<PackedValue<'static>>, ParseError> {
     let list = list.as_array().ok_or("`args` is not a list")?;
     list.iter().map(to_value).collect()
 }
 
-/// The value of a form, by its first member.
+/// Reads the value of a form, by its first member.
 fn to_value(form: &Value) -> Result<PackedValue<'static>, ParseError> {
     let Some(members) = form.as_object() else {
         return match form {
@@ -250,18 +250,18 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, ParseError> {
         None => None,
         Some(_) => Some(narrow(form, "index")?),
     };
-    // Objects keep their order: `index` and `padding` come behind the member that says what the value is.
+    // Objects keep their order: `index` and `padding` follow the member that states the kind of the value.
     let first = members.keys().next().map(String::as_str);
     Ok(match (first.unwrap_or_default(), index) {
         ("int", _) => PackedValue::Int(signed(form, "int")?),
         ("uint", _) => PackedValue::Uint(number(form, "uint")?),
-        // RPC-46: all of its 64 bits, so that an odd one is written as it was read.
+        // RPC-46: all 64 bits, so that an odd value is written as it was read.
         ("bool", _) => PackedValue::Bool(signed(form, "bool")?),
         ("float", _) => PackedValue::Float(float(members.get("float"))?),
         ("handle", _) => PackedValue::Handle(number(form, "handle")?),
         ("dtype", _) => {
             let dtype = to_dtype(members.get("dtype").unwrap_or(&Value::Null))?;
-            // RPC-45: it is absent where it is 0.
+            // RPC-45: the member is absent if the padding is 0.
             let padding = match members.get("padding") {
                 None => 0,
                 Some(_) => narrow(form, "padding")?,
@@ -274,7 +274,7 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, ParseError> {
         ("tensor", _) => {
             PackedValue::Tensor(to_block(members.get("tensor").unwrap_or(&Value::Null))?)
         }
-        // RPC-43: text is a C string, or with an index a string object by value; bytes likewise.
+        // RPC-43: a text without an index is a C string, with an index a string object by value; likewise for bytes.
         ("str", None) => PackedValue::Str(to_text(form, "str")?),
         ("str", Some(index)) => PackedValue::StrObject(to_text(form, "str")?, index),
         ("bytes", None) => PackedValue::Bytes(to_bytes(form, "bytes")?),
@@ -286,7 +286,7 @@ fn to_value(form: &Value) -> Result<PackedValue<'static>, ParseError> {
     })
 }
 
-/// The tensor of a form.
+/// Reads the tensor of a form.
 fn to_block(form: &Value) -> Result<TensorBlock, ParseError> {
     let shape = form.get("shape").and_then(Value::as_array);
     let shape = shape.and_then(|list| list.iter().map(Value::as_i64).collect());
@@ -295,12 +295,12 @@ fn to_block(form: &Value) -> Result<TensorBlock, ParseError> {
         device: to_device(form.get("device").unwrap_or(&Value::Null))?,
         dtype: to_dtype(form.get("dtype").unwrap_or(&Value::Null))?,
         shape: shape.ok_or("`shape` is not a list of integers")?,
-        // RPC-30: it is there in every release, and 0 up to 0.7.
+        // RPC-30: the member exists in every release, and is 0 up to 0.7.
         byte_offset: number(form, "byte_offset")?,
     })
 }
 
-/// What is copied, in member `name` of a packet.
+/// Reads the target of a copy from member `name` of a packet.
 fn to_target(form: &Value, name: &str) -> Result<CopyTarget, ParseError> {
     let target = form
         .get(name)
@@ -317,25 +317,25 @@ fn to_target(form: &Value, name: &str) -> Result<CopyTarget, ParseError> {
     ))
 }
 
-/// The unsigned number in member `name`.
+/// Reads the unsigned number in member `name`.
 fn number(form: &Value, name: &str) -> Result<u64, ParseError> {
     let number = form.get(name).and_then(Value::as_u64);
     number.ok_or_else(|| ParseError::new(format!("`{name}` is not a number of 64 bits")))
 }
 
-/// The signed number in member `name`.
+/// Reads the signed number in member `name`.
 fn signed(form: &Value, name: &str) -> Result<i64, ParseError> {
     let number = form.get(name).and_then(Value::as_i64);
     number.ok_or_else(|| ParseError::new(format!("`{name}` is not an integer")))
 }
 
-/// The number of 32 bits in member `name`: a type index, or padding.
+/// Reads the 32-bit number in member `name`: a type index, or padding.
 fn narrow(form: &Value, name: &str) -> Result<i32, ParseError> {
     let number = signed(form, name)?;
     i32::try_from(number).map_err(|_| ParseError::new(format!("`{name}` has more than 32 bits")))
 }
 
-/// A float; JSON has no form for four of them, which are words.
+/// Reads a float. JSON has no form for four values, which are words.
 fn float(form: Option<&Value>) -> Result<f64, ParseError> {
     match form {
         // An integer is a float here: many writers print 1.0 as 1.
@@ -344,7 +344,7 @@ fn float(form: Option<&Value>) -> Result<f64, ParseError> {
             "nan" => Ok(f64::NAN),
             "inf" => Ok(f64::INFINITY),
             "-inf" => Ok(f64::NEG_INFINITY),
-            // A zero that is written as a number loses its sign in many readers.
+            // Many readers lose the sign of a zero that is written as a number.
             "-0" => Ok(-0.0),
             _ => Err(ParseError::new(format!("`{word}` is not a float"))),
         },
@@ -352,17 +352,17 @@ fn float(form: Option<&Value>) -> Result<f64, ParseError> {
     }
 }
 
-/// The bytes of text in member `name`: a string, or `{"base64": ..}` for what is not UTF-8.
+/// Reads text in member `name`: a string, or `{"base64": ..}` for bytes that are not UTF-8.
 fn to_text(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, ParseError> {
     match form.get(name) {
         Some(Value::String(text)) => Ok(Cow::Owned(text.clone().into_bytes())),
-        // What is not UTF-8 is an object of base64.
+        // Bytes that are not UTF-8 are an object with base64.
         Some(bytes) => to_bytes(bytes, "base64"),
         None => Err(ParseError::new(format!("`{name}` is missing"))),
     }
 }
 
-/// The bytes in member `name`, in base64.
+/// Reads the base64 bytes in member `name`.
 fn to_bytes(form: &Value, name: &str) -> Result<Cow<'static, [u8]>, ParseError> {
     let text = form.get(name).and_then(Value::as_str);
     let bytes = text.and_then(|text| BASE64_STANDARD.decode(text).ok());

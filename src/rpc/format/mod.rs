@@ -1,4 +1,4 @@
-//! Bytes of a connection to values and back: no I/O, no `unsafe`, no panic.
+//! Conversion between the bytes of a connection and values: no I/O, no `unsafe`, no panic.
 
 mod code;
 mod connection;

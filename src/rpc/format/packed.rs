@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | count | i32 | RPC-40 |
 //! | up to 0.20: all codes, then all values | i32 each | RPC-41 |
-//! | from 0.21 on: code and value by turns | i32 each | RPC-42 |
+//! | from 0.21 on: code and value alternate | i32 each | RPC-42 |
 
 use super::super::{
     RPC_40, RPC_41, RPC_42, RPC_43, RPC_44, RPC_45, RPC_46, RPC_47, RPC_48, RPC_49,
@@ -19,29 +19,29 @@ use std::borrow::Cow;
 
 /// One argument or result.
 ///
-/// What it takes in bytes, and behind which code, is RPC-43. Numbers are those of WIRE-02. A handle is whatever the server made of an
-/// object: upstream's are addresses, so that a client only passes them back.
+/// RPC-43 defines the code and the bytes of each. Numbers are those of WIRE-02. A handle is a number that the server chose for an object:
+/// upstream's are addresses, so that a client only passes them back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PackedValue<'a> {
     /// Nothing.
     None,
-    /// An integer. Up to 0.17 a bool too.
+    /// An integer. Up to 0.17 also a bool.
     Int(i64),
-    /// An unsigned integer: up to 0.20, and no released peer writes it.
+    /// An unsigned integer. It exists up to 0.20, and no released peer writes it.
     Uint(u64),
-    /// A bool, as the 64 bits that stand for it: 0 or 1 (RPC-46). From 0.18 on; before, a bool is an integer.
+    /// A bool, as the 64 bits that encode it: 0 or 1 (RPC-46). It exists from 0.18 on; before, a bool is an integer.
     Bool(i64),
     /// A float.
     Float(f64),
-    /// What the server knows something by: a stream, an allocation, an object.
+    /// A number by which the server knows something: a stream, an allocation, an object.
     Handle(u64),
-    /// An element type, and the four bytes of padding behind it (RPC-45).
+    /// An element type, and the four bytes of padding after it (RPC-45).
     Dtype(Dtype, i32),
-    /// A device of the server's side.
+    /// A device of the server.
     Device(Device),
     /// A tensor without its data.
     Tensor(TensorBlock),
-    /// A C string, without its NUL; one inside is odd (RPC-44).
+    /// A C string, without its terminating NUL; a NUL inside is odd (RPC-44).
     Str(Cow<'a, [u8]>),
     /// Bytes.
     Bytes(Cow<'a, [u8]>),
@@ -49,23 +49,23 @@ pub enum PackedValue<'a> {
     Module(u64),
     /// A function of the server, by its handle; only one side writes it (RPC-48).
     Function(u64),
-    /// Another object of the server, from 0.16 on, and the type index in front of it.
+    /// Another object of the server, from 0.16 on, and the type index before it.
     Object(u64, i32),
-    /// A string object by value, from 0.22 on, and the type index in front of it: 65, or 11 where it was stored inline.
+    /// A string object by value, from 0.22 on, and the type index before it: 65, or 11 if it was stored inline.
     StrObject(Cow<'a, [u8]>, i32),
-    /// A byte object by value, from 0.22 on, and the type index in front of it: 66, or 12 where it was stored inline.
+    /// A byte object by value, from 0.22 on, and the type index before it: 66, or 12 if it was stored inline.
     BytesObject(Cow<'a, [u8]>, i32),
 }
 
 use StoredValue as S;
 
-/// The inner type index of an object (RPC-47): up to 0.20 a reference to an object of the server.
+/// Inner type index of an object up to 0.20: a reference to an object of the server (RPC-47).
 const INNER_LEGACY: i32 = 9;
-/// From 0.22 on: a string by value.
+/// Inner type index from 0.22 on: a string by value.
 const INNER_STR: i32 = 65;
-/// From 0.22 on: bytes by value.
+/// Inner type index from 0.22 on: bytes by value.
 const INNER_BYTES: i32 = 66;
-/// From 0.21 on: a reference to an object of the server.
+/// Inner type index from 0.21 on: a reference to an object of the server.
 const INNER_REFERENCE: i32 = 115;
 
 impl<'a> PackedValue<'a> {
@@ -76,20 +76,20 @@ impl<'a> PackedValue<'a> {
         findings: &mut Findings,
     ) -> Result<Vec<PackedValue<'a>>, Violation> {
         let counted = cursor.i32("count", RPC_40)?;
-        // RPC-40: a negative count makes a server of 0.27 call the function with what an earlier packet left in its memory.
+        // RPC-40: with a negative count, a server of 0.27 calls the function with arguments that an earlier packet left in memory.
         counted.require(
             RPC_40,
             |count| *count >= 0,
             |count| format!("{count} values"),
         )?;
-        // Each value has a code of 4 bytes at least; room for the list is made only for what can be there.
+        // Each value has a code of at least 4 bytes, so that the remaining bytes bound the room for the list.
         let room = cursor.remaining() / 4;
         let count = usize::try_from(*counted).unwrap_or_default();
         if count > room {
             let message = format!("{count} values, and {} bytes follow", cursor.remaining());
             return Err(counted.broken(RPC_40, Kind::Truncated, message));
         }
-        // RPC-41: all codes come first up to 0.20, and are kept until their values come.
+        // RPC-41: up to 0.20 all codes come first, and are kept until their values are read.
         let mut codes = Vec::with_capacity(if spoken.is_ffi() { 0 } else { count });
         if !spoken.is_ffi() {
             for at in 0..count {
@@ -100,7 +100,7 @@ impl<'a> PackedValue<'a> {
         }
         let mut values = Vec::with_capacity(count);
         for at in 0..count {
-            // RPC-42: none was kept from 0.21 on, where each comes before its value.
+            // RPC-42: from 0.21 on no code was kept, because each comes directly before its value.
             let code = codes.get(at).copied();
             values.push(cursor.within("args", at as u64, |cursor| {
                 let code = match code {
@@ -113,7 +113,7 @@ impl<'a> PackedValue<'a> {
         Ok(values)
     }
 
-    /// Reads the value behind `code`.
+    /// Reads the value that follows `code`.
     fn read(
         cursor: &mut Cursor<'a>,
         code: PackedCode,
@@ -123,7 +123,7 @@ impl<'a> PackedValue<'a> {
         Ok(match code.stored {
             S::None => PackedValue::None,
             S::Int => PackedValue::Int(*cursor.i64("value", RPC_43)?),
-            // RPC-43: it has a code up to 0.20 only.
+            // RPC-43: it has a code only up to 0.20.
             S::Uint => PackedValue::Uint(*cursor.u64("value", RPC_43)?),
             S::Float => PackedValue::Float(*cursor.f64("value", RPC_43)?),
             S::Handle => PackedValue::Handle(*cursor.u64("value", RPC_43)?),
@@ -133,7 +133,7 @@ impl<'a> PackedValue<'a> {
             S::Device => PackedValue::Device(Device::read(cursor)?),
             S::Tensor => PackedValue::Tensor(TensorBlock::read(cursor, spoken)?),
             S::Bytes => PackedValue::Bytes(Cow::Borrowed(cursor.bytes("value", RPC_43)?)),
-            // RPC-46: the value is kept as it is, so that odd bytes are written as they were read.
+            // RPC-46: the value is kept, so that odd bytes are written as they were read.
             S::Bool => {
                 let value = cursor.i64("value", RPC_43)?;
                 PackedValue::Bool(value.expect(
@@ -144,7 +144,8 @@ impl<'a> PackedValue<'a> {
                     |value| format!("a bool is {value}"),
                 )?)
             }
-            // RPC-45: what wrote whole unions left in the padding what was there; the type itself is read all the same.
+            // RPC-45: writers that copy whole unions leave arbitrary bytes in the padding. The type itself is valid, so that this is only a
+            // finding.
             S::Dtype => {
                 let dtype = Dtype::read(cursor)?;
                 let padding = cursor.i32("padding", RPC_45)?.expect(
@@ -166,14 +167,14 @@ impl<'a> PackedValue<'a> {
                     |_| "a C string with a NUL inside: its receiver reads up to there".to_owned(),
                 )?))
             }
-            // `PackedCode::read` rejects what no packet holds.
+            // `PackedCode::read` rejects codes that no packet contains.
             S::Object | S::Never => {
                 PackedValue::read_object(cursor, code.number, spoken, findings)?
             }
         })
     }
 
-    /// Reads an object behind the type index `outer`: its inner index, and what that says (RPC-47).
+    /// Reads the object that follows the type index `outer`: its inner index, and the content that this index defines (RPC-47).
     fn read_object(
         cursor: &mut Cursor<'a>,
         outer: i32,
@@ -198,7 +199,7 @@ impl<'a> PackedValue<'a> {
                 return Err(inner.broken(RPC_47, Kind::UnknownKind, message));
             }
         };
-        // RPC-49: released readers go by the inner index and never look at the outer one again.
+        // RPC-49: released readers use the inner index and never look at the outer one again.
         let agrees = |inner: &i32| match *inner {
             INNER_LEGACY => outer == 8,
             INNER_STR => matches!(outer, INNER_STR | 11),
@@ -230,24 +231,24 @@ impl<'a> PackedValue<'a> {
             if spoken.is_ffi() {
                 out.i32(value.code(spoken)?);
             }
-            // RPC-41, RPC-42: the value is the same in both orders.
+            // RPC-41, RPC-42: the value is the same in both encodings.
             value.write(spoken, out)?;
         }
         Ok(())
     }
 
-    /// Writes the value behind its code.
+    /// Writes the value that follows its code.
     fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match self {
             PackedValue::None => {}
-            // RPC-46: a bool is 64 bits as an integer is; only the code differs.
+            // RPC-46: a bool has 64 bits like an integer; only the code differs.
             PackedValue::Int(value) | PackedValue::Bool(value) => out.i64(*value),
             PackedValue::Uint(value)
             | PackedValue::Handle(value)
             | PackedValue::Module(value)
             | PackedValue::Function(value) => out.u64(*value),
             PackedValue::Float(value) => out.f64(*value),
-            // RPC-45: what was read is written, padding included.
+            // RPC-45: the value is written as it was read, including its padding.
             PackedValue::Dtype(dtype, padding) => {
                 dtype.write(out);
                 out.i32(*padding);
@@ -255,7 +256,7 @@ impl<'a> PackedValue<'a> {
             PackedValue::Device(device) => device.write(out),
             PackedValue::Tensor(block) => block.write(spoken, out)?,
             PackedValue::Str(bytes) | PackedValue::Bytes(bytes) => out.bytes(bytes),
-            // RPC-49: the outer index was written as the code; what follows is the inner one.
+            // RPC-49: the outer index was written as the code; the inner one follows.
             PackedValue::Object(handle, _) => {
                 out.i32(if spoken.is_ffi() {
                     INNER_REFERENCE
@@ -276,7 +277,7 @@ impl<'a> PackedValue<'a> {
         Ok(())
     }
 
-    /// The code in front of the value: the one that its release has for it, and of an object the index that it was read with.
+    /// Returns the code of the value in its release; for an object, the index that it was read with.
     fn code(&self, spoken: &Protocol) -> Result<i32, Violation> {
         let (wanted, outer) = match self {
             PackedValue::None => (S::None, None),
@@ -293,17 +294,17 @@ impl<'a> PackedValue<'a> {
             PackedValue::Module(_) => (S::Module, None),
             PackedValue::Function(_) => (S::Function, None),
             PackedValue::Object(_, outer) => (S::Object, Some(*outer)),
-            // RPC-47: strings and bytes by value came with 0.22; before there is no code for them.
+            // RPC-47: strings and bytes by value came with 0.22; earlier releases have no code for them.
             PackedValue::StrObject(_, outer) | PackedValue::BytesObject(_, outer) => (
                 S::Object,
                 Some(*outer).filter(|_| spoken.release.minor() >= 22),
             ),
         };
-        // From the table of the reader, so that the two cannot differ. The largest code of a value that is no object is 73.
+        // The table of the reader is used, so that the two cannot differ. The largest code of a value that is not an object is 73.
         let mut known = (0..=73).filter(|code| stored(*code, spoken) == Some(wanted));
         let code = match outer {
             Some(outer) => Some(outer).filter(|outer| stored(*outer, spoken) == Some(S::Object)),
-            // Many codes say that an object follows: without the one that it had there is none to choose.
+            // Many codes stand for an object, so that there is no choice without the index that was read.
             None if wanted == S::Object => None,
             None => known.next(),
         };
@@ -311,7 +312,7 @@ impl<'a> PackedValue<'a> {
             let message = format!("release {} has no code for {self:?}", spoken.release);
             RPC_43.rejected(Kind::Unsupported, message)
         })?;
-        // RPC-48: upstream follows the number as a pointer.
+        // RPC-48: upstream dereferences the number as a pointer.
         if matches!(wanted, S::Module | S::Function) {
             let kept = spoken.speaker == sender_of_handles(spoken);
             RPC_48.demand(Kind::Malformed, kept, || wrong_way(spoken))?;

@@ -28,34 +28,34 @@ use std::borrow::Cow;
 /// One packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Packet<'a> {
-    /// A length of 0: nothing, and there is no answer (RPC-11). From 0.7 on.
+    /// An empty packet, whose length is 0. It has no answer (RPC-11). It exists from 0.7 on.
     KeepAlive,
-    /// The session ends.
+    /// The end of the session.
     Shutdown,
-    /// The first packet of a session, from 0.7 on: the version, and what makes the session: nothing, or the name of a function and
-    /// its arguments.
+    /// First packet of a session, from 0.7 on: the version, and either nothing or the name and arguments of a function that creates the
+    /// session.
     InitServer(Cow<'a, [u8]>, Vec<PackedValue<'a>>),
-    /// A function, by its handle, and its arguments.
+    /// A call: the handle of a function, and its arguments.
     CallFunc(u64, Vec<PackedValue<'a>>),
     /// A result.
     Return(Vec<PackedValue<'a>>),
-    /// What went wrong: one string.
+    /// An error message: one string.
     Exception(Vec<PackedValue<'a>>),
-    /// From where on the server, and how many bytes.
+    /// A request for data: its place on the server, and the number of bytes.
     CopyFromRemote(CopyTarget, u64),
-    /// Where to on the server, and the bytes.
+    /// Data to store: its place on the server, and the bytes.
     CopyToRemote(CopyTarget, Cow<'a, [u8]>),
     /// The answer to [`Packet::CopyFromRemote`]: the bytes.
     CopyAck(Cow<'a, [u8]>),
     /// A call that the session itself answers, and its arguments.
     ///
-    /// Up to 0.6 what the arguments are is not checked (RPC-28).
+    /// Up to 0.6 the arguments are not checked (RPC-28).
     SystemCall(RpcCode, Vec<PackedValue<'a>>),
 }
 
-/// Data on the server that is copied from or to.
+/// The place on the server that a copy reads or writes.
 ///
-/// RPC-25. No server compares the number of bytes with the tensor: that is for what executes the copy.
+/// No server compares the number of bytes with the tensor (RPC-25): the code that executes the copy does that.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CopyTarget {
     /// From 0.8 on: a tensor.
@@ -65,12 +65,12 @@ pub enum CopyTarget {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads one packet, once all of it is there.
+    /// Reads one packet, once all of its bytes have come in.
     ///
     /// # Errors
     ///
-    /// RPC-12 and RPC-13 for a length that no packet has, as soon as the length is there; behind it RPC-20, RPC-21 and those of the
-    /// body. A field that goes beyond the packet's length is a violation of WIRE-01, however much of the stream follows.
+    /// RPC-12 and RPC-13 for an invalid length, as soon as the length has come in; then RPC-20, RPC-21 and those of the body. A field that
+    /// goes beyond the packet's length is a violation of WIRE-01, even if more of the stream follows.
     pub fn read(
         cursor: &mut Cursor<'a>,
         spoken: &Protocol,
@@ -83,33 +83,33 @@ impl<'a> Packet<'a> {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(length) => length,
         };
-        // RPC-13: a server of 0.27 reserves and clears 1.2 times what the length promises, before any of it has come in.
+        // RPC-13: a server of 0.27 reserves and clears 1.2 times the promised length, before any of it has come in.
         length.require_as(
             Kind::Limit,
             RPC_13,
             |length| *length <= spoken.largest,
             |length| format!("a packet of {length} bytes, {} are read", spoken.largest),
         )?;
-        // RPC-12: a server of 0.27 ends its session here, and its listener with it.
+        // RPC-12: a server of 0.27 ends its session here, and with it its listener.
         let length = length.require(
             RPC_12,
             |length| *length == 0 || *length >= 4,
             |length| format!("a packet of {length} bytes has no code"),
         )?;
-        // The 8 bytes of the length are there, but not read: a packet that is not whole leaves the cursor in front of it (RPC-16).
+        // The 8 bytes of the length are not consumed yet: an incomplete packet leaves the cursor before its length (RPC-16).
         let there = (cursor.remaining() as u64).saturating_sub(8);
         if length > there {
             return Ok(Progress::Short(length.saturating_sub(there)));
         }
         cursor.u64("length", RPC_10)?;
-        // RPC-11: an answer to it would be taken for that to the next request.
+        // RPC-11: the client would take an answer for that to its next request.
         if length == 0 {
             return Ok(Progress::Whole(Packet::KeepAlive));
         }
-        // A window of the packet's length: a field that goes beyond it is wrong, however many bytes follow in the stream.
+        // The window ends with the packet: a field that goes beyond it is invalid, even if more bytes follow in the stream.
         let mut body = cursor.split(length, "body")?;
         let packet = Packet::read_body(&mut body, spoken, findings)?;
-        // RPC-14: servers answer first, and end the session over the bytes that are left.
+        // RPC-14: upstream servers answer first, and then end the session because of the remaining bytes.
         let left = body.remaining();
         RPC_14.require_as(Kind::Trailing, left == 0, body.offset(), || {
             format!("{left} bytes follow the end of the body")
@@ -117,30 +117,30 @@ impl<'a> Packet<'a> {
         Ok(Progress::Whole(packet))
     }
 
-    /// RPC-15: without a length a packet ends where its last field does, and what is cut off may still come.
+    /// RPC-15: reads a packet without a length. It ends with its last field, and missing bytes may still come in.
     fn read_unframed(
         cursor: &mut Cursor<'a>,
         spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<Progress<Packet<'a>>, Violation> {
-        // Nothing says how long the packet is: it is read once to see whether all of it is there, and once for its findings.
+        // Nothing states the length of the packet: the first pass checks that it is complete, the second collects its findings.
         let attempt = Packet::read_body(&mut cursor.look_ahead(), spoken, &mut Findings::default());
         if attempt.is_err_and(|broken| broken.kind() == Kind::Truncated) {
             let there = cursor.remaining() as u64;
-            // RPC-13: without a length the bound is on what has come in so far.
+            // RPC-13: without a length the bound applies to the bytes that have come in so far.
             RPC_13.require_as(
                 Kind::Limit,
                 there <= spoken.largest,
                 cursor.offset(),
                 || format!("a packet of more than {there} bytes"),
             )?;
-            // A code is four bytes; behind it only the next field can tell how many more there are.
+            // A code has four bytes; after it, only the next field can tell how many more bytes follow.
             return Ok(Progress::Short(4_u64.saturating_sub(there).max(1)));
         }
         Packet::read_body(cursor, spoken, findings).map(Progress::Whole)
     }
 
-    /// Reads the code and the body behind it.
+    /// Reads the code and the body after it.
     fn read_body(
         cursor: &mut Cursor<'a>,
         spoken: &Protocol,
@@ -154,7 +154,7 @@ impl<'a> Packet<'a> {
             );
             return Err(number.broken(RPC_20, Kind::UnknownKind, message));
         };
-        // RPC-21: up to 0.6 one table served both directions, and a peer that called back was answered.
+        // RPC-21: up to 0.6 one table served both directions, and a server could call back.
         let mine = code
             .speaker()
             .is_none_or(|speaker| speaker == spoken.speaker);
@@ -164,12 +164,12 @@ impl<'a> Packet<'a> {
             |_| format!("a {} writes no {}", spoken.speaker.name(), code.name()),
         )?;
         Ok(match code {
-            // RPC-14: bytes behind it are found where the packet ends.
+            // RPC-14: bytes after it are detected at the end of the packet.
             RpcCode::Shutdown => Packet::Shutdown,
             RpcCode::InitServer => {
                 let start = cursor.offset();
                 let version = cursor.bytes("version", RPC_22)?;
-                // RPC-23: before the arguments, which a peer of another version may write in another way.
+                // RPC-23: checked before the arguments, because a peer of another version may encode them differently.
                 check_version(version, spoken.release, start)
                     .map_err(|broken| broken.in_field("version"))?;
                 let args = PackedValue::read_all(cursor, spoken, findings)?;
@@ -186,12 +186,12 @@ impl<'a> Packet<'a> {
                 check_exception(&values, start)?;
                 Packet::Exception(values)
             }
-            // RPC-25: no number of bytes is compared with the tensor here: what the tensor has is for the server to know.
+            // RPC-25: the number of bytes is not compared with the tensor here: only the server knows the allocation.
             RpcCode::CopyFromRemote => {
                 let (from, bytes) = CopyTarget::read(cursor, spoken)?;
                 Packet::CopyFromRemote(from, bytes)
             }
-            // RPC-25: the number is how many bytes follow, in the same packet.
+            // RPC-25: the number states how many bytes follow in the same packet.
             RpcCode::CopyToRemote => {
                 let (to, bytes) = CopyTarget::read(cursor, spoken)?;
                 Packet::CopyToRemote(to, Cow::Borrowed(cursor.take(bytes, "content", RPC_25)?))
@@ -209,7 +209,7 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// The code; `None` for [`Packet::KeepAlive`].
+    /// Returns the code; `None` for [`Packet::KeepAlive`].
     pub fn code(&self) -> Option<RpcCode> {
         Some(match self {
             Packet::KeepAlive => return None,
@@ -229,8 +229,9 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-20 of kind unsupported for a code that the release has not; RPC-21 for one of the other side; those of the values; and
-    /// those that reading it back has.
+    /// * RPC-20 of kind unsupported for a code that the release does not have.
+    /// * RPC-21 for a code of the other side.
+    /// * The rules of the values, and every rule that a reader of the packet checks.
     pub fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         let Some(code) = self.code() else {
             if !spoken.is_framed() {
@@ -249,14 +250,14 @@ impl<'a> Packet<'a> {
         let mine = code
             .speaker()
             .is_none_or(|speaker| speaker == spoken.speaker);
-        // RPC-21: a writer is held to it like a reader; up to 0.6 one table serves both directions.
+        // RPC-21: a writer obeys it like a reader; up to 0.6 one table serves both directions.
         RPC_21.demand(Kind::Malformed, mine || !spoken.is_framed(), || {
             format!("a {} writes no {}", spoken.speaker.name(), code.name())
         })?;
-        // Into a buffer of its own: the length comes in front, and a packet that cannot be written leaves nothing behind.
+        // A separate buffer: the length comes first, and a packet that cannot be written must leave no bytes in `out`.
         let mut body = Writer::new();
         body.i32(number);
-        // What is wrong with a value has no place: no bytes of it were read.
+        // A violation in a value has no offset here: no bytes were read.
         self.write_body(spoken, &mut body)
             .map_err(|broken| broken.rule().rejected(broken.kind(), broken.message()))?;
         let body = body.into_bytes();
@@ -267,12 +268,12 @@ impl<'a> Packet<'a> {
         Ok(())
     }
 
-    /// Writes what comes behind the code.
+    /// Writes the body that follows the code.
     fn write_body(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match self {
             Packet::KeepAlive | Packet::Shutdown => Ok(()),
             Packet::InitServer(version, args) => {
-                // RPC-22: held to its rule here as when it is read, so that nothing is written that a server of this crate rejects.
+                // RPC-22: checked here as in the reader, so that nothing is written that a server of this crate rejects.
                 check_version(version, spoken.release, 0)?;
                 out.bytes(version);
                 PackedValue::write_all(args, spoken, out)
@@ -305,15 +306,15 @@ impl<'a> Packet<'a> {
 }
 
 impl CopyTarget {
-    /// What is copied, and how many bytes of it.
+    /// Reads the target of a copy and the number of bytes.
     fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<(CopyTarget, u64), Violation> {
-        // RPC-25: the tensor took the place of handle and offset in 0.8.
+        // RPC-25: in 0.8 a tensor replaced handle and offset.
         if spoken.release.minor() >= 8 {
             let block =
                 cursor.within("tensor", None, |cursor| TensorBlock::read(cursor, spoken))?;
             return Ok((CopyTarget::Block(block), *cursor.u64("bytes", RPC_25)?));
         }
-        // The number of bytes is between the offset and the device here, and behind the tensor from 0.8 on.
+        // Up to 0.7 the number of bytes is between the offset and the device; from 0.8 on it follows the tensor.
         let handle = *cursor.u64("handle", RPC_25)?;
         let offset = *cursor.u64("offset", RPC_25)?;
         let bytes = *cursor.u64("bytes", RPC_25)?;
@@ -322,10 +323,10 @@ impl CopyTarget {
         Ok((CopyTarget::Flat(handle, offset, device, dtype), bytes))
     }
 
-    /// Writes what is copied, and how many bytes of it.
+    /// Writes the target of a copy and the number of bytes.
     fn write(&self, bytes: u64, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         match (self, spoken.release.minor()) {
-            // RPC-25: nothing is converted: a flat copy has no shape, and a tensor of 0.8 may have more than one extent.
+            // RPC-25: the two forms are not converted: a flat copy has no shape, and a tensor of 0.8 may have several dimensions.
             (CopyTarget::Block(block), 8..) => {
                 block.write(spoken, out)?;
                 out.u64(bytes);
@@ -346,12 +347,12 @@ impl CopyTarget {
     }
 }
 
-/// How many bytes an answer to a copy has: the rest of the packet, and without a packet's length what was asked for.
+/// Returns the length of an answer to a copy: the rest of the packet, or without a packet length the number of bytes that was requested.
 fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
     if spoken.is_framed() {
         return Ok(cursor.remaining() as u64);
     }
-    // RPC-27: up to 0.6 only the client knows, which asked for them.
+    // RPC-27: up to 0.6 only the client knows the length, because it requested the bytes.
     spoken.awaited.ok_or_else(|| {
         let message = "how many bytes were asked for is not known".to_owned();
         RPC_27
@@ -360,9 +361,9 @@ fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
     })
 }
 
-/// RPC-23: the versions differ only between 0.7 and 0.8, whatever changed since.
+/// RPC-23: the version changed only between 0.7 and 0.8, although the protocol changed later as well.
 fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Violation> {
-    // RPC-22: InitServer came with 0.7, so that no earlier release comes here.
+    // RPC-22: InitServer came with 0.7, so that no earlier release reaches this line.
     let own: &[u8] = if release.minor() == 7 {
         b"0.7.0"
     } else {
@@ -377,9 +378,9 @@ fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Vio
     })
 }
 
-/// RPC-26: an exception is one string.
+/// RPC-26: checks that an exception is one string.
 fn check_exception(values: &[PackedValue<'_>], place: u64) -> Result<(), Violation> {
-    // Upstream writes a C string; a string by value is the same message.
+    // Upstream writes a C string; a string by value carries the same message.
     let one = matches!(values, [PackedValue::Str(_) | PackedValue::StrObject(..)]);
     RPC_26.require_as(Kind::Type, one, place, || {
         format!("an exception of {} values is one string", values.len())

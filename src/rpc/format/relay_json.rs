@@ -1,17 +1,17 @@
-//! The JSON forms of what trackers write; `spec/schema/rpc.json` fixes them.
+//! The JSON forms of messages to and from trackers; `spec/schema/rpc.json` fixes them.
 
 use super::tracker_reply::{TrackerCount, TrackerReply, TrackerSummary};
 use super::tracker_request::{TrackerOffer, TrackerPeer, TrackerRequest};
 use crate::release::ParseError;
 use serde_json::{Map, Value, json};
 
-/// `{"code": .., ..}` of a request to a tracker. [`to_tracker_request`] is the way back.
+/// Converts a request to a tracker to `{"code": .., ..}`. [`to_tracker_request`] is the inverse.
 pub fn from_tracker_request(request: &TrackerRequest) -> Value {
     match request {
         TrackerRequest::Ping => json!({ "code": "ping" }),
         TrackerRequest::Stop(key) => json!({ "code": "stop", "stop_key": key }),
         TrackerRequest::Put(offer) => {
-            // RPC-56: null where the host is that of the connection, as on the wire.
+            // RPC-56: null if the host is that of the connection, as on the wire.
             json!({ "code": "put", "key": offer.key, "port": offer.port, "match": offer.match_key, "host": offer.host })
         }
         TrackerRequest::Request {
@@ -27,11 +27,11 @@ pub fn from_tracker_request(request: &TrackerRequest) -> Value {
     }
 }
 
-/// The way back from [`from_tracker_request`].
+/// Reads a request from its JSON form. [`from_tracker_request`] is the inverse.
 ///
 /// # Errors
 ///
-/// A [`ParseError`] that names the member which is missing or of another type, or the name that is none.
+/// A [`ParseError`] that names the member that is missing or has another type, or the unknown code.
 pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, ParseError> {
     Ok(match text(form, "code")?.as_str() {
         "ping" => TrackerRequest::Ping,
@@ -40,7 +40,7 @@ pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, ParseError> {
             key: text(form, "key")?,
             port: port(form)?,
             match_key: text(form, "match")?,
-            // RPC-56: null and a missing host are one: that of the connection.
+            // RPC-56: null and a missing host mean the same: the host of the connection.
             host: text(form, "host").ok(),
         }),
         "request" => TrackerRequest::Request {
@@ -49,7 +49,7 @@ pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, ParseError> {
             priority: form
                 .get("priority")
                 .and_then(Value::as_i64)
-                // RPC-61: no default, though clients of Python state 1: a form is what is on the wire.
+                // RPC-61: there is no default, although Python's clients have one (1): a form shows the bytes on the wire.
                 .ok_or("there is no priority")?,
         },
         "update-info" => {
@@ -61,7 +61,7 @@ pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, ParseError> {
     })
 }
 
-/// `{"code": .., ..}` of a tracker's reply. [`to_tracker_reply`] is the way back.
+/// Converts a tracker's reply to `{"code": .., ..}`. [`to_tracker_reply`] is the inverse.
 pub fn from_tracker_reply(reply: &TrackerReply) -> Value {
     match reply {
         TrackerReply::Success => json!({ "code": "success" }),
@@ -74,7 +74,7 @@ pub fn from_tracker_reply(reply: &TrackerReply) -> Value {
         TrackerReply::Summary(summary) => {
             let queues = summary.queues.iter().map(|count| {
                 let counts = json!({ "free": count.free, "pending": count.pending });
-                // RPC-64: by key; a tracker writes each key once, so that an object holds them all.
+                // RPC-64: keyed by the key; a tracker writes each key once, so that an object holds all of them.
                 (count.key.clone(), counts)
             });
             let servers: Vec<_> = summary.servers.iter().map(from_peer).collect();
@@ -84,11 +84,11 @@ pub fn from_tracker_reply(reply: &TrackerReply) -> Value {
     }
 }
 
-/// The way back from [`from_tracker_reply`].
+/// Reads a reply from its JSON form. [`from_tracker_reply`] is the inverse.
 ///
 /// # Errors
 ///
-/// A [`ParseError`] that names the member which is missing or of another type, or the name that is none.
+/// A [`ParseError`] that names the member that is missing or has another type, or the unknown code.
 pub fn to_tracker_reply(form: &Value) -> Result<TrackerReply, ParseError> {
     let list = |name: &str| {
         let list = form.get(name).and_then(Value::as_array);
@@ -125,7 +125,7 @@ pub fn to_tracker_reply(form: &Value) -> Result<TrackerReply, ParseError> {
     })
 }
 
-/// `{"key": .., "host": .., "port": ..}`; without an address the key alone (RPC-56).
+/// Converts a peer to `{"key": .., "host": .., "port": ..}`; without an address, only the key (RPC-56).
 fn from_peer(peer: &TrackerPeer) -> Value {
     match &peer.address {
         None => json!({ "key": peer.key }),
@@ -133,7 +133,7 @@ fn from_peer(peer: &TrackerPeer) -> Value {
     }
 }
 
-/// The way back from [`from_peer`]: an address is there where a port is.
+/// Reads a peer from its JSON form: it has an address if it has a port.
 fn to_peer(form: &Value) -> Result<TrackerPeer, ParseError> {
     let address = match form.get("port") {
         None => None,

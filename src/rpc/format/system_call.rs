@@ -1,4 +1,4 @@
-//! The arguments of system calls: how many, and of which types (RPC-28).
+//! The arguments of system calls: their number and their types (RPC-28).
 
 use super::super::RPC_28;
 use super::code::RpcCode;
@@ -6,16 +6,16 @@ use super::packed::PackedValue;
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 
-/// A type that an argument may have (RPC-28).
+/// The type of an argument (RPC-28).
 #[derive(Clone, Copy, Debug)]
 enum ArgumentType {
     /// A string, as a C string or by value.
     Str,
-    /// A string, or none: the default memory of the device.
+    /// A string, or none for the default memory of the device.
     Scope,
-    /// An integer, or a bool: up to 0.17 they have one code.
+    /// An integer or a bool: up to 0.17 they have the same code.
     Int,
-    /// A handle, or none: the default stream.
+    /// A handle, or none for the default stream.
     Handle,
     /// A device.
     Device,
@@ -27,15 +27,15 @@ enum ArgumentType {
 
 use ArgumentType as W;
 
-/// The types of the arguments of `code` in `release`; `None` for what is no system call, and for those up to 0.6, whose functions
-/// took what they were handed.
+/// Returns the argument types of `code` in `release`. Returns `None` for other codes, and for all codes up to 0.6, whose functions accepted
+/// any arguments.
 fn wanted(code: RpcCode, release: Release) -> Option<&'static [ArgumentType]> {
     let minor = release.minor();
     Some(match code {
         // RPC-28 begins with 0.7.
         _ if minor < 7 => return None,
         RpcCode::GetGlobalFunc => &[W::Str],
-        // RPC-28: the type code of what is freed went with the type codes: from 0.21 on an object knows its own.
+        // RPC-28: from 0.21 on an object knows its own type, so that FreeHandle has no type code.
         RpcCode::FreeHandle if minor >= 21 => &[W::Handle],
         RpcCode::FreeHandle => &[W::Handle, W::Int],
         RpcCode::DevSetDevice | RpcCode::DevCreateStream | RpcCode::DevGetCurrentStream => {
@@ -49,7 +49,7 @@ fn wanted(code: RpcCode, release: Release) -> Option<&'static [ArgumentType]> {
         | RpcCode::DevFreeStream
         | RpcCode::DevSetStream => &[W::Device, W::Handle],
         RpcCode::CopyAmongRemote if minor >= 8 => &[W::Tensor, W::Tensor, W::Handle],
-        // RPC-28: in 0.7 handles and offsets of both sides, as in RPC-25.
+        // RPC-28: in 0.7 both sides are handles and offsets, as in RPC-25.
         RpcCode::CopyAmongRemote => &[
             W::Handle,
             W::Int,
@@ -67,7 +67,7 @@ fn wanted(code: RpcCode, release: Release) -> Option<&'static [ArgumentType]> {
 }
 
 impl ArgumentType {
-    /// Whether an argument of this type may be `value`.
+    /// Returns whether an argument of this type may be `value`.
     fn takes(self, value: &PackedValue<'_>) -> bool {
         use PackedValue as V;
         match self {
@@ -75,7 +75,7 @@ impl ArgumentType {
             W::Scope => matches!(value, V::Str(_) | V::StrObject(..) | V::None),
             // RPC-28: a bool is an integer here.
             W::Int => matches!(value, V::Int(_) | V::Uint(_) | V::Bool(_)),
-            // RPC-28: a null handle is written as none by clients, and read as null by servers.
+            // RPC-28: clients write a null handle as none, and servers read it as null.
             W::Handle => matches!(value, V::Handle(_) | V::None),
             W::Device => matches!(value, V::Device(_)),
             W::Dtype => matches!(value, V::Dtype(..)),
@@ -84,7 +84,7 @@ impl ArgumentType {
     }
 }
 
-/// Holds the arguments of a call to RPC-28. `place` is where they begin.
+/// Checks the arguments of a call against RPC-28. `place` is the offset of the first argument.
 pub(super) fn check(
     code: RpcCode,
     args: &[PackedValue<'_>],
@@ -94,7 +94,7 @@ pub(super) fn check(
     let Some(wanted) = wanted(code, release) else {
         return Ok(());
     };
-    // RPC-28: with too few arguments a server of 0.27 reads behind their end, and crashes.
+    // RPC-28: with too few arguments a server of 0.27 reads past their end, and crashes.
     let fits = wanted.len() == args.len()
         && wanted
             .iter()

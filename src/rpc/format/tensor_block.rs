@@ -1,4 +1,4 @@
-//! A tensor as packets hold it: where its data is on the server, and what it is; the data itself is copied by packets of its own.
+//! The tensor record of packets: the place of the data on the server, its type and its shape. Other packets copy the data itself.
 //!
 //! | field | bytes | rule |
 //! |---|---|---|
@@ -15,31 +15,31 @@ use crate::rule::{Kind, Violation};
 use crate::tensor::{Device, Dtype};
 use crate::wire::{Cursor, Writer};
 
-/// A tensor without its data, and without strides: it is contiguous.
+/// A contiguous tensor, without its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorBlock {
-    /// What the server knows the data by.
+    /// Number by which the server knows the data.
     ///
-    /// Upstream it is an address that the server follows without a check.
+    /// Upstream it is an address that the server dereferences without a check.
     pub data: u64,
-    /// The device on the server's side.
+    /// Device of the server.
     pub device: Device,
-    /// The type of an element.
+    /// Element type.
     pub dtype: Dtype,
-    /// The extents, outermost first.
+    /// Extents, outermost first.
     pub shape: Vec<i64>,
-    /// Where the first element is, in bytes behind `data`. Always 0 up to 0.7.
+    /// Offset of the first element from `data`, in bytes. Always 0 up to 0.7.
     pub byte_offset: u64,
 }
 
 impl TensorBlock {
-    /// Reads a block: 32 bytes and 8 for each dimension, 8 less up to 0.7.
+    /// Reads a block: 32 bytes and 8 for each dimension; up to 0.7, 8 bytes less.
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there are fewer bytes; RPC-31 for a number of dimensions that is none.
+    /// WIRE-01 if there are fewer bytes; RPC-31 for a negative number of dimensions.
     ///
-    /// The shape begins 24 bytes behind the start in every release.
+    /// The shape begins 24 bytes after the start in every release.
     pub fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<TensorBlock, Violation> {
         let data = *cursor.u64("data", RPC_30)?;
         let device = Device::read(cursor)?;
@@ -51,14 +51,15 @@ impl TensorBlock {
         let dtype = Dtype::read(cursor)?;
         let ndim = u64::try_from(ndim).unwrap_or_default();
         let bytes = ndim.saturating_mul(8);
-        // All of the shape is there before room is made for it. Released readers reserve 8 times what `ndim` promises.
+        // `split` requires that the whole shape has come in before memory is reserved for it. Released readers reserve 8 times `ndim`
+        // bytes.
         let mut extents = cursor.split(bytes, "shape")?;
         let mut shape = Vec::with_capacity(extents.remaining() / 8);
         for at in 0..ndim {
             shape.push(extents.within("shape", at, |cursor| Ok(*cursor.i64("shape", RPC_30)?))?);
         }
         let byte_offset = match spoken.release.minor() {
-            // RPC-30: 0.7 and before sent no offset, and rejected a tensor that has one.
+            // RPC-30: releases up to 0.7 sent no offset, and rejected a tensor that has one.
             ..=7 => 0,
             _ => *cursor.u64("byte_offset", RPC_30)?,
         };
@@ -75,11 +76,11 @@ impl TensorBlock {
     ///
     /// # Errors
     ///
-    /// RPC-30 of kind unsupported for an offset up to 0.7; RPC-31 of kind limit for more dimensions than an i32 counts.
+    /// RPC-30 of kind unsupported for an offset up to 0.7; RPC-31 of kind limit if the number of dimensions exceeds an i32.
     pub fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         out.u64(self.data);
         self.device.write(out);
-        // RPC-31: the number is an i32, and a negative one would be rejected by its reader.
+        // RPC-31: the number is an i32, and its reader would reject a negative one.
         let ndim = i32::try_from(self.shape.len()).map_err(|_| {
             RPC_31.rejected(Kind::Limit, format!("{} dimensions", self.shape.len()))
         })?;
@@ -89,7 +90,7 @@ impl TensorBlock {
         if spoken.release.minor() >= 8 {
             out.u64(self.byte_offset);
         } else if self.byte_offset != 0 {
-            // RPC-30: dropped without an error, the offset would make the peer read another place.
+            // RPC-30: if the offset were dropped without an error, the peer would read from the wrong address.
             let message = format!("release {} sends no offset", spoken.release);
             return Err(RPC_30.rejected(Kind::Unsupported, message));
         }

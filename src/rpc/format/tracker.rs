@@ -1,4 +1,4 @@
-//! How a tracker and its peers write: a magic number that comes back, then JSON behind a length.
+//! The encoding between a tracker and its peers: a magic number in both directions, then JSON messages with a length.
 //!
 //! | field | bytes | rule |
 //! |---|---|---|
@@ -16,24 +16,24 @@ use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 use std::io::{self, Write};
 
-/// What both sides of a connection to a tracker write first.
+/// The first message of both sides of a connection to a tracker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackerHello;
 
 impl TrackerHello {
-    /// The number: `71 f2 02 00`.
+    /// The magic number: `71 f2 02 00`.
     pub const MAGIC: i32 = 0x02f271;
 
-    /// The longest message that is read, in bytes behind its length (RPC-52).
+    /// The longest message that is read, in bytes after its length (RPC-52).
     ///
-    /// Trackers from 0.25 on have the same bound; older ones have none.
+    /// Trackers from 0.25 on have the same bound; older ones have no bound.
     pub const LONGEST: i32 = 1 << 20;
 
-    /// Reads the number.
+    /// Reads the magic number.
     ///
     /// # Errors
     ///
-    /// RPC-50 for another one.
+    /// RPC-50 for another number.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerHello>, Violation> {
         let magic = match peeked(cursor, "magic", i32::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
@@ -44,7 +44,7 @@ impl TrackerHello {
             |magic| *magic == TrackerHello::MAGIC,
             |magic| {
                 let other = match &magic.to_le_bytes() {
-                    // RPC-01: both numbers differ in one byte alone.
+                    // RPC-01: the two numbers differ in only one byte.
                     [0x71, 0xf2, 0x0f, 0] => ": it begins a session with a server",
                     first => stranger(first),
                 };
@@ -55,13 +55,13 @@ impl TrackerHello {
         Ok(Progress::Whole(TrackerHello))
     }
 
-    /// Writes the number.
+    /// Writes the magic number.
     pub fn write(self, out: &mut Writer) {
         out.i32(TrackerHello::MAGIC);
     }
 }
 
-/// A message as JSON, and the offset of its first byte, for what is wrong in it.
+/// A message as JSON, and the offset of its first byte, for error messages.
 pub(super) struct TrackerText {
     pub(super) value: Value,
     pub(super) start: u64,
@@ -74,7 +74,7 @@ impl TrackerText {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(length) => length,
         };
-        // RPC-51, RPC-52: before any byte of the message is waited for.
+        // RPC-51, RPC-52: checked before any byte of the message is waited for.
         length.require(
             RPC_51,
             |length| *length > 0,
@@ -95,14 +95,14 @@ impl TrackerText {
         cursor.i32("length", RPC_51)?;
         let bytes = cursor.read("message", |cursor| cursor.take(length, "message", RPC_53))?;
         let invalid = |message: String| bytes.broken(RPC_53, Kind::Malformed, message);
-        // serde_json takes 128 levels, each of which is a call: a tracker's threads have small stacks.
+        // serde_json accepts 128 levels and recurses for each of them, but a tracker's threads have small stacks.
         bytes.require_as(
             Kind::Limit,
             RPC_59,
             |bytes| levels(bytes) <= MOST_LEVELS,
             |bytes| format!("`{}` has more than {MOST_LEVELS} levels", show(bytes)),
         )?;
-        // RPC-53: serde_json takes UTF-8 alone.
+        // RPC-53: serde_json accepts only UTF-8.
         let value = serde_json::from_slice(*bytes)
             .map_err(|why| invalid(format!("`{}` is not JSON: {why}", show(*bytes))))?;
         Ok(Progress::Whole(TrackerText {
@@ -112,10 +112,10 @@ impl TrackerText {
     }
 }
 
-/// RPC-59: the most lists and objects in each other that are read.
+/// RPC-59: the deepest nesting of lists and objects that is read.
 const MOST_LEVELS: usize = 16;
 
-/// How many lists and objects are in each other where most are, outside of texts.
+/// Returns the deepest nesting of lists and objects in `json`, without its strings.
 fn levels(json: &[u8]) -> usize {
     let (mut depth, mut most) = (0_usize, 0);
     let (mut in_text, mut is_escaped) = (false, false);
@@ -136,11 +136,11 @@ fn levels(json: &[u8]) -> usize {
     most
 }
 
-/// Writes a message: its length and its JSON in ASCII, with the blanks of Python's `json.dumps`.
+/// Writes a message: its length, then its JSON in ASCII, with the spaces of Python's `json.dumps`.
 pub(super) fn write_text(value: &Value, out: &mut Writer) -> Result<(), Violation> {
     let mut text = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut text, Ascii);
-    // Writing to memory does not fail, and a `Value` has no keys but strings.
+    // Writing to memory cannot fail, and the keys of a `Value` are always strings.
     let _ = value.serialize(&mut serializer);
     let length = i32::try_from(text.len()).unwrap_or(i32::MAX);
     RPC_52.demand(Kind::Limit, length <= TrackerHello::LONGEST, || {
@@ -151,7 +151,7 @@ pub(super) fn write_text(value: &Value, out: &mut Writer) -> Result<(), Violatio
     Ok(())
 }
 
-/// RPC-53: Python's peers state the number of characters as the length, which is that of bytes in ASCII alone.
+/// RPC-53: Python's peers state the number of characters as the length, which equals the number of bytes only in ASCII.
 struct Ascii;
 
 impl Formatter for Ascii {

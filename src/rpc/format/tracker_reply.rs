@@ -1,4 +1,4 @@
-//! What a tracker answers. Nothing in a reply names its request: its form does, and the order.
+//! Replies of a tracker. A reply does not name its request; its form and its order show which one it answers.
 
 use super::super::{RPC_57, RPC_58};
 use super::protocol::Progress;
@@ -11,42 +11,42 @@ use serde_json::{Map, Value, json};
 /// A reply of a tracker (RPC-57).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrackerReply {
-    /// `0`: done; behind Ping, Put, UpdateInfo, and Stop with the right key.
+    /// `0`: success; the answer to Ping, Put, UpdateInfo, and Stop with the right key.
     Success,
-    /// `-1`: behind Stop with a wrong key.
+    /// `-1`: the answer to Stop with a wrong key.
     Fail,
-    /// A server for the client that asked.
+    /// A server for the client that requested one.
     Server {
-        /// Where it listens, as a client reaches it.
+        /// Host of the server, as a client reaches it.
         host: String,
-        /// Where it listens.
+        /// Port of the server.
         port: u16,
-        /// What the client's hello must have.
+        /// Match key that the client's hello must contain.
         match_key: String,
     },
-    /// How many servers and requests there are.
+    /// The numbers of servers and requests.
     Summary(TrackerSummary),
-    /// The match keys of this connection's offers that have not been handed out.
+    /// Match keys of this connection's offers that were not given to a client yet.
     MatchKeys(Vec<String>),
 }
 
-/// How many servers and requests a tracker has.
+/// The numbers of servers and requests of a tracker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrackerSummary {
-    /// Each key that was offered or asked for; ours drops those of no use for want of room (RPC-64).
+    /// Counts of each key that was offered or requested. Our tracker drops unused keys when room is short (RPC-64).
     pub queues: Vec<TrackerCount>,
-    /// The connections that have stated who they are.
+    /// The connections that have sent UpdateInfo.
     pub servers: Vec<TrackerPeer>,
 }
 
-/// How many servers and requests of one key a tracker has.
+/// The numbers of servers and requests for one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackerCount {
-    /// The key that servers offer and clients ask for.
+    /// Key that servers offer and clients request.
     pub key: String,
-    /// Servers that wait for a client.
+    /// Number of servers that wait for a client.
     pub free: u64,
-    /// Clients that wait for a server.
+    /// Number of clients that wait for a server.
     pub pending: u64,
 }
 
@@ -55,7 +55,7 @@ impl TrackerReply {
     ///
     /// # Errors
     ///
-    /// RPC-51, RPC-52 and RPC-53 for the message, RPC-57 for what is no reply, RPC-58 for what one lacks.
+    /// RPC-51, RPC-52 and RPC-53 for the message, RPC-57 for a message that is not a reply, RPC-58 for an incomplete reply.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerReply>, Violation> {
         let text = match TrackerText::read(cursor)? {
             Progress::Short(more) => return Ok(Progress::Short(more)),
@@ -69,7 +69,7 @@ impl TrackerReply {
     ///
     /// # Errors
     ///
-    /// RPC-52 of kind limit for one that no reader takes.
+    /// RPC-52 of kind limit for a reply that is too long for every reader.
     pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
         let value = match self {
             TrackerReply::Success => json!(0),
@@ -86,7 +86,7 @@ impl TrackerReply {
     }
 }
 
-/// The reply that `text` is.
+/// Converts `text` to a reply.
 fn reply(text: &TrackerText) -> Result<TrackerReply, Violation> {
     let start = text.start;
     let other = || {
@@ -101,7 +101,7 @@ fn reply(text: &TrackerText) -> Result<TrackerReply, Violation> {
         };
     };
     let parts = TrackerElements::of(&text.value, RPC_58, start)?;
-    // RPC-57: match keys are texts, so that a list of them is never one that begins with 0.
+    // RPC-57: match keys are strings, so that a list of them never begins with 0.
     if values.iter().all(Value::is_string) {
         let keys = 0..values.len();
         let keys = keys.map(|index| parts.text(index, "match key"));
@@ -110,7 +110,7 @@ fn reply(text: &TrackerText) -> Result<TrackerReply, Violation> {
     if values.first().and_then(Value::as_i64) != Some(0) {
         return Err(other());
     }
-    // RPC-57: which of the two it is shows by its form alone: no reply names its request.
+    // RPC-57: only the form tells the two apart, because no reply names its request.
     match parts.get(1, "what was asked for")? {
         Value::Object(summary) => Ok(TrackerReply::Summary(to_summary(summary, start)?)),
         _ => {
@@ -124,7 +124,7 @@ fn reply(text: &TrackerText) -> Result<TrackerReply, Violation> {
     }
 }
 
-/// `{"queue_info": {key: {"free", "pending"}}, "server_info": [peer, ..]}`.
+/// Converts a summary to `{"queue_info": {key: {"free", "pending"}}, "server_info": [peer, ..]}`.
 fn from_summary(summary: &TrackerSummary) -> Value {
     let queues = summary.queues.iter().map(|count| {
         let counts = json!({ "free": count.free, "pending": count.pending });
@@ -134,7 +134,7 @@ fn from_summary(summary: &TrackerSummary) -> Value {
     json!({ "queue_info": queues.collect::<Map<_, _>>(), "server_info": servers.collect::<Vec<_>>() })
 }
 
-/// The way back from [`from_summary`].
+/// Reads a summary. [`from_summary`] is the inverse.
 fn to_summary(summary: &Map<String, Value>, start: u64) -> Result<TrackerSummary, Violation> {
     let member = |name: &str| {
         summary
@@ -168,7 +168,7 @@ fn to_summary(summary: &Map<String, Value>, start: u64) -> Result<TrackerSummary
     let listed = member("server_info")?;
     let parts = TrackerElements::of(listed, RPC_58, start)?;
     let count = listed.as_array().map_or(0, Vec::len);
-    // RPC-56: what a peer of 0.7 stated has no address in a summary of a later tracker either.
+    // RPC-56: a peer of 0.7 stated no address, so that a summary of a later tracker lacks it as well.
     let servers = (0..count).map(|index| parts.peer(index, false));
     let servers = servers.collect::<Result<_, _>>()?;
     Ok(TrackerSummary { queues, servers })

@@ -1,4 +1,4 @@
-//! What a tracker is asked: a list whose first element is a code.
+//! Requests to a tracker: a list whose first element is a code.
 
 use super::super::{RPC_54, RPC_55, RPC_56};
 use super::protocol::Progress;
@@ -11,48 +11,48 @@ use serde_json::{Value, json};
 /// A request to a tracker (RPC-54). Servers and clients write the same ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrackerRequest {
-    /// 1: whether the tracker is there.
+    /// 1: checks that the tracker is there.
     Ping,
-    /// 2: the tracker ends, if this is its own key.
+    /// 2: stops the tracker, if this is the tracker's own key.
     Stop(String),
-    /// 3: a server offers itself, once.
+    /// 3: offers a server, for one session.
     Put(TrackerOffer),
-    /// 4: a client wants a server.
+    /// 4: requests a server.
     Request {
-        /// What the server must offer itself under.
+        /// Key under which the server must have offered itself.
         key: String,
-        /// Who asks; released clients write an empty text.
+        /// Name of the requesting user; released clients write an empty text.
         user: String,
-        /// Higher ones are served first; 1 where a user states none.
+        /// Requests of higher priority are served first; the default of clients is 1.
         priority: i64,
     },
-    /// 5: what the summary shows of this connection.
+    /// 5: sets what the summary shows of this connection.
     UpdateInfo(TrackerPeer),
-    /// 6: how many servers and requests there are.
+    /// 6: requests the numbers of servers and requests.
     Summary,
-    /// 7: which offers of this connection have not been handed out.
+    /// 7: requests the match keys of this connection's offers that were not given to a client yet.
     PendingMatchKeys,
 }
 
-/// A server that offers itself.
+/// The offer of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackerOffer {
-    /// What clients ask for.
+    /// Key that clients request.
     pub key: String,
-    /// Where the server listens.
+    /// Port of the server.
     pub port: u16,
-    /// `key:` and a random number, which the client's hello must have: an old address leads nowhere.
+    /// `key:` and a random number, which the client's hello must contain, so that an outdated offer opens no session.
     pub match_key: String,
-    /// The server's host, where it is not that of its connection to the tracker.
+    /// Host of the server, if it differs from the host of its connection to the tracker.
     pub host: Option<String>,
 }
 
-/// What a tracker's summary shows of a connection.
+/// One connection in a tracker's summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackerPeer {
     /// `server:` and a key; from a proxy, `server:proxy[` and its keys.
     pub key: String,
-    /// Host and port; without a host it is that of the connection. From 0.8 on it is there (RPC-56).
+    /// Host and port; without a host it is that of the connection. Present from 0.8 on (RPC-56).
     pub address: Option<(Option<String>, u16)>,
 }
 
@@ -61,7 +61,7 @@ impl TrackerRequest {
     ///
     /// # Errors
     ///
-    /// RPC-51, RPC-52 and RPC-53 for the message, RPC-54 for its code, RPC-55 and RPC-56 for what is behind it.
+    /// RPC-51, RPC-52 and RPC-53 for the message, RPC-54 for its code, RPC-55 and RPC-56 for its other elements.
     pub fn read(
         cursor: &mut Cursor<'_>,
         release: Release,
@@ -79,7 +79,8 @@ impl TrackerRequest {
     ///
     /// # Errors
     ///
-    /// RPC-52 of kind limit for one that no reader takes; RPC-56 of kind missing for a peer without an address from 0.8 on.
+    /// RPC-52 of kind limit for a request that is too long for every reader; RPC-56 of kind missing for a peer without an address from 0.8
+    /// on.
     pub fn write(&self, release: Release, out: &mut Writer) -> Result<(), Violation> {
         let value = match self {
             TrackerRequest::Ping => json!([1]),
@@ -110,12 +111,12 @@ impl TrackerRequest {
     }
 }
 
-/// RPC-56: trackers up to 0.7 take the address from the connection.
+/// RPC-56: returns whether UpdateInfo states an address. Trackers up to 0.7 take it from the connection.
 fn has_address(release: Release) -> bool {
     release.minor() >= 8
 }
 
-/// The elements of a request or reply, held to the rule that says what they are.
+/// The elements of a request or reply, with the rule that defines them.
 pub(super) struct TrackerElements<'v> {
     rule: Rule,
     start: u64,
@@ -123,7 +124,7 @@ pub(super) struct TrackerElements<'v> {
 }
 
 impl<'v> TrackerElements<'v> {
-    /// The elements of a list.
+    /// Returns the elements of a list.
     pub(super) fn of(
         value: &'v Value,
         rule: Rule,
@@ -139,7 +140,7 @@ impl<'v> TrackerElements<'v> {
         }
     }
 
-    /// Element `index`.
+    /// Returns element `index`.
     pub(super) fn get(&self, index: usize, name: &str) -> Result<&'v Value, Violation> {
         self.values.get(index).ok_or_else(|| {
             let message = format!("there is no {name}");
@@ -147,22 +148,22 @@ impl<'v> TrackerElements<'v> {
         })
     }
 
-    /// Element `index`, as a text.
+    /// Returns element `index` as a text.
     pub(super) fn text(&self, index: usize, name: &str) -> Result<String, Violation> {
         let value = self.get(index, name)?;
         let text = value.as_str().map(str::to_owned);
         text.ok_or_else(|| self.wrong(name, value))
     }
 
-    /// Element `index`, as a list.
+    /// Returns element `index` as a list.
     pub(super) fn list(&self, index: usize, name: &str) -> Result<TrackerElements<'v>, Violation> {
         TrackerElements::of(self.get(index, name)?, self.rule, self.start)
     }
 
-    /// Element `index`, as a port.
+    /// Returns element `index` as a port.
     pub(super) fn port(&self, index: usize) -> Result<u16, Violation> {
         let value = self.get(index, "port")?;
-        // RPC-55: the server in C++ writes the port of its address as a text.
+        // RPC-55: the C++ server writes the port of its address as a text.
         let port = match value {
             Value::String(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
                 digits.parse().ok()
@@ -177,7 +178,7 @@ impl<'v> TrackerElements<'v> {
         self.rule.broken(Kind::Type, self.start, message)
     }
 
-    /// Reads the request that `text` is.
+    /// Converts `text` to a request.
     fn request(text: &'v TrackerText, release: Release) -> Result<TrackerRequest, Violation> {
         let start = text.start;
         let code = match &text.value {
@@ -189,7 +190,7 @@ impl<'v> TrackerElements<'v> {
             return Err(RPC_54.broken(Kind::Malformed, start, message));
         };
         let parts = TrackerElements::of(&text.value, RPC_55, start)?;
-        // RPC-55: elements behind the last that a code needs mean nothing, so that their number is not compared.
+        // RPC-55: additional elements mean nothing, so that the length of the list is not checked.
         Ok(match code {
             1 => TrackerRequest::Ping,
             2 => TrackerRequest::Stop(parts.text(1, "stop key")?),
@@ -227,7 +228,7 @@ impl<'v> TrackerElements<'v> {
         })
     }
 
-    /// Element `index`, as `{"key": .., "addr": [host, port]}`; other members mean nothing.
+    /// Reads element `index` as `{"key": .., "addr": [host, port]}`; other members mean nothing.
     pub(super) fn peer(&self, index: usize, has_address: bool) -> Result<TrackerPeer, Violation> {
         let value = self.get(index, "peer")?;
         let Value::Object(members) = value else {
@@ -259,7 +260,7 @@ impl<'v> TrackerElements<'v> {
     }
 }
 
-/// `{"key": .., "addr": [host, port]}`.
+/// Converts a peer to `{"key": .., "addr": [host, port]}`.
 pub(super) fn from_peer(peer: &TrackerPeer) -> Value {
     match &peer.address {
         None => json!({ "key": peer.key }),

@@ -1,5 +1,5 @@
-//! A proxy: it pairs servers and clients by key and passes on what they write; or it is in front of one server. It records what
-//! passes, as `tvmspec rpc-decode` reads it (RPC-67, RPC-70 .. RPC-76).
+//! A proxy: it pairs servers and clients by key and passes on their bytes, or it stands before a single server. It records the traffic in
+//! the form that `tvmspec rpc-decode` reads (RPC-67, RPC-70 .. RPC-76).
 
 mod options;
 mod peers;

@@ -1,25 +1,25 @@
-//! How a proxy is made, and what happens at one.
+//! Options and events of a proxy.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a proxy works.
+/// Options of a proxy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProxyOptions {
-    /// The one server that every connection leads to; without it hellos are paired by their keys.
+    /// The server that every connection leads to. Without it the proxy pairs hellos by their keys.
     pub to: Option<SocketAddr>,
-    /// Where what passes is recorded: files of sessions that are there stay, and the next ones have higher numbers.
+    /// Folder for recordings. Existing session files are kept, and new ones get higher numbers.
     pub capture: Option<PathBuf>,
-    /// A tracker, as `HOST:PORT`, to which servers are reported (RPC-67). Then a client whose key no server has is sent away at once.
+    /// A tracker, as `HOST:PORT`, to which servers are reported (RPC-67). A client whose key no server has is then rejected at once.
     pub tracker: Option<String>,
-    /// Address for peers that connect by a WebSocket (RPC-74); port 0 is any free port. [`ProxyServer::bind`](super::ProxyServer::bind) rejects it
-    /// without the feature `web`.
+    /// Address for peers that connect by a WebSocket (RPC-74); port 0 selects any free port. Without the feature `web`,
+    /// [`ProxyServer::bind`](super::ProxyServer::bind) rejects it.
     pub web: Option<SocketAddr>,
-    /// How long a peer waits for the other side of its key (RPC-72).
+    /// Time that a peer waits for the other side of its key (RPC-72).
     pub wait: Duration,
-    /// Connections at the same time; one more is closed.
+    /// Maximum number of connections at the same time; a further one is closed.
     pub connections: usize,
 }
 
@@ -30,28 +30,28 @@ impl Default for ProxyOptions {
             capture: None,
             tracker: None,
             web: None,
-            // RPC-72: ten minutes, as proxies of releases wait on either side.
+            // RPC-72: ten minutes, the time that released proxies wait on either side.
             wait: Duration::from_secs(600),
             connections: 2_000,
         }
     }
 }
 
-/// What happens at a proxy.
+/// An event of a proxy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ProxyEvent {
-    /// A peer waits for the other side: who, and its whole key.
+    /// A peer waits for the other side: its address and its whole key.
     Waits(SocketAddr, String),
-    /// A client and a server are connected, as the session of this number.
+    /// A session of this number has begun: the addresses of its client and its server.
     Begins(u64, SocketAddr, SocketAddr),
-    /// It is over: how many bytes the client wrote, and the server.
+    /// A session has ended: its number, and the numbers of bytes that the client and the server wrote.
     Ends(u64, u64, u64),
-    /// What passes in the session of this number is recorded no more, and why. It goes on.
+    /// The recording of this session has failed, for this reason. The session goes on.
     Unrecorded(u64, String),
-    /// A connection is closed without a session, and why.
+    /// A connection was closed without a session, for this reason.
     Closed(SocketAddr, String),
-    /// The tracker is not to be had, and why. It is looked for again.
+    /// The tracker cannot be reached, for this reason. The proxy tries again.
     Tracker(String),
 }
 

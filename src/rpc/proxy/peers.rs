@@ -1,4 +1,4 @@
-//! The peers of a proxy: their hellos, who waits for whom, and the sessions that come of it.
+//! The peers of a proxy: their hellos, the waiting peers, and the sessions of paired peers.
 
 use super::super::handshake::{Handshake, Handshakes, PATIENCE};
 use super::super::{Hello, HelloAnswer, Speaker, threads};
@@ -18,25 +18,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a peer that waits is looked at: whether it is gone, and whether its time is over.
+/// Interval at which a waiting peer is checked: whether it is gone, and whether its time is over.
 const TURN: Duration = Duration::from_millis(100);
 
-/// What the threads of a proxy share: who waits, and whether it ends.
+/// State that the threads of a proxy share: the waiting peers, and whether the proxy is stopping.
 pub(super) struct ProxyShared {
     pub(super) options: ProxyOptions,
-    /// By side and key: who waits.
+    /// Waiting peers by side and key.
     pub(super) waiting: Mutex<HashMap<(Speaker, String), ProxyPeer>>,
-    /// A server waits, or the proxy ends.
+    /// Notified when a server begins to wait, or the proxy stops.
     pub(super) changed: Condvar,
     pub(super) stopping: AtomicBool,
-    /// Connections whose peers have written a hello.
+    /// Number of connections whose peers have sent a hello.
     pub(super) connections: AtomicUsize,
-    /// The others.
+    /// Connections without a hello.
     pub(super) handshakes: Arc<Handshakes>,
     pub(super) sessions: Mutex<u64>,
 }
 
-/// One of the connections of a proxy, until it is dropped.
+/// One counted connection of a proxy. It is counted until it is dropped.
 struct CountedConnection<'a>(&'a AtomicUsize);
 
 impl<'a> CountedConnection<'a> {
@@ -52,36 +52,36 @@ impl Drop for CountedConnection<'_> {
     }
 }
 
-/// A peer whose hello was read.
+/// A peer whose hello has been read.
 pub(super) struct ProxyPeer {
     stream: Arc<TcpStream>,
     address: SocketAddr,
     key: String,
-    /// Whether the other side has taken it: then its bytes are of its session.
+    /// Whether the other side has been paired with it: from then on its bytes belong to the session.
     is_taken: Arc<AtomicBool>,
 }
 
 impl ProxyShared {
-    /// Lets no peer in any more, and wakes those that wait.
+    /// Stops accepting peers, and wakes those that wait.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.handshakes.close();
         self.changed.notify_all();
     }
 
-    /// Whether there are as many connections as there may be.
+    /// Returns whether the limit of connections is reached.
     pub(super) fn is_full(&self) -> bool {
-        // One that gives way counts no more, although its thread has not ended yet.
+        // A connection that was closed for others no longer counts, although its thread may still run.
         let count = self.connections.load(Ordering::SeqCst) + self.handshakes.count();
         count >= self.options.connections
     }
 
-    /// Whether no peer is let in any more.
+    /// Returns whether the proxy accepts no more peers.
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Waits for a server to come, or for the end, and not longer than `most`.
+    /// Waits at most `most` for a server to arrive or for the proxy to stop.
     pub(super) fn pause(&self, most: Duration) {
         let waiting = locked(&self.waiting);
         if !self.is_stopping() {
@@ -89,7 +89,7 @@ impl ProxyShared {
         }
     }
 
-    /// The servers that wait: what each is offered as, and under which match key.
+    /// Returns the waiting servers: the key under which each is offered, and its match key.
     pub(super) fn servers(&self) -> Vec<(String, String)> {
         let waiting = locked(&self.waiting);
         let servers = waiting
@@ -102,7 +102,7 @@ impl ProxyShared {
         pairs.collect()
     }
 
-    /// Servers that wait under these match keys get others.
+    /// Gives the servers that wait under these match keys new match keys.
     pub(super) fn rename<'k>(&self, keys: impl Iterator<Item = &'k str>) {
         let mut waiting = locked(&self.waiting);
         for match_key in keys {
@@ -113,7 +113,7 @@ impl ProxyShared {
         }
     }
 
-    /// One connection that is to become a WebSocket: behind its answer a peer as any other.
+    /// Serves a connection that requests a WebSocket. After the handshake it is a peer like any other.
     #[cfg(feature = "web")]
     pub(super) fn serve_web(
         &self,
@@ -130,7 +130,7 @@ impl ProxyShared {
             let bridge = move || peer.bridge(&own);
             let bridge = threads::spawn_scoped(scope, bridge);
             let bridge = bridge.map_err(|why| threads::none(&why))?;
-            // The connection of the WebSocket is the one that gives way: the bridge passes its end on.
+            // `handshake` shuts down the WebSocket's own connection if it must make room; the bridge then ends the other end.
             let served = self.serve(Arc::new(other), handshake, address, watch);
             let why = bridge.join().unwrap_or_default();
             match (served, why) {
@@ -140,7 +140,7 @@ impl ProxyShared {
         })
     }
 
-    /// One connection, from its hello to its end.
+    /// Serves one connection, from its hello to its end.
     pub(super) fn serve(
         &self,
         stream: Arc<TcpStream>,
@@ -151,18 +151,18 @@ impl ProxyShared {
         let gone = |why: io::Error| why.to_string();
         stream.set_nodelay(true).map_err(gone)?;
         if let Some(to) = self.options.to {
-            // Clients of servers and of trackers write first: what writes nothing takes no place at the server.
+            // Clients of servers and of trackers write first: a peer that writes nothing takes no place at the server.
             handshake.await_byte(&stream)?;
             let _counted = CountedConnection::new(&self.connections);
             handshake.end(&stream)?;
             let number = self.next_session();
             let server = TcpStream::connect_timeout(&to, PATIENCE).map_err(gone)?;
             server.set_nodelay(true).map_err(gone)?;
-            // RPC-73: nothing is paired, so that the hello passes, and is recorded, as all bytes behind it.
+            // RPC-73: nothing is paired, so that the hello is passed on and recorded like all later bytes.
             return self.session(number, &stream, address, &server, to, &[], &[], watch);
         }
         let hello = handshake.read_hello(&stream)?;
-        // Before the hello is done: in between the connection would be none.
+        // Counted before the handshake ends, so that the connection is never missing from both counts.
         let _counted = CountedConnection::new(&self.connections);
         handshake.end(&stream)?;
         let pair_key = hello.pair_key().map_err(|broken| broken.to_string())?;
@@ -175,7 +175,7 @@ impl ProxyShared {
         };
         let is_tracked = self.options.tracker.is_some();
         if is_tracked && side == Speaker::Server {
-            // RPC-67: what the tracker hands out opens one session.
+            // RPC-67: a key that the tracker gives to a client opens one session.
             pair_key = single_use_key(&pair_key);
         }
         let other = match side {
@@ -220,9 +220,9 @@ impl ProxyShared {
             Speaker::Client => (peer, found),
             Speaker::Server => (found, peer),
         };
-        // Before a peer knows of its session: those that follow have higher numbers.
+        // Taken before a peer learns of its session, so that later sessions have higher numbers.
         let number = self.next_session();
-        // RPC-71: each side gets the other's whole key.
+        // RPC-71: each side receives the whole key of the other.
         let to_client = written(&HelloAnswer::Success(server.key.as_str().into()))?;
         let to_server = written(&HelloAnswer::Success(client.key.as_str().into()))?;
         for (stream, answer) in [(&client.stream, &to_client), (&server.stream, &to_server)] {
@@ -248,8 +248,8 @@ impl ProxyShared {
         )
     }
 
-    /// Passes on what both write, and records it behind what the proxy has read and written itself. `first` is its number, unless another proxy
-    /// has recorded one by that.
+    /// Passes on the bytes of both sides, and records them after the bytes that the proxy itself has read and written. `first` is the
+    /// session's number, unless another proxy has already recorded a session of this number.
     #[expect(clippy::too_many_arguments, reason = "two sides of three things each")]
     fn session(
         &self,
@@ -273,7 +273,7 @@ impl ProxyShared {
                 None => break None,
                 Some(folder) => match SessionCapture::new(folder, &name, &ended) {
                     Ok(record) => break Some(record),
-                    // Another proxy records there, too.
+                    // Another proxy records in the same folder.
                     Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
                         number.store(self.next_session(), Ordering::SeqCst);
                     }
@@ -296,14 +296,14 @@ impl ProxyShared {
         passed.map(drop).map_err(|why| threads::none(&why))
     }
 
-    /// The number of another session.
+    /// Returns a new session number.
     fn next_session(&self) -> u64 {
         let mut sessions = locked(&self.sessions);
         *sessions = sessions.saturating_add(1);
         *sessions
     }
 
-    /// Keeps a peer until the other side takes it, it is gone, or its time is over.
+    /// Keeps a waiting peer until the other side is paired with it, it is gone, or its time is over.
     fn wait(
         &self,
         own: &TcpStream,
@@ -326,10 +326,10 @@ impl ProxyShared {
             }
             let Some(why) = why else { continue };
             let mut waiting = locked(&self.waiting);
-            // Not by its key, which the tracker's line changes.
+            // Found by its address, because `rename` changes its key.
             let place = waiting.iter().find(|(_, peer)| peer.address == address);
             let Some(place) = place.map(|(place, _)| place.clone()) else {
-                // Taken: what it writes now is of its session.
+                // The peer has been paired: its bytes now belong to the session.
                 return Ok(());
             };
             waiting.remove(&place);
@@ -350,20 +350,20 @@ fn written(answer: &HelloAnswer<'_>) -> Result<Vec<u8>, String> {
     Ok(out.into_bytes())
 }
 
-/// What a read with a limit fails with when nothing has come in.
+/// Returns whether a read with a limit failed because nothing has come in.
 fn is_timeout(why: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(why.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// A thread that panicked has left what it changed whole.
+/// Locks `mutex`. A thread that panicked left its data consistent.
 fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The key of a server, and a random number: it opens one session.
+/// Returns a match key for one session: the key of a server and a random number.
 fn single_use_key(key: &str) -> String {
-    // RPC-67: as a fraction, which proxies of releases write too; of the 64 random bits an f64 keeps 53.
+    // RPC-67: written as a fraction, like that of released proxies. An f64 keeps 53 of the 64 random bits.
     let number = RandomState::new().build_hasher().finish();
     format!("{key}:{}", number as f64 / u64::MAX as f64)
 }

@@ -1,4 +1,4 @@
-//! Bytes of two connections, each to the other as they are (RPC-73), and a copy of them in files.
+//! Relay between two connections, which passes the bytes on unchanged (RPC-73) and copies them to files.
 
 use super::super::{Speaker, threads};
 use std::fs::File;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// What a client and a server write, each in a file of its own: `NAME.client.bin`, `NAME.server.bin`.
+/// Recording of a session, one file for each side: `NAME.client.bin`, `NAME.server.bin`.
 pub(super) struct SessionCapture<'a> {
     client: SideCapture,
     server: SideCapture,
-    /// Where a record ends that cannot be written, with the reason.
+    /// Called with the reason when the recording cannot go on.
     ended: &'a (dyn Fn(String) + Sync),
-    /// Neither side is recorded any more: half a session is not what one reads.
+    /// Whether recording has ended for both sides: half a session is of no use to a reader.
     is_over: AtomicBool,
 }
 
@@ -24,7 +24,7 @@ struct SideCapture {
 }
 
 impl<'a> SessionCapture<'a> {
-    /// Both files, in `folder`; one that is there is not overwritten.
+    /// Creates both files in `folder`; an existing file is never overwritten.
     pub(super) fn new(
         folder: &Path,
         name: &str,
@@ -48,7 +48,7 @@ impl<'a> SessionCapture<'a> {
         })
     }
 
-    /// Records bytes of one side. Where that fails the record ends, and what is recorded goes on.
+    /// Records bytes of one side. If that fails, the recording ends, but the session goes on.
     pub(super) fn write(&self, of: Speaker, bytes: &[u8]) {
         let side = match of {
             Speaker::Client => &self.client,
@@ -65,20 +65,20 @@ impl<'a> SessionCapture<'a> {
     }
 }
 
-/// The highest N of the files `session-N.*` in a folder; 0 without any.
+/// Returns the highest N of the files `session-N.*` in a folder; 0 if there are no such files.
 pub(super) fn last_recorded(folder: &Path) -> u64 {
-    // A folder that cannot be read shows when a file is made in it.
+    // An unreadable folder is reported when a file is created in it.
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let numbers = files.filter_map(|file| {
         let name = file.file_name();
         let rest = name.to_str()?.strip_prefix("session-")?;
-        // A number that no proxy reaches is no session's.
+        // A number that does not fit into 32 bits cannot come from a proxy.
         rest.split('.').next()?.parse::<u32>().ok()
     });
     numbers.max().map_or(0, u64::from)
 }
 
-/// Passes on what both write until both are at their end. Returns how many bytes the client and the server wrote.
+/// Passes on the bytes of both sides until both have ended. Returns how many bytes the client and the server wrote.
 pub(super) fn relay(
     client: &TcpStream,
     server: &TcpStream,
@@ -96,7 +96,7 @@ pub(super) fn relay(
     })
 }
 
-/// Passes on one direction. An end is passed on as one; an error ends both directions.
+/// Passes on one direction. The end of a stream is passed on; an error ends both directions.
 fn copy(
     mut from: &TcpStream,
     mut to: &TcpStream,
@@ -108,7 +108,7 @@ fn copy(
     loop {
         let count = match from.read(&mut piece) {
             Ok(0) => {
-                // RPC-73: this direction alone: the other side may still answer what it has read.
+                // RPC-73: only this direction ends: the other side may still answer what it has read.
                 let _ = to.shutdown(Shutdown::Write);
                 return passed;
             }
@@ -116,7 +116,7 @@ fn copy(
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => break,
         };
-        // Recorded first: what the other side did not take is what one wants to see.
+        // Recorded first, because bytes that the other side did not accept are of most interest.
         if let Some(record) = record {
             record.write(side, &piece[..count]);
         }
@@ -130,7 +130,7 @@ fn copy(
     passed
 }
 
-/// Ends a connection in both directions. Fails only where it is gone.
+/// Ends a connection in both directions. Fails only if it is gone.
 pub(super) fn shut(stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Both);
 }

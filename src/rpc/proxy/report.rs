@@ -1,4 +1,4 @@
-//! The line between a proxy and a tracker: each server that waits is offered under a key of its own (RPC-67).
+//! Connection of a proxy to a tracker: each waiting server is offered under its own match key (RPC-67).
 
 use super::super::tracker::TrackerClient;
 use super::super::{TrackerOffer, TrackerPeer, TrackerRequest};
@@ -8,13 +8,13 @@ use crate::function::Result;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-/// How often the tracker is asked, as by proxies of Python.
+/// Interval at which the tracker is asked, as in Python's proxies.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// How long a key that was handed out waits for its client, as at proxies of Python.
+/// Time for which an assigned key is reserved for its client, as in Python's proxies.
 const RESERVED: Duration = Duration::from_secs(5);
 
-/// Keeps the servers of the proxy in the tracker until the proxy ends: a tracker that is gone is looked for again.
+/// Offers the servers of the proxy to the tracker until the proxy stops. Reconnects when the tracker is gone.
 pub(super) fn keep(shared: &ProxyShared, tracker: &str, port: u16, watch: &ProxyWatch) {
     let mut last = String::new();
     while !shared.is_stopping() {
@@ -22,7 +22,7 @@ pub(super) fn keep(shared: &ProxyShared, tracker: &str, port: u16, watch: &Proxy
             return;
         };
         let error = error.reason();
-        // A tracker that is not there would fill the log.
+        // Reported once, because a missing tracker would otherwise fill the log.
         if error != last {
             watch(&ProxyEvent::Tracker(error.clone()));
             last = error;
@@ -31,20 +31,20 @@ pub(super) fn keep(shared: &ProxyShared, tracker: &str, port: u16, watch: &Proxy
     }
 }
 
-/// One connection.
+/// Serves one connection to the tracker.
 fn report(shared: &ProxyShared, tracker: &str, port: u16) -> Result<()> {
     let mut connection = TrackerClient::connect(tracker)?;
-    // By match key: since when the tracker has it no more.
+    // By match key: the time since when the tracker no longer lists it.
     let mut offered: HashMap<String, Option<Instant>> = HashMap::new();
     let mut stated = BTreeSet::new();
     while !shared.is_stopping() {
         let pending = connection.pending_match_keys()?;
         let now = Instant::now();
         for (_, taken) in offered.iter_mut().filter(|(key, _)| !pending.contains(key)) {
-            // RPC-67: since the first look at which it was gone: a later one must not put the five seconds off.
+            // RPC-67: the first time counts; a later one would extend the five seconds.
             taken.get_or_insert(now);
         }
-        // No peer came with the key: another one, so that the old one opens nothing.
+        // No client came with the key, so that the server gets another one and the old key becomes invalid.
         let late = |taken: &Option<Instant>| {
             taken.is_some_and(|taken| now.duration_since(taken) > RESERVED)
         };
@@ -56,7 +56,7 @@ fn report(shared: &ProxyShared, tracker: &str, port: u16) -> Result<()> {
             if offered.contains_key(&match_key) {
                 continue;
             }
-            // First: who sees the server in a queue sees its key in the list of servers.
+            // Stated before the offer, because a client that sees the server in a queue must find its key in the list of servers.
             if stated.insert(key.clone()) {
                 let keys: Vec<&str> = stated.iter().map(String::as_str).collect();
                 let key = format!("server:proxy[{}]", keys.join(","));
@@ -67,7 +67,7 @@ fn report(shared: &ProxyShared, tracker: &str, port: u16) -> Result<()> {
                 key,
                 port,
                 match_key: match_key.clone(),
-                // RPC-56: clients are sent to where the tracker sees this connection come from.
+                // RPC-56: clients are sent to the host from which the tracker sees this connection.
                 host: None,
             }))?;
             offered.insert(match_key, None);

@@ -1,4 +1,4 @@
-//! A proxy that peers connect to: a thread for each connection.
+//! A proxy that listens for peers, with one thread for each connection.
 
 use super::super::handshake::{Handshake, PATIENCE};
 use super::super::threads;
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// A proxy that listens.
+/// A proxy that is bound to its addresses.
 pub struct ProxyServer {
     listener: TcpListener,
     web: Option<TcpListener>,
     shared: Arc<ProxyShared>,
 }
 
-/// Another hold on a proxy, which ends it.
+/// A handle to a proxy, which can stop it.
 #[derive(Clone)]
 pub struct ProxyHandle {
     address: SocketAddr,
@@ -28,11 +28,11 @@ pub struct ProxyHandle {
 }
 
 impl ProxyServer {
-    /// Listens at `address`; port 0 is any that is free.
+    /// Binds `address`; port 0 selects any free port.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of binding `address`, or that of [`ProxyOptions::web`], which it then names; Unsupported for the latter without the
+    /// [`io::Error`] of binding `address` or [`ProxyOptions::web`]; the error names the latter. Unsupported for the latter without the
     /// feature `web`.
     pub fn bind(address: SocketAddr, options: ProxyOptions) -> io::Result<ProxyServer> {
         if options.web.is_some() && cfg!(not(feature = "web")) {
@@ -46,7 +46,7 @@ impl ProxyServer {
                 .map_err(|why| io::Error::new(why.kind(), format!("WebSockets at {web}: {why}")))
         });
         let web = web.transpose()?;
-        // RPC-73: numbers go on behind those of an earlier run, whose files are not written over.
+        // RPC-73: numbers continue after those of an earlier run, so that its files are not overwritten.
         let sessions = options.capture.as_deref().map_or(0, last_recorded);
         let shared = Arc::new(ProxyShared {
             options,
@@ -64,11 +64,11 @@ impl ProxyServer {
         })
     }
 
-    /// Another hold on it.
+    /// Returns a handle to the proxy.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of asking a socket for the address that it has.
+    /// [`io::Error`] if the local address of a socket cannot be read.
     pub fn handle(&self) -> io::Result<ProxyHandle> {
         let address = self.listener.local_addr()?;
         let web = self.web.as_ref().map(TcpListener::local_addr).transpose()?;
@@ -80,12 +80,12 @@ impl ProxyServer {
         })
     }
 
-    /// Serves peers until [`ProxyHandle::stop`]. Then no one else is let in, who waits is sent away, and sessions go on to their end.
+    /// Serves peers until [`ProxyHandle::stop`]. Then no peer is accepted, waiting peers are rejected, and sessions go on to their end.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of starting its threads, and of asking the socket for the address that it has. None once it has begun: what one connection
-    /// breaks ends that connection.
+    /// [`io::Error`] of starting its threads, and of reading the local address of the socket. There are no errors after that: an error of
+    /// one connection ends only that connection.
     pub fn run(self, watch: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> io::Result<()> {
         let watch: Arc<ProxyWatch> = Arc::new(watch);
         let mut others = Vec::new();
@@ -116,18 +116,18 @@ impl ProxyServer {
     }
 }
 
-/// What is done with a connection.
+/// The function that serves an accepted connection.
 type Serve =
     fn(&ProxyShared, Arc<TcpStream>, Handshake, SocketAddr, &ProxyWatch) -> Result<(), String>;
 
-/// Accepts connections until the proxy ends, each for a thread of its own, and waits for those.
+/// Accepts connections until the proxy stops, each in its own thread, and waits for these threads.
 fn accept(listener: TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<ProxyWatch>, serve: Serve) {
     let mut threads = Vec::new();
     while !shared.is_stopping() {
         let Ok((stream, address)) = shared.handshakes.accept(&listener) else {
             continue;
         };
-        // Before a thread is made for it: a peer too many costs no more than its socket.
+        // Checked before a thread is started: a connection over the limit costs only its socket.
         if shared.is_full() {
             let reason = "there are too many connections".to_owned();
             watch(&ProxyEvent::Closed(address, reason));
@@ -144,13 +144,13 @@ fn accept(listener: TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<ProxyWat
         });
         match begun {
             Ok(thread) => threads.push(thread),
-            // The peer sees the end of its connection; those that are there go on.
+            // Only this peer's connection is closed; the others go on.
             Err(why) => watch(&ProxyEvent::Closed(address, threads::none(&why))),
         }
-        // Otherwise a proxy would keep something of each connection that it ever had.
+        // Otherwise the list would grow with every connection that the proxy ever had.
         threads.retain(|thread| !thread.is_finished());
     }
-    // Before the sessions end: the system would go on to let peers in, who would wait for a hello.
+    // Before the sessions end: otherwise the system would still accept peers, which would wait for an answer.
     drop(listener);
     for thread in threads {
         let _ = thread.join();
@@ -158,21 +158,21 @@ fn accept(listener: TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<ProxyWat
 }
 
 impl ProxyHandle {
-    /// Where the proxy listens.
+    /// Returns the address at which the proxy listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where peers come in by a WebSocket.
+    /// Returns the address for peers that connect by a WebSocket.
     pub fn web_address(&self) -> Option<SocketAddr> {
         self.web
     }
 
-    /// Ends the proxy; [`ProxyServer::run`] returns once its sessions are over.
+    /// Stops the proxy; [`ProxyServer::run`] returns when its sessions have ended.
     pub fn stop(&self) {
         self.shared.stop();
         for mut address in [Some(self.address), self.web].into_iter().flatten() {
-            // A connection wakes the listener up. One to every address comes from this host.
+            // A connection wakes the listener. A listener on all addresses is reached through the loopback address.
             if address.ip().is_unspecified() {
                 address.set_ip(match address {
                     SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),

@@ -1,4 +1,4 @@
-//! Peers that reach a proxy by a WebSocket: the contents of their messages become a connection as that of any other peer (RPC-74, RPC-76).
+//! WebSocket peers of a proxy: the contents of their messages become a connection like that of any other peer (RPC-74, RPC-76).
 
 use super::super::threads;
 use super::relay::shut;
@@ -15,14 +15,14 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tungstenite::{Error, Message, WebSocket};
 
-/// Where WebSockets are at a proxy (RPC-74).
+/// Path of WebSockets at a proxy (RPC-74).
 const PATH: &str = "/ws";
 
 /// The longest head of a request, in bytes (RPC-74).
 const LONGEST_HEAD: usize = 8192;
 
-/// The longest message, in bytes (RPC-76). tungstenite reserves a frame's length when it has read the header, so that a larger limit would
-/// let a peer reserve as much with a few bytes.
+/// The longest message, in bytes (RPC-76). tungstenite reserves a frame's length when it has read the header. With a larger limit a peer
+/// could reserve that much with a few bytes.
 const LONGEST_MESSAGE: usize = 16 << 20;
 
 /// Number of bytes that are read at a time.
@@ -63,7 +63,8 @@ impl Read for WebStream {
 }
 
 impl Write for WebStream {
-    /// Writes all of `bytes`, which are whole frames: the reading thread answers a Ping, and must not begin inside of a frame of the other.
+    /// Writes all of `bytes`, which are whole frames. The reading thread also writes, because it answers Ping, and must not write inside a
+    /// frame of another thread.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         (&*self.stream).write_all(bytes)?;
@@ -132,7 +133,7 @@ impl WebPeer {
         }
     }
 
-    /// Passes on the contents of messages to `inner`, and what comes from there in messages, until either is at its end. Returns why, where
+    /// Passes the contents of messages on to `inner`, and the bytes from there as messages, until either side ends. Returns the reason if
     /// the peer broke a rule.
     pub(super) fn bridge(mut self, inner: &TcpStream) -> Option<String> {
         let web = self.messages.get_ref().stream.clone();
@@ -158,11 +159,11 @@ impl WebPeer {
         })
     }
 
-    /// Reads messages and passes on their content.
+    /// Reads messages and passes on their contents.
     fn read_messages(&mut self, mut inner: &TcpStream) -> Option<String> {
         loop {
             match self.messages.read() {
-                // RPC-76: messages are one stream.
+                // RPC-76: the messages form one stream.
                 Ok(Message::Binary(bytes)) => {
                     if inner.write_all(&bytes).is_err() {
                         return None;
@@ -204,7 +205,7 @@ fn write_messages(stream: WebStream, mut inner: &TcpStream) {
         code: CloseCode::Normal,
         reason: "".into(),
     };
-    // A peer that is gone needs no end.
+    // Fails only if the peer is gone, which then needs no close frame.
     let _ = messages.close(Some(end));
     let _ = messages.flush();
 }
@@ -218,7 +219,7 @@ fn config() -> WebSocketConfig {
         .write_buffer_size(0)
 }
 
-/// Checks the path and the page of a request (RPC-74). The error is the status of the answer, and why.
+/// Checks the path and the origin of a request (RPC-74). The error is the HTTP status of the answer, and the reason.
 fn judged(request: &Request) -> Result<(), (StatusCode, String)> {
     if request.uri().path() != PATH {
         let why = format!("there is no `{}`", request.uri().path().escape_debug());
@@ -231,7 +232,8 @@ fn judged(request: &Request) -> Result<(), (StatusCode, String)> {
     Ok(())
 }
 
-/// RPC-74: the page that makes the request, where it is of another host than the proxy. A browser lets any page connect to this machine.
+/// RPC-74: returns the origin of the page that makes the request, if it differs from the proxy's host. A browser lets any page connect to
+/// this machine.
 fn foreign_origin(headers: &HeaderMap) -> Option<String> {
     let text = |name: &str| Some(String::from_utf8_lossy(headers.get(name)?.as_bytes()));
     let origin = text("origin")?;
@@ -240,7 +242,7 @@ fn foreign_origin(headers: &HeaderMap) -> Option<String> {
     (!of.eq_ignore_ascii_case(&host)).then(|| origin.into_owned())
 }
 
-/// A connection that carries what the messages of a peer do, and the thread's end of it.
+/// Creates a loopback connection that carries the contents of a peer's messages, and returns both ends.
 pub(super) fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let own = TcpStream::connect(listener.local_addr()?)?;

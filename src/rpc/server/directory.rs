@@ -1,4 +1,4 @@
-//! The files of a session: all in one directory, whatever their names say (RPC-92).
+//! The files of a session. All of them are in one directory, independent of their names (RPC-92).
 
 use super::super::RPC_92;
 use crate::blob::pack::write_whole;
@@ -11,10 +11,10 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most files of a session at a time: those without bytes cost the server something too.
+/// Maximum number of files of a session at a time: even empty files cost the server something.
 const MOST: usize = 4096;
 
-/// The directory, and how much may still be written to it.
+/// The directory, and the number of bytes that may still be written to it.
 pub(super) struct Directory {
     path: PathBuf,
     written: Mutex<WrittenFiles>,
@@ -22,14 +22,14 @@ pub(super) struct Directory {
 
 /// The files that this server has written to the directory. Files of uploaded code are not counted.
 struct WrittenFiles {
-    /// The number of bytes that may still be written.
+    /// Number of bytes that may still be written.
     left: u64,
-    /// The names of those that are there.
+    /// Names of the files that exist.
     names: BTreeSet<String>,
 }
 
 impl Directory {
-    /// The directory at `path`, for `bytes` of uploads.
+    /// Creates the file store at `path`, for uploads of at most `bytes`.
     pub(super) fn new(path: PathBuf, bytes: u64) -> Directory {
         Directory {
             path,
@@ -40,9 +40,9 @@ impl Directory {
         }
     }
 
-    /// The path of the file `name`.
+    /// Returns the path of the file `name`.
     pub(super) fn path_of(&self, name: &str) -> Result<PathBuf> {
-        // RPC-92: upstream joins the name to the directory, so that `..` and an absolute name lead anywhere.
+        // RPC-92: upstream joins the name to the directory, so that `..` or an absolute name leads to any file.
         RPC_92.demand(Kind::Malformed, is_file_name(name), || {
             format!(
                 "`{}` is not a name of a file of the session",
@@ -50,28 +50,28 @@ impl Directory {
             )
         })?;
         let path = self.path.join(name);
-        // Uploaded code that runs may make one, and who takes the path would follow it.
+        // Uploaded code may create a link, which a user of the path would follow.
         let link = std::fs::symlink_metadata(&path).is_ok_and(|file| file.is_symlink());
         RPC_92.demand(Kind::Malformed, !link, || format!("`{name}` is a link"))?;
         Ok(path)
     }
 
-    /// Writes the file `name`, which may be there.
+    /// Writes the file `name`, and replaces an existing one.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path_of(name)?;
         self.enter(name, bytes.len() as u64)?;
-        // Renamed into its place, a file replaces a link that was put there in the meantime.
+        // The file is renamed into place, so that it replaces a link that was created in the meantime.
         write_whole(&path, bytes).map_err(|error| failed(name, &error))
     }
 
-    /// Counts a file that is written by `length` bytes.
+    /// Counts a file to which `length` bytes are written.
     pub(super) fn enter(&self, name: &str, length: u64) -> Result<()> {
         let mut written = self.written();
         let is_new = !written.names.contains(name);
         RPC_92.demand(Kind::Limit, !is_new || written.names.len() < MOST, || {
             format!("a session has {MOST} files at most: remove some")
         })?;
-        // RPC-92: never returned: the limit is on what a session uploads, also where a file is written over or removed.
+        // RPC-92: never given back: the limit applies to all uploads of a session, even if a file is overwritten or removed.
         let left = written.left.checked_sub(length);
         RPC_92.demand(Kind::Limit, left.is_some(), || {
             format!("{length} bytes are more than the uploads of this session may still have")
@@ -83,17 +83,17 @@ impl Directory {
         Ok(())
     }
 
-    /// Locks the list of files. A thread that panicked has left it whole.
+    /// Locks the list of files. A thread that panicked left it consistent.
     fn written(&self) -> MutexGuard<'_, WrittenFiles> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of the file `name`.
+    /// Returns the bytes of the file `name`.
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>> {
         let path = self.path_of(name)?;
         let failed = |error| failed(name, &error);
         let mut file = File::open(&path).map_err(failed)?;
-        // RPC-92: the link may be there since the name was looked at.
+        // RPC-92: a link may have been created since the name was checked.
         let is_own = is_at(&file, &path).map_err(failed)?;
         RPC_92.demand(Kind::Malformed, is_own, || format!("`{name}` is a link"))?;
         let mut bytes = Vec::new();
@@ -101,7 +101,7 @@ impl Directory {
         Ok(bytes)
     }
 
-    /// Removes the file `name`. That there is none is no error.
+    /// Removes the file `name`. A missing file is not an error.
     pub(super) fn remove(&self, name: &str) -> Result<()> {
         match std::fs::remove_file(self.path_of(name)?) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(name, &error)),
@@ -112,19 +112,19 @@ impl Directory {
         }
     }
 
-    /// The names of all files, each with a comma behind it, as the server of C++ has them.
+    /// Returns the names of all files, each followed by a comma, like the C++ server.
     pub(super) fn list(&self) -> Result<String> {
         let entries = std::fs::read_dir(&self.path).map_err(|error| failed(".", &error))?;
         let mut names: Vec<String> = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .collect();
-        // A system lists a folder in any order.
+        // A system lists a directory in any order.
         names.sort();
         Ok(names.iter().flat_map(|name| [name, ","]).collect())
     }
 }
 
-/// Whether `file` is what is at `path`, and not what a link there leads to.
+/// Returns whether `file` is the file at `path` itself, not the target of a link there.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
@@ -132,13 +132,13 @@ fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
     Ok((opened.dev(), opened.ino()) == (there.dev(), there.ino()))
 }
 
-/// Whether there is no link at `path`.
+/// Returns whether there is no link at `path`.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> std::io::Result<bool> {
     Ok(!std::fs::symlink_metadata(path)?.is_symlink())
 }
 
-/// The client learns the name that it wrote, and not where the directory is.
+/// Creates the error of a file operation. The client learns only the name that it wrote, not the path of the directory.
 fn failed(name: &str, error: &std::io::Error) -> Error {
     let message = format!("file `{}`: {error}", name.escape_debug());
     Error::new(ErrorKind::Runtime, message)

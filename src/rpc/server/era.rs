@@ -1,4 +1,4 @@
-//! By which release's rules a client writes: stated, or found out (RPC-84).
+//! The release whose rules a client follows: stated, or detected from its packets (RPC-84).
 
 use super::super::{PackedValue, Packet, Progress, Protocol, RPC_23, RPC_28, RPC_84, Speaker};
 use crate::release::Release;
@@ -6,24 +6,24 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::Cursor;
 use std::cmp::Ordering;
 
-/// How the client speaks, as far as that is known.
+/// The client's protocol, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Era {
-    /// Whose rules hold, for as long as nothing else is known.
+    /// Release whose rules apply until another one is detected.
     release: Release,
     known: bool,
     stated: bool,
     largest: u64,
 }
 
-/// One release of each way to write a packet. The version of 0.7 is another; from 0.8 on it is the same, and only arguments show which it
-/// is (RPC-23).
+/// One release for each way to encode a packet. The version string of 0.7 differs; from 0.8 on it is the same, and only arguments show the
+/// era (RPC-23).
 const FFI: Release = Release::of(27);
 const LEGACY: Release = Release::of(20);
 const FIRST: Release = Release::of(7);
 
 impl Era {
-    /// Of the clients of `stated`, or of any.
+    /// Creates the era of clients of `stated`, or of any client.
     pub(super) fn new(stated: Option<Release>, largest: u64) -> Result<Era, Violation> {
         let release = stated.unwrap_or(Release::LAST);
         RPC_84.demand(Kind::Unsupported, release.minor() >= 7, || {
@@ -37,7 +37,7 @@ impl Era {
         })
     }
 
-    /// How the client writes.
+    /// Returns the protocol in which the client writes.
     pub(super) fn read(&self) -> Protocol {
         Protocol {
             largest: self.largest,
@@ -45,38 +45,37 @@ impl Era {
         }
     }
 
-    /// How the client wants to be written to.
+    /// Returns the protocol in which the server answers.
     pub(super) fn write(&self) -> Protocol {
         Protocol::new(self.release, Speaker::Server)
     }
 
-    /// Whether it was stated or found out.
+    /// Returns whether the release was stated or detected.
     pub(super) fn is_known(&self) -> bool {
         self.known
     }
 
-    /// The release by whose rules packets are read now.
+    /// Returns the release by whose rules packets are read now.
     pub(super) fn release(&self) -> Release {
         self.release
     }
 
-    /// Whether a bool has a code of its own. Bytes do not distinguish a client of 0.17, which does not know it, from one of 0.18.
+    /// Returns whether a bool has its own code. The bytes do not distinguish a client of 0.17, which does not know it, from one of 0.18.
     pub(super) fn has_bool(&self) -> bool {
         self.release.minor() >= 21 || (self.stated && self.release.minor() >= 18)
     }
 
-    /// Whether an object that is none of the others has a handle (RPC-47). An older client that did not state its release fails by
-    /// itself.
+    /// Returns whether an object of another type has a handle (RPC-47). An older client that did not state its release fails by itself.
     pub(super) fn has_objects(&self) -> bool {
         !self.stated || self.release.minor() >= 16
     }
 
-    /// Looks at a whole packet: where it fits one release better than the others, the client is of that one.
+    /// Examines a whole packet, and adopts the release that it fits better than the others.
     pub(super) fn look_at(&mut self, bytes: &[u8]) {
         if self.known {
             return;
         }
-        // RPC-84: a packet without arguments, or with a device alone, is the same in both encodings and shows nothing.
+        // RPC-84: a packet without arguments, or with only a device, is the same in both encodings and shows nothing.
         let (ffi, legacy) = (EraFit::of(bytes, FFI), EraFit::of(bytes, LEGACY));
         let only = match ffi.cmp(&legacy) {
             _ if EraFit::of(bytes, FIRST) > ffi.max(legacy) => FIRST,
@@ -89,19 +88,19 @@ impl Era {
     }
 }
 
-/// How well the bytes of a packet are what a client of a release writes.
+/// The degree to which a packet fits a client of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EraFit {
-    /// It could not have written them.
+    /// Such a client could not have written the bytes.
     No,
-    /// They are a packet of it that no client of TVM writes, or that has other arguments than its code.
+    /// The bytes are a valid packet that no client of TVM writes, or whose arguments do not fit its code.
     Odd,
-    /// They are a packet of it.
+    /// The bytes are a usual packet.
     Well,
 }
 
 impl EraFit {
-    /// Of the packet `bytes`, as a client of `release` would have written it.
+    /// Rates the packet `bytes` as one of a client of `release`.
     fn of(bytes: &[u8], release: Release) -> EraFit {
         let spoken = Protocol {
             largest: u64::MAX,
@@ -109,18 +108,18 @@ impl EraFit {
         };
         let mut findings = Findings::default();
         match Packet::read(&mut Cursor::new(bytes), &spoken, &mut findings) {
-            // RPC-49 and the like: bytes that are odd in one encoding are most often those of the other.
+            // RPC-49 and similar rules: bytes that are odd in one encoding are most often valid in the other.
             Ok(Progress::Whole(packet)) if findings.is_empty() && is_usual(&packet) => EraFit::Well,
             Ok(Progress::Whole(_)) => EraFit::Odd,
-            // RPC-82: a request that is answered with an exception, in this encoding.
+            // RPC-82: in this encoding, the request is answered with an exception.
             Err(broken) if matches!(broken.rule(), RPC_23 | RPC_28) => EraFit::Odd,
             _ => EraFit::No,
         }
     }
 }
 
-/// Whether all values of a packet are ones that clients of TVM write. RPC-84: the order of codes and values is all that tells
-/// `[device, integer]` of one encoding from that of the other, so that the number of a device is read as a type, or as a code.
+/// Returns whether clients of TVM write all values of a packet. RPC-84: only the order of codes and values distinguishes `[device,
+/// integer]` in the two encodings. In the wrong one, the device's number is read as its type or as a code.
 fn is_usual(packet: &Packet<'_>) -> bool {
     let (Packet::InitServer(_, args) | Packet::CallFunc(_, args) | Packet::SystemCall(_, args)) =
         packet
@@ -128,9 +127,9 @@ fn is_usual(packet: &Packet<'_>) -> bool {
         return true;
     };
     args.iter().all(|value| match value {
-        // RPC-43: an unsigned integer has a code up to 0.20, and clients write it as a signed one.
+        // RPC-43: an unsigned integer has a code up to 0.20, but clients write it as a signed one.
         PackedValue::Uint(_) => false,
-        // RPC-86: the types of a server's own devices.
+        // RPC-86: device types of a server's own devices.
         PackedValue::Device(device) => (1..128).contains(&device.kind) && device.id >= 0,
         _ => true,
     })

@@ -1,4 +1,4 @@
-//! What a client may call by name: the functions of every server, and those that the patterns of its options name (RPC-89).
+//! The functions that a client may call by name: those of every server, and those that the patterns in its options name (RPC-89).
 
 use super::super::{RPC_89, RPC_90};
 use super::directory::Directory;
@@ -18,7 +18,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Of a session with these options.
+    /// Creates the functions of a session with these options.
     pub(super) fn new(options: &ServerOptions) -> Functions {
         let directory = Directory::new(options.directory.clone(), options.uploads);
         let directory = Arc::new(directory);
@@ -31,7 +31,7 @@ impl Functions {
         own.insert(
             "runtime.RPCTimeEvaluator",
             Function::from_packed(move |args| {
-                // RPC-89: an evaluator calls by name too, so that it finds what the client itself may call.
+                // RPC-89: an evaluator also calls by name, and finds only functions that the client itself may call.
                 let global = |name: &str| match named.get(name) {
                     Some(function) => Ok(function.clone()),
                     None => match global(name, &patterns)? {
@@ -42,7 +42,7 @@ impl Functions {
                 Ok(timing::evaluator(args, global)?.into())
             }),
         );
-        // Clients cut copies to what it returns, and look it up anew for every copy where there is none.
+        // Clients split copies to fit this value. If the function were missing, they would look it up again for every copy.
         let largest = i64::try_from(options.largest).unwrap_or(i64::MAX);
         own.insert(
             "tvm.rpc.server.GetCRTMaxPacketSize",
@@ -51,7 +51,7 @@ impl Functions {
         Functions { own, allow }
     }
 
-    /// The function of this name; `None` where there is none.
+    /// Returns the function with this name, or `None` if there is no such function.
     pub(super) fn lookup(&self, name: &str) -> Result<Option<Function>> {
         match self.own.get(name) {
             Some(function) => Ok(Some(function.clone())),
@@ -60,13 +60,13 @@ impl Functions {
     }
 }
 
-/// A function of the process, if the patterns name it.
+/// Returns a function of the process, if the patterns allow it.
 fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
-    // RPC-89: before the patterns: a name that is not there is 0, and only one that is there an exception.
+    // RPC-89: looked up before the patterns are checked: a missing name is 0, and only an existing one that is not allowed is an exception.
     let Some(function) = registry::lookup(name) else {
         return Ok(None);
     };
-    // RPC-89: upstream calls any name that is registered, process starters and loaders among them.
+    // RPC-89: upstream calls every registered function, including those that start processes or load files.
     let allowed = allow.iter().any(|pattern| fits(pattern, name));
     RPC_89.demand(Kind::Unsupported, allowed, || {
         format!(
@@ -76,12 +76,12 @@ fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
     Ok(Some(function))
 }
 
-/// Whether `text` fits `pattern`, in which `*` is any text and `?` any character.
+/// Returns whether `text` matches `pattern`, in which `*` is any text and `?` any character.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);
-    // Where the last star was, and up to where it stands for text: the only place to go back to.
+    // Position of the last star, and the end of the text that it covers: backtracking only ever returns to the last star.
     let mut star: Option<(usize, usize)> = None;
     while read < text.len() {
         match pattern.get(at) {
@@ -105,7 +105,7 @@ pub(super) fn fits(pattern: &str, text: &str) -> bool {
     pattern.iter().skip(at).all(|rest| *rest == '*')
 }
 
-/// The functions about files.
+/// Adds the functions for files.
 fn files(directory: &Arc<Directory>, own: &mut BTreeMap<&'static str, Function>) {
     type File = fn(&Directory, &[AnyView<'_>]) -> Result<Any>;
     let all: [(&str, File); 5] = [
@@ -139,7 +139,7 @@ fn files(directory: &Arc<Directory>, own: &mut BTreeMap<&'static str, Function>)
     }
 }
 
-/// The functions about modules.
+/// Adds the functions for modules.
 fn modules(
     directory: &Arc<Directory>,
     options: &ServerOptions,
@@ -150,9 +150,9 @@ fn modules(
     let by = compiler.clone();
     let load = move |args: &[AnyView<'_>]| -> Result<Any> {
         let name = name(args)?;
-        // RPC-92: in front of RPC-90, so that a path is rejected as one whether or not this server loads.
+        // RPC-92: checked before RPC-90, so that a path is rejected as such even if this server loads nothing.
         of.path_of(name)?;
-        // RPC-90: what is loaded runs, with all rights of this process.
+        // RPC-90: loaded code runs with all rights of this process.
         RPC_90.demand(Kind::Unsupported, allow_load, || {
             format!("this server does not load what clients upload (`{name}`): its option `allow-load` is off")
         })?;
@@ -202,20 +202,20 @@ fn modules(
     );
 }
 
-/// The first argument, a name.
+/// Returns the first argument as a name.
 fn name<'a>(args: &'a [AnyView<'_>]) -> Result<&'a str> {
     let text = args.first().and_then(str_bytes);
     let text = text.and_then(|text| std::str::from_utf8(text).ok());
     text.ok_or_else(|| wrong("a function about files", "a name first"))
 }
 
-/// The argument at `at`, a module.
+/// Returns the argument at `at` as a module.
 fn module(args: &[AnyView<'_>], at: usize) -> Result<Module> {
     let module = args.get(at).and_then(|arg| Module::try_from(*arg).ok());
     module.ok_or_else(|| wrong("a function about modules", "a module"))
 }
 
-/// The TypeError of a call with other arguments than `wanted`.
+/// Creates the TypeError for a call whose arguments are not `wanted`.
 fn wrong(what: &str, wanted: &str) -> Error {
     Error::new(ErrorKind::Type, format!("{what} takes {wanted}"))
 }

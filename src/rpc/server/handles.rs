@@ -1,4 +1,4 @@
-//! The objects of a session. A client has tokens of them: numbers that only this table makes something of (RPC-85).
+//! The objects of a session. A client knows them by tokens: numbers that only this table can resolve (RPC-85).
 
 use super::super::RPC_85;
 use crate::device::{Device, Stream};
@@ -10,16 +10,16 @@ use crate::value::ObjectRef;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 
-/// How many handles a session has at a time.
+/// Maximum number of handles of a session at a time.
 const MOST: usize = 1 << 20;
 
-/// The first token. Tokens of memory are above, so that none is both.
+/// First token. Tokens of memory are larger, so that no number is both.
 const FIRST: u64 = 0x1000;
 
-/// Steps between tokens: a number that a client made up by adding to one is none.
+/// Distance between tokens, so that a client that adds one to a token gets an invalid one.
 const STEP: u64 = 0x10;
 
-/// What is behind a token.
+/// The object of a token.
 pub(super) enum HandleContent {
     /// A function.
     Function(Function),
@@ -29,22 +29,22 @@ pub(super) enum HandleContent {
     Tensor(Tensor, u64),
     /// Another object.
     Object(ObjectRef),
-    /// A pointer that a function returned. It only goes back into functions.
+    /// A pointer that a function returned. It can only be passed to functions again.
     Opaque(*mut c_void),
     /// A stream of a device.
     Stream(Device, Stream),
 }
 
-/// The objects of a session by token; a token is never used twice.
+/// The objects of a session by token. A token is never used twice.
 pub(super) struct HandleTable {
     next: u64,
     held: BTreeMap<u64, HandleContent>,
-    /// The tokens of tensors by those of their data.
+    /// Tokens of tensors by the tokens of their data.
     of_data: BTreeMap<u64, u64>,
 }
 
 impl HandleTable {
-    /// Without an entry.
+    /// Creates an empty table.
     pub(super) fn new() -> HandleTable {
         HandleTable {
             next: FIRST,
@@ -53,14 +53,14 @@ impl HandleTable {
         }
     }
 
-    /// Enters `held`, under a token that was never used before.
+    /// Adds `held` under a new token.
     pub(super) fn insert(&mut self, held: HandleContent) -> Result<u64> {
-        // RPC-85: what a client never frees costs the server memory, also where the objects themselves are small.
+        // RPC-85: objects that a client never frees cost the server memory, even if they are small.
         RPC_85.demand(Kind::Limit, self.held.len() < MOST, || {
             format!("a session has {MOST} handles at most: free some")
         })?;
         let token = self.next;
-        // RPC-85: upward alone: a client that kept a token for too long must not reach what came later.
+        // RPC-85: tokens only increase: a client that kept an old token must not reach a later object.
         self.next = token.saturating_add(STEP);
         if let HandleContent::Tensor(_, data) = &held {
             self.of_data.insert(*data, token);
@@ -69,7 +69,7 @@ impl HandleTable {
         Ok(token)
     }
 
-    /// What is behind `token`.
+    /// Returns the object of `token`.
     pub(super) fn get(&self, token: u64) -> Result<&HandleContent> {
         match self.held.get(&token) {
             Some(held) => Ok(held),
@@ -77,7 +77,7 @@ impl HandleTable {
         }
     }
 
-    /// Takes `token` out.
+    /// Removes `token`, and returns its object.
     pub(super) fn remove(&mut self, token: u64) -> Result<HandleContent> {
         let held = self.held.remove(&token).ok_or_else(|| unknown(token))?;
         if let HandleContent::Tensor(_, data) = &held {
@@ -86,12 +86,12 @@ impl HandleTable {
         Ok(held)
     }
 
-    /// The token of the tensor whose data has this one.
+    /// Returns the token of the tensor whose data has the token `data`.
     pub(super) fn of_data(&self, data: u64) -> Option<u64> {
         self.of_data.get(&data).copied()
     }
 
-    /// The function behind `token`.
+    /// Returns the function of `token`.
     pub(super) fn function(&self, token: u64) -> Result<&Function> {
         match self.get(token)? {
             HandleContent::Function(function) => Ok(function),
@@ -99,7 +99,7 @@ impl HandleTable {
         }
     }
 
-    /// The module behind `token`.
+    /// Returns the module of `token`.
     pub(super) fn module(&self, token: u64) -> Result<&Module> {
         match self.get(token)? {
             HandleContent::Module(module) => Ok(module),
@@ -107,19 +107,19 @@ impl HandleTable {
         }
     }
 
-    /// The stream behind `token`; 0 is the default one of every device.
+    /// Returns the stream of `token`; 0 is the default stream of every device.
     pub(super) fn stream(&self, token: u64, device: Device) -> Result<Stream> {
         if token == 0 {
             return Ok(Stream::DEFAULT);
         }
         match self.get(token)? {
-            // RPC-85: the number of the device counts too: a driver follows the handle for the device that it is asked about.
+            // RPC-85: the number of the device must match as well, because a driver uses the handle on the device of the call.
             HandleContent::Stream(of, stream) if *of == device => Ok(*stream),
             _ => Err(other(token, "stream of this device")),
         }
     }
 
-    /// The token of a stream that this session made.
+    /// Returns the token of a stream that this session created.
     pub(super) fn of_stream(&self, device: Device, stream: Stream) -> Option<u64> {
         let is = |held: &HandleContent| matches!(held, HandleContent::Stream(of, is) if (*of, *is) == (device, stream));
         self.held
@@ -128,13 +128,13 @@ impl HandleTable {
     }
 }
 
-/// RPC-85: upstream follows any number as an address.
+/// Creates the error for an unknown token (RPC-85). Upstream would use any number as an address.
 fn unknown(token: u64) -> crate::function::Error {
     let message = format!("{token:#x} is not a handle of this session, or was freed");
     RPC_85.rejected(Kind::Missing, message).into()
 }
 
-/// RPC-85: a handle of something else.
+/// Creates the error for a token of another kind of object (RPC-85).
 fn other(token: u64, wanted: &str) -> crate::function::Error {
     let message = format!("handle {token:#x} is not a {wanted}");
     RPC_85.rejected(Kind::Type, message).into()

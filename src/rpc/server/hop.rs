@@ -1,4 +1,4 @@
-//! A session that another server executes: this one connects to it, and passes on the packets of both sides (RPC-93).
+//! Sessions that another server executes: this server connects to it, and passes on the packets of both sides (RPC-93).
 
 use super::super::client::{SessionOptions, connected, far_error, server_era, shake_hands};
 use super::super::transport::Transport;
@@ -12,25 +12,25 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The name of the function that makes such a session.
+/// Name of the function that creates such a session.
 pub(super) const CONNECT: &[u8] = b"rpc.Connect";
 
-/// A connection to the server that executes the session, which has begun there.
+/// A connection to the server that executes the session, where the session has begun.
 pub(super) struct Hop {
     far: Transport,
 }
 
-/// What `rpc.Connect` is called with.
+/// The arguments of `rpc.Connect`.
 struct HopTarget<'a> {
     host: Cow<'a, str>,
     port: u16,
     key: Cow<'a, str>,
-    /// What makes the session there: nothing, or the next hop.
+    /// Constructor of the session there: empty, or the next hop.
     rest: &'a [PackedValue<'a>],
 }
 
 impl<'a> HopTarget<'a> {
-    /// Reads what follows the name.
+    /// Reads the arguments after the name.
     fn of(args: &'a [PackedValue<'a>]) -> Result<HopTarget<'a>> {
         let [host, port, key, rest @ ..] = args else {
             return Err(wrong());
@@ -39,7 +39,7 @@ impl<'a> HopTarget<'a> {
             PackedValue::Int(port) => u16::try_from(*port).map_err(|_| wrong())?,
             _ => return Err(wrong()),
         };
-        // RPC-80: from 0.9 on a flag follows the key, and 0.8 has none. A constructor begins with its name.
+        // RPC-80: from 0.9 on a flag follows the key; 0.8 has no flag. A constructor begins with its name, a string.
         let rest = match rest {
             [PackedValue::Int(_) | PackedValue::Bool(_), rest @ ..] => rest,
             rest => rest,
@@ -52,7 +52,7 @@ impl<'a> HopTarget<'a> {
         })
     }
 
-    /// Whether one of the patterns is of this server, as `HOST:PORT` or with any port.
+    /// Returns whether a pattern matches this server, as `HOST:PORT` or as `HOST` with any port.
     fn is_allowed(&self, patterns: &[String]) -> bool {
         let whole = format!("{}:{}", self.host, self.port);
         let mut patterns = patterns.iter();
@@ -60,7 +60,7 @@ impl<'a> HopTarget<'a> {
     }
 }
 
-/// A string argument.
+/// Reads a string argument.
 fn string<'a>(value: &'a PackedValue<'_>) -> Result<Cow<'a, str>> {
     match value {
         PackedValue::Str(text) | PackedValue::StrObject(text, _) => {
@@ -70,14 +70,14 @@ fn string<'a>(value: &'a PackedValue<'_>) -> Result<Cow<'a, str>> {
     }
 }
 
-/// RPC-80.
+/// Creates the error for wrong arguments (RPC-80).
 fn wrong() -> Error {
     let message = "rpc.Connect takes a host, a port, a key and what makes the session there";
     RPC_80.rejected(Kind::Type, message).into()
 }
 
 impl Hop {
-    /// Connects to the server that `args` name, and begins a session there by the rules of `release`.
+    /// Connects to the server in `args`, and begins a session there by the rules of `release`.
     pub(super) fn connect(
         version: &[u8],
         args: &[PackedValue<'_>],
@@ -86,7 +86,7 @@ impl Hop {
         limit: Option<Instant>,
     ) -> Result<Hop> {
         let target = HopTarget::of(args)?;
-        // RPC-93: upstream connects to whatever a client names, also where no client gets to.
+        // RPC-93: upstream connects to any server that a client names, even one that the client itself cannot reach.
         RPC_93.demand(Kind::Unsupported, target.is_allowed(&options.connect), || {
             format!(
                 "this server does not connect to `{}:{}` for its clients: its option `allow-connect` does not name it",
@@ -100,11 +100,11 @@ impl Hop {
         let stream = connected(&target.host, target.port, left)?;
         let mut far = Transport::tcp(stream)?;
         far.set_deadline(Some(deadline));
-        // RPC-93: without a time of its own: that of this server holds, and its end ends the other connection.
+        // RPC-93: no session timeout is stated: that of this server applies, and ends the other connection as well.
         shake_hands(&mut far, &target.key, &SessionOptions::default())?;
         let begin = Packet::InitServer(Cow::Borrowed(version), target.rest.to_vec());
         far.write_packet(&begin, &Protocol::new(release, Speaker::Client))?;
-        // Packets pass as they are, so that both ends have one encoding.
+        // Packets are passed on unchanged, so that both ends must have the same encoding.
         server_era(&mut far, release, true)?;
         let spoken = Protocol::new(release, Speaker::Server);
         match far.read_packet(&spoken, &mut Findings::default())? {
@@ -117,13 +117,13 @@ impl Hop {
                 ));
             }
         }
-        // RPC-83: no longer that of the handshake: what is called there may take as long as the session.
+        // RPC-83: the time limit of the handshake ends here: a call there may take as long as the session.
         far.set_deadline(limit);
         Ok(Hop { far })
     }
 
-    /// Passes on packets until either side ends the session. A packet is read as far as its length: what it requests is for the server
-    /// there to reject.
+    /// Passes on packets until either side ends the session. Only the length of a packet is parsed: the other server rejects invalid
+    /// requests.
     pub(super) fn pass_on(
         self,
         client: &mut Transport,
@@ -143,17 +143,17 @@ impl Hop {
                 let ended = loop {
                     match far.peek_packet(spoken) {
                         Ok(Some(packet)) => {
-                            // RPC-83: no other packet begins inside of this one.
+                            // RPC-83: the lock keeps other packets from beginning inside this one.
                             let writing = options.watch.as_ref().map(|watch| watch.write());
                             let written = to_client.write_raw(packet);
                             drop(writing);
                             match written {
                                 Ok(()) => {}
-                                // RPC-83: the client gets to know why.
+                                // RPC-83: the client is told the reason.
                                 Err(error) if error.kind() == ErrorKind::Timeout => {
                                     break Err(error);
                                 }
-                                // It is gone.
+                                // The client is gone.
                                 Err(_) => break Ok(()),
                             }
                             let length = packet.len();
@@ -164,7 +164,7 @@ impl Hop {
                         Err(error) => break Err(error),
                     }
                 };
-                // The other thread waits for the client.
+                // Wakes the other thread, which waits for the client.
                 to_client.end_reading();
                 ended
             });
@@ -179,7 +179,7 @@ impl Hop {
     }
 }
 
-/// Passes on what the client writes. `answered` is how many answers it has got.
+/// Passes on the packets of the client. `answered` counts the answers that it has received.
 fn requests(
     client: &mut Transport,
     to_far: &mut Transport,
@@ -195,7 +195,7 @@ fn requests(
         let length = match there {
             Ok(Some(length)) => length,
             Ok(None) => return Ok(SessionEnd::Closed),
-            // A client that waits for an answer is not one that does nothing.
+            // A client that waits for an answer is not idle.
             Err(error)
                 if error.kind() == ErrorKind::Timeout
                     && !client.is_late()
@@ -205,12 +205,12 @@ fn requests(
             }
             Err(error) => return Err(error),
         };
-        // RPC-11: a packet of nothing is a length of 0.
+        // RPC-11: an empty packet consists only of its length, 0.
         if length > 8 {
             report.requests += 1;
             asked += 1;
         }
-        // It is there: nothing is waited for.
+        // The packet has come in already, so that this does not wait.
         if let Some(packet) = client.peek_packet(spoken)? {
             to_far.write_raw(packet)?;
         }

@@ -1,4 +1,4 @@
-//! Uploads that are linked before they are loaded: objects, and archives of them (RPC-90).
+//! Linking of uploaded objects, and of archives with objects, before they are loaded (RPC-90).
 
 use super::super::{RPC_90, RPC_92};
 use super::directory::Directory;
@@ -10,13 +10,13 @@ use flate2::read::GzDecoder;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// What a compiler makes of the files that it is passed; the others it would take for scripts of its linker.
+/// Suffixes of files that a compiler compiles or links; it would take other files for linker scripts.
 const COMPILED: [&str; 5] = ["o", "c", "cc", "cpp", "ll"];
 
-/// The most that an archive inflates to, in bytes.
+/// Maximum size of an inflated archive, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// The library that the upload `name` is: itself, unless it is an object or an archive, which `compiler` links.
+/// Returns the library for the upload `name`: the upload itself, or for an object or an archive the library that `compiler` links.
 pub(super) fn library_of(
     directory: &Directory,
     name: &str,
@@ -34,10 +34,10 @@ pub(super) fn library_of(
         RPC_90.rejected(Kind::Unsupported, message)
     })?;
     let path = directory.path_of(name)?;
-    // RPC-92: as upstream names it, so that it is a file of the session as the others are.
+    // RPC-92: named as upstream does, so that it is a file of the session like any other.
     let linked = format!("{name}.so");
     let output = directory.path_of(&linked)?;
-    // Before a compiler is started for a file that may not be there.
+    // Counted before a compiler is started for a file that may not be allowed.
     directory.enter(&linked, 0)?;
     let (files, inputs) = match form {
         "o" => (Vec::new(), vec![path]),
@@ -51,17 +51,17 @@ pub(super) fn library_of(
     };
     export(&plan, &output, &with).map_err(|error| failed(name, &output, &error))?;
     let length = std::fs::metadata(&output).map_or(0, |file| file.len());
-    // RPC-92: a source of a few bytes becomes a library of any size, which no upload paid for.
+    // RPC-92: a source of a few bytes can become a library of any size, which no upload was counted for.
     directory
         .enter(&linked, length)
         .inspect_err(|_| drop(directory.remove(&linked)))?;
     Ok(linked)
 }
 
-/// The files of an archive, with names of ours: RPC-92 holds for them too, and two folders may have the same.
+/// Returns the files of an archive with new names: RPC-92 also applies to them, and two folders may contain the same name.
 fn members(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
     let inflated;
-    // BLOB-74: upstream exports them under gzip.
+    // BLOB-74: upstream exports archives with gzip.
     let archive = if archive.starts_with(&[0x1f, 0x8b]) {
         inflated = inflate(archive)?;
         &inflated
@@ -84,10 +84,10 @@ fn members(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(members)
 }
 
-/// What is under gzip.
+/// Decompresses a gzip archive.
 fn inflate(archive: &[u8]) -> Result<Vec<u8>> {
     let mut inflated = Vec::new();
-    // A byte more than may be there shows that there is more.
+    // One byte more than the limit is read, to detect a larger archive.
     let mut from = GzDecoder::new(archive).take(LARGEST + 1);
     from.read_to_end(&mut inflated).map_err(|error| {
         Error::new(
@@ -96,14 +96,14 @@ fn inflate(archive: &[u8]) -> Result<Vec<u8>> {
         )
     })?;
     let fits = inflated.len() as u64 <= LARGEST;
-    // RPC-92: a few bytes inflate to a thousand times as many, which no upload paid for.
+    // RPC-92: a few bytes inflate to a thousand times as many, which no upload was counted for.
     RPC_92.demand(Kind::Limit, fits, || {
         format!("the archive inflates to more than {LARGEST} bytes")
     })?;
     Ok(inflated)
 }
 
-/// The client learns what the compiler printed, and not where the directory is.
+/// Creates the error of a failed link. The client learns the compiler's output, but not the path of the directory.
 fn failed(name: &str, output: &Path, error: &std::io::Error) -> Error {
     let folder = output.parent().map(PathBuf::from).unwrap_or_default();
     let printed = error.to_string().replace(&*folder.to_string_lossy(), "");

@@ -1,5 +1,5 @@
-//! Memory of devices, and copies. A client has tokens, ranges of numbers that no address is; what it names is held to the allocation
-//! before a device sees it (RPC-86, RPC-87).
+//! Device memory of a session, and copies. A client knows memory by tokens, ranges of numbers that are not addresses. Every range that it
+//! names is checked against the allocation before a device sees it (RPC-86, RPC-87).
 
 mod device;
 
@@ -14,23 +14,23 @@ use crate::release::Release;
 use crate::rule::Kind;
 use std::collections::BTreeMap;
 
-/// The first token: above those of handles.
+/// First token, above those of handles.
 const FIRST: u64 = 1 << 40;
 
-/// How many allocations a session has at a time: those of no bytes cost the server memory too.
+/// Maximum number of allocations of a session at a time: even empty ones cost the server memory.
 const MOST: usize = 1 << 20;
 
-/// Tokens are this far apart at least, so that a number behind the end of an allocation is in none.
+/// Minimum distance between the end of an allocation and the next token, so that a number past the end of an allocation is invalid.
 const GUARD: u64 = 1 << 12;
 
-/// What memory of a tensor is aligned to that has no larger elements (DEV-14).
+/// Alignment of tensor memory without larger elements, in bytes (DEV-14).
 const ALIGNMENT: usize = 64;
 
 /// The allocations of a session.
 pub(super) struct SessionMemory {
     next: u64,
     regions: BTreeMap<u64, Allocation>,
-    /// How many bytes may still be allocated.
+    /// Number of bytes that may still be allocated.
     left: u64,
 }
 
@@ -39,32 +39,32 @@ struct Allocation {
     device: Device,
     space: Space,
     size: u64,
-    /// Whether the client allocated it, so that it frees it. What a tensor has goes with the tensor.
+    /// Whether the client allocated the memory and must free it. Memory of a tensor is freed with the tensor.
     is_client: bool,
     writable: bool,
 }
 
-/// A place that was checked: `offset` bytes into `space`, where the bytes that were named are.
+/// A checked place: `offset` bytes into `space`, where the named bytes are.
 #[derive(Clone, Copy)]
 pub(super) struct CheckedSpan {
     pub(super) space: Space,
     pub(super) offset: usize,
 }
 
-/// What a copy to the client has.
+/// The content of a copy to the client.
 pub(super) enum CopyContent {
-    /// Copied from a device.
+    /// Bytes that were copied from a device.
     Owned(Vec<u8>),
-    /// In the memory of the host, where it stays until the next request.
+    /// Bytes in host memory, which stay valid until the next request.
     InPlace(Space, usize),
 }
 
 impl CopyContent {
-    /// The bytes of either.
+    /// Returns the bytes of either.
     ///
     /// # Safety
     ///
-    /// No request was dealt with since the content was made, and none is while the slice lives.
+    /// No request was processed since the content was created, and none is processed while the slice lives.
     pub(super) unsafe fn as_slice(&self) -> &[u8] {
         match self {
             CopyContent::Owned(bytes) => bytes,
@@ -78,7 +78,7 @@ impl CopyContent {
 }
 
 impl SessionMemory {
-    /// Without an allocation; `bytes` may be allocated at a time.
+    /// Creates a memory without allocations, in which at most `bytes` may be allocated at a time.
     pub(super) fn new(bytes: u64) -> SessionMemory {
         SessionMemory {
             next: FIRST,
@@ -96,14 +96,14 @@ impl SessionMemory {
         hint: Dtype,
     ) -> Result<u64> {
         let size = u64::try_from(nbytes).unwrap_or(u64::MAX);
-        // An alignment below 0 is one that no device has.
+        // A negative alignment becomes one that every device rejects.
         let alignment = usize::try_from(alignment).unwrap_or(usize::MAX);
         self.make(device, size, |api| {
             api.alloc(device, size_of_host(size), alignment, hint)
         })
     }
 
-    /// Allocates the memory of a tensor.
+    /// Allocates memory for a tensor.
     pub(super) fn alloc_scoped(
         &mut self,
         block: &TensorBlock,
@@ -111,7 +111,8 @@ impl SessionMemory {
         release: Release,
     ) -> Result<u64> {
         let size = size_of(block, release)?;
-        // DEV-15: devices allocate by the last release, which packs elements of fewer than eight bits. To the client each has a byte.
+        // DEV-15: devices allocate by the last release, which packs elements of fewer than eight bits. For older clients each element has a
+        // byte.
         if size != size_of(block, Release::LAST)? {
             let flat = scope.is_none_or(|scope| matches!(scope, "" | "global"));
             RPC_86.demand(Kind::Unsupported, flat, || {
@@ -127,7 +128,7 @@ impl SessionMemory {
         })
     }
 
-    /// Enters what `alloc` returns.
+    /// Calls `alloc`, and adds its result to the table.
     fn make(
         &mut self,
         device: Device,
@@ -135,7 +136,7 @@ impl SessionMemory {
         alloc: impl FnOnce(&dyn DeviceApi) -> Result<Space>,
     ) -> Result<u64> {
         let left = self.left.checked_sub(size);
-        // RPC-86: before the device is called, which may reserve what it cannot have.
+        // RPC-86: checked before the device is called, which may reserve memory that the session must not have.
         let Some(left) = left else {
             let message = format!("{size} bytes, this session may allocate {} more", self.left);
             return Err(RPC_86.rejected(Kind::Limit, message).into());
@@ -146,7 +147,7 @@ impl SessionMemory {
         let api = api_of(device)?;
         let space = alloc(api)?;
         if device.kind == Device::CPU.kind && !space.is_null() {
-            // What another session or the server itself left there is not for the client.
+            // The old content of the memory may belong to another session or to the server, so that it is cleared.
             // SAFETY: the device just allocated as many bytes.
             unsafe { std::ptr::write_bytes(space.0.cast::<u8>(), 0, size_of_host(size)) };
         }
@@ -160,7 +161,7 @@ impl SessionMemory {
         }))
     }
 
-    /// Enters the memory of a tensor that a function returned.
+    /// Adds the memory of a tensor that a function returned.
     pub(super) fn enter_tensor(&mut self, tensor: &Tensor) -> u64 {
         let dl = tensor.dl();
         let size = dl.byte_offset.saturating_add(tensor.nbytes() as u64);
@@ -181,7 +182,7 @@ impl SessionMemory {
         token
     }
 
-    /// A tensor ended, whose data had this token.
+    /// Removes the memory of a tensor that was freed, whose data had this token.
     pub(super) fn leave_tensor(&mut self, token: u64) {
         self.regions.remove(&token);
     }
@@ -201,7 +202,7 @@ impl SessionMemory {
         region.free()
     }
 
-    /// Where `nbytes` bytes are, `offset` bytes behind what has the token `data`.
+    /// Returns the place of `nbytes` bytes at `offset` from the address with the token `data`.
     pub(super) fn place(
         &self,
         data: u64,
@@ -216,7 +217,7 @@ impl SessionMemory {
                 offset: 0,
             });
         }
-        // RPC-86: a token may be moved on: clients of releases compute with what they take for an address.
+        // RPC-86: a token may include an offset: released clients do arithmetic with numbers that they take for addresses.
         let found = self.regions.range(..=data).next_back();
         let within = found.filter(|(token, region)| data - **token <= region.size);
         let Some((token, region)) = within else {
@@ -231,7 +232,8 @@ impl SessionMemory {
         })?;
         let start = (data - token).checked_add(offset);
         let end = start.and_then(|start| start.checked_add(nbytes));
-        // RPC-87: releases compare the number of bytes with nothing for memory of the host: a client reads and writes beyond it.
+        // RPC-87: released servers do not compare the number of bytes for host memory, so that a client reads and writes beyond the
+        // allocation.
         RPC_87.demand(
             Kind::Malformed,
             end.is_some_and(|end| end <= region.size),
@@ -251,13 +253,13 @@ impl SessionMemory {
         })
     }
 
-    /// Where the elements of a tensor are.
+    /// Returns the place of the elements of a tensor.
     pub(super) fn place_of(&self, block: &TensorBlock, release: Release) -> Result<CheckedSpan> {
         let nbytes = size_of(block, release)?;
         self.place(block.data, block.device, block.byte_offset, nbytes, false)
     }
 
-    /// `nbytes` bytes for the client.
+    /// Reads `nbytes` bytes for the client.
     pub(super) fn read(
         &self,
         data: u64,
@@ -266,7 +268,7 @@ impl SessionMemory {
         nbytes: u64,
     ) -> Result<CopyContent> {
         let place = self.place(data, device, offset, nbytes, false)?;
-        // Not more than an allocation has: `place` looked.
+        // At most the size of the allocation, as `place` has checked.
         let nbytes = size_of_host(nbytes);
         if device.kind == Device::CPU.kind {
             if nbytes == 0 {
@@ -285,7 +287,7 @@ impl SessionMemory {
         Ok(CopyContent::Owned(bytes))
     }
 
-    /// Writes bytes of the client.
+    /// Writes bytes of the client to device memory.
     pub(super) fn write(&self, data: u64, device: Device, offset: u64, bytes: &[u8]) -> Result<()> {
         let place = self.place(data, device, offset, bytes.len() as u64, true)?;
         let host = CheckedSpan {
@@ -314,7 +316,7 @@ impl SessionMemory {
 }
 
 impl Allocation {
-    /// Gives the memory back.
+    /// Returns the memory to its device.
     fn free(self) -> Result<()> {
         let api = api_of(self.device)?;
         // SAFETY: allocated by this device in `SessionMemory::make`, and taken out of the table, so that it is not freed or used again.
@@ -326,7 +328,7 @@ impl Drop for SessionMemory {
     fn drop(&mut self) {
         for (_, region) in std::mem::take(&mut self.regions) {
             if region.is_client {
-                // No caller is left to receive an error.
+                // There is no caller to report an error to.
                 drop(region.free());
             }
         }

@@ -1,22 +1,21 @@
-//! The server's half: one session over any stream. Which process it runs in is for its caller to choose; the command line starts one
-//! for each session.
+//! The server side: one session over any stream. The caller chooses the process; the command line starts one process for each session.
 //!
-//! | file | what | rules |
+//! | file | contents | rules |
 //! |---|---|---|
 //! | `session` | [`serve`]: the hello, then request and answer until either side ends it | RPC-71, RPC-80 .. RPC-83 |
-//! | `era` | by which release's rules the client writes | RPC-84 |
+//! | `era` | the release whose rules the client follows | RPC-84 |
 //! | `hop` | a session that another server executes | RPC-93 |
-//! | `handles` | the objects of the session, behind tokens | RPC-85 |
+//! | `handles` | the objects of the session and their tokens | RPC-85 |
 //! | `memory` | memory, copies and streams of devices | RPC-86, RPC-87 |
 //! | `values` | arguments and results, between packets and the runtime | RPC-88 |
-//! | `functions` | what a client may call | RPC-89, RPC-90 |
+//! | `functions` | the functions that a client may call | RPC-89, RPC-90 |
 //! | `link` | uploads that are linked before they are loaded | RPC-90 |
 //! | `pairing` | [`await_pair`]: a server at a proxy | RPC-94 |
-//! | `test_functions` | what servers have for tests of connections | RPC-89 |
+//! | `test_functions` | functions that tests of connections call | RPC-89 |
 //! | `timing` | `runtime.RPCTimeEvaluator` | RPC-91 |
 //! | `directory` | files of the session | RPC-92 |
-//! | `report` | how a session ended | |
-//! | `watch` | what ends a session while a function of it runs: its time is over, its client is gone | RPC-83 |
+//! | `report` | the result of a session | |
+//! | `watch` | ending a session during a call: its time is over, or its client is gone | RPC-83 |
 
 mod directory;
 mod era;
@@ -43,49 +42,49 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a server permits, and to whom.
+/// Permissions and limits of a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// What the key of a client is behind `client:`, one of these.
+    /// Accepted keys: the part of a client's key after `client:` must be one of them.
     pub keys: Vec<String>,
-    /// The key that the answer has behind `server:`. A tracker hands out keys with a random part behind this one.
+    /// Key in the answer, after `server:`. A tracker gives clients keys that consist of this one and a random part.
     pub name: String,
-    /// The release of the clients; `None` to find it out from the first packet with an argument (RPC-84).
+    /// Release of the clients; `None` to detect it from the first packet with an argument (RPC-84).
     pub release: Option<Release>,
-    /// Patterns of functions that may be called besides those of the server (RPC-89). `*` is any text, `?` any character.
+    /// Patterns of functions that may be called in addition to those of the server (RPC-89). `*` is any text, `?` any character.
     pub allow: Vec<String>,
-    /// Whether a file that was uploaded may be loaded. Its code then runs with all rights of this process (RPC-90).
+    /// Whether uploaded files may be loaded. Their code then runs with all rights of this process (RPC-90).
     pub allow_load: bool,
-    /// The compiler that links uploads of `.o` and `.tar` before they are loaded or sent back; `None` to start no compiler (RPC-90).
+    /// Compiler that links uploads of `.o` and `.tar` before they are loaded or sent back; `None` to start no compiler (RPC-90).
     pub compiler: Option<String>,
-    /// Patterns of servers that a client may go on to, as `HOST` or `HOST:PORT` (RPC-93). Connections to them come from this machine,
-    /// with what it reaches and clients do not.
+    /// Patterns of servers to which a client may connect through this one, as `HOST` or `HOST:PORT` (RPC-93). These connections come from
+    /// this machine, which may reach servers that clients cannot.
     pub connect: Vec<String>,
-    /// The largest packet, in bytes (RPC-13).
+    /// Largest packet, in bytes (RPC-13).
     pub largest: u64,
-    /// The bytes that all allocations of the session may have at a time.
+    /// Maximum size of all allocations of the session at a time, in bytes.
     pub memory: u64,
-    /// The bytes that all uploads of the session may have together.
+    /// Maximum size of all uploads of the session together, in bytes.
     pub uploads: u64,
-    /// The longest session. A client may state a shorter time (RPC-05).
+    /// Longest time of a session. A client may state a shorter one (RPC-05).
     pub timeout: Option<Duration>,
-    /// How long a client may do nothing between two requests, or inside of one that it writes, before its session ends; `None` for ever.
+    /// Time that a client may do nothing, between two requests or inside one, before its session ends; `None` for no limit.
     pub idle: Option<Duration>,
-    /// The time that a client has for its hello, and then for InitServer.
+    /// Time limit for the hello, and then for InitServer.
     pub handshake: Duration,
-    /// Where uploads go. It is there, and is of this session alone.
+    /// Directory for uploads. It must exist, and belong to this session alone.
     pub directory: PathBuf,
-    /// Shows another thread when the time of the session is over, and for how long a request is computed, so that it ends a call that
-    /// goes on behind that time, or behind its client; without it the call ends first.
+    /// Shows another thread when the time of the session is over, and how long a request has been computed. That thread can then end a call
+    /// that outlasts the time or the client. Without it, the session waits for the end of the call.
     pub watch: Option<Arc<SessionWatch>>,
 }
 
 impl ServerOptions {
-    /// Of a server without a key that permits nothing but the functions of servers, with files in `directory`.
+    /// Returns the options of a server without a key, with files in `directory`. Clients may only call the functions of the server.
     pub fn new(directory: impl Into<PathBuf>) -> ServerOptions {
         ServerOptions {
-            // RPC-80: without a key of the server the first word of a hello is `client:` alone.
+            // RPC-80: without a key of the server, the first word of a hello is only `client:`.
             keys: vec![String::new()],
             name: String::new(),
             release: None,
@@ -98,7 +97,7 @@ impl ServerOptions {
             uploads: 4 << 30,
             timeout: None,
             idle: None,
-            // RPC-83: servers of releases by default wait for a hello for ever, and serve no one else meanwhile.
+            // RPC-83: by default, released servers wait for a hello without a limit, and serve no one else meanwhile.
             handshake: Duration::from_secs(10),
             directory: directory.into(),
             watch: None,

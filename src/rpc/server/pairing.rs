@@ -1,4 +1,4 @@
-//! A server that no client can connect to: it connects to a proxy, and waits there for a client (RPC-94).
+//! A server that clients cannot reach: it connects to a proxy, and waits there for a client (RPC-94).
 
 use super::super::{Hello, HelloAnswer, Progress};
 use crate::function::{Error, ErrorKind, Result};
@@ -6,13 +6,13 @@ use crate::release::Release;
 use crate::wire::{Cursor, Writer};
 use std::io::{self, Read, Write};
 
-/// Writes the hello of a server of `key` to a proxy, and waits for a client; the key of that one, with its options.
+/// Writes the hello of a server of `key` to a proxy, and waits for a client. Returns the client's key, with its options.
 ///
-/// Nothing behind the answer is read: it is of the session, which [`super::serve_paired`] serves.
+/// Bytes after the answer are not read: they belong to the session, which [`super::serve_paired`] serves.
 ///
 /// # Errors
 ///
-/// A ConnectionError where another server waits under the key, or the proxy is gone; a TimeoutError where no client came; RPC-04.
+/// A ConnectionError if another server waits under the key, or if the proxy is gone; a TimeoutError if no client came; RPC-04.
 pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> {
     let mut out = Writer::new();
     let key = format!("server:{key}");
@@ -25,7 +25,8 @@ pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> 
             Progress::Short(missing) => usize::try_from(missing).unwrap_or(usize::MAX),
             Progress::Whole(HelloAnswer::Success(client)) => return Ok(client.into_owned()),
             Progress::Whole(HelloAnswer::Duplicate) => {
-                // RPC-94: servers of releases try it five times, five seconds apart, and give up. Here how often is up to who calls.
+                // RPC-94: released servers try five times, at intervals of five seconds, and then give up. Here the caller decides about
+                // retries.
                 return Err(Error::new(
                     ErrorKind::Connection,
                     "another server waits under this key",
@@ -43,7 +44,7 @@ pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> 
     }
 }
 
-/// What the system reports of the connection.
+/// Converts an error of the connection.
 fn gone(error: io::Error) -> Error {
     Error::new(ErrorKind::Connection, format!("the proxy is gone: {error}"))
 }

@@ -1,15 +1,15 @@
-//! What a session came to.
+//! The result of a session.
 
 use super::super::transport::seconds;
 use crate::function::Error;
 use crate::release::Release;
 use std::time::Duration;
 
-/// Why a session ended.
+/// The reason why a session ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SessionEnd {
-    /// The client wrote that it ends it.
+    /// The client wrote Shutdown.
     Shutdown,
     /// The client closed the connection between two packets.
     Closed,
@@ -17,9 +17,9 @@ pub enum SessionEnd {
     Mismatch,
     /// The time of the session was over (RPC-83).
     Expired,
-    /// The client asked nothing, or took no answer, for that long.
+    /// The client made no request, or read no answer, for that long.
     Idle(Duration),
-    /// The client broke a rule, or the connection.
+    /// The client broke a rule, or the connection failed.
     Failed(Error),
 }
 
@@ -36,18 +36,18 @@ impl std::fmt::Display for SessionEnd {
     }
 }
 
-/// What a session came to.
+/// The result of a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionReport {
-    /// The key of the client, with its options; empty where no hello came.
+    /// Key of the client, with its options; empty if no hello came.
     pub key: String,
-    /// The release by whose rules the client wrote, once that was known.
+    /// Release whose rules the client followed, if that is known.
     pub release: Option<Release>,
-    /// How many requests were answered.
+    /// Number of requests that were answered.
     pub requests: u64,
-    /// How many bytes the client wrote.
+    /// Number of bytes that the client wrote.
     pub received: u64,
-    /// Why it ended.
+    /// The reason why the session ended.
     pub end: SessionEnd,
 }

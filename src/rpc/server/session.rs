@@ -23,13 +23,13 @@ use crate::rule::{Findings, Kind};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// Serves one client until either side ends the session. Nothing of the client ends more than its session.
+/// Serves one client until either side ends the session. No action of the client ends more than its session.
 pub fn serve(stream: impl RpcStream + 'static, options: &ServerOptions) -> SessionReport {
     serve_from(stream, None, options)
 }
 
-/// [`serve`] over a connection that a proxy has paired: `key` is that of its answer, the client's with its options (RPC-71). Which client
-/// the proxy pairs with this server is for the proxy to know.
+/// Serves a connection that a proxy has paired, like [`serve`]. `key` is the client's key with its options, from the answer of the proxy
+/// (RPC-71). The proxy decides which client it pairs with this server.
 pub fn serve_paired(
     stream: impl RpcStream + 'static,
     key: &str,
@@ -38,7 +38,7 @@ pub fn serve_paired(
     serve_from(stream, Some(key), options)
 }
 
-/// From the hello on, or behind it.
+/// Serves a session from the hello on, or after it if `key` is given.
 fn serve_from(
     stream: impl RpcStream + 'static,
     key: Option<&str>,
@@ -57,7 +57,7 @@ fn serve_from(
     report.received = transport.offset();
     report.end = match ended {
         Ok(end) => end,
-        // A client that is gone without a word in front of the next packet has closed the connection.
+        // A client that closes the connection without Shutdown between two packets is reported as closed, not as failed.
         Err(error) if error.kind() == ErrorKind::Connection && report.requests > 0 => {
             SessionEnd::Closed
         }
@@ -66,7 +66,7 @@ fn serve_from(
     report
 }
 
-/// The hello, and what follows.
+/// Processes the hello and the requests.
 fn run(
     transport: &mut Transport,
     paired: Option<&str>,
@@ -90,7 +90,7 @@ fn run(
         (Some(stated), Some(own)) => Some(stated.min(own)),
         (stated, own) => stated.or(own),
     };
-    // A time beyond what the clock counts is no limit.
+    // A time that exceeds the range of the clock is no limit.
     let deadline = seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .and_then(|limit| Instant::now().checked_add(limit));
@@ -113,7 +113,7 @@ fn run(
     }
     let is_over = transport.is_late();
     let (packet, end) = match (seconds, session.patience()) {
-        // RPC-83: a client of 0.13 and later knows it by how the text begins.
+        // RPC-83: clients of 0.13 and later recognize it by the start of the text.
         (Some(seconds), idle) if is_over || idle.is_none() => {
             (watch::expired(seconds), SessionEnd::Expired)
         }
@@ -122,11 +122,11 @@ fn run(
     };
     transport.set_deadline(Some(Instant::now() + Duration::from_secs(1)));
     let writing = options.watch.as_ref().map(|watch| watch.write());
-    // The watching thread may have been faster.
+    // The watching thread may already have written the packet.
     let is_first = options.watch.as_ref().is_none_or(|watch| watch.claim());
     match end {
         SessionEnd::Expired if !is_first => {}
-        // A client that takes no answer takes this one no more.
+        // A client that reads no answer will not read this one either.
         SessionEnd::Idle(_) => drop(transport.write_packet(&packet, &session.era.write())),
         _ => transport.write_packet(&packet, &session.era.write())?,
     }
@@ -134,11 +134,11 @@ fn run(
     Ok(end)
 }
 
-/// What became of a hello.
+/// The result of a hello.
 enum HelloOutcome {
-    /// It has another key.
+    /// The hello has another key.
     Mismatch,
-    /// The session begins; with the time that the client states.
+    /// The session begins, with the time limit that the client states.
     Welcome(Option<f64>),
 }
 
@@ -152,11 +152,11 @@ fn greet(
     transport.set_deadline(Some(Instant::now() + options.handshake));
     let hello = transport.read_hello()?;
     report.key = hello.key.clone().into_owned();
-    // RPC-80: the first word is compared whole, so that `server:` is no client either.
+    // RPC-80: the whole first word is compared, so that `server:` is rejected as well.
     let first = hello.key.split_whitespace().next().unwrap_or_default();
     let key = first.strip_prefix("client:");
     let matches = key.is_some_and(|key| options.keys.iter().any(|own| own == key));
-    // RPC-05: before the answer: Python's servers answer first, and then fail.
+    // RPC-05: checked before the answer: Python's servers answer first, and then fail.
     let stated = hello.timeout()?;
     if !matches {
         transport.write_answer(&HelloAnswer::Mismatch, release)?;
@@ -167,44 +167,44 @@ fn greet(
     Ok(HelloOutcome::Welcome(stated))
 }
 
-/// What a session has.
+/// The state of a session.
 struct ServedSession<'a> {
     options: &'a ServerOptions,
     era: Era,
     /// Whether InitServer was answered (RPC-81).
     is_begun: bool,
-    /// The server that executes the session, where it is not this one.
+    /// Connection to the server that executes the session, if it is another one.
     hop: Option<Hop>,
-    /// In front of the memory: a tensor that ends frees what the device still knows.
+    /// Declared before the memory, so that tensors are freed while the device still knows their memory.
     handles: HandleTable,
     memory: SessionMemory,
     functions: Functions,
-    /// When it ends, and after how many seconds.
+    /// Time at which the session ends, and its limit in seconds.
     limit: Option<(Instant, f64)>,
 }
 
-/// What follows a request.
+/// The reply to a request.
 enum ServerAnswer {
-    /// Nothing: a keep-alive (RPC-11).
+    /// No reply: a keep-alive (RPC-11).
     Silence,
-    /// The session is over.
+    /// The end of the session.
     End,
-    /// Nothing was to be returned.
+    /// A Return without a result.
     Void,
-    /// The session begins.
+    /// The answer to InitServer.
     Begun,
-    /// Values.
+    /// A Return with values.
     Values(Vec<PackedValue<'static>>),
-    /// Bytes.
+    /// The bytes of a copy.
     Content(CopyContent),
 }
 
 impl ServedSession<'_> {
-    /// The time that the client may do nothing.
+    /// Returns the time that the client may do nothing.
     fn patience(&self) -> Option<Duration> {
         let Self { options, .. } = self;
         match options.idle {
-            // RPC-83: clients begin as soon as they are let in.
+            // RPC-83: clients write InitServer as soon as the hello was answered.
             idle if !self.is_begun => {
                 Some(idle.map_or(options.handshake, |idle| idle.min(options.handshake)))
             }
@@ -212,7 +212,7 @@ impl ServedSession<'_> {
         }
     }
 
-    /// Answers requests.
+    /// Reads and answers requests.
     fn serve(
         &mut self,
         transport: &mut Transport,
@@ -229,7 +229,7 @@ impl ServedSession<'_> {
                 return ended;
             }
             if !self.era.is_known() {
-                // The version and the codes are the same in all of them, and so are the lengths.
+                // The version, the codes and the lengths are the same in all eras that are detected.
                 match transport.peek_packet(&self.era.read()) {
                     Ok(Some(bytes)) => self.era.look_at(bytes),
                     Ok(None) => return Ok(SessionEnd::Closed),
@@ -239,7 +239,8 @@ impl ServedSession<'_> {
                     }
                 }
             }
-            // RPC-83: anew for each packet, as this one may have shown the encoding in which the client reads of its end.
+            // RPC-83: set again for each packet, because this one may have shown the encoding in which the client reads the final
+            // exception.
             self.watch();
             let mut findings = Findings::default();
             let answer = match transport.read_packet(&self.era.read(), &mut findings) {
@@ -279,7 +280,7 @@ impl ServedSession<'_> {
                 Ok(ServerAnswer::Void) => {
                     transport.write_packet(&Packet::Return(vec![self.void()]), &spoken)?;
                 }
-                // RPC-84: no client reads what it returns, and no values are the same in both encodings.
+                // RPC-84: no client reads the values of this answer, and an empty list is the same in both encodings.
                 Ok(ServerAnswer::Begun) if !self.era.is_known() => {
                     transport.write_packet(&Packet::Return(Vec::new()), &spoken)?;
                 }
@@ -292,7 +293,7 @@ impl ServedSession<'_> {
         }
     }
 
-    /// What says that nothing is returned. While the encoding is not known, a device: it is the same in both.
+    /// Returns the value of an empty result. While the encoding is unknown this is a device, which is the same in both.
     fn void(&self) -> PackedValue<'static> {
         if self.era.is_known() {
             PackedValue::None
@@ -301,21 +302,21 @@ impl ServedSession<'_> {
         }
     }
 
-    /// Lets the watching thread know when the session ends, and how the client wants to hear of it.
+    /// Tells the watching thread when the session ends, and the protocol for the final packet.
     fn watch(&self) {
         if let (Some(watch), Some((deadline, seconds))) = (&self.options.watch, self.limit) {
             watch.set(deadline, seconds, self.era.write());
         }
     }
 
-    /// RPC-82: whether a request that breaks a rule is answered with an exception, and the session goes on: its packet was whole, and
-    /// what is wrong is what was requested.
+    /// RPC-82: returns whether the session goes on after a request that breaks a rule, which is answered with an exception. Its packet must
+    /// be complete, and only its contents wrong.
     fn survives(&self, error: &Error) -> bool {
         let rule = error.violation().map(|broken| broken.rule());
         matches!(rule, Some(RPC_23 | RPC_28))
     }
 
-    /// The last packet of a session that the client broke: why. Upstream writes that it ends, or nothing.
+    /// Writes the reason as the last packet, after the client broke a rule. Upstream writes Shutdown, or nothing.
     fn bid_farewell(&self, transport: &mut Transport, error: &Error) {
         if error.violation().is_none() {
             return;
@@ -323,18 +324,18 @@ impl ServedSession<'_> {
         // A client that does not read is not waited for.
         transport.set_deadline(Some(Instant::now() + Duration::from_secs(1)));
         let _writing = self.options.watch.as_ref().map(|watch| watch.write());
-        // The session ends with the first error, whatever becomes of this one.
+        // The session ends with the first error; an error of this packet is ignored.
         drop(transport.write_packet(&exception(error, &self.era), &self.era.write()));
     }
 
-    /// Does what the packet requests.
+    /// Executes the request in the packet.
     fn answer(&mut self, packet: Packet<'_>) -> Result<ServerAnswer> {
         let release = self.era.release();
         match packet {
             Packet::KeepAlive => Ok(ServerAnswer::Silence),
             Packet::Shutdown => Ok(ServerAnswer::End),
             Packet::InitServer(version, args) => self.begin(&version, &args),
-            // RPC-81: upstream throws out of its handler, and ends.
+            // RPC-81: upstream throws an exception out of its handler, and ends.
             _ if !self.is_begun => {
                 let message = "the first request of a session is InitServer";
                 Err(RPC_81.rejected(Kind::Missing, message).into())
@@ -351,12 +352,12 @@ impl ServedSession<'_> {
                 Ok(ServerAnswer::Void)
             }
             Packet::SystemCall(code, args) => self.system_call(code, &args, release),
-            // RPC-21: the reader rejects what only a server writes.
+            // RPC-21: the reader rejects packets that only a server writes, so that this is not reached.
             Packet::Return(_) | Packet::Exception(_) | Packet::CopyAck(_) => Ok(ServerAnswer::End),
         }
     }
 
-    /// InitServer: of a session of this process, or of another server.
+    /// Executes InitServer: begins a session of this process, or of another server.
     fn begin(&mut self, version: &[u8], args: &[PackedValue<'_>]) -> Result<ServerAnswer> {
         RPC_81.demand(Kind::Duplicate, !self.is_begun, || {
             "the session has begun already".to_owned()
@@ -377,7 +378,7 @@ impl ServedSession<'_> {
             self.is_begun = true;
             return Ok(ServerAnswer::Begun);
         }
-        // RPC-80: the function of this name makes the session that is here anyway.
+        // RPC-80: this function creates a session of this process, which is the default.
         let local = name.is_none_or(|name| **name == *b"rpc.LocalSession");
         RPC_80.demand(Kind::Unsupported, local, || {
             let name = name.map(|name| String::from_utf8_lossy(name));
@@ -390,10 +391,10 @@ impl ServedSession<'_> {
         Ok(ServerAnswer::Begun)
     }
 
-    /// CallFunc.
+    /// Executes CallFunc.
     fn call(&mut self, function: u64, args: &[PackedValue<'_>]) -> Result<ServerAnswer> {
         let function = self.handles.function(function)?.clone();
-        // SAFETY: the bytes of the packet live until the request is answered, and what is prepared ends before.
+        // SAFETY: the bytes of the packet live until the request is answered, and `prepared` is dropped before.
         let prepared = unsafe { prepare(args, &self.handles, &self.memory, &self.era) }?;
         let result = {
             let views: Vec<_> = prepared.iter().map(|arg| arg.view()).collect();
@@ -404,7 +405,7 @@ impl ServedSession<'_> {
     }
 }
 
-/// Where a copy begins: the token, its device and the offset.
+/// Returns the place where a copy begins: the token, its device and the offset.
 fn origin(target: &CopyTarget) -> (u64, Device, u64) {
     match target {
         CopyTarget::Block(block) => (block.data, block.device, block.byte_offset),

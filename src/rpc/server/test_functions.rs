@@ -1,5 +1,5 @@
-//! What servers have for tests of connections: upstream's `tvm.rpc.testing`, which every server of Python registers, and the functions of
-//! its library that the tests of TVM call on a server (RPC-89). All of them are without effect.
+//! Functions for tests of connections: upstream's `tvm.rpc.testing`, which every Python server registers, and functions of its library that
+//! the tests of TVM call on a server (RPC-89). None of them has side effects.
 
 use crate::device::Device;
 use crate::function::{Error, ErrorKind, Function, Result};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(super) fn add(own: &mut BTreeMap<&'static str, Function>) {
     own.insert(
         "rpc.test.addone",
-        // As C++ computes it; a client must not end the session by a number.
+        // Wraps, as in C++: a client must not end the session with a large number.
         Function::from_typed(|value: i64| value.wrapping_add(1)),
     );
     own.insert(
@@ -33,7 +33,7 @@ pub(super) fn add(own: &mut BTreeMap<&'static str, Function>) {
     );
 }
 
-/// Functions of texts.
+/// Adds functions on texts.
 fn texts(own: &mut BTreeMap<&'static str, Function>) {
     own.insert(
         "rpc.test.strcat",
@@ -47,7 +47,7 @@ fn texts(own: &mut BTreeMap<&'static str, Function>) {
     );
 }
 
-/// Functions of tensors: one that takes a tensor, and one whose functions return one and read it.
+/// Adds functions on tensors: one that takes a tensor, and one whose functions return a tensor and read it.
 fn tensors(own: &mut BTreeMap<&'static str, Function>) {
     let ones = Function::from_packed(|args| {
         let (shape, content) = on_host(args, "float64")?;
@@ -61,7 +61,7 @@ fn tensors(own: &mut BTreeMap<&'static str, Function>) {
             ))
         }
     });
-    // The name up to 0.21, and that from 0.22 on.
+    // The name up to 0.21, and the name from 0.22 on.
     own.insert("rpc.test.remote_array_func", ones.clone());
     own.insert("rpc.test.remote_tensor_func", ones);
     own.insert(
@@ -70,7 +70,7 @@ fn tensors(own: &mut BTreeMap<&'static str, Function>) {
             let tensor = Tensor::from_slice(&[0.0_f32; 10], &[10])?;
             Ok(match name.as_bytes() {
                 b"get_arr" => Function::from_typed(move || tensor.clone()),
-                // A test of TVM frees the tensor on its side and asks whether the server has let go of it (RPC-85).
+                // A test of TVM frees the tensor on its side, and then checks that the server has freed its reference (RPC-85).
                 b"ref_count" => Function::from_typed(move || {
                     i64::from(tensor.as_object().header().strong_count())
                 }),
@@ -88,7 +88,7 @@ fn tensors(own: &mut BTreeMap<&'static str, Function>) {
     );
 }
 
-/// The element at `at` of float32 elements.
+/// Returns the element at `at` of float32 data.
 fn element(content: &[u8], at: i64) -> Result<f64> {
     let mut elements = content.as_chunks::<4>().0.iter();
     let element = usize::try_from(at).ok().and_then(|at| elements.nth(at));
@@ -96,7 +96,7 @@ fn element(content: &[u8], at: i64) -> Result<f64> {
     Ok(f64::from(f32::from_ne_bytes(*element?)))
 }
 
-/// The shape and the bytes of the first argument, a tensor of the host with elements of the type `dtype`.
+/// Returns the shape and the bytes of the first argument, which must be a host tensor of element type `dtype`.
 fn on_host(args: &[AnyView<'_>], dtype: &str) -> Result<(Vec<i64>, Vec<u8>)> {
     let wrong = || {
         Error::new(
@@ -126,10 +126,10 @@ fn on_host(args: &[AnyView<'_>], dtype: &str) -> Result<(Vec<i64>, Vec<u8>)> {
     Ok((shape.to_vec(), content.to_vec()))
 }
 
-/// An object that stays on the server, under the names of either era.
+/// Adds functions on an object that stays on the server, under the names of both eras.
 fn shapes(own: &mut BTreeMap<&'static str, Function>) {
     let make = Function::from_packed(|args| {
-        // RPC-88: a shape stays on the server, and a client has a handle of it.
+        // RPC-88: a shape stays on the server, and the client gets a handle.
         let extents: Result<Vec<i64>> = args.iter().map(|arg| Ok(i64::try_from(*arg)?)).collect();
         Ok(Shape::new(&extents?).into())
     });
@@ -151,12 +151,12 @@ fn shapes(own: &mut BTreeMap<&'static str, Function>) {
     }
 }
 
-/// Functions that fail.
+/// Adds functions that fail.
 fn errors(own: &mut BTreeMap<&'static str, Function>) {
     let failed = |kind: &Str, message: &Str| -> Result<Any> {
         let kind = kind.to_text();
         Err(Error::new(
-            // RPC-26: the kind is the client's, so any text: the test asks whether it comes back in the message.
+            // RPC-26: the client chooses the kind, so that any text is allowed: the test checks that it comes back in the message.
             ErrorKind::Other(&kind),
             message.to_text().as_bytes(),
         ))

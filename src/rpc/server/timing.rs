@@ -1,4 +1,4 @@
-//! `runtime.RPCTimeEvaluator`: a function that calls another one and returns how long that took (RPC-91).
+//! Implementation of `runtime.RPCTimeEvaluator`: a function that calls another one and returns the time it took (RPC-91).
 
 use super::super::RPC_91;
 use crate::device::timer::{Evaluator, to_bytes};
@@ -9,15 +9,15 @@ use crate::rule::Kind;
 use crate::value::{AnyView, Bytes, str_bytes};
 use std::time::Duration;
 
-/// What follows the first seven arguments, `[mod, name, device type, device id, number, repeat, min_repeat_ms]`, by their number.
-/// RPC-91: the text of the function to call first is always the last.
+/// The optional arguments after the first seven, `[mod, name, device type, device id, number, repeat, min_repeat_ms]`. Their number depends
+/// on the release. RPC-91: the last argument is always the name of the function to call first.
 struct Tail {
     limit_zero_time_iterations: u64,
     cooldown: u64,
     repeats_to_cooldown: u64,
 }
 
-/// Makes the function. `global` looks up a function that is in no module.
+/// Creates the measuring function. `global` looks up functions that are not in a module.
 pub(super) fn evaluator(
     args: &[AnyView<'_>],
     global: impl Fn(&str) -> Result<Function>,
@@ -27,7 +27,7 @@ pub(super) fn evaluator(
         found.ok_or_else(|| wrong(&format!("argument {at} is not an integer")))
     };
     let count = |at: usize| -> Result<u64> {
-        // A number below 0 means no calls, no repetitions, no pause.
+        // A negative number means no calls, no repetitions, or no pause.
         Ok(u64::try_from(int(at)?).unwrap_or(0))
     };
     let text = |at: usize| -> Result<String> {
@@ -50,7 +50,7 @@ pub(super) fn evaluator(
             },
             9,
         ),
-        // RPC-91: 0.14 put the bytes of a cache to flush in front of the text. No cache is flushed here.
+        // RPC-91: 0.14 added the number of cache bytes to flush before the text. This server flushes no cache.
         number @ (11 | 12) => (
             Tail {
                 limit_zero_time_iterations: count(7)?,
@@ -93,7 +93,7 @@ pub(super) fn evaluator(
     Ok(Function::from_packed(move |args| {
         let api = Manager::global().api(device.kind)?;
         let mut timer = device::timer(api, device)?;
-        // RPC-91: the function in front is called before each repetition, with the arguments of the other.
+        // RPC-91: the preparing function is called before each repetition, with the same arguments.
         let prepare = || match &before {
             Some(before) => before.call(args).map(drop),
             None => Ok(()),
@@ -104,10 +104,10 @@ pub(super) fn evaluator(
     }))
 }
 
-/// The most repetitions: 8 MiB of results.
+/// Maximum number of repetitions: 8 MiB of results.
 const MOST: usize = 1 << 20;
 
-/// RPC-91.
+/// Creates the error for wrong arguments (RPC-91).
 fn wrong(message: &str) -> Error {
     let message = format!("runtime.RPCTimeEvaluator: {message}");
     RPC_91.rejected(Kind::Type, message).into()

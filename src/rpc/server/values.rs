@@ -1,4 +1,4 @@
-//! Arguments of packets as those of functions, and results as values of packets (RPC-88).
+//! Conversion of packet values to function arguments, and of results to packet values (RPC-88).
 
 use super::super::{PackedValue, RPC_85, RPC_88, TensorBlock};
 use super::era::Era;
@@ -16,7 +16,7 @@ use crate::value::{
 use std::borrow::Cow;
 use std::ffi::{CString, c_void};
 
-/// An argument, with what its view borrows.
+/// A prepared argument, which owns the data that its view borrows.
 pub(super) enum Prepared {
     Value(Any),
     Text(CString),
@@ -25,11 +25,11 @@ pub(super) enum Prepared {
     Pointer(*mut c_void),
 }
 
-/// Turns arguments into what a function takes.
+/// Converts packet values to arguments of a function.
 ///
 /// # Safety
 ///
-/// The bytes that `args` borrow live as long as what is returned.
+/// The bytes that `args` borrow must outlive the returned arguments.
 pub(super) unsafe fn prepare(
     args: &[PackedValue<'_>],
     handles: &HandleTable,
@@ -40,7 +40,7 @@ pub(super) unsafe fn prepare(
         Ok(match arg {
             PackedValue::None => Prepared::Value(Any::none()),
             PackedValue::Int(value) => Prepared::Value((*value).into()),
-            // Upstream has one integer, of 64 bits, and reads this code as one.
+            // Upstream has only one integer type, of 64 bits, and reads this code as such.
             PackedValue::Uint(value) => Prepared::Value((*value).into()),
             PackedValue::Bool(value) => Prepared::Value((*value != 0).into()),
             PackedValue::Float(value) => Prepared::Value((*value).into()),
@@ -64,7 +64,7 @@ pub(super) unsafe fn prepare(
 }
 
 impl Prepared {
-    /// What the function gets.
+    /// Returns the argument that is passed to the function.
     pub(super) fn view(&self) -> AnyView<'_> {
         match self {
             Prepared::Value(value) => value.view(),
@@ -83,7 +83,7 @@ impl Prepared {
     }
 }
 
-/// The object behind a token, of whatever type.
+/// Returns the object of a token, of any type.
 fn object(token: u64, handles: &HandleTable) -> Result<Any> {
     Ok(match handles.get(token)? {
         HandleContent::Object(object) => object.clone().into(),
@@ -97,7 +97,7 @@ fn object(token: u64, handles: &HandleTable) -> Result<Any> {
     })
 }
 
-/// The pointer behind a token: one that a function returned, or a stream; 0 is null.
+/// Returns the pointer of a token: one that a function returned, or a stream; 0 is null.
 fn pointer(token: u64, handles: &HandleTable) -> Result<*mut c_void> {
     if token == 0 {
         return Ok(std::ptr::null_mut());
@@ -105,7 +105,7 @@ fn pointer(token: u64, handles: &HandleTable) -> Result<*mut c_void> {
     match handles.get(token)? {
         HandleContent::Opaque(pointer) => Ok(*pointer),
         HandleContent::Stream(_, stream) => Ok(stream.handle()),
-        // RPC-85: any other number would be followed as an address.
+        // RPC-85: any other number would be used as an address.
         _ => {
             let message = format!("handle {token:#x} is not a pointer");
             Err(RPC_85.rejected(Kind::Type, message).into())
@@ -113,7 +113,7 @@ fn pointer(token: u64, handles: &HandleTable) -> Result<*mut c_void> {
     }
 }
 
-/// A description of the memory that `block` names.
+/// Describes the memory that `block` names.
 fn tensor(
     block: &TensorBlock,
     memory: &SessionMemory,
@@ -124,10 +124,10 @@ fn tensor(
     let dl = DLTensor {
         data: place.space.0,
         device: DLDevice::from(block.device),
-        // Not more than an i32: the packet had an i32 of them.
+        // Fits into an i32, because the packet stores it as one.
         ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
         dtype: DLDataType::from(block.dtype),
-        // The block of the heap stays where it is when the vector moves.
+        // The heap allocation does not move when the vector is moved.
         shape: shape.as_mut_ptr(),
         strides: std::ptr::null_mut(),
         byte_offset: place.offset as u64,
@@ -135,23 +135,23 @@ fn tensor(
     Ok(Box::new((dl, shape)))
 }
 
-/// The text up to the first NUL: what its receiver reads of it (RPC-44).
+/// Converts a text up to its first NUL, which is the part that its receiver reads (RPC-44).
 fn c_string(text: &[u8]) -> CString {
     let end = text.iter().position(|byte| *byte == 0);
     let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
     CString::new(text).unwrap_or_default()
 }
 
-/// A string of a packet.
+/// Creates a string of a packet.
 pub(super) fn text(text: impl Into<Vec<u8>>) -> PackedValue<'static> {
     let mut bytes = text.into();
-    // RPC-44: the client reads up to the first NUL.
+    // RPC-44: the client reads only up to the first NUL.
     let end = bytes.iter().position(|byte| *byte == 0);
     bytes.truncate(end.unwrap_or(bytes.len()));
     PackedValue::Str(Cow::Owned(bytes))
 }
 
-/// The type of a result up to 0.20, by what it is from 0.21 on.
+/// Type codes of results up to 0.20, by their type index from 0.21 on.
 const LEGACY_TAGS: &[(i32, i64)] = &[
     (index::NONE, 4),
     (index::INT, 0),
@@ -169,7 +169,7 @@ const LEGACY_TAGS: &[(i32, i64)] = &[
     (index::MODULE, 9),
 ];
 
-/// The type of a result, as clients of this era number it.
+/// Returns the type of a result, in the numbering of the client's era.
 fn tag(of: i32, era: &Era) -> i64 {
     if era.release().minor() >= 22 {
         return of.into();
@@ -181,18 +181,18 @@ fn tag(of: i32, era: &Era) -> i64 {
             index::MAP => 70,
             index::SHAPE => 71,
             index::TENSOR => 72,
-            // Strings and bytes of up to seven bytes are objects there too.
+            // In 0.21, strings and bytes of up to seven bytes are objects like longer ones.
             index::SMALL_STR => 65,
             index::SMALL_BYTES => 66,
             _ => of.into(),
         };
     }
     let found = LEGACY_TAGS.iter().find(|(index, _)| *index == of);
-    // All other objects have one code.
+    // All other objects share one code.
     found.map_or(8, |(_, tag)| *tag)
 }
 
-/// What a client gets of the result of a call: its type, and its value or a handle of it (RPC-88).
+/// Encodes the result of a call: its type, and its value or a handle of it (RPC-88).
 pub(super) fn encode(
     value: Any,
     handles: &mut HandleTable,
@@ -207,7 +207,7 @@ pub(super) fn encode(
         index::NONE => PackedValue::None,
         index::INT => PackedValue::Int(raw.int()),
         index::BOOL if era.has_bool() => PackedValue::Bool(raw.int()),
-        // RPC-43: up to 0.17 there is no code for a bool: it travels as an integer, and states that type.
+        // RPC-43: up to 0.17 there is no code for a bool: it is sent as an integer, and its type states that.
         index::BOOL => {
             number = tag(index::INT, era);
             PackedValue::Int(raw.int())
@@ -217,7 +217,7 @@ pub(super) fn encode(
         index::DEVICE => PackedValue::Device(Device::from(raw.device())),
         index::OPAQUE => PackedValue::Handle(match raw.ptr() {
             pointer if pointer.is_null() => 0,
-            // RPC-85: an address of this process is no business of the client; releases write it as it is.
+            // RPC-85: the client gets a token, not an address of this process; released servers send the address itself.
             pointer => handles.insert(HandleContent::Opaque(pointer))?,
         }),
         index::STR | index::SMALL_STR => text(str_bytes(&view).unwrap_or_default()),
@@ -230,7 +230,7 @@ pub(super) fn encode(
     Ok(vec![PackedValue::Int(number), plain])
 }
 
-/// [`encode`] of an object, which stays here.
+/// Encodes a result that is an object, which stays on the server.
 fn encode_object(
     value: Any,
     number: i64,
@@ -241,7 +241,7 @@ fn encode_object(
     let object = value
         .into_object()
         .map_err(|value| unsupported(value.type_index()))?;
-    // RPC-88: a tensor is the one object that the client gets the data of, so it is looked for first.
+    // RPC-88: tensors come first, because they are the only objects whose data the client can access.
     let object = match Tensor::try_from(&Any::from(object.clone())) {
         Ok(tensor) => return encode_tensor(tensor, number, handles, memory),
         Err(_) => object,
@@ -261,7 +261,7 @@ fn encode_object(
     Ok(vec![PackedValue::Int(number), PackedValue::Handle(token)])
 }
 
-/// An object of no type that clients know.
+/// Wraps an object of a type that clients do not know.
 fn other_object(object: ObjectRef, era: &Era) -> Result<HandleContent> {
     if era.has_objects() {
         Ok(HandleContent::Object(object))
@@ -270,7 +270,7 @@ fn other_object(object: ObjectRef, era: &Era) -> Result<HandleContent> {
     }
 }
 
-/// [`encode`] of a tensor: where its data is, and the tensor itself.
+/// Encodes a result that is a tensor: the place of its data, and a handle of the tensor itself.
 fn encode_tensor(
     tensor: Tensor,
     number: i64,
@@ -291,7 +291,7 @@ fn encode_tensor(
     let (shape, byte_offset) = (tensor.shape().to_vec(), dl.byte_offset);
     let data = memory.enter_tensor(&tensor);
     let token = handles.insert(HandleContent::Tensor(tensor, data));
-    // Of a tensor that is not handed out nothing is left.
+    // If the tensor gets no handle, its memory is removed from the table again.
     let token = token.inspect_err(|_| memory.leave_tensor(data))?;
     let block = TensorBlock {
         data,
@@ -307,13 +307,13 @@ fn encode_tensor(
     ])
 }
 
-/// The strides of a tensor.
+/// Returns the strides of a tensor.
 fn strides_of(tensor: &Tensor) -> Option<&[i64]> {
     // SAFETY: the tensor is there, and its description with it.
     unsafe { tensor.dl().strides() }
 }
 
-/// RPC-88.
+/// Creates the error for a result without an encoding (RPC-88).
 fn unsupported(of: i32) -> Error {
     let message = format!("a result of type index {of} has no form for clients of this release");
     RPC_88.rejected(Kind::Unsupported, message).into()

@@ -1,5 +1,5 @@
-//! What another thread sees of a session while a function of it runs, to end it: its time is over, or its client is gone. The thread that
-//! reads packets is not there to notice.
+//! The part of a session that another thread sees, so that it can end the session during a call: when its time is over, or its client is
+//! gone. The thread that reads packets is busy with the call and cannot notice this.
 
 use super::super::transport::{RpcStream, seconds};
 use super::super::{Packet, Protocol};
@@ -8,35 +8,35 @@ use crate::wire::Writer;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the session and the thread that watches it share.
+/// State that a session shares with the thread that watches it.
 #[derive(Debug, Default)]
 pub struct SessionWatch {
     /// `None` before the hello, and for a session without a limit.
     limit: Mutex<Option<SessionLimit>>,
-    /// A limit was stated.
+    /// Notified when a limit was set.
     stated: Condvar,
-    /// Held while a packet is written: no other may begin inside of it.
+    /// Held while a packet is written, so that no other begins inside it.
     writing: Mutex<()>,
-    /// Since when a request is computed; `None` between two.
+    /// Start of the request in progress; `None` between two requests.
     call: Mutex<Option<Instant>>,
 }
 
-/// When a session is over.
+/// The time limit of a session.
 #[derive(Clone, Copy, Debug)]
 struct SessionLimit {
     deadline: Instant,
-    /// The same as the client stated it.
+    /// The limit as the client stated it, in seconds.
     seconds: f64,
-    /// How the client wants to hear of it.
+    /// Protocol for the final packet to the client.
     spoken: Protocol,
 }
 
 impl SessionWatch {
-    /// Returns when the time of the session is over, which is never for a session without a limit.
+    /// Waits until the time of the session is over. Never returns for a session without a limit.
     pub fn wait(&self) {
         let mut limit = lock(&self.limit);
         loop {
-            // Anew after each wait: the limit may be another one, and a condition variable also wakes without a cause.
+            // Computed again after each wait: the limit may have changed, and a condition variable may wake up without a cause.
             let left = limit.map(|limit| limit.deadline.saturating_duration_since(Instant::now()));
             limit = match left {
                 None => self
@@ -52,10 +52,10 @@ impl SessionWatch {
         }
     }
 
-    /// Writes to the client that its time is over (RPC-83), in a packet that interleaves with no other. False where the session has
-    /// written so itself, or is still writing another packet.
+    /// Writes to the client that its time is over (RPC-83), as a packet that interleaves with no other. Returns false if the session has
+    /// already written this itself, or is still writing another packet.
     pub fn expire(&self, stream: &mut dyn RpcStream) -> bool {
-        // RPC-83: not waited for: a session that writes to a client which takes nothing holds the lock for as long.
+        // RPC-83: does not wait for the lock, because a session may hold it for long while its client reads nothing.
         let Ok(_writing) = self.writing.try_lock() else {
             return false;
         };
@@ -67,17 +67,17 @@ impl SessionWatch {
         packet.write(&limit.spoken, &mut out).is_ok() && stream.write_all(&out.into_bytes()).is_ok()
     }
 
-    /// For how long the present request has been computed; `None` between two requests, while one is read or answered.
+    /// Returns how long the request in progress has been computed; `None` between two requests, while one is read or answered.
     pub fn computing(&self) -> Option<Duration> {
         lock(&self.call).map(|since| since.elapsed())
     }
 
-    /// A request begins to be computed, or is.
+    /// Notes that the computation of a request begins, or ends.
     pub(super) fn compute(&self, begins: bool) {
         *lock(&self.call) = begins.then(Instant::now);
     }
 
-    /// States the limit.
+    /// Sets the limit.
     pub(super) fn set(&self, deadline: Instant, seconds: f64, spoken: Protocol) {
         *lock(&self.limit) = Some(SessionLimit {
             deadline,
@@ -87,27 +87,27 @@ impl SessionWatch {
         self.stated.notify_all();
     }
 
-    /// Whether the caller is the one to write that the time is over: it is written once.
+    /// Returns whether the caller has to write that the time is over, which is written only once.
     pub(super) fn claim(&self) -> bool {
         lock(&self.limit).take().is_some()
     }
 
-    /// No packet of [`SessionWatch::expire`] begins while the guard is held.
+    /// Locks the stream: [`SessionWatch::expire`] writes no packet while the guard is held.
     pub(super) fn write(&self) -> MutexGuard<'_, ()> {
         lock(&self.writing)
     }
 }
 
-/// RPC-83: clients from 0.13 on know the end of their time by how the text begins.
+/// Returns the final packet of a session whose time is over. RPC-83: clients from 0.13 on recognize it by the start of the text.
 pub(super) fn expired(seconds: f64) -> Packet<'static> {
-    // RPC-83: in the words of releases, which print the seconds as Python does, `2.0`: hence the debug form.
+    // RPC-83: uses the text of the releases, which print the seconds as Python does, `2.0`: hence the debug format.
     let text = format!(
         "RPCSessionTimeoutError: Your {seconds:?}s session has expired, try to increase the \"session_timeout\" value."
     );
     Packet::Exception(vec![super::values::text(text)])
 }
 
-/// What a client finds behind its last answer that did nothing for `time`.
+/// Returns the final packet of a session whose client did nothing for `time`.
 pub(super) fn forgotten(time: Duration) -> Packet<'static> {
     let text = format!(
         "{}: the server has ended this session, whose client did nothing for {}",
@@ -117,7 +117,7 @@ pub(super) fn forgotten(time: Duration) -> Packet<'static> {
     Packet::Exception(vec![super::values::text(text)])
 }
 
-/// A panic leaves the values whole.
+/// Locks `mutex`. A thread that panicked left the values consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The other end of a tracker's connection: what servers, clients and proxies ask.
+//! The client side of a connection to a tracker, which servers, clients and proxies use.
 
 use super::super::transport::seconds;
 use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest};
@@ -10,29 +10,29 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// How long a tracker may take for a reply that it has at once, and for its hello.
+/// Time limit for a tracker's hello, and for a reply that the tracker has at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a read lasts before it is looked whether waiting goes on.
+/// Time limit of one read, after which the client checks whether to go on waiting.
 const SLICE: Duration = Duration::from_millis(200);
 
 /// A connection to a tracker.
 ///
-/// What it has offered or asked for is withdrawn when it goes (RPC-63).
+/// Its offers and requests are withdrawn when it is dropped (RPC-63).
 pub struct TrackerClient {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// A server that a tracker has handed out. It is this client's until its session ends: then it offers itself anew.
+/// A server that a tracker has assigned to this client. When its session ends, the server offers itself again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrackedServer {
-    /// Where it listens.
+    /// Host of the server.
     pub host: String,
-    /// Where it listens.
+    /// Port of the server.
     pub port: u16,
-    /// The key that the hello must have; it opens one session.
+    /// Key that the hello must contain; it opens one session.
     pub match_key: String,
 }
 
@@ -41,12 +41,12 @@ impl TrackerClient {
     ///
     /// # Errors
     ///
-    /// A ConnectionError where nothing answers there; a TimeoutError; RPC-50 for what is no tracker.
+    /// A ConnectionError if nothing answers there; a TimeoutError; RPC-50 if the peer is not a tracker.
     pub fn connect(address: impl ToSocketAddrs) -> Result<TrackerClient> {
         TrackerClient::connect_within(address, PATIENCE)
     }
 
-    /// [`TrackerClient::connect`] to one whose hello comes within `patience`, at most what a tracker may take.
+    /// Connects like [`TrackerClient::connect`], and waits for the hello at most for the shorter of `patience` and [`PATIENCE`].
     pub(in crate::rpc) fn connect_within(
         address: impl ToSocketAddrs,
         patience: Duration,
@@ -73,9 +73,9 @@ impl TrackerClient {
         Err(Error::new(ErrorKind::Connection, text))
     }
 
-    /// A client over a connection to what shows in the first four bytes to be a tracker (RPC-50).
+    /// Creates a client over a connection, after the peer's first four bytes show that it is a tracker (RPC-50).
     fn over(stream: TcpStream, patience: Duration) -> Result<TrackerClient> {
-        // Of a connection that was reset there is no address any more.
+        // After a reset the socket has no peer address any more, so that this comes first.
         let place = stream.peer_addr().map_err(gone)?;
         stream.set_nodelay(true).map_err(gone)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(gone)?;
@@ -85,37 +85,37 @@ impl TrackerClient {
         };
         let mut out = Writer::new();
         TrackerHello.write(&mut out);
-        // RPC-50: the number goes out alone: trackers take the first bytes that come in for it.
+        // RPC-50: the number is written alone, because trackers take the first bytes that come in for it.
         client.write(&out.into_bytes())?;
         let hello = client.read(patience, &|| true, TrackerHello::read);
         hello.map_err(|error| no_tracker(error, place, patience))?;
         Ok(client)
     }
 
-    /// The address of this end of the connection: to that of a server that states no other, a tracker sends clients (RPC-56).
+    /// Returns the local address of the connection. A tracker sends clients there if a server states no other address (RPC-56).
     ///
     /// # Errors
     ///
-    /// A ConnectionError where the connection is gone.
+    /// A ConnectionError if the connection is gone.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         self.stream.local_addr().map_err(gone)
     }
 
-    /// A request and its reply, which the tracker has at once.
+    /// Writes a request and reads its reply, for requests that the tracker answers at once.
     ///
     /// # Errors
     ///
-    /// What the connection is broken by; RPC-51 to RPC-58 for a reply that is none.
+    /// Errors of the connection; RPC-51 to RPC-58 for an invalid reply.
     pub fn ask(&mut self, request: &TrackerRequest) -> Result<TrackerReply> {
         self.send(request)?;
         self.read(PATIENCE, &|| true, TrackerReply::read)
     }
 
-    /// A request whose reply is that it is done.
+    /// Writes a request and expects the reply [`TrackerReply::Success`].
     ///
     /// # Errors
     ///
-    /// As [`TrackerClient::ask`]; another reply.
+    /// Returns the errors of [`TrackerClient::ask`], and an error for another reply.
     pub fn order(&mut self, request: &TrackerRequest) -> Result<()> {
         match self.ask(request)? {
             TrackerReply::Success => Ok(()),
@@ -123,11 +123,11 @@ impl TrackerClient {
         }
     }
 
-    /// The match keys of the servers that wait, of all keys: a server whose own is not among them was handed to a client (RPC-67).
+    /// Returns the match keys of the waiting servers, of all keys. A server whose match key is missing was assigned to a client (RPC-67).
     ///
     /// # Errors
     ///
-    /// As [`TrackerClient::ask`]; another reply.
+    /// Returns the errors of [`TrackerClient::ask`], and an error for another reply.
     pub fn pending_match_keys(&mut self) -> Result<Vec<String>> {
         match self.ask(&TrackerRequest::PendingMatchKeys)? {
             TrackerReply::MatchKeys(keys) => Ok(keys),
@@ -135,21 +135,21 @@ impl TrackerClient {
         }
     }
 
-    /// A server of `key`, as soon as one is free; with a higher `priority` before other clients (RPC-61).
+    /// Waits for a free server of `key`. Requests with a higher `priority` are served first (RPC-61).
     ///
     /// # Errors
     ///
-    /// A TimeoutError where none is free within `wait`; as [`TrackerClient::ask`].
+    /// Returns a TimeoutError if no server is free within `wait`, and the errors of [`TrackerClient::ask`].
     pub fn request(&mut self, key: &str, priority: i64, wait: Duration) -> Result<TrackedServer> {
         self.request_while(key, priority, wait, &|| true)
     }
 
-    /// [`TrackerClient::request`], as long as `goes_on`, which is asked several times a second. A request that was abandoned stands
-    /// in the tracker's queue until this client goes.
+    /// Waits like [`TrackerClient::request`] while `goes_on`, which is called several times a second, returns true. An abandoned request
+    /// stays in the tracker's queue until this client is dropped.
     ///
     /// # Errors
     ///
-    /// As [`TrackerClient::request`]; a TimeoutError, too, once it does not go on.
+    /// Returns the errors of [`TrackerClient::request`]. Also returns a TimeoutError if `goes_on` returns false.
     pub fn request_while(
         &mut self,
         key: &str,
@@ -159,7 +159,7 @@ impl TrackerClient {
     ) -> Result<TrackedServer> {
         let request = TrackerRequest::Request {
             key: key.to_owned(),
-            // RPC-54: empty, as clients of releases write it.
+            // RPC-54: empty, as released clients write it.
             user: String::new(),
             priority,
         };
@@ -194,7 +194,7 @@ impl TrackerClient {
         self.stream.write_all(bytes).map_err(gone)
     }
 
-    /// Reads until a message is whole.
+    /// Reads until a message is complete.
     fn read<T>(
         &mut self,
         wait: Duration,
@@ -223,7 +223,7 @@ impl TrackerClient {
                         "the tracker has closed the connection",
                     ));
                 }
-                // RPC-52 bounds what is kept.
+                // RPC-52 bounds the size of the buffer.
                 Ok(count) => self.buffer.extend(piece.iter().take(count)),
                 Err(error)
                     if matches!(
@@ -238,7 +238,7 @@ impl TrackerClient {
     }
 }
 
-/// What the system reported.
+/// Converts an error of the system.
 fn gone(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
@@ -251,7 +251,7 @@ fn gone(error: io::Error) -> Error {
     }
 }
 
-/// Why there is no hello of a tracker, and what may be there instead.
+/// Explains why the tracker's hello is missing, and which other service may be there.
 fn no_tracker(error: Error, place: SocketAddr, patience: Duration) -> Error {
     if error.violation().is_some() {
         return error;
@@ -262,7 +262,7 @@ fn no_tracker(error: Error, place: SocketAddr, patience: Duration) -> Error {
             "{place} has not answered the hello of a tracker's client within {patience}: is a tracker there?"
         )
     } else {
-        // RPC-01: servers and proxies close the connection of what begins with another number.
+        // RPC-01: servers and proxies close a connection that begins with another number.
         format!(
             "{place} closes the connection in front of a tracker's hello, as servers and proxies do; for one of these the name is rpc://HOST:PORT/KEY, without a tracker"
         )
@@ -270,7 +270,7 @@ fn no_tracker(error: Error, place: SocketAddr, patience: Duration) -> Error {
     Error::new(error.kind(), text)
 }
 
-/// A reply to something else.
+/// Creates the error for a reply to another kind of request.
 fn unexpected(reply: &TrackerReply) -> Error {
     Error::new(
         ErrorKind::Connection,

@@ -1,10 +1,10 @@
-//! A tracker: servers offer themselves to it, and clients ask it for one (RPC-50 .. RPC-66).
+//! A tracker: servers offer themselves to it, and clients request a server from it (RPC-50 .. RPC-66).
 //!
-//! | file | what | rules |
+//! | file | contents | rules |
 //! |---|---|---|
-//! | `schedule` | [`TrackerSchedule`]: who gets which server, without sockets | RPC-60 .. RPC-65 |
-//! | `client` | [`TrackerClient`]: what servers, clients and proxies ask | RPC-50, RPC-61 |
-//! | `server` | [`TrackerServer`]: the same for peers that connect | RPC-66 |
+//! | `schedule` | [`TrackerSchedule`]: the assignment of servers to clients, without sockets | RPC-60 .. RPC-65 |
+//! | `client` | [`TrackerClient`]: the requests of servers, clients and proxies | RPC-50, RPC-61 |
+//! | `server` | [`TrackerServer`]: the schedule for peers that connect | RPC-66 |
 
 mod client;
 mod schedule;

@@ -1,21 +1,22 @@
-//! Who gets which server: queues of offers and of requests, one pair for each key. No step looks at more of them than it changes.
+//! Assignment of servers to clients: one queue of offers and one of requests for each key. The cost of a step depends only on the entries
+//! that it changes.
 
 use super::super::{Hello, TrackerSummary};
 use super::super::{TrackerCount, TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What one peer, and all of them, may keep a tracker busy with. Upstream has no bound.
+/// Limits on the work of a tracker, for one peer and for all of them. Upstream has no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrackerLimits {
-    /// Connections at the same time; one more is closed.
+    /// Maximum number of connections at the same time; a further one is closed.
     pub connections: usize,
-    /// Offers and requests of one connection that wait; one more closes it.
+    /// Maximum number of waiting offers, and of waiting requests, of one connection; a further one closes it.
     pub waiting: usize,
-    /// Keys that all connections together use; a request with one more closes its connection.
+    /// Maximum number of keys of all connections together; a request with a further one closes its connection.
     pub keys: usize,
-    /// Keys of the offers and requests of one connection that wait; one more closes it.
+    /// Maximum number of keys of the waiting offers and requests of one connection; a further one closes it.
     pub own_keys: usize,
 }
 
@@ -25,57 +26,58 @@ impl Default for TrackerLimits {
             connections: 20_000,
             waiting: 20_000,
             keys: 10_000,
-            // A proxy offers the servers behind it over one connection.
+            // A proxy offers all of its servers over one connection.
             own_keys: 1_000,
         }
     }
 }
 
-/// What a request leads to.
+/// The effect of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrackerOutcome {
-    /// These replies, each to the connection of that number.
+    /// Replies, each with the number of its connection.
     Replies(Vec<(u64, TrackerReply)>),
-    /// The connection asked for more than [`TrackerLimits`] allow, and is closed.
+    /// The connection exceeds [`TrackerLimits`] and is closed.
     Excess,
-    /// Success for the connection, and the end of the tracker (RPC-65).
+    /// The connection gets Success, and the tracker ends (RPC-65).
     Stop,
 }
 
-/// The offers and requests of all connections.
+/// Offers and requests of all connections.
 pub struct TrackerSchedule {
     limits: TrackerLimits,
     stop_key: String,
-    /// By number, in the order in which their keys came up, as the summary lists them. Where room is short, those without use are dropped: a
-    /// peer that is gone takes none from others.
+    /// Queues by number, in the order in which their keys appeared, as the summary lists them. Unused queues are dropped when room is
+    /// short, so that a peer that has left takes no room from others.
     queues: BTreeMap<u64, KeyQueue>,
     by_key: HashMap<String, u64>,
-    /// How many connections have stated to be the server of a key. A queue of it stays, as all of them may be taken.
+    /// Number of connections that stated to be a server of a key. Such a queue is kept even if it is empty, because all of its servers may
+    /// be in use.
     servers: HashMap<String, usize>,
     peers: BTreeMap<u64, Peer>,
-    /// Counts offers, requests and queues: what came first has the smaller number.
+    /// Counter of offers, requests and queues: an earlier one has a smaller number.
     arrivals: u64,
 }
 
-/// Those of one key. One of the two is empty, except while a request is answered.
+/// Offers and requests of one key. One of the two is empty, except while a request is answered.
 struct KeyQueue {
     key: String,
-    /// RPC-62: by arrival.
+    /// RPC-62: offers by arrival.
     free: BTreeMap<u64, (u64, TrackerOffer)>,
-    /// RPC-61: by priority, the highest first, then by arrival.
+    /// RPC-61: requests by priority, the highest first, then by arrival.
     pending: BTreeMap<QueuePosition, u64>,
 }
 
 type QueuePosition = (Reverse<i64>, u64);
 
-/// A connection, and what its peer stated of itself.
+/// A connection, and the information that its peer stated in UpdateInfo.
 struct Peer {
     host: String,
     info: Option<TrackerPeer>,
-    /// Arrival and queue of its offers, and of its requests queue and place.
+    /// Arrival and queue of each of its offers, and below queue and position of each request.
     offers: BTreeSet<(u64, u64)>,
     requests: BTreeSet<(u64, QueuePosition)>,
-    /// By queue: how many of its offers and requests are there.
+    /// Number of its waiting offers and requests, by queue.
     queues: BTreeMap<u64, usize>,
 }
 
@@ -93,14 +95,14 @@ impl Peer {
         }
     }
 
-    /// The key of which this is a server (RPC-55).
+    /// Returns the key that this peer serves, if it is a server (RPC-55).
     fn server_of(&self) -> Option<&str> {
         self.info.as_ref()?.key.strip_prefix("server:")
     }
 }
 
 impl TrackerSchedule {
-    /// Without connections. Stop needs `stop_key` (RPC-65).
+    /// Creates a schedule without connections. Stop must state `stop_key` (RPC-65).
     pub fn new(limits: TrackerLimits, stop_key: String) -> TrackerSchedule {
         TrackerSchedule {
             limits,
@@ -113,7 +115,7 @@ impl TrackerSchedule {
         }
     }
 
-    /// A peer has connected from `host`. Returns false, and does nothing, where there are too many.
+    /// Adds a connection of a peer from `host`. Returns false, and does nothing, if there are too many.
     pub fn open(&mut self, connection: u64, host: &str) -> bool {
         if self.peers.len() >= self.limits.connections {
             return false;
@@ -129,18 +131,18 @@ impl TrackerSchedule {
         true
     }
 
-    /// A peer is gone: its offers and requests are withdrawn (RPC-63).
+    /// Removes a connection, and withdraws its offers and requests (RPC-63).
     pub fn close(&mut self, connection: u64) {
         let Some(peer) = self.peers.remove(&connection) else {
             return;
         };
-        // RPC-63: up to 0.4 offers stay, and later those of a peer that has sent no UpdateInfo, or whose match key has no colon.
+        // RPC-63: up to 0.4 offers stay. Later releases keep those of a peer that has sent no UpdateInfo, or whose match key has no colon.
         for (arrival, queue) in &peer.offers {
             if let Some(queue) = self.queues.get_mut(queue) {
                 queue.free.remove(arrival);
             }
         }
-        // RPC-63: in every release requests stay: the next server goes to a client that is gone.
+        // RPC-63: in every release requests stay, so that the next server is assigned to a client that has left.
         for (queue, place) in &peer.requests {
             if let Some(queue) = self.queues.get_mut(queue) {
                 queue.pending.remove(place);
@@ -151,7 +153,7 @@ impl TrackerSchedule {
         }
     }
 
-    /// What a request of an open connection leads to.
+    /// Processes a request of an open connection.
     pub fn answer(&mut self, connection: u64, request: TrackerRequest) -> TrackerOutcome {
         let done = || TrackerOutcome::Replies(vec![(connection, TrackerReply::Success)]);
         match request {
@@ -188,7 +190,7 @@ impl TrackerSchedule {
         }
     }
 
-    /// How many servers and requests there are (RPC-64).
+    /// Returns the numbers of servers and requests (RPC-64).
     pub fn summary(&self) -> TrackerSummary {
         let queues = self.queues.values().map(|queue| TrackerCount {
             key: queue.key.clone(),
@@ -196,8 +198,7 @@ impl TrackerSchedule {
             pending: queue.pending.len() as u64,
         });
         let servers = self.peers.values().filter_map(|peer| {
-            // RPC-64: by `server` alone, without the colon that RPC-55 has behind it, as releases look at it.
-            // RPC-64: what is no server's key is not listed.
+            // RPC-64: compared with `server`, without the colon of RPC-55, as the releases do. Other peers are not listed.
             let info = peer.info.as_ref()?;
             let address = info.address.as_ref()?;
             let host = address.0.clone().unwrap_or_else(|| peer.host.clone());
@@ -212,17 +213,17 @@ impl TrackerSchedule {
         }
     }
 
-    /// Whether there are as many connections as there may be.
+    /// Returns whether the limit of connections is reached.
     pub(super) fn is_full(&self) -> bool {
         self.peers.len() >= self.limits.connections
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.peers.len()
     }
 
-    /// Takes over who a peer is; none where that is longer than any peer needs.
+    /// Stores the information that a peer states of itself. Returns `None` if a text of it is too long.
     fn update(&mut self, connection: u64, info: TrackerPeer) -> Option<()> {
         let host = info.address.as_ref().and_then(|(host, _)| host.as_deref());
         if !is_short(&info.key) || !host.is_none_or(is_short) {
@@ -240,7 +241,7 @@ impl TrackerSchedule {
         Some(())
     }
 
-    /// A server of the key is gone, or has become one of another key.
+    /// Stops counting one server of the key, which has left or now serves another key.
     fn serves_no_more(&mut self, key: &str) {
         if let Some(count) = self.servers.get_mut(key) {
             *count -= 1;
@@ -250,8 +251,8 @@ impl TrackerSchedule {
         }
     }
 
-    /// Drops the queues that hold nothing and whose key is no server's. Clients look for a key in the summary when its server is gone, as they do
-    /// with trackers of TVM (RPC-64), so that this is for want of room alone.
+    /// Drops the queues that are empty and whose key no server states. Clients look for a key in the summary after its server has left, as
+    /// with trackers of TVM (RPC-64). Queues are therefore dropped only when room is short.
     fn drop_unused(&mut self) {
         let servers = &self.servers;
         self.queues.retain(|_, queue| {
@@ -261,7 +262,7 @@ impl TrackerSchedule {
         self.by_key.retain(|_, number| queues.contains_key(number));
     }
 
-    /// The number of the queue in which one more offer or request of the connection may wait; none where it is one too many.
+    /// Returns the number of the queue for one more offer or request of the connection, or `None` if that exceeds a limit.
     fn queue(&mut self, connection: u64, key: &str, waits: fn(&Peer) -> usize) -> Option<u64> {
         let found = self.by_key.get(key).copied();
         let peer = self.peers.get(&connection)?;
@@ -281,7 +282,7 @@ impl TrackerSchedule {
         if self.queues.len() >= self.limits.keys {
             return None;
         }
-        // RPC-61: arrivals are counted. Up to 0.7 the clock of the tracker decides which is the oldest, and may be set back.
+        // RPC-61: arrivals are counted. Up to 0.7 the clock of the tracker decides the order, and the clock may be set back.
         let number = self.arrival();
         self.by_key.insert(key.to_owned(), number);
         let queue = KeyQueue {
@@ -293,7 +294,7 @@ impl TrackerSchedule {
         Some(number)
     }
 
-    /// One more offer: it waits, unless a request of its key does (RPC-60). The server is answered first, then that client.
+    /// Adds an offer. It waits unless a request for its key is waiting (RPC-60). The server is answered first, then the client.
     fn put(&mut self, connection: u64, offer: TrackerOffer) -> TrackerOutcome {
         let arrival = self.arrival();
         if !is_short(&offer.match_key) || !offer.host.as_deref().is_none_or(is_short) {
@@ -315,7 +316,7 @@ impl TrackerSchedule {
         TrackerOutcome::Replies(replies)
     }
 
-    /// One more request: it waits without a reply until a server of its key is free (RPC-60).
+    /// Adds a request. It waits without a reply until a server of its key is free (RPC-60).
     fn request(&mut self, connection: u64, key: String, priority: i64) -> TrackerOutcome {
         let place = (Reverse(priority), self.arrival());
         let queue = self.queue(connection, &key, |peer| peer.requests.len());
@@ -332,17 +333,17 @@ impl TrackerSchedule {
         TrackerOutcome::Replies(self.matched(number).into_iter().collect())
     }
 
-    /// The reply to the first request of a queue, where it has an offer too (RPC-60).
+    /// Assigns the first offer of a queue to its first request, if it has both, and returns the reply (RPC-60).
     fn matched(&mut self, number: u64) -> Option<(u64, TrackerReply)> {
         let KeyQueue { free, pending, .. } = self.queues.get_mut(&number)?;
         if free.is_empty() {
             return None;
         }
-        // RPC-61: the highest priority is first in the map, as its numbers are reversed there; of equal ones the lowest arrival.
+        // RPC-61: the map reverses priorities, so that the highest comes first; among equal ones the earliest arrival.
         let (place, client) = pending.pop_first()?;
         let (arrival, (server, offer)) = free.pop_first()?;
         let host = self.peers.get_mut(&server).map(|peer| {
-            // RPC-65 is of what is not handed out.
+            // RPC-65 lists only offers that were not assigned.
             peer.offers.remove(&(arrival, number));
             peer.wait_no_more(number);
             peer.host.clone()
@@ -359,7 +360,7 @@ impl TrackerSchedule {
         Some((client, reply))
     }
 
-    /// The match keys of the offers of a connection that wait: a server asks, and offers itself again where its own is not among them (RPC-65).
+    /// Returns the match keys of the waiting offers of a connection. A server whose match key is missing offers itself again (RPC-65).
     fn match_keys(&self, connection: u64) -> Vec<String> {
         let offers = self.peers.get(&connection).map(|peer| &peer.offers);
         let offers = offers.into_iter().flatten();
@@ -376,16 +377,16 @@ impl TrackerSchedule {
     }
 }
 
-/// Whether a text that is kept has at most as many bytes as a key of a session (RPC-03): a server is connected to with its match key.
+/// Returns whether a stored text has at most as many bytes as a key of a session (RPC-03): clients connect to a server with its match key.
 fn is_short(text: &str) -> bool {
     text.len() <= Hello::LONGEST as usize
 }
 
-/// RPC-52: a summary that is longer than a message leaves out the last keys and the last servers. With an answer that is not written the
-/// connection of the peer that asks would end.
+/// RPC-52: removes the last keys and the last servers from a summary that is too long for a message. Without a reply, the connection of the
+/// requesting peer would end.
 fn within_a_message(mut summary: TrackerSummary) -> TrackerSummary {
     let mut room = LONGEST_SUMMARY;
-    // The counts, the names of the members and what is between them are shorter than these numbers.
+    // Counts, member names and punctuation together are shorter than these constants.
     let queues = summary.queues.iter();
     let queues = fitting(queues.map(|count| 80 + escaped(&count.key)), &mut room);
     summary.queues.truncate(queues);
@@ -399,10 +400,10 @@ fn within_a_message(mut summary: TrackerSummary) -> TrackerSummary {
     summary
 }
 
-/// How many bytes the keys of a summary have at most, and with these the servers twice as many.
+/// Maximum length of the keys of a summary, in bytes. Keys and servers together may take twice as much.
 const LONGEST_SUMMARY: usize = (1 << 19) - 100;
 
-/// How many of these lengths, from the first on, are no more than `room` together. Takes them off it.
+/// Returns how many of these lengths, from the first on, fit into `room` together, and subtracts them from it.
 fn fitting(lengths: impl Iterator<Item = usize>, room: &mut usize) -> usize {
     let fits = lengths.map_while(|length| {
         *room = room.checked_sub(length)?;
@@ -411,7 +412,7 @@ fn fitting(lengths: impl Iterator<Item = usize>, room: &mut usize) -> usize {
     fits.count()
 }
 
-/// How many bytes a text has in JSON at most: what is no plain letter is escaped with six (RPC-53).
+/// Returns an upper bound of the length of a text in JSON, in bytes. A character that must be escaped takes six (RPC-53).
 fn escaped(text: &str) -> usize {
     let bytes = text.chars().map(|letter| match letter {
         '"' | '\\' | '\0'..='\x1f' => 6,

@@ -1,4 +1,4 @@
-//! A tracker that peers connect to: a thread for each connection, and one schedule for all.
+//! A tracker that listens for peers: one thread for each connection, and one schedule for all.
 
 use super::super::handshake::{Handshake, Handshakes};
 use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest, TrackerSummary, threads};
@@ -14,42 +14,42 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The time that a peer may take nothing of a reply to its own request.
+/// Time for which a peer may take nothing of a reply to its own request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The time that a peer may take nothing of a reply that the request of another one led to, which waits meanwhile. A peer that reads its
-/// replies has room for it at once.
+/// Time for which a peer may take nothing of a reply that another peer's request caused. The other peer waits meanwhile, and a peer that
+/// reads its replies has room for one at once.
 const OTHERS_PATIENCE: Duration = Duration::from_millis(100);
 
-/// Why a connection is closed out that is one more than there may be.
+/// Message for a connection that exceeds the limit.
 const TOO_MANY: &str = "there are too many connections";
 
-/// A thread of a connection calls nothing that goes deep: RPC-53 bounds the levels of JSON.
+/// Stack size of a connection's thread, in bytes. Its calls are shallow: RPC-59 bounds the nesting of JSON (RPC-53).
 const STACK: usize = 256 << 10;
 
-/// What happens at a tracker.
+/// An event of a tracker.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TrackerEvent {
-    /// A peer has written the right first bytes.
+    /// A peer has sent the magic number of a tracker.
     Opened(SocketAddr),
-    /// A peer has asked for something.
+    /// A peer has sent a request.
     Asked(SocketAddr, TrackerRequest),
-    /// A client has a server: where the client is, and the server's match key.
+    /// A client was assigned a server: the client's address and the server's match key.
     Paired(SocketAddr, String),
-    /// A connection is over; with the reason where the peer broke a rule or a limit (RPC-66).
+    /// A connection has ended, with the reason if the peer broke a rule or a limit (RPC-66).
     Closed(SocketAddr, Option<String>),
 }
 
 type Watch = dyn Fn(&TrackerEvent) + Send + Sync;
 
-/// A tracker that listens.
+/// A tracker that is bound to an address.
 pub struct TrackerServer {
     listener: TcpListener,
     shared: Arc<TrackerShared>,
 }
 
-/// Another hold on a tracker: it ends it, and sees what it has.
+/// A handle to a tracker, which can stop it and read its summary.
 #[derive(Clone)]
 pub struct TrackerHandle {
     address: SocketAddr,
@@ -58,9 +58,9 @@ pub struct TrackerHandle {
 
 struct TrackerShared {
     schedule: Mutex<TrackerSchedule>,
-    /// Those whose peers have written a hello.
+    /// Connections whose peers have sent a hello.
     connections: Mutex<HashMap<u64, Arc<TrackerConnection>>>,
-    /// Those whose peers have not.
+    /// Connections whose peers have not sent a hello.
     handshakes: Arc<Handshakes>,
     stopping: AtomicBool,
     stop_key: String,
@@ -72,12 +72,12 @@ struct TrackerConnection {
     stream: Arc<TcpStream>,
     /// Held while replies are written.
     writing: Mutex<()>,
-    /// Replies that requests of others led to. Whoever writes next takes them along, so that no other waits for this peer.
+    /// Replies that requests of other peers caused. The next writer to this peer sends them, so that no other thread waits for this peer.
     queued: Mutex<Vec<Vec<u8>>>,
 }
 
 impl TrackerServer {
-    /// Listens at `address`; port 0 is any that is free.
+    /// Binds `address`; port 0 selects any free port.
     ///
     /// # Errors
     ///
@@ -96,25 +96,25 @@ impl TrackerServer {
         Ok(TrackerServer { listener, shared })
     }
 
-    /// Another hold on it.
+    /// Returns a handle to the tracker.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of asking the socket for the address that it has.
+    /// [`io::Error`] if the local address of the socket cannot be read.
     pub fn handle(&self) -> io::Result<TrackerHandle> {
         let address = self.listener.local_addr()?;
         let shared = self.shared.clone();
         Ok(TrackerHandle { address, shared })
     }
 
-    /// Serves peers until it is stopped, by [`TrackerHandle::stop`] or by Stop with its key (RPC-65). Then no one else is let in, and all
-    /// connections are closed: what has been asked and not answered is dropped.
+    /// Serves peers until [`TrackerHandle::stop`] or a Stop request with the right key ends it (RPC-65). Then all connections are closed,
+    /// and requests without an answer are dropped.
     ///
-    /// `watch` sees what happens, from several threads.
+    /// `watch` is called for each event, from several threads.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of asking the socket for the address that it has. What one connection breaks ends that connection.
+    /// [`io::Error`] if the local address of the socket cannot be read. An error of one connection ends only that connection.
     pub fn run(self, watch: impl Fn(&TrackerEvent) + Send + Sync + 'static) -> io::Result<()> {
         let watch: Arc<Watch> = Arc::new(watch);
         let handle = self.handle()?;
@@ -127,7 +127,7 @@ impl TrackerServer {
             let Ok((stream, peer)) = accepted else {
                 continue;
             };
-            // Before a thread is made for it: a peer too many costs no more than its socket.
+            // Checked before a thread is started: a connection over the limit costs only its socket.
             if locked(&self.shared.schedule).is_full() {
                 watch(&TrackerEvent::Closed(peer, Some(TOO_MANY.to_owned())));
                 continue;
@@ -150,10 +150,10 @@ impl TrackerServer {
             });
             match begun {
                 Ok(thread) => threads.push(thread),
-                // The peer sees the end of its connection; those that are there go on.
+                // Only this peer's connection is closed; the others go on.
                 Err(why) => watch(&TrackerEvent::Closed(peer, Some(threads::none(&why)))),
             }
-            // Now and then: with each connection, the looks together would grow as the square of their number.
+            // Done only at powers of two: a scan for each connection would be quadratic in their number.
             if threads.len().is_power_of_two() {
                 threads.retain(|thread| !thread.is_finished());
             }
@@ -170,25 +170,25 @@ impl TrackerServer {
 }
 
 impl TrackerHandle {
-    /// Where the tracker listens.
+    /// Returns the address at which the tracker listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What Stop must have (RPC-65).
+    /// Returns the key that a Stop request must contain (RPC-65).
     pub fn stop_key(&self) -> &str {
         &self.shared.stop_key
     }
 
-    /// What the tracker has now.
+    /// Returns the present summary.
     pub fn summary(&self) -> TrackerSummary {
         locked(&self.shared.schedule).summary()
     }
 
-    /// Ends the tracker; [`TrackerServer::run`] returns.
+    /// Stops the tracker; [`TrackerServer::run`] returns.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
-        // A connection wakes the listener up. One to every address comes from this host.
+        // A connection wakes the listener. A listener on all addresses is reached through the loopback address.
         let mut address = self.address;
         if address.ip().is_unspecified() {
             address.set_ip(match address {
@@ -201,26 +201,28 @@ impl TrackerHandle {
 }
 
 impl TrackerShared {
-    /// The peer of a connection has written a hello. Returns false where there are too many, or the tracker ends.
+    /// Registers a connection whose peer has sent a hello. Returns false if there are too many, or if the tracker is stopping.
     fn open(&self, connection: &Arc<TrackerConnection>) -> bool {
-        // RPC-56: clients get it as the host: of a listener for both, an IPv4 peer has an address of IPv6, which is undone here.
+        // RPC-56: clients get this text as the host. A dual-stack listener shows an IPv4 peer with an IPv6 address, which is converted back
+        // here.
         let host = connection.peer.ip().to_canonical().to_string();
         let number = connection.number;
         if !locked(&self.schedule).open(number, &host) {
             return false;
         }
         locked(&self.connections).insert(number, connection.clone());
-        // After the insertion: a tracker that ends has either shut this connection or is seen to end.
+        // Read after the insertion: either `run` shuts this connection, or this load sees that the tracker stops.
         !self.stopping.load(Ordering::SeqCst)
     }
 
-    /// A connection is over.
+    /// Removes a connection that has ended.
     fn forget(&self, number: u64) {
         locked(&self.schedule).close(number);
         locked(&self.connections).remove(&number);
     }
 
-    /// Writes a reply to the request of `from`. Fails where that one takes no more; another peer that takes none is closed.
+    /// Writes a reply that the request of `from` caused. Returns an error if `from` itself takes no more bytes; another peer that takes
+    /// none is closed.
     fn send(
         &self,
         from: &TrackerConnection,
@@ -250,7 +252,7 @@ impl TrackerShared {
 }
 
 impl TrackerConnection {
-    /// Reads and answers until the peer is gone.
+    /// Reads and answers requests until the peer is gone.
     fn serve(
         self: &Arc<TrackerConnection>,
         handshake: Handshake,
@@ -260,8 +262,8 @@ impl TrackerConnection {
     ) -> Result<(), String> {
         let gone = |why: io::Error| why.to_string();
         self.stream.set_nodelay(true).map_err(gone)?;
-        // RPC-66: what is wrong ends this thread and its connection. Before 0.25 an exception goes through the loop of the tracker, which
-        // serves all of them.
+        // RPC-66: an error ends this thread and its connection. Before 0.25 an exception ends the tracker's loop, which serves all
+        // connections.
         let mut input = handshake.read_start(&self.stream, 4)?;
         let hello = TrackerHello::read(&mut Cursor::new(&input));
         if let Progress::Whole(hello) = hello.map_err(|broken| broken.to_string())? {
@@ -274,7 +276,7 @@ impl TrackerConnection {
         }
         input.clear();
         watch(&TrackerEvent::Opened(self.peer));
-        // RPC-60: a client may wait as long as it likes.
+        // RPC-60: a client may wait without a limit.
         handshake.end(&self.stream)?;
         let mut piece = vec![0; 16 << 10];
         loop {
@@ -284,19 +286,19 @@ impl TrackerConnection {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
                 Err(why) => return Err(why.to_string()),
             };
-            // RPC-52 bounds what is kept: a message that goes beyond it is rejected by its length.
+            // RPC-52 bounds the buffer: a longer message is rejected by its length.
             input.extend_from_slice(&piece[..count]);
             let mut cursor = Cursor::new(&input);
-            // RPC-56: a server of 0.7 states no address, which is no reason to close it out.
+            // RPC-56: a server of 0.7 states no address. Reading by the rules of 0.7 accepts it.
             while let Progress::Whole(request) =
                 TrackerRequest::read(&mut cursor, Release::of(7)).map_err(|why| why.to_string())?
             {
-                // A request that is not answered before the end is dropped: it may be a summary, 200,000 times.
+                // Requests without an answer are dropped when the tracker stops: there may be 200,000 requests for a summary.
                 if shared.stopping.load(Ordering::SeqCst) {
                     return Ok(());
                 }
                 watch(&TrackerEvent::Asked(self.peer, request.clone()));
-                // The lock is free again before anything is written.
+                // The lock is released before anything is written.
                 let outcome = locked(&shared.schedule).answer(self.number, request);
                 match outcome {
                     TrackerOutcome::Replies(replies) => {
@@ -317,7 +319,7 @@ impl TrackerConnection {
         }
     }
 
-    /// Writes all of it. Nothing more of the peer is read meanwhile: what it asks for and does not take waits in its own system.
+    /// Writes all of `bytes`. Meanwhile nothing more of the peer is read, so that its requests wait in its own system.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let writing = locked(&self.writing);
         self.stream.set_write_timeout(Some(PATIENCE))?;
@@ -326,9 +328,9 @@ impl TrackerConnection {
         self.write_queued(PATIENCE)
     }
 
-    /// Writes what others have queued, unless another thread writes to this peer, which then does so.
+    /// Writes the queued replies, unless another thread is writing to this peer: that thread then writes them.
     fn write_queued(&self, patience: Duration) -> io::Result<()> {
-        // Again after the lock is released: a thread that queued meanwhile has found it taken.
+        // Checked again after the lock is released, because another thread may have queued a reply while it was held.
         while !locked(&self.queued).is_empty() {
             let Ok(_writing) = self.writing.try_lock() else {
                 return Ok(());
@@ -342,18 +344,18 @@ impl TrackerConnection {
         Ok(())
     }
 
-    /// Ends the connection, also for a thread that reads or writes. Fails only where it is gone.
+    /// Ends the connection, also for a thread that reads or writes. Fails only if it is gone.
     fn shut(&self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// A thread that panicked has left what it changed whole: no step stops half way.
+/// Locks `mutex`. A thread that panicked left its data consistent, because no step is left half done.
 fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// 64 bits that no peer guesses: the seed of a hash map is from the system.
+/// Returns 64 bits that no peer can guess: the system seeds a hash map.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

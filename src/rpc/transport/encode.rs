@@ -1,14 +1,14 @@
-//! A packet as the slices that one call of the system writes.
+//! Encoding of a packet into the slices of one vectored write.
 
 use super::super::{Packet, Protocol};
 use crate::rule::Violation;
 use crate::wire::Writer;
 use std::borrow::Cow;
 
-/// Content from this size on is not copied into the buffer of the packet's head. Below, one copy costs less than a second slice.
+/// Size in bytes from which content is not copied into the buffer of the packet's head. Below it, one copy costs less than a second slice.
 pub(super) const LARGE: usize = 16 << 10;
 
-/// A packet in bytes: its head, and content that follows from where it lies.
+/// Encodes a packet as its head and its content, which is borrowed if it is large.
 pub(super) fn encoded<'a>(
     packet: &'a Packet<'_>,
     spoken: &Protocol,
@@ -31,11 +31,11 @@ pub(super) fn encoded<'a>(
     head.write(spoken, &mut out)?;
     let mut bytes = out.into_bytes();
     let length = content.len() as u64;
-    // RPC-25: the number of bytes is the last field in front of them.
+    // RPC-25: the number of bytes is the last field before the bytes themselves.
     if let (Packet::CopyToRemote(..), Some(number)) = (&head, bytes.last_chunk_mut::<8>()) {
         *number = length.to_le_bytes();
     }
-    // RPC-10: the length counts what follows from elsewhere too. Up to 0.6 there is none.
+    // RPC-10: the length also counts the borrowed content. Up to 0.6 there is no length.
     let behind = (bytes.len() as u64).saturating_sub(8);
     if let Some(number) = bytes.first_chunk_mut::<8>().filter(|_| spoken.is_framed()) {
         *number = behind.saturating_add(length).to_le_bytes();

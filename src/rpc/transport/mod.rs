@@ -1,10 +1,10 @@
 //! Hellos and packets over a blocking stream: a socket, or a pair of sockets in a test.
 //!
-//! | what | how | rules |
+//! | event | behaviour | rules |
 //! |---|---|---|
-//! | a packet that is read | into one buffer, which grows as bytes come in, never by what a length promises | RPC-13, RPC-16 |
-//! | a packet that is written | in one write; content of 16 KiB or more goes out from where it lies | RPC-10 |
-//! | a stream that ends | between two packets it is the end of the session, inside of one a violation | RPC-16 |
+//! | a packet is read | it goes into one buffer, which grows as bytes come in, not by a promised length | RPC-13, RPC-16 |
+//! | a packet is written | in one write; content of 16 KiB or more is not copied | RPC-10 |
+//! | the stream ends | between two packets the session ends; inside of one a rule is broken | RPC-16 |
 
 mod encode;
 mod stream;
@@ -21,43 +21,43 @@ use std::time::{Duration, Instant};
 
 pub use stream::RpcStream;
 
-/// How much room the buffer gets at a time while the peer has written less than that.
+/// Bytes by which the buffer grows while the peer has written less than that.
 const STEP: usize = 64 << 10;
 
-/// A buffer above this size is not kept for the next packet.
+/// Size in bytes above which a buffer is not kept for the next packet.
 const KEPT: usize = 32 << 20;
 
-/// How long a read polls before it sleeps. Waking a sleeping process costs 5 to 100 microseconds, more than a small call itself, so
-/// that a peer that answers within this time is answered without it.
+/// Time for which a read polls before it sleeps. Waking a sleeping process costs 5 to 100 microseconds, more than a small call itself. A
+/// peer that answers within this time is served without a wake-up.
 const POLL: Duration = Duration::from_micros(50);
 
-/// A wait that is no longer than this, the wake-up included, lets the next read poll again. A longer one shows a peer that computes or
-/// rests. So polling takes at most a twentieth of a processor.
+/// Longest wait, including the wake-up, after which the next read polls again. After a longer one the peer computes or rests. Polling
+/// therefore takes at most a twentieth of a processor.
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 /// One end of a connection.
 ///
-/// Errors carry the [`Violation`], with its offset in the stream that is read, or are of kind [`ErrorKind::Timeout`] or [`ErrorKind::Connection`]. After any of
-/// them the stream is of no use: where the next packet begins is not known.
+/// Errors carry the [`Violation`] with its offset in the stream, or are of kind [`ErrorKind::Timeout`] or [`ErrorKind::Connection`]. After
+/// any of them the stream cannot be used, because the start of the next packet is unknown.
 pub struct Transport {
     stream: Box<dyn RpcStream>,
-    /// What came in and is not consumed lies in `start..end`; behind is room.
+    /// Bytes that came in and are not consumed are at `start..end`; the rest is room.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// How many bytes of the stream were consumed: the offset of `start`.
+    /// Number of bytes of the stream that were consumed: the offset of `start`.
     offset: u64,
     deadline: Option<Instant>,
-    /// How long each read and each write may take.
+    /// Time limit of each read and each write.
     patience: Option<Duration>,
-    /// The limit that the stream has.
+    /// Timeout that is set on the stream now.
     limit: Option<Duration>,
-    /// The next read polls before it sleeps.
+    /// Whether the next read polls before it sleeps.
     polls: bool,
 }
 
 impl Transport {
-    /// Over any stream.
+    /// Creates a transport over any stream.
     pub fn new(stream: impl RpcStream + 'static) -> Transport {
         Transport::over(Box::new(stream))
     }
@@ -76,34 +76,34 @@ impl Transport {
         }
     }
 
-    /// Over a socket, whose small packets go out at once.
+    /// Creates a transport over a socket, and disables Nagle's algorithm on it.
     ///
     /// # Errors
     ///
-    /// Kind [`ErrorKind::Connection`] for a socket that is gone.
+    /// Kind [`ErrorKind::Connection`] if the socket is gone.
     pub fn tcp(stream: TcpStream) -> Result<Transport> {
-        // A request waits for its answer: Nagle's algorithm and a delayed acknowledgement add 40 ms to each.
+        // A request waits for its answer: Nagle's algorithm and a delayed acknowledgement would add 40 ms to each.
         stream.set_nodelay(true).map_err(closed)?;
         Ok(Transport::new(stream))
     }
 
-    /// When reads and writes give up; `None` for never.
+    /// Sets the time at which reads and writes give up; `None` for never.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
     }
 
-    /// Whether the deadline has come. What waited for it may be some microseconds early.
+    /// Returns whether the deadline has passed. A wait for it may end some microseconds early, so that 50 ms before it count as well.
     pub(in crate::rpc) fn is_late(&self) -> bool {
         let soon = Instant::now() + Duration::from_millis(50);
         self.deadline.is_some_and(|deadline| soon >= deadline)
     }
 
-    /// How long the peer may write nothing, or take nothing, while something is waited for; `None` for any time.
+    /// Sets how long the peer may write or take nothing while a read or write waits; `None` for no limit.
     pub(in crate::rpc) fn set_patience(&mut self, patience: Option<Duration>) {
         self.patience = patience;
     }
 
-    /// How many bytes of the peer were consumed.
+    /// Returns the number of bytes of the peer that were consumed.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -112,7 +112,8 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Hello::read`], RPC-16 for a stream that ends inside, [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`Hello::read`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
+    /// Returns RPC-16 for a stream that ends inside the hello.
     pub fn read_hello(&mut self) -> Result<Hello<'static>> {
         let (hello, taken) = self.read_short(|cursor| {
             let hello = Hello::read(cursor)?;
@@ -128,7 +129,8 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`HelloAnswer::read`], RPC-16 for a stream that ends inside, [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`HelloAnswer::read`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
+    /// Returns RPC-16 for a stream that ends inside the answer.
     pub fn read_answer(&mut self, release: Release) -> Result<HelloAnswer<'static>> {
         let (answer, taken) = self.read_short(|cursor| {
             let answer = HelloAnswer::read(cursor, release)?;
@@ -146,7 +148,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Hello::write`], [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`Hello::write`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
     pub fn write_hello(&mut self, hello: &Hello<'_>) -> Result<()> {
         let mut out = Writer::new();
         hello.write(&mut out)?;
@@ -157,20 +159,21 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`HelloAnswer::write`], [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`HelloAnswer::write`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
     pub fn write_answer(&mut self, answer: &HelloAnswer<'_>, release: Release) -> Result<()> {
         let mut out = Writer::new();
         answer.write(release, &mut out)?;
         self.write_all(&out.into_bytes(), &[])
     }
 
-    /// Waits for a packet. It borrows the transport's buffer; `None` is a stream that ended between two packets.
+    /// Waits for a packet, which borrows the transport's buffer. Returns `None` if the stream ended between two packets.
     ///
-    /// `spoken` says how the peer speaks, and how large a packet may be. What is odd goes to `findings`.
+    /// `spoken` states the peer's protocol and the largest packet. Oddities go to `findings`.
     ///
     /// # Errors
     ///
-    /// Those of [`Packet::read`], RPC-16 for a stream that ends inside of a packet, [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`Packet::read`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
+    /// Returns RPC-16 for a stream that ends inside a packet.
     pub fn read_packet(
         &mut self,
         spoken: &Protocol,
@@ -180,7 +183,7 @@ impl Transport {
             return Ok(None);
         };
         let (from, offset) = (self.start, self.offset);
-        // The bytes stay where they are until the next read: the packet borrows them.
+        // The bytes stay in place until the next read, so that the packet can borrow them.
         self.consume(length);
         let bytes = self.buffer.get(from..from + length).unwrap_or_default();
         let mut cursor = Cursor::new(bytes).at(offset);
@@ -188,8 +191,8 @@ impl Transport {
         Ok(Some(packet))
     }
 
-    /// The bytes of the next packet, without consuming them; `None` is a stream that ended between two packets. For what has to find out
-    /// by which release's rules the peer writes.
+    /// Returns the bytes of the next packet without consuming them, or `None` if the stream ended between two packets. The server uses this
+    /// to find out which release the peer speaks.
     pub(in crate::rpc) fn peek_packet(&mut self, spoken: &Protocol) -> Result<Option<&[u8]>> {
         let Some(length) = self.await_packet(spoken)? else {
             return Ok(None);
@@ -201,13 +204,13 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// Those of [`Packet::write`], [`ErrorKind::Timeout`], [`ErrorKind::Connection`].
+    /// Returns the errors of [`Packet::write`], [`ErrorKind::Timeout`] and [`ErrorKind::Connection`].
     pub fn write_packet(&mut self, packet: &Packet<'_>, spoken: &Protocol) -> Result<()> {
         let (head, content) = encoded(packet, spoken)?;
         self.write_all(&head, content)
     }
 
-    /// Another transport over the same stream, to be written to while this one is read; `None` where the stream has none.
+    /// Creates another transport over the same stream, to write while this one is read. Returns `None` if the stream cannot be duplicated.
     pub(in crate::rpc) fn twin(&self) -> Result<Option<Transport>> {
         let stream = self.stream.twin().map_err(closed)?;
         Ok(stream.map(|stream| Transport {
@@ -218,36 +221,36 @@ impl Transport {
         }))
     }
 
-    /// Writes bytes that are a packet already.
+    /// Writes bytes that already are a packet.
     pub(in crate::rpc) fn write_raw(&mut self, packet: &[u8]) -> Result<()> {
         self.write_all(packet, &[])
     }
 
-    /// No byte is read any more, by a twin either.
+    /// Ends reading, also by a twin.
     pub(in crate::rpc) fn end_reading(&self) {
         self.stream.end(false);
     }
 
-    /// No byte is read or written any more, by a twin either.
+    /// Ends reading and writing, also by a twin.
     pub(in crate::rpc) fn end(&self) {
         self.stream.end(true);
     }
 
-    /// Waits until a packet is whole, and returns how many bytes it has.
+    /// Waits until a packet is complete, and returns its length in bytes.
     fn await_packet(&mut self, spoken: &Protocol) -> Result<Option<usize>> {
         let framed = spoken.is_framed();
-        // RPC-10: the length first: nothing of the body is looked at before all of it is there.
+        // RPC-10: the length comes first. The body is not parsed before all of it has come in.
         let mut wanted = if framed { 8 } else { 4 };
         loop {
             if !self.fill(wanted)? {
                 let there = self.end - self.start;
-                // Released peers take a stream that ends inside of the length for one that ends in front of it.
+                // Released peers treat a stream that ends inside the length like one that ends before it.
                 if there == 0 || (framed && there < 8) {
                     return Ok(None);
                 }
                 return Err(self.cut(wanted - there));
             }
-            // Behind the length only: the packet itself is read once, when it is whole.
+            // The first pass reads only the length. A framed packet is parsed once, when it is complete.
             let there = if framed && wanted == 8 {
                 8
             } else {
@@ -274,7 +277,7 @@ impl Transport {
         }
     }
 
-    /// Reads what is short enough to be read anew whenever bytes come in, and returns it with its length.
+    /// Reads a message that is short enough to be parsed anew whenever bytes come in. Returns it with its length.
     fn read_short<T>(
         &mut self,
         read: impl Fn(&mut Cursor<'_>) -> std::result::Result<Progress<T>, Violation>,
@@ -289,26 +292,26 @@ impl Transport {
             let mut cursor = Cursor::new(bytes).at(self.offset);
             match read(&mut cursor)? {
                 Progress::Whole(value) => return Ok((value, there - cursor.remaining())),
-                // A hello is bounded by RPC-03, so that the number is a small one.
+                // RPC-03 bounds a hello, so that the number is small.
                 Progress::Short(more) => wanted = there.saturating_add(more as usize),
             }
         }
     }
 
-    /// RPC-16: the stream ended inside of a message.
+    /// RPC-16: creates the error for a stream that ended inside a message.
     fn cut(&self, more: usize) -> Error {
         let end = self.offset + (self.end - self.start) as u64;
         let message = format!("the stream ends, and the message goes on for {more} or more bytes");
         RPC_16.broken(Kind::Truncated, end, message).into()
     }
 
-    /// The first `length` bytes are dealt with. They are overwritten by the next read at the earliest.
+    /// Consumes the first `length` bytes. They stay in the buffer until the next read.
     pub(in crate::rpc) fn consume(&mut self, length: usize) {
         self.start += length;
         self.offset += length as u64;
     }
 
-    /// Reads until `wanted` bytes are there; false where the stream ends before.
+    /// Reads until `wanted` bytes are in the buffer. Returns false if the stream ends before.
     fn fill(&mut self, wanted: usize) -> Result<bool> {
         if self.end - self.start >= wanted {
             return Ok(true);
@@ -316,7 +319,7 @@ impl Transport {
         self.make_room();
         while self.end - self.start < wanted {
             if self.end == self.buffer.len() {
-                // RPC-13: room as bytes have come in, so that a length alone reserves nothing.
+                // RPC-13: the buffer grows with the bytes that have come in, so that a length alone reserves nothing.
                 let missing = wanted - self.end;
                 let step = missing.min(self.end.max(STEP)).max(STEP);
                 self.buffer.resize(self.end + step, 0);
@@ -326,14 +329,14 @@ impl Transport {
                 Ok(0) => return Ok(false),
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A reset is how a peer of another system closes: it is no message that was cut off by itself.
+                // Some systems close a connection with a reset, so that a reset is not reported as a truncated message.
                 Err(error) => return Err(failed(error)),
             }
         }
         Ok(true)
     }
 
-    /// Reads once into the room of the buffer. After a short wait the next call polls for a moment before it sleeps.
+    /// Reads once into the room of the buffer. After a short wait the next call polls before it sleeps.
     fn receive(&mut self) -> io::Result<usize> {
         let room = self.buffer.get_mut(self.end..).unwrap_or_default();
         let began = Instant::now();
@@ -341,7 +344,7 @@ impl Transport {
             if let Some(read) = self.stream.read_ready(room) {
                 return read;
             }
-            // The peer may wait for this very processor.
+            // The peer may be waiting for this processor.
             std::thread::yield_now();
         }
         let read = self.stream.read(room);
@@ -349,7 +352,7 @@ impl Transport {
         read
     }
 
-    /// Moves what is not consumed to the front of the buffer, which is small again where it has become large.
+    /// Moves the bytes that are not consumed to the front of the buffer, and shrinks a buffer that has become large.
     fn make_room(&mut self) {
         if self.start == 0 {
             return;
@@ -364,11 +367,11 @@ impl Transport {
         (self.start, self.end) = (0, kept.len());
     }
 
-    /// Writes `head` and `content` in one call of the system, unless the system takes less.
+    /// Writes `head` and `content` in one system call, unless the system takes fewer bytes.
     fn write_all(&mut self, head: &[u8], content: &[u8]) -> Result<()> {
         let mut slices = [IoSlice::new(head), IoSlice::new(content)];
         let mut rest = &mut slices[..];
-        // Slices of nothing at the end would be written for ever.
+        // Removes empty slices: without this the loop would never end.
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
             self.bound()?;
@@ -387,9 +390,9 @@ impl Transport {
         self.stream.flush().map_err(failed)
     }
 
-    /// Bounds the next read or write by the patience, and by what is left until the deadline.
+    /// Bounds the next read or write by the patience and by the time until the deadline.
     fn bound(&mut self) -> Result<()> {
-        // The clock is read only where there is a deadline: a small call takes some 17 microseconds, and would read it four times.
+        // Reads the clock only if there is a deadline: a small call takes about 17 microseconds and would read it four times.
         let left = self
             .deadline
             .map(|end| end.saturating_duration_since(Instant::now()));
@@ -397,7 +400,7 @@ impl Transport {
             return Err(Error::new(ErrorKind::Timeout, "the peer took too long"));
         }
         let limit = [left, self.patience].into_iter().flatten().min();
-        // A call of the system for each packet, where the patience is always the same.
+        // Saves a system call for each packet while the limit stays the same.
         if limit != self.limit {
             self.stream.set_limit(limit).map_err(closed)?;
             self.limit = limit;
@@ -406,10 +409,10 @@ impl Transport {
     }
 }
 
-/// What the system reported of a connection.
+/// Converts an error that the system reported for a connection.
 fn failed(error: io::Error) -> Error {
     match error.kind() {
-        // Both are what a socket with a limit reports, by the system.
+        // A socket with a limit reports either of them, depending on the system.
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             Error::new(ErrorKind::Timeout, "the peer took too long")
         }
@@ -417,7 +420,7 @@ fn failed(error: io::Error) -> Error {
     }
 }
 
-/// A connection that is gone.
+/// Creates the error for a connection that is gone.
 fn closed(error: io::Error) -> Error {
     Error::new(
         ErrorKind::Connection,
@@ -425,7 +428,7 @@ fn closed(error: io::Error) -> Error {
     )
 }
 
-/// A time for people: three digits at most, and no zeros at the end.
+/// Formats a time for people: at most three digits and no trailing zeros.
 pub(super) fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let digits = match seconds {

@@ -1,4 +1,4 @@
-//! What a [`Transport`](super::Transport) is over.
+//! Streams that a [`Transport`](super::Transport) can use.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -7,22 +7,23 @@ use std::time::Duration;
 #[cfg(unix)]
 use rustix::{io::Errno, net::RecvFlags};
 
-/// What a [`Transport`](super::Transport) reads and writes: blocking, in both directions.
+/// A blocking stream in both directions, which a [`Transport`](super::Transport) reads and writes.
 pub trait RpcStream: Read + Write + Send {
-    /// Bounds each following read and write; `None` for no bound.
+    /// Bounds each later read and write; `None` for no bound.
     ///
     /// # Errors
     ///
     /// [`io::Error`] of setting the timeouts of a socket.
     fn set_limit(&self, limit: Option<Duration>) -> io::Result<()>;
 
-    /// Reads bytes that have already arrived, without waiting. Returns `None` if there are none, or if the stream cannot tell.
+    /// Reads bytes that have already arrived, without waiting. Returns `None` if there are no such bytes, or if the stream cannot tell.
     fn read_ready(&mut self, room: &mut [u8]) -> Option<io::Result<usize>> {
         let _ = room;
         None
     }
 
-    /// The same stream for another thread, so that one reads while the other one writes; `None` where a stream has no such thing.
+    /// Duplicates the stream for another thread, so that one reads while the other writes. Returns `None` if the stream cannot be
+    /// duplicated.
     ///
     /// # Errors
     ///
@@ -31,13 +32,13 @@ pub trait RpcStream: Read + Write + Send {
         Ok(None)
     }
 
-    /// Ends reading, also of a thread that waits in it; and writing, where `both`.
+    /// Ends reading, also for a thread that waits in a read. If `both`, also ends writing.
     fn end(&self, both: bool) {
         let _ = both;
     }
 }
 
-/// Sockets have all of it by the same names.
+/// Both kinds of sockets have the same methods.
 macro_rules! socket_stream {
     ($socket:ty) => {
         impl RpcStream for $socket {
@@ -77,7 +78,7 @@ fn received(result: rustix::io::Result<(usize, usize)>) -> Option<io::Result<usi
     }
 }
 
-/// What of a connection ends.
+/// Returns which directions of a connection end.
 fn half(both: bool) -> Shutdown {
     if both { Shutdown::Both } else { Shutdown::Read }
 }

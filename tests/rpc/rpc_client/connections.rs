@@ -1,4 +1,4 @@
-//! How a client gets to a server, and what it says of what is none.
+//! The connection of a client to a server, and the errors for other services.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use tvmspec::rpc::client::{RemoteAddress, Session, SessionOptions};
 use tvmspec::rpc::{Hello, TrackerHello};
 use tvmspec::wire::Cursor;
 
-/// The port of something that is no server: it writes `answer` to each client and closes the connection, or keeps it where `keeps`.
+/// Starts a service that is not a server: it writes `answer` to each client, and then closes the connection unless `keeps`. Returns its
+/// port.
 fn stranger(answer: &'static [u8], keeps: bool) -> u16 {
     use std::io::Write as _;
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
@@ -56,7 +57,7 @@ fn the_timeout_of_a_name_bounds_its_connection() {
     };
     let seconds = Duration::from_secs;
     assert_eq!(limit("timeout=2"), (Some(seconds(2)), seconds(2)));
-    // A long one is for what requests compute.
+    // A long timeout is meant for the computation of requests.
     assert_eq!(limit("timeout=600"), (Some(seconds(600)), seconds(60)));
     assert_eq!(limit(""), (None, seconds(60)));
 }
@@ -101,7 +102,8 @@ fn what_is_no_server_is_named_with_the_rule_that_it_breaks() {
         );
         assert!(error.to_string().contains(what), "{error}");
     }
-    // Closed without a byte; where it had not read the hello by then, the system reports a reset, which breaks no rule.
+    // The service closes the connection without a byte. If it has not read the hello by then, the system reports a reset, which breaks no
+    // rule.
     let port = stranger(b"", false);
     let error = named(&format!("rpc://127.0.0.1:{port}/key"));
     let place = format!("127.0.0.1:{port} closes the connection and answers nothing");
@@ -164,7 +166,7 @@ fn a_session_goes_over_any_stream() {
             "{:?}",
             report.end
         );
-        // The names of servers between are written before an answer shows the encoding.
+        // The names of hops are written before an answer shows the encoding.
         options.hops.push(RemoteHop {
             host: "board".into(),
             port: 1,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tvmspec::rpc::TrackerRequest;
 use tvmspec::rpc::tracker::TrackerClient;
 
-/// A server of a tracker that answers one hello and is gone then, as one that crashes in its first session.
+/// Starts a server of a tracker that answers one hello and then leaves, like one that crashes in its first session.
 fn dying_server(tracker: &str) -> std::thread::JoinHandle<()> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -33,7 +33,7 @@ fn dying_server(tracker: &str) -> std::thread::JoinHandle<()> {
     })
 }
 
-/// Waits until so many servers wait for clients.
+/// Waits until `count` servers wait for clients.
 fn until_free(tracker: &str, count: u64) {
     let mut client = TrackerClient::connect(tracker).expect("a tracker");
     let until = Instant::now() + Duration::from_secs(30);
@@ -52,7 +52,7 @@ fn until_free(tracker: &str, count: u64) {
     }
 }
 
-/// What `check` reports of each case: its id and verdict.
+/// Runs `check`. Returns the id and verdict of each case, and the text on stderr.
 fn verdicts(implementation: &str, more: &[&str]) -> (Vec<(String, String)>, String) {
     let order = [
         "check",
@@ -79,8 +79,8 @@ fn verdicts(implementation: &str, more: &[&str]) -> (Vec<(String, String)>, Stri
     (results.collect(), noted)
 }
 
-/// The suite against three servers at once, of which one is killed, and one more that dies in its first session: each costs the case
-/// that it had and no other, and the report has the order of the suite.
+/// Runs the suite against three servers at once, one of which is killed, and a further one that dies in its first session. Each of the two
+/// loses only its present case, and the report has the order of the suite.
 #[test]
 fn a_farm_is_judged_as_one_server_is() {
     let served = ["--release", "0.27", "--suite-functions"];
@@ -93,12 +93,12 @@ fn a_farm_is_judged_as_one_server_is() {
     let served = [&["--tracker", &*address, "--key", "board"], &served[..]].concat();
     let servers = [(); 3].map(|()| Serving::server(&served));
     until_free(&address, 3);
-    // RPC-62: behind the others, so that it has a case, and not the session that shows that there are servers.
+    // RPC-62: offered after the others, so that it gets a case, not the session that checks for servers.
     let dying = dying_server(&address);
     let [killed, _second, _third] = servers;
     let killer = std::thread::spawn(move || {
         let mut killed = killed;
-        // One line for each session: it has had some, and may be in one.
+        // One line for each session: the server has had some, and may be in one.
         for _ in 0..3 {
             killed.line();
         }
@@ -123,7 +123,7 @@ fn a_farm_is_judged_as_one_server_is() {
     assert_eq!(noted, "", "the others do the work");
 }
 
-/// A server that ends for good in the middle: the case that it had is charged, and the others were put to no server.
+/// A server ends for good during a run: its present case is a crash, and the others are skipped.
 #[test]
 fn a_server_that_is_gone_ends_the_run() {
     let server = Serving::server(&["--release", "0.27", "--suite-functions"]);
@@ -132,7 +132,7 @@ fn a_server_that_is_gone_ends_the_run() {
         server.address,
     );
     let address = listener.local_addr().expect("an address");
-    // The first few sessions get to the server, and no later one.
+    // Only the first few sessions reach the server.
     let front = std::thread::spawn(move || {
         for _ in 0..6 {
             let (client, _) = listener.accept().expect("a client");
@@ -183,7 +183,7 @@ fn a_server_that_is_gone_ends_the_run() {
     assert!(reasons.count() > 20, "{skipped:?}");
 }
 
-/// What waits for a server that never comes is one job less, and without any of them nothing is judged.
+/// A job that waits for a server in vain is one job less. Without any server nothing is judged.
 #[test]
 fn a_farm_without_servers_is_nothing() {
     let (_tracker, address) = tracker();
@@ -204,7 +204,7 @@ fn a_farm_without_servers_is_nothing() {
             "{why}"
         );
     }
-    // With one server the others wait for their turn, and each gets it.
+    // With one server the jobs wait for their turn, and each gets it.
     let served = [
         "--tracker",
         &*address,

@@ -28,13 +28,13 @@ fn rpc_94_a_server_at_a_proxy_serves_one_client_after_the_other() {
         assert!(line.starts_with(&format!("session {number} ")), "{line}");
         assert!(line.contains("`client:board -timeout=50`"), "{line}");
     }
-    // Two sessions at a time, as anywhere.
+    // Two sessions at a time work as on any server.
     let one = Session::connect("127.0.0.1", proxy.port(), "board", &options).expect("one");
     let two = Session::connect("127.0.0.1", proxy.port(), "board", &options).expect("two");
     assert_eq!((add_one(&one), add_one(&two)), (Ok(42), Ok(42)));
 }
 
-/// RPC-94: what a proxy answers other servers with, and that no byte behind the answer is taken.
+/// RPC-94: the answers of a proxy to a server; no byte after the answer is consumed.
 #[test]
 fn rpc_94_what_a_proxy_answers_a_server() {
     let magic = 0x000f_f271_i32;
@@ -100,13 +100,13 @@ fn rpc_67_a_proxy_reports_its_servers_and_each_key_opens_one_session() {
         peer.address,
         Some((Some("127.0.0.1".to_owned()), proxy.port()))
     );
-    // The plain key is no match key.
+    // The plain key is not a match key.
     let options = SessionOptions::default();
     let began = Instant::now();
     let error = Session::connect("127.0.0.1", proxy.port(), "board", &options).expect_err("none");
     assert!(error.to_string().contains("no server has key"), "{error}");
     assert!(began.elapsed() < Duration::from_secs(20));
-    // A key that is not used is replaced.
+    // An unused key is replaced.
     let found = tracker
         .request("board", 1, Duration::from_secs(20))
         .expect("a server");

@@ -1,4 +1,4 @@
-//! Servers of a tracker: how they are named, requested and returned.
+//! Servers of a tracker: how a client names them, requests them and returns them.
 
 use super::{add_one, connect, tracker};
 use crate::support::serving::Serving;
@@ -69,7 +69,7 @@ fn a_server_of_a_tracker_is_taken_and_returned() {
     for _ in 0..3 {
         let session = connect(&text).expect("a session");
         assert_eq!(add_one(&session), Ok(42));
-        // There is no other one while the session lasts.
+        // There is no other server while the session lasts.
         let late = connect(&format!("rpc-tracker://{address}/board?wait=0.2"));
         let late = late.expect_err("it is taken");
         assert_eq!(late.kind(), ErrorKind::Timeout);
@@ -78,7 +78,7 @@ fn a_server_of_a_tracker_is_taken_and_returned() {
             "{late}"
         );
     }
-    // From the command line: the device is there as long as the command runs.
+    // On the command line, the device exists as long as the command runs.
     let devices = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(["devices", "--device", &text])
         .output()
@@ -94,7 +94,7 @@ fn a_server_of_a_tracker_is_taken_and_returned() {
     assert!(gone.to_string().contains("tracker"), "{gone}");
 }
 
-/// What reads the first line requests the server at once.
+/// A reader of the first line can request the server at once.
 #[test]
 fn a_server_is_offered_before_it_says_that_it_is_there() {
     let (_tracker, address) = tracker();
@@ -109,7 +109,7 @@ fn a_server_is_offered_before_it_says_that_it_is_there() {
         let queue = summary.queues.iter().find(|queue| queue.key == key);
         assert_eq!(queue.map(|queue| queue.free), Some(1), "{summary:?}");
     }
-    // A tracker that is not there holds no server back.
+    // A missing tracker does not keep a server from serving.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("an address").to_string();
     drop(free);
@@ -118,7 +118,7 @@ fn a_server_is_offered_before_it_says_that_it_is_there() {
     assert!(line.starts_with(&format!("tracker {address}: ")), "{line}");
 }
 
-/// RPC-61: of those that wait, the one of the highest priority is first.
+/// RPC-61: of the waiting requests, the one of the highest priority is first.
 #[test]
 fn rpc_61_the_priority_of_a_name_is_that_of_its_request() {
     let (_tracker, address) = tracker();
@@ -172,7 +172,7 @@ fn rpc_61_the_priority_of_a_name_is_that_of_its_request() {
         .for_each(|thread| thread.join().expect("no panic"));
 }
 
-/// A server that went away behind its offer is passed over.
+/// A server that has left after its offer is skipped.
 #[test]
 fn the_next_server_is_taken_where_the_first_is_gone() {
     let (_tracker, address) = tracker();
@@ -199,7 +199,7 @@ fn the_next_server_is_taken_where_the_first_is_gone() {
     );
 }
 
-/// What is no tracker is an error that says so.
+/// The error says that the peer is not a tracker.
 #[test]
 fn rpc_50_a_server_is_no_tracker() {
     let server = Serving::server(&["--key", "board"]);
@@ -259,7 +259,7 @@ fn a_name_of_the_wrong_kind_or_key_is_an_error_with_the_right_one() {
     drop(taken);
 }
 
-/// A server that the tracker hands out, and that is stopped: the connection begins, and nothing answers.
+/// A stopped server that the tracker assigns: the connection is accepted, but nothing answers.
 #[test]
 fn a_server_that_hangs_is_in_the_error_of_the_tracker() {
     let (_tracker, address) = tracker();

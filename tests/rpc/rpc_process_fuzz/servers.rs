@@ -1,4 +1,4 @@
-//! Servers as processes: ours and those of real TVM.
+//! Server processes: ours and those of real TVM.
 
 use super::OUR_PATIENCE;
 use std::fs;
@@ -11,22 +11,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tvmspec::rpc::client::{Session, SessionOptions};
 
-/// A server that is a process of its own.
+/// A server in its own process.
 pub(crate) struct ServerProcess {
     child: Child,
     pub(crate) port: u16,
-    /// What it prints and logs.
+    /// Lines that it prints and logs.
     lines: Receiver<String>,
-    /// How many connections it has accepted.
+    /// Number of connections that it has accepted.
     pub(crate) accepted: u64,
 }
 
 impl ServerProcess {
-    /// Starts it, with `folder` for its files.
+    /// Starts the process, with `folder` for its files.
     ///
     /// # Errors
     ///
-    /// It ends before it listens.
+    /// A text if the process ends before it listens.
     pub(crate) fn start(command: &mut Command, folder: &Path) -> Result<ServerProcess, String> {
         let mut child = command
             .env("TMPDIR", folder)
@@ -47,7 +47,7 @@ impl ServerProcess {
             accepted: 0,
         };
         let port = server.line(OUR_PATIENCE, |line| {
-            // `port N` of the script, `serving on HOST:PORT` of `tvmspec serve`.
+            // The script prints `port N`, `tvmspec serve` prints `serving on HOST:PORT`.
             let port = line.strip_prefix("port ");
             let port = port.or_else(|| line.strip_prefix("serving on ")?.rsplit(':').next());
             port?.trim().parse().ok()
@@ -56,7 +56,7 @@ impl ServerProcess {
         Ok(server)
     }
 
-    /// Waits for a line from which `read` makes something.
+    /// Waits for a line for which `read` returns a value.
     pub(crate) fn line<T>(
         &self,
         patience: Duration,
@@ -71,7 +71,7 @@ impl ServerProcess {
         }
     }
 
-    /// Whether a client that does nothing wrong is served.
+    /// Checks that an honest client is served.
     pub(crate) fn serves(&mut self, patience: Duration) -> Result<(), String> {
         let mut options = SessionOptions::default();
         options.connect_timeout = patience;
@@ -86,7 +86,7 @@ impl ServerProcess {
         }
     }
 
-    /// Open files, threads and children.
+    /// Returns the numbers of open files, threads and children.
     pub(crate) fn holds(&self) -> (usize, usize, usize) {
         let place = PathBuf::from(format!("/proc/{}", self.child.id()));
         let count = |what: &str| fs::read_dir(place.join(what)).map_or(0, Iterator::count);
@@ -99,7 +99,7 @@ impl ServerProcess {
         (count("fd"), count("task"), children.sum())
     }
 
-    /// Memory that is there, in KiB.
+    /// Returns the resident memory, in KiB.
     pub(crate) fn resident(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();
@@ -111,19 +111,19 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // With its sessions, which those of TVM leave behind.
+        // The process group includes the sessions, which servers of TVM leave behind.
         let group = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _ = self.child.wait();
     }
 }
 
-/// Sends the lines of a process, and keeps its pipe empty.
+/// Forwards the lines of a process, and keeps its pipe empty.
 fn forward(pipe: impl Read + Send + 'static, lines: Sender<String>) {
     thread::spawn(move || {
         for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
-            // Whatever a function of the server prints is of no use.
+            // After the receiver is gone the lines are of no use.
             let _ = lines.send(line);
         }
     });

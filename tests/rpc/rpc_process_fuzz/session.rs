@@ -1,4 +1,4 @@
-//! One random session with a server, as it goes over a socket.
+//! One random session with a server, over a socket.
 
 use crate::support::rpc_maker::{Maker, lock};
 use std::io::{ErrorKind, Read, Write as _};
@@ -11,7 +11,7 @@ use tvmspec::release::Release;
 use tvmspec::rpc::Hello;
 use tvmspec::wire::Writer;
 
-/// What a session is made of.
+/// The kind of input in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     Hello,
@@ -41,20 +41,20 @@ impl Input {
     }
 }
 
-/// How a session ends, by what its client sees and what the server reports of the session's process.
+/// The end of a session, as its client sees it and the server reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Every request has a result, or the hello its code; then the server closes behind the client.
+    /// Every request has a result, or the hello its code; then the server closes after the client.
     Answered,
-    /// The same with exceptions among the results, or one as the last word.
+    /// Like `Answered`, with exceptions among the results, or one as the last packet.
     Exception,
-    /// The server closes in front of the client, without an exception; or its process reports a failure.
+    /// The server closes before the client, without an exception; or its process reports a failure.
     Closed,
     /// The process of the session ends by a signal.
     Crashed,
-    /// Neither an answer nor an end in time.
+    /// Neither an answer nor an end comes in time.
     Hung,
-    /// No client is served any more.
+    /// The server no longer serves clients.
     Gone,
 }
 
@@ -69,10 +69,10 @@ impl End {
     ];
 }
 
-/// What a client has seen of a session.
+/// The client's observations of a session.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// The hello was answered: with success, or with another code.
+    /// The hello was answered, with success or with another code.
     pub(crate) has_begun: bool,
     pub(crate) has_code: bool,
     /// The server was the first to close.
@@ -82,7 +82,7 @@ pub(crate) struct Tally {
     pub(crate) last_is_exception: bool,
 }
 
-/// One session over a socket with a server of `release`.
+/// Plays one session over a socket with a server of `release`.
 pub(crate) fn play(
     stream: TcpStream,
     input: Input,
@@ -104,7 +104,7 @@ pub(crate) fn play(
             out.into_bytes()
         }
     };
-    // A server may close in front of the last byte.
+    // A server may close before the last byte.
     let _ = own.write_all(&hello);
     if input == Input::Hello {
         let _ = own.shutdown(Shutdown::Write);
@@ -136,14 +136,14 @@ pub(crate) fn play(
             packet.truncate(maker.chance.below(most));
         }
         bytes.extend(packet);
-        // Some packets at once, as a client that does not wait writes them.
+        // Several packets are written at once, as by a client that does not wait.
         let at_once = maker.chance.below(3) == 0 && number < count;
         if !at_once {
             let before = lock(&maker.heard.state).answers;
             if own.write_all(&std::mem::take(&mut bytes)).is_err() {
                 break;
             }
-            // For the handles in the answer; not every packet has one.
+            // Waits for the handles in the answer; not every packet has an answer.
             let waits = maker.heard.changed.wait_timeout_while(
                 lock(&maker.heard.state),
                 Duration::from_millis(20),
@@ -160,7 +160,7 @@ pub(crate) fn play(
     seen
 }
 
-/// Reads the answer to a hello: whether it is success.
+/// Reads the answer to a hello. Returns whether it is success.
 fn begins(mut stream: &TcpStream) -> std::io::Result<bool> {
     let mut word = [0; 4];
     stream.read_exact(&mut word)?;
@@ -173,7 +173,7 @@ fn begins(mut stream: &TcpStream) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// Reads to the end; whether there is none in time.
+/// Reads to the end. Returns true if the end does not come in time.
 fn drain(mut stream: &TcpStream) -> bool {
     let mut piece = [0; 65536];
     loop {

@@ -1,4 +1,4 @@
-//! A proxy that ends lets no one in, however long its sessions last.
+//! A proxy that is stopping accepts no peers, however long its sessions last.
 
 use super::{ProxyOptions, Running, expect, hello};
 use std::io::Read as _;
@@ -15,7 +15,7 @@ fn a_proxy_that_ends_leaves_no_one_in_its_backlog() {
     let address = proxy.handle.address();
     proxy.handle.stop();
     let begin = Instant::now();
-    // The listener closes a little behind `stop`: who came before that sees the end of the connection.
+    // The listener closes shortly after `stop`: a peer that connects before sees the end of its connection.
     while let Ok(mut late) = TcpStream::connect(address) {
         late.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let waits = matches!(late.read(&mut [0]), Err(error) if !is_end(&error));
@@ -28,7 +28,7 @@ fn a_proxy_that_ends_leaves_no_one_in_its_backlog() {
     drop((client, server));
 }
 
-/// Whether the connection is gone, and not merely silent.
+/// Returns whether the connection is gone, not merely silent.
 fn is_end(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{TimedOut, WouldBlock};
     !matches!(error.kind(), TimedOut | WouldBlock)

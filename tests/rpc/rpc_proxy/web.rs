@@ -1,4 +1,4 @@
-//! Peers by a WebSocket.
+//! Peers that use a WebSocket.
 
 use super::{Running, expect, hello};
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 use tvmspec::rpc::proxy::ProxyOptions;
 
-/// A connection to the port for WebSockets.
+/// Connects to the port for WebSockets.
 fn connected(proxy: &Running) -> TcpStream {
     let stream = TcpStream::connect(proxy.handle.web_address().unwrap()).unwrap();
     let limit = Some(Duration::from_secs(20));
@@ -16,13 +16,13 @@ fn connected(proxy: &Running) -> TcpStream {
     stream
 }
 
-/// A peer whose WebSocket is open.
+/// Connects, and opens a WebSocket.
 fn web_peer(proxy: &Running) -> WebSocket<TcpStream> {
     let opened = tungstenite::client("ws://localhost/ws", connected(proxy));
     opened.unwrap_or_else(|error| panic!("{error}")).0
 }
 
-/// Reads binary messages until they have `count` bytes: where one ends means nothing (RPC-76).
+/// Reads binary messages until they have `count` bytes: message boundaries mean nothing (RPC-76).
 fn stream_bytes(web: &mut WebSocket<TcpStream>, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < count {
@@ -47,7 +47,7 @@ fn rpc_76_a_server_by_a_web_socket_and_a_client_are_connected() {
     let proxy = with_web();
     let mut server = web_peer(&proxy);
     let greeting = hello("server:dev");
-    // In three messages, as upstream's server in a browser writes it, with a Ping between.
+    // In three messages, as upstream's server in a browser writes them, with a Ping between them.
     server
         .send(Message::binary(greeting[..4].to_vec()))
         .unwrap();
@@ -81,7 +81,7 @@ fn rpc_76_a_server_by_a_web_socket_and_a_client_are_connected() {
     assert_eq!(server.get_mut().read(&mut [0]).unwrap(), 0);
 }
 
-/// A Pong is written between messages of the other thread, and not inside of one.
+/// A Pong is written between messages of the other thread, never inside one.
 #[test]
 fn rpc_76_pongs_do_not_cut_messages() {
     let proxy = with_web();
@@ -172,7 +172,7 @@ fn what_is_no_web_socket_is_answered_and_closed() {
         let mut rest = Vec::new();
         let _ = peer.get_mut().read_to_end(&mut rest);
         assert!(rest.len() <= 4, "{what}: {rest:?}");
-        // The proxy's patience with a hello is ten seconds.
+        // The proxy waits ten seconds for a hello, so that a faster end comes from the broken frame.
         assert!(began.elapsed() < Duration::from_secs(5), "{what}");
     }
 }

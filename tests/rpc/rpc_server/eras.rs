@@ -1,4 +1,4 @@
-//! By which release's rules a client writes, found out from its first packet (RPC-84).
+//! Detection of the release whose rules a client follows, from its first packet (RPC-84).
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -11,12 +11,12 @@ use tvmspec::rpc::{
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::wire::Writer;
 
-/// One release of each way to write a packet.
+/// One release for each way to encode a packet.
 const FFI: Release = Release::of(27);
 const LEGACY: Release = Release::of(20);
 const FIRST: Release = Release::of(7);
 
-/// The release that a server finds out from a hello and these bytes.
+/// Returns the release that a server detects from a hello and these bytes.
 fn found_in(bytes: &[u8]) -> Option<Release> {
     let mut out = Writer::new();
     let hello = Hello {
@@ -30,7 +30,7 @@ fn found_in(bytes: &[u8]) -> Option<Release> {
     serve(other, &ServerOptions::new("/nowhere")).release
 }
 
-/// The release that is found out from one packet of a client of `release`.
+/// Returns the release that is detected from one packet of a client of `release`.
 fn found(packet: &Packet<'_>, release: Release) -> Option<Release> {
     let mut out = Writer::new();
     let spoken = Protocol::new(release, Speaker::Client);
@@ -38,7 +38,7 @@ fn found(packet: &Packet<'_>, release: Release) -> Option<Release> {
     found_in(&out.into_bytes())
 }
 
-/// Devices as clients have them: of each type, and of several numbers.
+/// Returns devices as clients have them: all types, with several numbers.
 fn devices() -> impl Iterator<Item = Device> {
     let kinds = (1..=17).chain(32..=36);
     kinds.flat_map(|kind| (0..20).map(move |id| Device { kind, id }))
@@ -58,8 +58,8 @@ fn rpc_84_a_request_is_never_taken_for_one_of_the_other_encoding() {
             for (code, second) in all {
                 let args = vec![V::Device(device), second];
                 let found = found(&Packet::SystemCall(code, args.clone()), release);
-                // Of a second device of two rare types, and of a fifth one of any: what both encodings read is a device of a type
-                // that there is, and what belongs to it. It is read as FFI.
+                // Two kinds of requests are valid in both encodings, and do not show the era. In FFI they name a device of two rare types
+                // with a number above 0. In the older encoding they name the fifth device of any type. Both are read as FFI.
                 let open = match release {
                     FFI => device.id > 0 && matches!(device.kind, 3 | 15),
                     _ => device.id == 4 && code != RpcCode::DevGetAttr,
@@ -122,7 +122,7 @@ fn rpc_84_what_shows_the_encoding() {
             assert_eq!(found(&packet, release), None, "{packet:?}");
         }
     }
-    // A wrong number of arguments, in the encoding that has the one that is there.
+    // A request with a wrong number of arguments, which only one encoding can read.
     let mut bytes = vec![12, 0, 0, 0, 0, 0, 0, 0, 12, 0, 0, 0];
     bytes.extend([1, 0, 0, 0, 4, 0, 0, 0]);
     assert_eq!(found_in(&bytes), Some(LEGACY));

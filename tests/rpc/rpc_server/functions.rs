@@ -12,7 +12,7 @@ fn rpc_89_functions_beyond_those_of_servers_are_allowed_by_name() {
     };
     breaks(look(&mut client, "rpc_server.echo"), "RPC-89");
     assert_eq!(look(&mut client, "rpc_server.none"), Ok(vec![V::Handle(0)]));
-    // RPC-91: not by another's name either.
+    // RPC-91: not through an evaluator either.
     let evaluate = |name: &'static str, first: &'static str| {
         let text = |text: &'static str| V::Str(text.as_bytes().into());
         vec![
@@ -113,7 +113,7 @@ fn rpc_92_files_stay_in_the_directory_of_the_session() {
         client.call("tvm.rpc.server.download", vec![text("link")]),
         "RPC-92",
     );
-    // All uploads count, whether or not one took the place of another.
+    // All uploads count, even if one replaces another.
     client
         .call("tvm.rpc.server.upload", vec![text("a.bin"), bytes()])
         .expect("uploaded");
@@ -132,7 +132,7 @@ fn rpc_92_files_stay_in_the_directory_of_the_session() {
         .expect_err("not there");
 }
 
-/// A link comes into the place of a file at any moment, as uploaded code can put it there.
+/// Uploaded code may replace a file by a link at any moment.
 #[test]
 #[cfg(unix)]
 fn rpc_92_a_link_that_comes_and_goes_is_never_followed() {
@@ -157,7 +157,7 @@ fn rpc_92_a_link_that_comes_and_goes_is_never_followed() {
             }
         });
         for _ in 0..300 {
-            // Either may be rejected.
+            // Either call may be rejected.
             let _ = client.call("tvm.rpc.server.upload", vec![text("a.bin"), bytes()]);
             if let Ok(read) = client.call("tvm.rpc.server.download", vec![text("a.bin")]) {
                 assert_ne!(read[1], V::Bytes(b"precious".to_vec().into()));
@@ -169,7 +169,7 @@ fn rpc_92_a_link_that_comes_and_goes_is_never_followed() {
     assert_eq!(left, "precious");
 }
 
-/// RPC-92: files of no bytes are bounded too.
+/// RPC-92: the number of empty files is bounded as well.
 #[test]
 fn rpc_92_a_session_has_so_many_files() {
     let text = |text: &str| V::Str(text.as_bytes().to_vec().into());
@@ -182,7 +182,7 @@ fn rpc_92_a_session_has_so_many_files() {
         upload(&mut client, number).expect("uploaded");
     }
     breaks(upload(&mut client, 4096), "RPC-92");
-    // Another content of a file that is there, and one in the place of a file that was removed.
+    // A file may be overwritten, and a new one may replace a removed one.
     upload(&mut client, 0).expect("written over");
     let removed = client.call("tvm.rpc.server.remove", vec![text("7.bin")]);
     removed.expect("removed");
@@ -238,7 +238,7 @@ fn rpc_90_uploaded_code_runs_only_where_it_is_allowed() {
             .flat_map(|two| two.to_le_bytes())
             .collect();
         assert_eq!(client.ask(&from(b, &[4], 0, 16)), Ok(Answer::Content(twos)));
-        // A function of other arguments than it was compiled for is an exception of its own.
+        // A compiled function that gets other arguments returns an error of its own.
         client
             .call_handle(add, vec![V::Int(1)])
             .expect_err("one argument");
@@ -299,7 +299,7 @@ fn rpc_90_objects_and_archives_are_linked_where_there_is_a_compiler() {
             other => panic!("{other:?}"),
         }
     }
-    // What no compiler is to see, what is no archive, and what does not compile.
+    // A file that the compiler must not see, one that is not an archive, one that is not gzip, and one that does not link.
     for (name, content, why) in [
         (
             "d.tar",

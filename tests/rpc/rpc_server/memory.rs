@@ -11,7 +11,7 @@ fn rpc_86_memory_is_the_sessions_own() {
     for release in RELEASES {
         let mut client = Client::of(release);
         let data = client.alloc(16).expect("memory");
-        // It begins as zeros.
+        // The memory is zeroed.
         assert_eq!(
             client.ask(&from(data, &[4], 0, 16)),
             Ok(Answer::Content(vec![0; 16]))
@@ -33,7 +33,7 @@ fn rpc_86_memory_is_the_sessions_own() {
             Ok(Answer::Content(half))
         );
 
-        // RPC-87: not a byte beyond, whichever way it is sent.
+        // RPC-87: no access beyond the end, however it is encoded.
         breaks(client.ask(&from(data, &[4], 0, 17)), "RPC-87");
         breaks(client.ask(&from(data, &[4], 1, 16)), "RPC-87");
         breaks(client.ask(&from(data, &[4], u64::MAX, 16)), "RPC-87");
@@ -55,7 +55,7 @@ fn rpc_86_memory_is_the_sessions_own() {
             client.call("rpc_server.sum", vec![V::Tensor(block(data, &[-1], 0))]),
             "RPC-87",
         );
-        // Not what a client made up.
+        // A number that the client invented.
         breaks(client.ask(&from(0x7fff_0000_0000, &[1], 0, 4)), "RPC-86");
         breaks(client.ask(&from(0, &[1], 0, 4)), "RPC-86");
         let elsewhere = TensorBlock {
@@ -100,7 +100,7 @@ fn devices_answer_by_every_request() {
             )
         };
         assert_eq!(exist(&mut client, 1), Ok(vec![V::Int(1)]));
-        // RPC-86: none of these is a device of a server; asked whether they are there, it says no.
+        // RPC-86: none of these is a device of a server; the attribute that asks whether they exist is 0.
         for kind in [99, 129, -1, 0] {
             assert_eq!(exist(&mut client, kind), Ok(vec![V::Int(0)]), "{kind}");
             let set = client.system(RpcCode::DevSetDevice, vec![V::Device(Device::new(kind, 0))]);
@@ -139,7 +139,7 @@ fn devices_answer_by_every_request() {
     }
 }
 
-/// RPC-87, DEV-15: up to 0.20 an element of one bit has a byte, and what a client of these allocates has as many.
+/// RPC-87, DEV-15: up to 0.20 an element of one bit takes a byte, and the memory of such a client has that size.
 #[test]
 fn rpc_87_memory_of_bits_has_the_size_that_its_client_takes_it_to_have() {
     for (release, nbytes) in [(8, 4096), (20, 4096), (27, 512)] {

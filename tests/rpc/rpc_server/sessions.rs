@@ -1,4 +1,4 @@
-//! How a session begins, goes on behind an exception, and ends.
+//! The start of a session, its continuation after an exception, and its end.
 
 use super::{Client, RELEASES, breaks};
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use tvmspec::rpc::server::SessionEnd;
 use tvmspec::rpc::{HelloAnswer, PackedValue as V, Packet, Protocol, RpcCode, Speaker};
 use tvmspec::rule::Findings;
 
-/// A packet of any code and body.
+/// Returns a packet of any code and body.
 fn framed(code: i32, body: &[u8]) -> Vec<u8> {
     let length = 4 + body.len() as u64;
     [&length.to_le_bytes()[..], &code.to_le_bytes(), body].concat()
@@ -25,7 +25,7 @@ fn rpc_81_a_session_begins_once_and_first() {
     let early = client.system(RpcCode::GetGlobalFunc, vec![V::Str("a".as_bytes().into())]);
     breaks(early, "RPC-81");
     breaks(client.ask(&Packet::CallFunc(1, Vec::new())), "RPC-81");
-    // RPC-80: a session is of this process.
+    // RPC-80: a session runs in this process.
     let hop = |name: &'static [u8]| {
         Packet::InitServer(Cow::Borrowed(b"0.8.0"), vec![V::Str(name.into())])
     };
@@ -87,7 +87,7 @@ fn rpc_82_an_exception_has_kind_and_message_and_the_session_goes_on() {
                 .starts_with("ValueError: abc"),
             "{text:?}"
         );
-        // RPC-28, RPC-23: a request that is wrong, in a packet that is whole: DevSetDevice of nothing, and another version.
+        // RPC-28, RPC-23: invalid requests in valid packets: DevSetDevice without arguments, and another version.
         let version = Packet::InitServer(Cow::Borrowed(b"0.8.0"), Vec::new());
         for (bytes, rule) in [
             (framed(11, &0_i32.to_le_bytes()), "RPC-28"),
@@ -133,7 +133,7 @@ fn bytes_that_are_no_packet_end_the_session_with_the_rule() {
     );
 }
 
-/// An answer is bounded, whatever a function raises.
+/// An answer is bounded, for any error of a function.
 #[test]
 fn the_text_of_an_exception_is_cut_between_two_letters() {
     let most = 64 << 10;

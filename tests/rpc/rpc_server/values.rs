@@ -1,4 +1,4 @@
-//! What goes through a session: encodings, values, objects and tensors.
+//! Values in a session: encodings, objects and tensors.
 
 use super::{Answer, Client, FLOAT, RELEASES, breaks, from, to};
 use tvmspec::release::Release;
@@ -41,7 +41,7 @@ fn rpc_84_what_shows_no_encoding_is_answered_so_that_both_read_it() {
 
 #[test]
 fn rpc_88_every_value_comes_back_with_its_type() {
-    // What is echoed, and its type up to 0.20 and from 0.21 on.
+    // The echoed value, and its type up to 0.20 and from 0.21 on.
     let values: [(V<'static>, i64, i64); 8] = [
         (V::None, 4, 0),
         (V::Int(-3), 0, 1),
@@ -77,7 +77,7 @@ fn rpc_88_every_value_comes_back_with_its_type() {
             _ => vec![V::Int(2), V::Bool(1)],
         };
         assert_eq!(bools, Ok(expected), "{release}");
-        // RPC-44: up to the NUL.
+        // RPC-44: a string ends at its first NUL.
         let text = client
             .call("rpc_server.make", vec![V::Int(3)])
             .expect("a string");
@@ -102,7 +102,7 @@ fn rpc_88_objects_stay_and_a_handle_goes() {
             .call_handle(double, vec![V::Int(21)])
             .expect("a number");
         assert_eq!(result[1], V::Int(42));
-        // A function is an argument too, and comes back as another handle of the same.
+        // A function is also an argument, and is returned with another handle of the same function.
         let again = client
             .call("rpc_server.echo", vec![V::Function(double)])
             .expect("a function");
@@ -153,10 +153,10 @@ fn rpc_88_a_tensor_is_a_block_and_a_handle() {
             client.ask(&from(tensor.data, &[3], 4, 8)),
             Ok(Answer::Content(vec![7; 8]))
         );
-        // It is not the client's to free as memory.
+        // The client cannot free it as memory.
         let free = vec![V::Device(Device::CPU), V::Handle(tensor.data)];
         breaks(client.system(RpcCode::DevFreeData, free), "RPC-86");
-        // Clients of 0.21 to 0.23 free it by its data.
+        // Clients of 0.21 to 0.23 free it by the handle of its data.
         let by = if matches!(release, 21..24) {
             tensor.data
         } else {

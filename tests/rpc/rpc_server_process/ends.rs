@@ -1,4 +1,4 @@
-//! Calls and sessions that end before they are done, or do not end by themselves.
+//! Calls and sessions that end early, or that do not end by themselves.
 
 use super::resources::is_zombie;
 use super::{Peer, PeerAnswer, Server, handle, init, text};
@@ -17,7 +17,7 @@ fn a_silent_client_holds_no_other_back() {
 
 #[test]
 fn rpc_83_a_call_that_takes_too_long_is_ended() {
-    // The pause of a time evaluator is a call that no client can end.
+    // A client cannot end a call during the pause of a time evaluator.
     let mut server = Server::start(&["--timeout", "0.5"]);
     let mut peer = Peer::of(&server, 27);
     let evaluator = evaluator(&mut peer, 10, 60_000);
@@ -31,8 +31,8 @@ fn rpc_83_a_call_that_takes_too_long_is_ended() {
     server.is_alive(27);
 }
 
-/// A time evaluator that pauses `times` - 1 times or more, each `pause` ms: a call that no client can end. What it times is a function of
-/// the server itself.
+/// Creates a time evaluator that pauses at least `times` - 1 times, each time for `pause` ms: no client can end such a call. The measured
+/// function is one of the server itself.
 fn evaluator(peer: &mut Peer, times: i64, pause: i64) -> u64 {
     let mut args = vec![PackedValue::None, text("rpc.test.addone")];
     args.extend([1, 0, 1, times, 0, 1, pause, 1, 0].map(PackedValue::Int));
@@ -50,7 +50,7 @@ fn a_call_whose_client_has_left_is_ended() {
         peer.transport
             .write_packet(&call, &peer.own)
             .expect("written");
-        // What is not read hides the end of the connection from a reader.
+        // Unread bytes hide the end of the connection from a reader.
         if with_shutdown {
             peer.transport
                 .write_packet(&Packet::Shutdown, &peer.own)
@@ -69,7 +69,7 @@ fn a_call_whose_client_has_left_is_ended() {
 fn a_client_that_asks_nothing_is_not_waited_for() {
     let mut server = Server::start(&["--sessions", "1", "--idle", "3"]);
     let mut peer = Peer::of(&server, 27);
-    // It asks, for longer than that.
+    // The call takes longer than the idle time.
     let evaluator = evaluator(&mut peer, 3, 2500);
     let call = Packet::CallFunc(evaluator, vec![PackedValue::Int(1)]);
     assert!(matches!(peer.ask(&call), PeerAnswer::Value(_)));
@@ -83,7 +83,7 @@ fn a_client_that_asks_nothing_is_not_waited_for() {
     server.is_alive(8);
 }
 
-/// Whether the system asks the other end of this machine's connection whether it is there, by the ports of both ends.
+/// Returns whether TCP keep-alive is on for the connection of these ports on this machine.
 #[cfg(target_os = "linux")]
 fn is_kept_alive(own: u16, other: u16) -> bool {
     let stated = std::fs::read_to_string("/proc/net/tcp").expect("the connections");
@@ -142,7 +142,7 @@ fn a_signal_waits_for_the_sessions_and_a_second_one_ends_them() {
     assert!(server.child.wait().expect("an end").success());
 }
 
-/// The call has no end of its own, and the signal comes once: a supervisor sends no second one that can be caught.
+/// The call would not end by itself, and the signal comes only once: the next signal of a supervisor cannot be caught.
 #[test]
 fn sigterm_ends_sessions_and_their_files() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -159,7 +159,7 @@ fn sigterm_ends_sessions_and_their_files() {
     assert_eq!(left, 0, "in {}", folder.path().display());
 }
 
-/// Neither the compiler nor what it writes to its own temporary folder stays.
+/// Neither the compiler nor its temporary files are left.
 #[test]
 fn sigterm_ends_a_compiler() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -202,7 +202,7 @@ fn sigterm_ends_a_compiler() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Sends SIGTERM, and sees that the server ends long before what its sessions do.
+/// Sends SIGTERM, and checks that the server ends long before the calls of its sessions would.
 #[track_caller]
 fn terminate(server: &mut Server) {
     let pid = rustix::process::Pid::from_child(&server.child);

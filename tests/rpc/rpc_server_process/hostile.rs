@@ -1,11 +1,11 @@
-//! Packets and hellos that no client writes.
+//! Packets and hellos that no client of TVM writes.
 
 use super::{Server, framed, hello, init};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use tvmspec::rpc::Hello;
 
-/// A packet with a wrong length.
+/// Returns a packet with a wrong length.
 fn claimed(length: u64, rest: &[u8]) -> Vec<u8> {
     [&length.to_le_bytes(), rest].concat()
 }
@@ -14,31 +14,31 @@ fn words(words: &[i32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// The code of a string in the encoding of `release`.
+/// Returns the code of a string in the encoding of `release`.
 fn string(release: u8) -> i32 {
     if release < 21 { 11 } else { 8 }
 }
 
-/// A GetGlobalFunc of one string, with `length` as its length.
+/// Returns a GetGlobalFunc packet of one string, which states `length` as its length.
 fn lookup(release: u8, length: u64, text: &[u8]) -> Vec<u8> {
     let head = words(&[1, string(release)]);
     framed(9, &[&head[..], &length.to_le_bytes(), text].concat())
 }
 
-/// What a server does behind a packet.
+/// The reaction of a server to a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     /// It closes the connection.
     Ends,
     /// It answers with an exception, and goes on.
     Rejects,
-    /// It waits for what follows, and closes at its end.
+    /// It waits for the rest, and closes at the end of the stream.
     Waits,
     /// It answers with a value, or not at all, and goes on.
     Goes,
 }
 
-/// Facts, section 6: packets of a client that has begun a session.
+/// Returns hostile packets of a client that has begun a session.
 fn hostile(release: u8) -> Vec<(&'static str, Vec<u8>, Then)> {
     use Then::{Ends, Goes, Rejects, Waits};
     let handle = |token: u64| {
@@ -168,7 +168,7 @@ fn rpc_82_hostile_packets_end_their_session_and_the_next_client_is_served() {
             stream.write_all(&init()).expect("written");
             let mut begun = [0; 12 + 4];
             stream.read_exact(&mut begun).expect("a session");
-            // The server learns the encoding, so that its exceptions can be read.
+            // This request shows the encoding, so that the test can read the server's exceptions.
             stream
                 .write_all(&lookup(release, 15, b"rpc.test.addone"))
                 .expect("written");

@@ -1,4 +1,4 @@
-//! Memory, directories, threads and processes: what a session may lack, and what it leaves.
+//! Memory, directories, threads and processes: the resources that a session may lack, and those that it leaves.
 
 use super::{Peer, PeerAnswer, Server, handle, text};
 use crate::support::skip::skipped;
@@ -12,7 +12,7 @@ use tvmspec::rpc::{PackedValue, Packet};
 fn where_memory_runs_out_sessions_end_first() {
     let server = Server::start(&[]);
     let _client = server.greet("client:");
-    // The thread that starts sessions is the first.
+    // The main thread starts the sessions.
     let children = format!("/proc/{0}/task/{0}/children", server.child.id());
     let children = std::fs::read_to_string(children).expect("a list");
     let session = children.split_whitespace().next().expect("a session");
@@ -55,7 +55,7 @@ fn a_system_without_a_thread_costs_one_session() {
         let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
         number.expect("a size").parse::<u64>().expect("a number") << 10
     };
-    // What it has begun to begin with is there.
+    // Waits until the server has started all of its first threads.
     let mut before = 0;
     while before != size() {
         before = size();
@@ -68,7 +68,7 @@ fn a_system_without_a_thread_costs_one_session() {
         };
         prlimit(Some(pid), Resource::As, limit).expect("a limit");
     };
-    // Less than a stack has.
+    // Less memory than a stack needs.
     bound(Some(before + (256 << 10)));
     let mut rest = Vec::new();
     let _ = server.connect().read_to_end(&mut rest);
@@ -80,7 +80,7 @@ fn a_system_without_a_thread_costs_one_session() {
     server.is_alive(27);
 }
 
-/// Code of a client: starts a process that outlives its call, and returns its number.
+/// Code of a client: it starts a process that outlives its call, and returns the process number.
 const FORKS: &str = "
 #include <stdint.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ fn what_a_session_started_ends_with_it_and_so_do_its_files() {
     for (start, last, log) in [
         ("fork", None, "closed by the client"),
         ("fork", Some("crash"), "exit status: 77"),
-        // What leaves the group of the session ends with it, where the system lets a process be found.
+        // A process that leaves the group of its session also ends with the session, if the system lets the server find it.
         #[cfg(target_os = "linux")]
         ("escape", None, "closed by the client"),
         #[cfg(target_os = "linux")]
@@ -166,7 +166,7 @@ fn what_a_session_started_ends_with_it_and_so_do_its_files() {
             let function = handle(peer.call("tvm.rpc.server.ModuleGetFunction", look));
             peer.ask(&Packet::CallFunc(function, Vec::new()))
         };
-        // RPC-86: memory that the code of a client takes is bounded as well.
+        // RPC-86: the memory of a client's code is bounded as well.
         #[cfg(target_os = "linux")]
         assert_eq!(
             run(&mut peer, "hungry"),
@@ -183,7 +183,7 @@ fn what_a_session_started_ends_with_it_and_so_do_its_files() {
         drop(peer);
         let line = server.line();
         assert!(line.contains(log), "{line}");
-        // The line of a session comes before its end, and its end is what frees its place.
+        // The line of a session is written before its end, and only the end frees its resources.
         let until = Instant::now() + Duration::from_secs(20);
         while rustix::process::test_kill_process(forked).is_ok() && !is_zombie(forked) {
             assert!(Instant::now() < until, "{forked:?} runs on");
@@ -197,7 +197,7 @@ fn what_a_session_started_ends_with_it_and_so_do_its_files() {
     server.is_alive(27);
 }
 
-/// A process that was killed and that its new parent has not waited for.
+/// Returns whether a process was killed, but not yet waited for by its new parent.
 pub(super) fn is_zombie(process: rustix::process::Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
     stat.is_ok_and(|stat| stat.contains(") Z "))

@@ -1,4 +1,4 @@
-//! Peers that ask for more than they take: nobody else waits for them.
+//! Peers that write requests and read no replies: other peers do not wait for them.
 
 use super::process::{Peer, Running};
 use super::{offer, request, server};
@@ -6,16 +6,16 @@ use std::io::{ErrorKind, Write};
 use std::time::{Duration, Instant};
 use tvmspec::rpc::{TrackerReply, TrackerRequest};
 
-/// What is too long for a tracker that does not wait for the peers of this file, whose replies it writes for 10 s.
+/// More time than a tracker needs if it does not wait for the peers of this file. It tries for 10 s to write to such a peer.
 const SOON: Duration = Duration::from_secs(6);
 
-/// Writes requests for summaries, and reads no reply, until the system takes no more.
+/// Writes requests for summaries, and reads no reply, until the system takes no more bytes.
 fn flood(peer: &mut Peer) {
     peer.stream.set_nonblocking(true).expect("a mode");
     let requests = b"\x03\x00\x00\x00[6]".repeat(1000);
     for _ in 0..200 {
         match peer.stream.write(&requests) {
-            // A part of a request stays, and what follows is not read as one.
+            // The last request is incomplete, so that later bytes would not be read as a request.
             Ok(count) if count < requests.len() => break,
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -25,7 +25,7 @@ fn flood(peer: &mut Peer) {
     peer.stream.set_nonblocking(false).expect("a mode");
 }
 
-/// A tracker with a peer that makes its summary long.
+/// Starts a tracker, with a peer that makes its summary long.
 fn with_keys() -> (Running, Peer) {
     let tracker = Running::new();
     let mut keys = tracker.peer();
@@ -61,14 +61,14 @@ fn a_tracker_ends_while_replies_are_not_taken() {
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
-/// RPC-60: the client gets its server once it reads again, and the server is answered at once.
+/// RPC-60: the client gets its server when it reads again, but the server is answered at once.
 #[test]
 fn a_server_does_not_wait_for_a_client_that_takes_no_reply() {
     let (tracker, _keys) = with_keys();
     let (mut client, mut device) = (tracker.peer(), tracker.peer());
     client.send(&request("dev", 1));
     flood(&mut client);
-    // The tracker writes to the client until its system takes no more.
+    // The tracker writes to the client until the system takes no more bytes.
     std::thread::sleep(Duration::from_millis(500));
     let began = Instant::now();
     assert_eq!(device.ask(&offer("dev", 9)), TrackerReply::Success);

@@ -1,4 +1,4 @@
-//! A tracker that listens, and peers that connect to it.
+//! A listening tracker, and peers that connect to it.
 
 use super::{offer, request, server};
 use std::io::{Read, Write};
@@ -25,13 +25,13 @@ impl Running {
         Running { handle, thread }
     }
 
-    /// HOST:PORT.
+    /// Returns HOST:PORT.
     #[cfg(feature = "cli")]
     pub(super) fn address(&self) -> String {
         self.handle.address().to_string()
     }
 
-    /// A connection behind its hello.
+    /// Opens a connection, and exchanges the magic numbers.
     pub(super) fn peer(&self) -> Peer {
         let stream = TcpStream::connect(self.handle.address()).unwrap();
         stream
@@ -96,7 +96,7 @@ fn a_server_and_a_client_find_each_other() {
     let tracker = Running::new();
     let (mut device, mut client) = (tracker.peer(), tracker.peer());
     client.send(&request("dev", 1));
-    // RPC-60: others on the connection of a client that waits are answered meanwhile.
+    // RPC-60: other requests on the connection of a waiting client are answered meanwhile.
     assert_eq!(client.ask(&TrackerRequest::Ping), TrackerReply::Success);
     let key = "server:dev".to_owned();
     let info = TrackerPeer {
@@ -120,7 +120,7 @@ fn a_server_and_a_client_find_each_other() {
     assert_eq!(servers, [TrackerPeer { key, address }]);
 }
 
-/// RPC-66.
+/// RPC-66: checks that a broken rule ends only its own connection.
 #[test]
 fn what_breaks_a_rule_ends_its_own_connection() {
     let tracker = Running::new();
@@ -137,12 +137,12 @@ fn what_breaks_a_rule_ends_its_own_connection() {
         let mut peer = tracker.peer();
         peer.stream.write_all(bytes).unwrap();
         let mut rest = Vec::new();
-        // A reset is an end as well: bytes behind the wrong ones were never read.
+        // A reset is an end as well: bytes after the invalid ones were never read.
         let _ = peer.stream.read_to_end(&mut rest);
         assert!(rest.is_empty(), "{bytes:?}");
         assert_eq!(other.ask(&TrackerRequest::Ping), TrackerReply::Success);
     }
-    // RPC-53: lists in each other, closed or not, some more than are read, and as many as fit.
+    // RPC-53: nested lists, closed or not: slightly more levels than are read, and as many as fit.
     for (levels, closed) in [
         (17, true),
         (64, false),
@@ -170,7 +170,7 @@ fn what_breaks_a_rule_ends_its_own_connection() {
     assert_eq!(other.ask(&TrackerRequest::Ping), TrackerReply::Success);
 }
 
-/// RPC-51: how the bytes are cut means nothing.
+/// RPC-51: checks that the boundaries of writes mean nothing.
 #[test]
 fn bytes_come_in_any_pieces() {
     let tracker = Running::new();
@@ -182,7 +182,7 @@ fn bytes_come_in_any_pieces() {
     let mut answer = [0; 9];
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"\x71\xf2\x02\x00\x01\x00\x00\x000");
-    // And at once, which released trackers do not take.
+    // The magic number and a request in one write, which released trackers do not accept.
     let mut stream = TcpStream::connect(tracker.handle.address()).unwrap();
     stream
         .write_all(b"\x71\xf2\x02\x00\x03\x00\x00\x00[1]\x03\x00\x00\x00[7]")
@@ -192,7 +192,7 @@ fn bytes_come_in_any_pieces() {
     assert_eq!(&answer[4..], b"\x01\x00\x00\x000\x02\x00\x00\x00[]");
 }
 
-/// RPC-65.
+/// RPC-65: checks that Stop needs the key.
 #[test]
 fn stop_needs_the_key() {
     let mut tracker = Running::new();

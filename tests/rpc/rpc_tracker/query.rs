@@ -1,4 +1,4 @@
-//! `tvmspec tracker --query`: what a tracker has, in the lines of TVM's `query_rpc_tracker`.
+//! `tvmspec tracker --query`: the state of a tracker, printed like TVM's `query_rpc_tracker`.
 #![cfg(feature = "cli")]
 
 use super::process::Running;
@@ -44,7 +44,7 @@ fn servers_and_keys_are_printed_as_released_clients_do() {
         peers[peer].send(&wish);
         assert_eq!(peers[peer].reply(), TrackerReply::Success);
     }
-    // It waits for a server, so that there is no reply.
+    // The client waits for a server, so that there is no reply.
     peers[3].send(&request("a", 1));
     let begin = Instant::now();
     let output = loop {
@@ -64,7 +64,7 @@ fn servers_and_keys_are_printed_as_released_clients_do() {
     assert_eq!(json["server_info"].as_array().unwrap().len(), 3);
 }
 
-/// As `tvm.exec.query_rpc_tracker` of 0.27 prints it, behind the address. Up to 0.21 addresses stand at the right of their column.
+/// The output of `tvm.exec.query_rpc_tracker` of 0.27, after the address. Up to 0.21 addresses are right-aligned.
 const EMPTY: &str = "
 Server List
 ------------------------------

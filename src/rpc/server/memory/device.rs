@@ -1,4 +1,4 @@
-//! Memory of the devices of this machine.
+//! Memory of this machine's devices.
 
 use super::CheckedSpan;
 use crate::device::{CopyRequest, Device, DeviceApi, Dtype, Manager, Stream, TensorRef, byte_size};
@@ -7,11 +7,11 @@ use crate::release::Release;
 use crate::rpc::{RPC_86, RPC_87, TensorBlock};
 use crate::rule::Kind;
 
-/// Copies by the device `by`, and waits for it.
+/// Copies with the device `by`, and waits for the end of the copy.
 ///
 /// # Safety
 ///
-/// Both sides have `nbytes` bytes.
+/// Both sides must have `nbytes` bytes.
 pub(super) unsafe fn copy(
     (from, from_device): (CheckedSpan, Device),
     (to, to_device): (CheckedSpan, Device),
@@ -34,22 +34,22 @@ pub(super) unsafe fn copy(
     };
     // SAFETY: by this contract; both sides live until the sync below.
     unsafe { api.copy(&request, Stream::DEFAULT) }?;
-    // DEV-36: before the answer goes out, by which the client takes the copy for done.
+    // DEV-36: waits before the answer is written, because the client then considers the copy done.
     api.sync(by, Stream::DEFAULT)
 }
 
-/// The API of a device of this machine.
+/// Returns the API of a device of this machine.
 pub(in crate::rpc::server) fn api_of(device: Device) -> Result<&'static dyn DeviceApi> {
-    // RPC-86: upstream hands 128 and above to its own client of RPC, and follows -1 out of its table.
+    // RPC-86: upstream passes types from 128 on to its own RPC client, and for -1 reads outside its table.
     RPC_86.demand(Kind::Unsupported, (1..128).contains(&device.kind), || {
         format!("{} is not a type of device that a server has", device.kind)
     })?;
     Manager::global().api(device.kind)
 }
 
-/// The bytes of a tensor.
+/// Returns the size of a tensor, in bytes.
 pub(in crate::rpc::server) fn size_of(block: &TensorBlock, release: Release) -> Result<u64> {
-    // DEV-15: as the client counts: up to 0.20 three `int4` are three bytes, later two.
+    // DEV-15: counted like the client: up to 0.20 three `int4` take three bytes, later two.
     match byte_size(&block.shape, block.dtype, release) {
         Some(nbytes) => Ok(nbytes as u64),
         None => {
@@ -60,7 +60,7 @@ pub(in crate::rpc::server) fn size_of(block: &TensorBlock, release: Release) -> 
     }
 }
 
-/// A tensor where it was found.
+/// Describes a tensor at its checked place.
 pub(super) fn tensor_ref(block: &TensorBlock, place: CheckedSpan) -> TensorRef<'_> {
     TensorRef {
         data: place.space,
@@ -72,7 +72,7 @@ pub(super) fn tensor_ref(block: &TensorBlock, place: CheckedSpan) -> TensorRef<'
     }
 }
 
-/// The crate is for machines of 64 bits.
+/// Converts a size. The crate supports only 64-bit machines.
 pub(super) fn size_of_host(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! The requests that a session itself answers: functions, memory, streams and copies (RPC-28).
+//! System calls, the requests that the session itself answers: functions, memory, streams and copies (RPC-28).
 
 use super::super::super::{PackedValue, RPC_28, RpcCode, TensorBlock};
 use super::super::handles::HandleContent;
@@ -11,7 +11,7 @@ use crate::release::Release;
 use crate::rule::Kind;
 
 impl ServedSession<'_> {
-    /// The requests that the session itself answers.
+    /// Executes a system call.
     pub(super) fn system_call(
         &mut self,
         code: RpcCode,
@@ -22,7 +22,7 @@ impl ServedSession<'_> {
         let handle = |token: u64| Ok(ServerAnswer::Values(vec![V::Handle(token)]));
         match (code, args) {
             (RpcCode::GetGlobalFunc, [V::Str(name) | V::StrObject(name, _)]) => {
-                // A name that is no UTF-8 is that of no function.
+                // A name that is not UTF-8 belongs to no function.
                 let name = std::str::from_utf8(name).unwrap_or_default();
                 match self.functions.lookup(name)? {
                     Some(function) => {
@@ -31,7 +31,7 @@ impl ServedSession<'_> {
                     None => handle(0),
                 }
             }
-            // RPC-28: up to 0.20 a type code follows, which is not needed: the table knows what a token is of.
+            // RPC-28: up to 0.20 a type code follows, which is ignored: the table knows the type of a token.
             (RpcCode::FreeHandle, [token, ..]) => self.free(number(token)),
             (RpcCode::DevSetDevice, [V::Device(device)]) => {
                 api_of(*device)?.set_device(*device)?;
@@ -52,7 +52,7 @@ impl ServedSession<'_> {
             }
             (RpcCode::DevFreeData, [V::Device(device), token]) => {
                 match number(token) {
-                    // Upstream frees null too, and nothing happens.
+                    // As upstream, freeing null does nothing.
                     0 => {}
                     token => self.memory.free(*device, token)?,
                 }
@@ -65,7 +65,7 @@ impl ServedSession<'_> {
             }
             (RpcCode::DevCreateStream, [V::Device(device)]) => {
                 let stream = api_of(*device)?.create_stream(*device)?;
-                // DEV-21: a device without streams returns the default one, which is 0 to every client and is never freed.
+                // DEV-21: a device without streams returns the default stream, which is 0 for every client and is never freed.
                 if stream == Stream::DEFAULT {
                     handle(0)
                 } else {
@@ -92,7 +92,7 @@ impl ServedSession<'_> {
             }
             (RpcCode::DevGetCurrentStream, [V::Device(device)]) => {
                 let current = stream::current(*device);
-                // RPC-85: a stream that this session did not create has no token, and is the default one to the client.
+                // RPC-85: a stream that this session did not create has no token; the client sees the default stream.
                 handle(self.handles.of_stream(*device, current).unwrap_or(0))
             }
             (RpcCode::CopyAmongRemote, [V::Tensor(from), V::Tensor(to), token]) => {
@@ -103,16 +103,16 @@ impl ServedSession<'_> {
             (RpcCode::CopyAmongRemote, [_, _, _, _, _, V::Device(_), V::Device(_), ..]) => {
                 self.copy_flat(args, release)
             }
-            // RPC-28: the reader held the arguments to their types.
+            // RPC-28: the reader checked the types of the arguments.
             _ => Err(RPC_28
                 .rejected(Kind::Type, format!("{} has other arguments", code.name()))
                 .into()),
         }
     }
 
-    /// FreeHandle.
+    /// Executes FreeHandle.
     fn free(&mut self, token: u64) -> Result<ServerAnswer> {
-        // Upstream passes over null.
+        // Upstream ignores null.
         if token == 0 {
             return Ok(ServerAnswer::Void);
         }
@@ -129,7 +129,7 @@ impl ServedSession<'_> {
         Ok(ServerAnswer::Void)
     }
 
-    /// The stream of a copy: of the device that makes it, which is the one that is not the host.
+    /// Returns the stream of a copy. It belongs to the device that copies, which is the one that is not the host.
     fn stream_of_copy(&self, from: &TensorBlock, to: &TensorBlock, token: u64) -> Result<Stream> {
         let by = if from.device.kind == Device::CPU.kind {
             to.device
@@ -141,7 +141,7 @@ impl ServedSession<'_> {
         self.handles.stream(token, by)
     }
 
-    /// CopyAmongRemote of 0.7: `[from, offset, to, offset, bytes, device, device, element type, stream]`.
+    /// Executes CopyAmongRemote of 0.7: `[from, offset, to, offset, bytes, device, device, element type, stream]`.
     fn copy_flat(&mut self, args: &[PackedValue<'_>], release: Release) -> Result<ServerAnswer> {
         let [
             from,
@@ -161,14 +161,15 @@ impl ServedSession<'_> {
         let (PackedValue::Device(from_device), PackedValue::Device(to_device)) =
             (from_device, to_device)
         else {
-            // RPC-28 has held the arguments to their types before this.
+            // RPC-28: the reader checked the types of the arguments, so that this is not reached.
             return Ok(ServerAnswer::Void);
         };
         let block =
             |data: &PackedValue<'_>, offset: &PackedValue<'_>, device: &Device| TensorBlock {
                 data: number(data),
                 device: *device,
-                // RPC-25: 0.7 states a number of bytes and no shape: as many elements of one byte, whatever type it states.
+                // RPC-25: 0.7 states a number of bytes and no shape. They are copied as elements of one byte, independent of the stated
+                // type.
                 dtype: crate::tensor::Dtype::UINT8,
                 shape: vec![int(nbytes)],
                 byte_offset: u64::try_from(int(offset)).unwrap_or(u64::MAX),
@@ -181,13 +182,13 @@ impl ServedSession<'_> {
     }
 }
 
-/// DevGetAttr.
+/// Executes DevGetAttr.
 fn attribute(device: Device, kind: &PackedValue<'_>, release: Release) -> Result<ServerAnswer> {
     let kind = int(kind);
     let known = Attribute::ALL
         .iter()
         .find(|attribute| attribute.number_in(release).map(i64::from) == Some(kind));
-    // A device of another machine is rejected with the others, except for the question whether it is there.
+    // An unknown device type is rejected, except for the attribute that asks whether the device exists.
     let answer = match known {
         Some(Attribute::Exist) if api_of(device).is_err() => AttributeValue::Int(0),
         Some(attribute) => {
@@ -206,7 +207,7 @@ fn attribute(device: Device, kind: &PackedValue<'_>, release: Release) -> Result
     }]))
 }
 
-/// Frees a stream of the session, which is no thread's current one afterwards.
+/// Frees a stream of the session, after it was replaced as the current stream of this thread.
 fn free_stream(device: Device, made: Stream) -> Result<()> {
     if stream::current(device) == made {
         stream::set(device, Stream::DEFAULT)?;
@@ -215,7 +216,7 @@ fn free_stream(device: Device, made: Stream) -> Result<()> {
     unsafe { api_of(device)?.free_stream(device, made) }
 }
 
-/// A handle; none is null (RPC-28).
+/// Returns a handle; none means null (RPC-28).
 fn number(value: &PackedValue<'_>) -> u64 {
     match value {
         PackedValue::Handle(token) => *token,
@@ -223,7 +224,7 @@ fn number(value: &PackedValue<'_>) -> u64 {
     }
 }
 
-/// An integer (RPC-28).
+/// Returns an integer (RPC-28).
 fn int(value: &PackedValue<'_>) -> i64 {
     match value {
         PackedValue::Int(value) | PackedValue::Bool(value) => *value,
