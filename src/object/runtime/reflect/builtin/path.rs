@@ -1,15 +1,15 @@
-//! Where in an object something is: steps and paths.
+//! Access paths: the location of a part within an object, as a list of steps.
 //!
 //! | type | bytes | field |
 //! |---|---|---|
 //! | `ffi.reflection.AccessStep` | 24..28 | kind, i32: the number of an `AccessKind` |
 //! | | 32..48 | key: the name of an attribute, the index of an item, the key of a pair |
-//! | `ffi.reflection.AccessPath` | 24..32 | the path before; null at the root |
+//! | `ffi.reflection.AccessPath` | 24..32 | the parent path; null at the root |
 //! | | 32..40 | the last step; null at the root |
 //! | | 40..44 | number of steps, i32 |
 //!
-//! A path leads to its parent and not to its children, so that paths with a common beginning share it. Comparison returns paths to the
-//! first difference, and errors of visits lead to where they happened.
+//! A path refers to its parent, not to its children, so that paths with a common prefix share it. Comparison returns paths to the first
+//! difference, and errors of visits contain the path to the failure.
 
 use crate::function::{Error, Function, Result};
 use crate::object::hash::any_equal;
@@ -21,39 +21,39 @@ use crate::value::heap::delete_plain;
 use crate::value::types::ObjectIndex;
 use crate::value::{Any, AnyView, Str, cast, index};
 
-/// What a step goes through; the `Missing` ones say what was not there. In the order of upstream's enumeration: the number is part of the
-/// ABI.
+/// The kind of a step. The `Missing` kinds name a part that does not exist. The order is that of upstream's enumeration, because the number
+/// is part of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessKind {
-    /// Field of an object, by its name.
+    /// A field of an object, by name.
     Attr,
-    /// Element of a sequence, by its index from 0.
+    /// An element of a sequence, by index from 0.
     ArrayItem,
-    /// Value of a map, by its key.
+    /// A value of a map, by key.
     MapItem,
-    /// A field that this side does not have.
+    /// A field that does not exist on this side.
     AttrMissing,
-    /// An element behind the end of this side.
+    /// An element past the end on this side.
     ArrayItemMissing,
-    /// A key that this side does not have.
+    /// A key that does not exist on this side.
     MapItemMissing,
 }
 
-/// One step: its kind, and the name, index or key.
+/// One step: its kind, and a name, index or key.
 #[repr(C)]
 pub(crate) struct AccessStepObj {
     header: Header,
-    /// Number of an [`AccessKind`]; another number is possible, since reflection writes the field.
+    /// Number of an [`AccessKind`]. Other numbers are possible, because reflection can write the field.
     kind: i32,
-    /// Name, index or key. An attribute's name is a string, an index an int.
+    /// Name, index or key. A name is a string, an index an int.
     key: Any,
 }
 
-/// A path: the path before, the last step, and how many steps.
+/// A path: its parent, the last step, and the number of steps.
 #[repr(C)]
 pub(crate) struct AccessPathObj {
     header: Header,
-    /// The path before the last step, an untyped reference as in C++; `None` at the root.
+    /// The path without the last step, an untyped reference as in C++. `None` at the root.
     parent: Option<ObjectRef>,
     /// The last step; `None` at the root.
     step: Option<Ref<AccessStepObj>>,
@@ -61,12 +61,11 @@ pub(crate) struct AccessPathObj {
     depth: i32,
 }
 
-// As C++ has them: it reads the fields of both where they lie.
+// As in C++, which reads the fields of both at fixed offsets.
 const _: () = assert!(size_of::<AccessStepObj>() == 48 && size_of::<AccessPathObj>() == 48);
 
-/// A header for a value that is not on the heap yet.
+/// Returns a header for a value that is not on the heap yet.
 fn blank() -> Header {
-    // Overwritten when the object is made.
     Header::new(index::OBJECT, delete_plain)
 }
 
