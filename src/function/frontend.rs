@@ -15,7 +15,6 @@ use std::sync::{PoisonError, RwLock};
 ///
 /// `address` is null or the CPython function of this name, which any thread may call from then on. Functions that count references are
 /// called only by threads that hold the interpreter's lock.
-/// references, from any thread that has the interpreter's lock.
 pub(crate) unsafe fn register(name: &[u8], address: *mut c_void) -> Result<()> {
     // SAFETY: `address` is null or the function of that name, by this contract.
     if unsafe { register_count(name, address) } {

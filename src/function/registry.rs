@@ -365,7 +365,7 @@ impl Ledger {
     /// Stores `function` (null for none) in `entry`, and returns retired functions that no reader can be using any more.
     fn replace(&mut self, entry: &RegistryEntry, function: *mut Header) -> Vec<ObjectRef> {
         let before = entry.function.swap(function, Ordering::SeqCst);
-        // SAFETY: the entry owned a reference of what was in it.
+        // SAFETY: the entry owned a reference to its content.
         self.retired
             .extend(unsafe { ObjectRef::from_nullable(before) });
         // A reader finishes in a moment. If one does not, the next writer takes over.

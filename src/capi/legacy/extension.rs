@@ -2,7 +2,6 @@
 //!
 //! C++ registers a type through two members of the class `ExtTypeVTable`, which `TVM_REGISTER_EXT_TYPE` calls. C has only a function that
 //! destroys a result.
-//! a result's end alone.
 
 use super::{Handle, guard};
 use crate::function::{Error, ErrorKind, legacy::failure};
