@@ -45,11 +45,11 @@ pub struct RawAny {
 const _: () = assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
 const _: () = assert!(std::mem::offset_of!(RawAny, payload) == 8);
 
-// SAFETY: a cell is plain data; to follow its pointers is unsafe, except through `Any`, which owns an object that any thread may read (the
-// contract of `Object`), and `AnyView`, which stays on its thread.
+// SAFETY: a cell is plain data, and following its pointers is unsafe. Safe code follows them only through `Any`, which owns an object that
+// any thread may read (the contract of `Object`), and through `AnyView`, which stays on its thread.
 unsafe impl Send for RawAny {}
-// SAFETY: a cell is plain data; to follow its pointers is unsafe, except through `Any`, which owns an object that any thread may read (the
-// contract of `Object`), and `AnyView`, which stays on its thread.
+// SAFETY: a cell is plain data, and following its pointers is unsafe. Safe code follows them only through `Any`, which owns an object that
+// any thread may read (the contract of `Object`), and through `AnyView`, which stays on its thread.
 unsafe impl Sync for RawAny {}
 
 impl RawAny {

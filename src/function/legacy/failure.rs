@@ -99,7 +99,7 @@ fn error_of(text: &str) -> Error {
     let space = if check.is_empty() { "" } else { " " };
     let error = Error::new(kind, format!("{check}{space}{message}"));
     if let Some((file, line)) = place {
-        // FUN-18: the location in the log goes to the stack trace. The log names no function, with which lines of FUN-05 end.
+        // FUN-18: the location in the log becomes a line of the stack trace. Lines of FUN-05 end with a function, but the log names none.
         error.update_backtrace(&format!("  File \"{file}\", line {line}\n"), 0);
     }
     error

@@ -49,7 +49,7 @@ pub(crate) fn stream(device_type: i32, device_id: i32) -> *mut c_void {
     with_kept(&STREAMS, |streams| streams.find(&key).copied()).unwrap_or(std::ptr::null_mut())
 }
 
-/// Sets the allocator of this thread and, with `for_all`, that of all threads. Returns the previous allocator of this thread.
+/// Sets the allocator of this thread and, with `for_all`, of all threads. Returns the previous allocator of this thread.
 ///
 /// # Safety
 /// From then on `allocator` may be called, with `for_all` by every thread. For a prototype with a readable shape, it returns 0 and a DLPack
@@ -58,7 +58,8 @@ pub(crate) unsafe fn set_allocator(
     allocator: Option<TensorAllocator>,
     for_all: bool,
 ) -> Option<TensorAllocator> {
-    // As for streams (DEV-23), the result is always that of the thread: a caller that restores it does not restore that of all threads.
+    // As for streams (DEV-23), the result is always the allocator of the thread. A caller that restores it does not restore the
+    // allocator of all threads.
     if for_all {
         let mut global = GLOBAL_ALLOCATOR
             .write()
@@ -68,7 +69,7 @@ pub(crate) unsafe fn set_allocator(
     ALLOCATOR.replace(allocator)
 }
 
-/// Returns the effective allocator: that of this thread, otherwise that of all threads.
+/// Returns the effective allocator: the one of this thread, or else the one of all threads.
 pub(crate) fn allocator() -> Option<TensorAllocator> {
     // A closure, so that the lock is taken only if the thread has no allocator.
     let global = || {

@@ -159,7 +159,7 @@ where
 /// does not convert, returns -1 with a raised TypeError and leaves the field unchanged.
 ///
 /// # Safety
-/// `field` is the address of an `F` that is read and written only by these functions; `value` is that of a cell.
+/// `field` is the address of an `F` that is read and written only by these functions. `value` is the address of a cell.
 pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
     field: *mut c_void,
     value: *const RawAny,

@@ -20,7 +20,7 @@ pub(crate) fn copying() -> std::sync::RwLockWriteGuard<'static, ()> {
 
 impl Tensor {
     /// Returns a copy of the bytes of a compact CPU tensor: [`Tensor::nbytes`] of them, with row-major elements in native byte order. No
-    /// [`Tensor::fill`] runs meanwhile. The callers of compiled functions order the writes of those functions.
+    /// [`Tensor::fill`] runs at the same time. The callers of compiled functions order the writes of those functions.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Tensor {
         }
     }
 
-    /// Copies `bytes` into a compact CPU tensor of exactly that size. No [`Tensor::to_bytes`] runs meanwhile.
+    /// Copies `bytes` into a compact CPU tensor of exactly that size. No [`Tensor::to_bytes`] runs at the same time.
     ///
     /// # Errors
     ///

@@ -153,7 +153,7 @@ pub(crate) fn compact_strides(shape: &[i64]) -> Vec<i64> {
 
 impl Tensor {
     /// Creates a tensor with the description `dl`, whose memory `owner` keeps alive. With `dims` (extents and strides), the description
-    /// points to copies that the tensor owns. Without, it points to those of the owner, which live as long.
+    /// points to copies that the tensor owns. Without `dims`, it points to the arrays of the owner, which live as long.
     fn make(mut dl: DLTensor, dims: Option<(Vec<i64>, Vec<i64>)>, owner: DataOwner) -> Tensor {
         // One block for both, extents first.
         let dims = dims.map(|(mut shape, strides)| {

@@ -98,14 +98,17 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Returns a copy of the elements of a CPU tensor in row-major order, for any strides. No [`Tensor::fill`] runs meanwhile. The callers
-    /// of compiled functions order the writes of those functions.
+    /// Returns a copy of the elements of a CPU tensor in row-major order, for any strides. No [`Tensor::fill`] runs at the same time. The
+    /// callers of compiled functions order the writes of those functions.
     ///
     /// # Errors
     ///
-    /// Returns OBJ-11. The error is a `TypeError` of kind type if the tensor's data type is not [`Scalar::DTYPE`]. Otherwise it is a
-    /// `RuntimeError`: of kind unsupported if the tensor is on another device (copy it to the CPU first), of kind missing if it has no
-    /// memory for its elements, and of kind limit if there is no memory for a copy.
+    /// Returns OBJ-11:
+    ///
+    /// * a `TypeError` of kind type if the tensor's data type is not [`Scalar::DTYPE`]
+    /// * a `RuntimeError` of kind unsupported if the tensor is on another device (copy it to the CPU first)
+    /// * a `RuntimeError` of kind missing if the tensor has no memory for its elements
+    /// * a `RuntimeError` of kind limit if there is no memory for a copy
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         let dl = self.dl();
         if dl.dtype != T::DTYPE {

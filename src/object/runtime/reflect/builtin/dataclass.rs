@@ -71,8 +71,8 @@ fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function
         };
         let at = cast::<*mut c_void>(*at)?;
         let mut converted = RawAny::NONE;
-        // SAFETY: the caller that looked up this builtin guarantees the address (the contract of `registry::lookup_raw`), which is that of
-        // a function of this signature.
+        // SAFETY: the caller that looked up this builtin guarantees (the contract of `registry::lookup_raw`) that this is the address of a
+        // function with this signature.
         let convert = unsafe { std::mem::transmute::<usize, Convert>(convert) };
         // SAFETY: as for the function, with its context; the value lives for the call.
         let code = unsafe { convert(converter as *mut c_void, value.as_raw(), &mut converted) };
