@@ -148,7 +148,7 @@ unsafe extern "C" fn note_this(this: RawHandle, _: *const RawAny, _: i32, _: *mu
     0
 }
 
-/// A deleter that does nothing.
+/// Does nothing, as a deleter.
 unsafe extern "C" fn nothing(_: RawHandle) {}
 
 /// Shows an opaque pointer by the first argument of a C callback that is created with it.

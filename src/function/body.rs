@@ -49,14 +49,14 @@ impl Plain {
     }
 }
 
-/// The body of a [`Code`]: calls an `F` of size 0 with converted arguments.
+/// Calls an `F` of size 0 with converted arguments, as the body of a [`Code`].
 fn invoke_plain<P, F: TypedFn<P>>(name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
     // SAFETY: `Code::of` uses this only with an `F` of size 0, and has prevented its drop.
     let body = unsafe { std::ptr::NonNull::<F>::dangling().as_ref() };
     body.invoke(name, args)
 }
 
-/// The `safe_call` of a [`Plain`] function (FUN-01). All of them share it, but each closure has its own.
+/// Calls a [`Plain`] function, as its `safe_call` (FUN-01). All plain functions share it, but each closure has its own.
 pub(super) unsafe extern "C-unwind" fn call_plain(
     this: *mut c_void,
     args: *const RawAny,
@@ -100,7 +100,7 @@ impl Drop for External {
     }
 }
 
-/// The `safe_call` of an [`External`] function: passes the call on, with the context as first argument (FUN-01).
+/// Calls an [`External`] function with the context as first argument, as its `safe_call` (FUN-01).
 pub(super) unsafe extern "C-unwind" fn call_external(
     this: *mut c_void,
     args: *const RawAny,

@@ -310,7 +310,7 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// The `safe_call` of a [`Closure`] (FUN-01).
+/// Calls a [`Closure`], as its `safe_call` (FUN-01).
 unsafe extern "C-unwind" fn call_closure<F>(
     this: *mut c_void,
     args: *const RawAny,

@@ -61,7 +61,7 @@ pub(crate) struct CustomNames {
 
 static CUSTOM_NAMES: OnceLock<CustomNames> = OnceLock::new();
 
-/// Sets, once, the lookup of custom type names.
+/// Sets the lookup of custom type names. Only the first call has an effect.
 pub(crate) fn know_custom_names(names: CustomNames) {
     CUSTOM_NAMES.get_or_init(|| names);
 }

@@ -255,7 +255,7 @@ impl Extension {
     }
 }
 
-/// A placeholder deleter, which `Ref::new` overwrites.
+/// Does nothing. This placeholder deleter is overwritten by `Ref::new`.
 unsafe extern "C-unwind" fn unmade(_: *mut Header, _: i32) {}
 
 impl From<Extension> for Any {

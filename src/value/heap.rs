@@ -48,7 +48,7 @@ pub(crate) unsafe fn release(ptr: *mut u8) {
     unsafe { free(ptr.cast()) }
 }
 
-/// Deleter of objects that own only their memory.
+/// Deletes an object that owns only its memory.
 pub(crate) unsafe extern "C-unwind" fn delete_plain(object: *mut super::Header, flags: i32) {
     // VAL-05: there are no contents to drop, so a call with only flag 1 does nothing.
     if flags & super::header::DELETE_WEAK != 0 {

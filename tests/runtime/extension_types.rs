@@ -217,7 +217,7 @@ fn values_of_a_type_of_cxx() {
 }
 
 unsafe extern "C" {
-    /// `ExtTypeVTable::RegisterInternal(int, ExtTypeVTable const&)`.
+    /// Calls `ExtTypeVTable::RegisterInternal(int, ExtTypeVTable const&)`.
     #[link_name = "_ZN3tvm7runtime13ExtTypeVTable16RegisterInternalEiRKS1_"]
     fn register_table(
         type_code: c_int,

@@ -112,7 +112,7 @@ fn small_and_heap_strings() {
     }
 }
 
-/// A function with its own name that is not inlined, so that the backtrace contains it.
+/// Takes a backtrace. It has its own name and is not inlined, so that it is on the stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn calls_for_a_backtrace(out: &mut String) {

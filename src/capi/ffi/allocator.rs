@@ -56,7 +56,7 @@ struct AllocationHeader {
     delete_space: DeleteSpace,
 }
 
-/// The `allocate` function of the default allocator.
+/// Allocates memory with a header, as the `allocate` function of the default allocator.
 unsafe extern "C-unwind" fn allocate(
     size: usize,
     alignment: usize,

@@ -215,13 +215,13 @@ impl<T: Object> Ref<T> {
     }
 }
 
-/// Deleter for objects of [`Ref::new`] that refer to others.
+/// Deletes an object of [`Ref::new`] that refers to others.
 unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: i32) {
     // SAFETY: the caller of a deleter follows VAL-05, which is the contract of `end_boxed` too.
     unsafe { end_nested(object, flags, end_boxed::<T>) }
 }
 
-/// Does the work of [`delete_boxed`]. Also the deleter for objects of [`Ref::new`] that refer to no others.
+/// Does the work of [`delete_boxed`]. This is also the deleter for objects of [`Ref::new`] that refer to no others.
 ///
 /// # Safety
 /// The call follows VAL-05, for an object of [`Ref::new`].

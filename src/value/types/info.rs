@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-/// Reads the field at an address into a value. Returns 0 and an owned value, or a code and a raised error.
+/// A function that reads the field at an address into a value. It returns 0 and an owned value, or a code and a raised error.
 pub(crate) type Getter = unsafe extern "C-unwind" fn(field: *mut c_void, out: *mut RawAny) -> i32;
 
 /// One field of a type (`TVMFFIFieldInfo`, 120 bytes). Only the registry creates one; see [`super::info`].

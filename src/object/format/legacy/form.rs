@@ -134,7 +134,7 @@ impl From<&str> for FormError {
     }
 }
 
-/// The inverse of [`of_node`].
+/// Reads a node from its form. This is the inverse of [`of_node`].
 fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
     let list = |name: &str| {
         form.get(name)
@@ -156,7 +156,7 @@ fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
     })
 }
 
-/// The inverse of [`of_attrs`]. An absent member has no attributes.
+/// Reads attributes from their form. This is the inverse of [`of_attrs`]. An absent member has no attributes.
 fn to_attrs(form: Option<&Value>) -> Result<BTreeMap<String, Vec<u8>>, FormError> {
     let attrs = form.and_then(Value::as_object).into_iter().flatten();
     attrs
@@ -164,7 +164,7 @@ fn to_attrs(form: Option<&Value>) -> Result<BTreeMap<String, Vec<u8>>, FormError
         .collect()
 }
 
-/// The inverse of [`of_text`].
+/// Reads a text from its form. This is the inverse of [`of_text`].
 fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
     if let Some(text) = form.as_str() {
         return Ok(text.as_bytes().to_vec());

@@ -58,7 +58,7 @@ impl<T: Object + Clone + Default> TypeDescription<T> {
     /// `__ffi_shallow_copy__` returns a clone. The size is that of `T`, and `structural_kind` is as for [`TypeDescription::opaque`]. No
     /// other type may derive from it, not even in Python.
     pub(crate) fn whole(structural_kind: i32) -> TypeDescription<T> {
-        /// The creator of the type: writes an owned object and returns 0.
+        /// Writes an owned object and returns 0, as the creator of the type.
         unsafe extern "C-unwind" fn create<T: Object + Default>(out: *mut *mut Header) -> i32 {
             let object = Ref::new(T::default()).into_object();
             // SAFETY: a creator is called with a place for the handle.

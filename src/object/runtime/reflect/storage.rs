@@ -56,7 +56,7 @@ pub(crate) fn allocate_record(type_index: i32, size: usize) -> Result<ObjectRef>
     Ok(unsafe { ObjectRef::from_raw(object) })
 }
 
-/// Deleter of records.
+/// Deletes a record.
 ///
 /// # Safety
 /// The call follows VAL-05; `object` comes from [`allocate_record`] with room for the fields of its type.
@@ -137,7 +137,7 @@ pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> R
     Ok(copy)
 }
 
-/// Getter of a field of type `F`, in the form of `TVMFFIFieldInfo`: writes an owned value to `out` and returns 0.
+/// Reads a field of type `F`, as a getter of `TVMFFIFieldInfo`: writes an owned value to `out` and returns 0.
 ///
 /// # Safety
 /// `field` is the address of an `F`, `out` is writable.
@@ -155,8 +155,8 @@ where
     0
 }
 
-/// Setter of a field of type `F`, in the form of `TVMFFIFieldInfo`: converts the value and replaces the old one. Returns 0. If the value
-/// does not convert, returns -1 with a raised TypeError and leaves the field unchanged.
+/// Writes a field of type `F`, as a setter of `TVMFFIFieldInfo`: converts the value, replaces the old one and returns 0. If the value does
+/// not convert, returns -1 with a raised TypeError and leaves the field unchanged.
 ///
 /// # Safety
 /// `field` is the address of an `F` that is read and written only by these functions. `value` is the address of a cell.
@@ -178,7 +178,7 @@ pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
     })
 }
 
-/// Getter of a field that is an object reference.
+/// Reads a field that is an object reference, as its getter.
 ///
 /// # Safety
 /// As for [`read_field`] with a reference, possibly absent.
@@ -192,7 +192,7 @@ unsafe extern "C-unwind" fn read_object(field: *mut c_void, out: *mut RawAny) ->
     0
 }
 
-/// Getter of a field that is a bool.
+/// Reads a field that is a bool, as its getter.
 ///
 /// # Safety
 /// As for [`read_field`] with a byte that is zero or not.
@@ -204,7 +204,7 @@ unsafe extern "C-unwind" fn read_bool(field: *mut c_void, out: *mut RawAny) -> i
     0
 }
 
-/// Getter of a field that is a pointer.
+/// Reads a field that is a pointer, as its getter.
 ///
 /// # Safety
 /// As for [`read_field`] with a pointer that its receiver may use.

@@ -66,6 +66,8 @@ macro_rules! map_type {
                 Ok(unsafe { $type::of(table) })
             }
 
+            /// Takes ownership of a table.
+            ///
             /// # Safety
             /// The table is a fresh one of this type. Its only reference belongs to the caller, and moves to the result.
             unsafe fn of(table: MapTable) -> $type {

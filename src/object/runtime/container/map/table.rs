@@ -13,7 +13,7 @@ use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, end_nested};
 use crate::value::heap::{allocate, release};
 use crate::value::{Any, AnyView, index};
 
-/// Deleter of both kinds of map. Frees long chains of nested maps without recursion (VAL-05).
+/// Deletes a map of either kind. Frees long chains of nested maps without recursion (VAL-05).
 ///
 /// # Safety
 /// The call follows VAL-05.
@@ -46,6 +46,8 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
 pub(super) struct MapTable(*mut MapObj);
 
 impl MapTable {
+    /// Returns raw access to `map`.
+    ///
     /// # Safety
     /// * `map` is a map as specified by OBJ-05 to OBJ-07, and lives for as long as the result and its copies are used.
     /// * Nothing else changes it while one of them reads it. Either it is a [`Map`](super::Map), which nothing changes while others hold

@@ -60,7 +60,8 @@ impl SeqObj {
     }
 }
 
-/// Deleter of both kinds: frees the elements, their memory and the object. Frees long chains of nested sequences without recursion.
+/// Deletes a sequence of either kind: frees the elements, their memory and the object. Frees long chains of nested sequences without
+/// recursion.
 ///
 /// # Safety
 /// The call follows VAL-05.
@@ -98,7 +99,7 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     }
 }
 
-/// Deleter of the element memory of a list.
+/// Frees the element memory of a list, as its deleter.
 pub(super) unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
     // SAFETY: the element memory of lists comes from `allocate`, or from C++'s plain `new`, which is the same allocator.
     unsafe { release(data.cast()) }

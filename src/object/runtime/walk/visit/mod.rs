@@ -198,6 +198,8 @@ impl VisitorObj {
 pub(crate) struct Visitor(*mut VisitorObj);
 
 impl Visitor {
+    /// Wraps the address of a visitor.
+    ///
     /// # Safety
     /// `visitor` is alive for as long as the result is used.
     pub(crate) const unsafe fn from_raw(visitor: *mut VisitorObj) -> Visitor {

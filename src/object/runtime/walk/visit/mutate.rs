@@ -102,6 +102,8 @@ pub(super) fn is_unshared(value: AnyView<'_>) -> bool {
 pub(crate) struct Mutator(*mut MutatorObj);
 
 impl Mutator {
+    /// Wraps the address of a mutator.
+    ///
     /// # Safety
     /// `mutator` is alive for as long as the result is used.
     pub(crate) const unsafe fn from_raw(mutator: *mut MutatorObj) -> Mutator {
