@@ -227,7 +227,6 @@ fn a_kind_without_a_runtime_fails_when_it_is_called_and_says_why() {
     assert_eq!(metal.property_mask(), 1);
 }
 
-/// Whether the dynamic linker has the file mapped.
 #[test]
 fn a_mask_says_what_a_module_can_do() {
     use module::property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
@@ -264,6 +263,7 @@ fn a_layout_says_how_its_functions_are_called() {
     assert_eq!(convention(Layout::V0_22), Convention::Ffi);
 }
 
+/// Returns whether the dynamic linker has mapped the file.
 fn is_mapped(name: &str) -> bool {
     std::fs::read_to_string("/proc/self/maps")
         .unwrap()
