@@ -1,4 +1,4 @@
-//! The functions of the cases of chapter function. A runtime may bring them; otherwise they are C callbacks that it wraps.
+//! Functions for the cases of chapter function. A runtime may provide them; otherwise they are C callbacks that it wraps.
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
@@ -6,7 +6,7 @@ use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, int_arg, read_
 use crate::conformance::runtime::ffi::{Reply, c_text, unsupported};
 use crate::value::{AnyPayload, Header, RawAny, index};
 
-/// The function `name`, the runtime's own where it brings one.
+/// Returns the function `name`: the one of the runtime if it provides one, otherwise a C callback.
 pub(super) fn function(api: &'static FfiApi, name: &str) -> Result<OwnedValue, Reply> {
     match brought(api, name) {
         Some(function) => Ok(function),
@@ -15,7 +15,7 @@ pub(super) fn function(api: &'static FfiApi, name: &str) -> Result<OwnedValue, R
     }
 }
 
-/// The same, for a caller that leaves conversions to it.
+/// Like `function`, for a caller that relies on the function to convert its arguments.
 pub(super) fn converting(api: &'static FfiApi, name: &str) -> Result<OwnedValue, Reply> {
     let is_typed = KNOWN
         .iter()
@@ -26,12 +26,12 @@ pub(super) fn converting(api: &'static FfiApi, name: &str) -> Result<OwnedValue,
     function(api, name)
 }
 
-/// The function of the cases that the runtime brings itself, if it does.
+/// Returns the function of the cases that the runtime itself provides, if any.
 pub(super) fn brought(api: &'static FfiApi, name: &str) -> Option<OwnedValue> {
     api.brought(&format!("function.{name}"))
 }
 
-/// The function of `spec/function.md` with this name, as a C callback.
+/// Finds the C callback for the function of `spec/function.md` with this name.
 pub(super) fn known(name: &str) -> Result<&'static SuiteFunction, Reply> {
     if name == "panic" {
         return Err(unsupported(
@@ -44,12 +44,12 @@ pub(super) fn known(name: &str) -> Result<&'static SuiteFunction, Reply> {
         .ok_or_else(|| unsupported(format!("there is no function {name}")))
 }
 
-/// A callback of ours as a function of the runtime.
+/// Wraps a callback of the suite as a function of the runtime.
 pub(super) fn callback(
     api: &'static FfiApi,
     body: fn(&'static FfiApi, &[RawAny]) -> CallbackResult,
 ) -> Result<OwnedValue, Raised> {
-    // A few bytes for the life of a worker.
+    // This leaks a few bytes, which is acceptable in a worker process.
     let own: &'static CallbackContext = Box::leak(Box::new(CallbackContext { api, body }));
     api.function(std::ptr::from_ref(own).cast_mut().cast(), run)
 }
@@ -57,20 +57,20 @@ pub(super) fn callback(
 /// A function of `spec/function.md`.
 pub(super) struct SuiteFunction {
     pub(super) name: &'static str,
-    /// What its parameters are converted to; `None` for a packed one.
+    /// Types that its arguments are converted to; `None` for a packed function.
     pub(super) parameters: Option<&'static [&'static str]>,
     pub(super) body: fn(&'static FfiApi, &[RawAny]) -> CallbackResult,
 }
 
-/// How a callback ends.
+/// The outcome of a callback.
 pub(super) enum CallbackResult {
     Value(RawAny),
-    /// What a callback returns that did not end well.
+    /// Return code of a callback that fails.
     Code(i32),
 }
 
-/// The functions of `function.call`, which `spec/function.md` lists. One without `parameters` takes any arguments; the others check theirs, as
-/// typed functions do (FUN-08, FUN-09), unless the runtime brings typed ones of its own.
+/// The functions of `function.call`, which `spec/function.md` lists. A function without `parameters` takes any arguments. The others check
+/// their arguments as typed functions do (FUN-08, FUN-09), unless the runtime provides typed functions itself.
 const KNOWN: [SuiteFunction; 12] = [
     SuiteFunction {
         name: "add",
@@ -110,7 +110,7 @@ const KNOWN: [SuiteFunction; 12] = [
             CallbackResult::Code(-1)
         },
     },
-    // Fail against the convention: without an error, and with a code that it does not have.
+    // These two break the convention: the first fails without an error, the second returns a code that is not defined.
     SuiteFunction {
         name: "silent",
         parameters: None,
@@ -154,7 +154,7 @@ const KNOWN: [SuiteFunction; 12] = [
     },
 ];
 
-/// Hands an owned value on; an error that was raised is raised again for the caller.
+/// Passes on an owned value, or raises an error again for the caller.
 fn give(result: Result<OwnedValue, Raised>, api: &'static FfiApi) -> CallbackResult {
     match result {
         Ok(held) => {
@@ -169,43 +169,43 @@ fn give(result: Result<OwnedValue, Raised>, api: &'static FfiApi) -> CallbackRes
     }
 }
 
-/// A function without a context and without an end: what it is called with in the place of the context.
+/// Creates a function without a context and without a finisher. It returns whether it is called with itself as the context.
 fn itself(api: &'static FfiApi) -> Result<OwnedValue, Raised> {
     unsafe extern "C" fn body(this: RawHandle, _: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
-        // SAFETY: null, or the function object, by the convention.
+        // SAFETY: by the convention, `this` is null or the function object.
         let header = unsafe { this.cast::<Header>().as_ref() };
         let is_function = header.is_some_and(|header| header.type_index == index::FUNCTION);
-        // SAFETY: a place for the result.
+        // SAFETY: `out` is a place for the result.
         unsafe { out.write(int_arg(is_function.into())) };
         0
     }
     api.function(std::ptr::null_mut(), body)
 }
 
-/// What a callback is called with.
+/// The context of a callback.
 struct CallbackContext {
     api: &'static FfiApi,
     body: fn(&'static FfiApi, &[RawAny]) -> CallbackResult,
 }
 
-/// The one callback of all of them: what it does is in its context.
+/// Runs every callback of the suite. The context selects the body.
 unsafe extern "C" fn run(
     this: RawHandle,
     args: *const RawAny,
     count: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: made with an `CallbackContext` that is never freed.
+    // SAFETY: `this` is a `CallbackContext` that is never freed.
     let own = unsafe { &*this.cast::<CallbackContext>() };
     let args = match usize::try_from(count) {
         Ok(0) | Err(_) => &[][..],
-        // SAFETY: that many arguments.
+        // SAFETY: `args` points to `count` arguments.
         Ok(count) => unsafe { std::slice::from_raw_parts(args, count) },
     };
     match (own.body)(own.api, args) {
         CallbackResult::Code(code) => code,
         CallbackResult::Value(value) => {
-            // SAFETY: a place for the result.
+            // SAFETY: `out` is a place for the result.
             unsafe { out.write(value) };
             0
         }

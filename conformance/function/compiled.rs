@@ -1,5 +1,5 @@
-//! `function.compiled`: a function of a compiled library, called with descriptions of tensors that the case writes in full (FUN-26 to
-//! FUN-30).
+//! The operation `function.compiled`: calls a function of a compiled library with tensor descriptions that the case states in full (FUN-26
+//! to FUN-30).
 
 use crate::conformance::module::opened::why_not_to_run;
 use crate::conformance::runtime::ffi::api::FfiApi;
@@ -10,7 +10,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::ptr;
 
-/// Memory as aligned as compiled code expects it (FUN-29).
+/// Memory with the alignment that compiled code expects (FUN-29).
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; LINE]);
@@ -20,7 +20,7 @@ const LINE: usize = 64;
 /// A tensor of a case.
 struct CaseTensor {
     lines: Vec<Line>,
-    /// How many bytes of the lines are its memory.
+    /// Number of bytes of the lines that belong to its memory.
     length: usize,
     shape: Vec<i64>,
     strides: Option<Vec<i64>>,
@@ -30,7 +30,7 @@ struct CaseTensor {
     has_data: bool,
 }
 
-/// What each call left in the memory of its last tensor, or the kind of the error that it raised.
+/// Performs `function.compiled`: shows the memory of the last tensor after each call, or the kind of the error that the call raised.
 pub(super) fn compiled(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     if let Some(why) = why_not_to_run(api) {
         return Err(unsupported(why));
@@ -119,10 +119,10 @@ impl CaseTensor {
         }
     }
 
-    /// What is in the memory now.
+    /// Shows the current content of the memory.
     fn memory(&self) -> String {
         let first = self.lines.as_ptr().cast::<u8>();
-        // SAFETY: so many bytes of the lines came from the case. The function wrote through the address that `describe` took of them.
+        // SAFETY: the lines hold at least `length` bytes. The function wrote through the address that `describe` took of them.
         let bytes = unsafe { std::slice::from_raw_parts(first, self.length) };
         BASE64_STANDARD.encode(bytes)
     }

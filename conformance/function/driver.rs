@@ -1,7 +1,8 @@
-//! The operations of chapter function, driven through the C interface of a runtime: calls and errors.
+//! Operations of chapter function for calls and errors, performed through the C interface of a runtime.
 //!
-//! A callback of [`super::callbacks`] is packed: it does not convert. What the typed ones of them do before their body is asked of functions
-//! that the runtime has: conversion as for `value.convert`, the number of arguments of a typed function with as many parameters.
+//! A callback of [`super::callbacks`] is packed, so it does not convert its arguments. Functions of the runtime do the work of a typed
+//! function before its body. Arguments are converted as in `value.convert`, and their number is checked by a typed function with as many
+//! parameters.
 
 use super::callbacks::{brought, callback, function, known};
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
@@ -15,7 +16,7 @@ use crate::value::{AnyPayload, ByteArray, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::c_void;
 
-/// The function of a case and its arguments, converted as a typed function converts them.
+/// Returns the function of a case and its arguments, converted as a typed function converts them.
 fn prepared(api: &'static FfiApi, args: &Value) -> Result<(OwnedValue, Vec<OwnedValue>), Reply> {
     let value = value_of(args);
     let name = value.get("function").and_then(Value::as_str);
@@ -46,7 +47,7 @@ fn prepared(api: &'static FfiApi, args: &Value) -> Result<(OwnedValue, Vec<Owned
     Ok((callback(api, function.body)?, list))
 }
 
-/// Puts a list of arguments that is too short or too long to a typed function of the runtime with `wanted` parameters.
+/// Passes too few or too many arguments to a typed function of the runtime with `wanted` parameters.
 fn counted(api: &'static FfiApi, wanted: usize, list: &[OwnedValue]) -> Result<(), Reply> {
     let name = if wanted == 1 {
         "ffi.ReprPrint"
@@ -55,7 +56,7 @@ fn counted(api: &'static FfiApi, wanted: usize, list: &[OwnedValue]) -> Result<(
     };
     let args: Vec<RawAny> = list.iter().map(|held| held.raw).collect();
     let taken = api.call_global(name, &args)?;
-    // Taken after all: that is an answer, and a wrong one.
+    // The call succeeded. That is also an answer, although a wrong one.
     Err(Reply::Ok {
         value: json!({"result": show(api, &taken)?}),
         findings: None,
@@ -66,7 +67,7 @@ fn cells(list: &[OwnedValue]) -> Vec<RawAny> {
     list.iter().map(|held| held.raw).collect()
 }
 
-/// `function.call`.
+/// Performs `function.call`.
 pub(in crate::conformance) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let (function, list) = prepared(api, args)?;
     match api.call(&function, &cells(&list)) {
@@ -76,15 +77,15 @@ pub(in crate::conformance) fn call(api: &'static FfiApi, args: &Value) -> Result
     }
 }
 
-/// `function.raw_call`: through the pointer in the object, as a C++ caller does it.
+/// Performs `function.raw_call`: calls through the pointer in the object, as a C++ caller does.
 pub(in crate::conformance) fn raw_call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let (function, list) = prepared(api, args)?;
     drop(api.take_raised());
     let cells = cells(&list);
     let mut out = int_arg(7);
-    // SAFETY: a function has two pointers behind its header.
+    // SAFETY: a function has two pointers after its header.
     let (safe_call, cpp_call) = unsafe { *function.cell::<(FfiCallback, *const c_void)>() };
-    // SAFETY: the first takes the function, its arguments and a place.
+    // SAFETY: the first pointer takes the function, its arguments and a place for the result.
     let code = unsafe {
         safe_call(
             function.pointer(),
@@ -108,7 +109,7 @@ pub(in crate::conformance) fn raw_call(api: &'static FfiApi, args: &Value) -> Re
     }))
 }
 
-/// `function.error`.
+/// Performs `function.error`.
 pub(in crate::conformance) fn error(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = value_of(args);
     let text = |name: &str| value.get(name).and_then(Value::as_str);
@@ -118,7 +119,7 @@ pub(in crate::conformance) fn error(api: &'static FfiApi, args: &Value) -> Resul
     let context = value.get("context").map(|form| make(api, form));
     let context = context.transpose()?;
     let error = api.error(parts, [cause.as_ref(), context.as_ref()])?;
-    // SAFETY: an error has its cell behind the header.
+    // SAFETY: an error has its cell after the header.
     let cell = unsafe { &*error.cell::<ErrorCell>() };
     for update in value
         .get("updates")
@@ -131,7 +132,7 @@ pub(in crate::conformance) fn error(api: &'static FfiApi, args: &Value) -> Resul
         let Some(update) = cell.update_backtrace else {
             return accepted(json!({"update_backtrace": null}));
         };
-        // SAFETY: the error that it belongs to, and a text that is copied.
+        // SAFETY: the function belongs to this error, and the text is copied.
         unsafe {
             update(
                 error.pointer().cast(),
@@ -144,12 +145,12 @@ pub(in crate::conformance) fn error(api: &'static FfiApi, args: &Value) -> Resul
     for frame in frames.into_iter().flatten() {
         add_frame(api, &error, frame)?;
     }
-    // Once more through the runtime's own interface, where it brings that.
+    // The error is made again by the interface of the runtime itself, if there is one.
     let error = match api.brought("error.again") {
         Some(again) => api.call(&again, &[error.raw])?,
         None => error,
     };
-    // SAFETY: an error has its cell behind the header.
+    // SAFETY: an error has its cell after the header.
     let cell = unsafe { &*error.cell::<ErrorCell>() };
     let [kind, message, backtrace] = error.error_texts().unwrap_or_default();
     let cause = (!cell.cause_chain.is_null()).then(|| {
@@ -164,7 +165,7 @@ pub(in crate::conformance) fn error(api: &'static FfiApi, args: &Value) -> Resul
         "cause": cause.map(|[kind, ..]| kind),
     });
     if context.is_some() {
-        // SAFETY: null or an object, which stays where it is: no other reference to this error exists.
+        // SAFETY: the context is null or an object. It does not change, because no other reference to this error exists.
         parts["context"] = match unsafe { cell.extra_context.get().read() } {
             context if context.is_null() => Value::Null,
             context => {
@@ -178,7 +179,7 @@ pub(in crate::conformance) fn error(api: &'static FfiApi, args: &Value) -> Resul
     accepted(parts)
 }
 
-/// Adds a line to the backtrace. Its form is what the case is about (FUN-05), so only a runtime that makes it can answer.
+/// Adds a line to the backtrace. The case is about the form of the line (FUN-05), so only a runtime that makes the line can answer.
 fn add_frame(api: &'static FfiApi, error: &OwnedValue, frame: &Value) -> Result<(), Reply> {
     let text = |at: usize| frame.get(at).and_then(Value::as_str).unwrap_or_default();
     let (file, function, line) = (text(0), text(2), number_of(frame.get(1))?);
@@ -189,7 +190,7 @@ fn add_frame(api: &'static FfiApi, error: &OwnedValue, frame: &Value) -> Result<
     Ok(())
 }
 
-/// `function.raised`.
+/// Performs `function.raised`.
 pub(in crate::conformance) fn raised(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     drop(api.take_raised());
     let kind = |error: Option<OwnedValue>| {
@@ -209,7 +210,7 @@ pub(in crate::conformance) fn raised(api: &'static FfiApi, args: &Value) -> Resu
             _ => taken.push(kind(api.take_raised())),
         }
     }
-    // One more, which the other thread must not see.
+    // This error stays in the slot, and the other thread must not see it.
     api.raise(c"Left", c"");
     let other = std::thread::spawn(|| api.take_raised().is_some()).join();
     drop(api.take_raised());

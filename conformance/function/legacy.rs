@@ -1,6 +1,6 @@
-//! Scripts over the C interface of 0.2 to 0.20: callbacks, calls, errors, the registry.
+//! Scripts for the C interface of 0.2 to 0.20: callbacks, calls, errors, the registry.
 //!
-//! The interface is a table of C functions, so that one script runs on our own exports and on a foreign runtime.
+//! The interface is a table of C functions, so one script runs both on the exports of this crate and on a foreign runtime.
 
 use super::legacy_c_functions;
 use super::legacy_callbacks::{CallbackState, HOOKS, callback, finish};
@@ -20,24 +20,24 @@ use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
-/// What a case about this interface can ask.
+/// All operations that a case about this interface can request.
 pub(crate) const OPS: &[Op] = &[Op {
     name: "function.legacy",
     help: "value [step, ...] over the C interface of 0.20 and before, with the steps of spec/function.md: the result of each",
     run: Handler::Legacy(script),
 }];
 
-/// What the places of a result hold before a call.
+/// Content of the two result places before a call.
 const BEFORE: (i64, c_int) = (0x5EED, 77);
 
-/// `function.legacy`
+/// Performs `function.legacy`.
 fn script(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     accepted(run(api, value_of(args))?)
 }
 
-/// Runs the steps. `Err` says which step the interface or this driver has no answer for.
+/// Runs the steps. `Err` names the step that the interface or this driver cannot perform.
 ///
-/// Globals of a script have a prefix of their own, and what it registers is removed behind it, where the release can (FUN-23).
+/// Global names of a script have a unique prefix. After the script its registrations are removed, if the release can do that (FUN-23).
 fn run(api: &'static LegacyApi, steps: &Value) -> Result<Value, Reply> {
     static RUN: AtomicU32 = AtomicU32::new(0);
     let mut script = LegacyScript {
@@ -64,30 +64,30 @@ fn run(api: &'static LegacyApi, steps: &Value) -> Result<Value, Reply> {
     answers.collect()
 }
 
-/// One script: the functions that it holds, by its names for them, and the frontend that it plays.
+/// One script: the functions that it holds, by the names it gives them, and the frontend that it plays.
 struct LegacyScript {
     api: &'static LegacyApi,
     interface: Interface,
     prefix: String,
     held: BTreeMap<String, RawHandle>,
-    /// What the C functions of the steps have returned.
+    /// Return values of the C functions that steps have called.
     returned: Vec<usize>,
     registered: Vec<CString>,
-    /// How many callbacks were finished. Outlives the script: a runtime may keep a function for ever.
+    /// Number of finished callbacks. It outlives the script, because a runtime may keep a function for ever.
     finished: &'static AtomicU32,
-    /// The references of the error object of the frontend that this script plays; one is its own.
+    /// Reference count of the error object of the frontend that this script plays. The script owns one reference.
     error: &'static AtomicI64,
 }
 
 impl LegacyScript {
-    /// A step that is a C function by its name.
+    /// Performs a step that names a C function.
     fn c_function(&self, name: &str, step: &Value) -> Result<(Value, usize), Reply> {
         let forms = step.as_array().map_or(&[][..], |step| &step[1..]);
         let function = |name: &str| self.held.get(name).copied();
         legacy_c_functions::call(self.api.runtime, name, forms, &self.returned, &function)
     }
 
-    /// One step, by the table in `spec/function.md`. The return code of the C function is the answer of most.
+    /// Performs one step from the table in `spec/function.md`. For most steps the answer is the return code of the C function.
     fn step(&mut self, step: &Value) -> Result<Value, String> {
         let text = |at: usize| step.get(at).and_then(Value::as_str).unwrap_or_default();
         let api = self.interface;
@@ -98,12 +98,12 @@ impl LegacyScript {
                 let over = step.get(3).and_then(Value::as_bool).unwrap_or(false);
                 let (name, function) = (self.global(text(1)), self.handle(text(2))?);
                 self.registered.push(name.clone());
-                // SAFETY: a text and a function.
+                // SAFETY: the arguments are a text and a function.
                 json!(unsafe { (api.register)(name.as_ptr(), function, c_int::from(over)) })
             }
             "find" => {
                 let mut found = ptr::null_mut();
-                // SAFETY: a text and a place.
+                // SAFETY: the arguments are a text and a place for a handle.
                 let code = unsafe { (api.find)(self.global(text(1)).as_ptr(), &raw mut found) };
                 if !found.is_null() {
                     self.hold(text(2), found);
@@ -112,37 +112,37 @@ impl LegacyScript {
             }
             "remove" => {
                 let remove = api.remove.ok_or("this release cannot remove a global")?;
-                // SAFETY: a text.
+                // SAFETY: the argument is a text.
                 json!(unsafe { remove(self.global(text(1)).as_ptr()) })
             }
             "names" => self.names()?,
-            // FUN-15: part of the text, as releases put lines of their own around it.
+            // FUN-15: only a part of the text is compared, because releases add lines around it.
             "error" => {
-                // SAFETY: takes nothing.
+                // SAFETY: the function takes no arguments.
                 let last = unsafe { (api.last_error)() };
-                // SAFETY: a text of the runtime, valid until the next failure.
+                // SAFETY: the result is a text of the runtime, valid until the next failure.
                 let last = unsafe { CStr::from_ptr(last) };
                 json!(last.to_string_lossy().contains(text(1)))
             }
             "frontend" => {
                 let frontend = self.frontend()?;
                 for (name, hook) in HOOKS {
-                    // SAFETY: a text and the function of that name.
+                    // SAFETY: the arguments are a text and the function of that name.
                     if unsafe { (frontend.register)(name.as_ptr(), hook()) } != 0 {
                         return Err("a hook of the frontend was rejected".into());
                     }
                 }
-                // SAFETY: a text, and an address that is not kept.
+                // SAFETY: the arguments are a text and null.
                 json!(unsafe { (frontend.register)(c"Py_Nothing".as_ptr(), ptr::null_mut()) })
             }
             "held" => {
-                // SAFETY: it takes nothing.
+                // SAFETY: the function takes no arguments.
                 let held = unsafe { (self.frontend()?.error)() };
                 let own = ptr::from_ref(self.error).cast_mut().cast();
                 json!({"error": held == own, "references": self.error.load(Ordering::Relaxed)})
             }
             "drop" => {
-                // SAFETY: it takes nothing.
+                // SAFETY: the function takes no arguments.
                 unsafe { (self.frontend()?.drop_error)() };
                 Value::Null
             }
@@ -151,7 +151,7 @@ impl LegacyScript {
                     .held
                     .remove(text(1))
                     .ok_or("no function of that name")?;
-                // SAFETY: a handle that this script owns.
+                // SAFETY: this script owns the handle.
                 unsafe { (api.free)(handle) };
                 Value::Null
             }
@@ -160,33 +160,33 @@ impl LegacyScript {
         })
     }
 
-    /// The functions for the error object of a frontend (FUN-25), from 0.14 on.
+    /// Returns the functions for the error object of a frontend (FUN-25), which exist since 0.14.
     fn frontend(&self) -> Result<Frontend, String> {
         let frontend = self.interface.frontend;
         frontend.ok_or_else(|| "this release keeps no error of a frontend".into())
     }
 
-    /// The name of a global of this script: two scripts at once, or one twice, do not meet.
+    /// Returns the full name of a global of this script. The prefix keeps scripts apart, also two runs of one script.
     fn global(&self, name: &str) -> CString {
         c_text(&format!("{}{name}", self.prefix))
     }
 
-    /// A function that the script holds.
+    /// Returns a function that the script holds.
     fn handle(&self, name: &str) -> Result<RawHandle, String> {
         let held = self.held.get(name);
         held.copied()
             .ok_or_else(|| format!("the script has no function {name}"))
     }
 
-    /// Takes a handle over; the one that the name had before is freed.
+    /// Takes ownership of a handle. An earlier handle with this name is freed.
     fn hold(&mut self, name: &str, handle: RawHandle) {
         if let Some(before) = self.held.insert(name.to_owned(), handle) {
-            // SAFETY: a handle that this script owns.
+            // SAFETY: this script owns the handle.
             unsafe { (self.interface.free)(before) };
         }
     }
 
-    /// Makes a function of a callback that does `what` (FUN-17 to FUN-20). The resource goes with it: whether it is finished once is counted.
+    /// Makes a function from a callback that does `what` (FUN-17 to FUN-20). The resource is finished with it, and the finisher is counted.
     fn callback(&mut self, name: &str, what: &str, text: &str) -> c_int {
         let made = Box::new(CallbackState {
             interface: self.interface,
@@ -197,7 +197,7 @@ impl LegacyScript {
         });
         let mut out = ptr::null_mut();
         let resource = Box::into_raw(made).cast();
-        // SAFETY: the callback takes what it is made with, `finish` frees that.
+        // SAFETY: the callback takes a resource of this type, and `finish` frees it.
         let code =
             unsafe { (self.interface.create)(callback, resource, Some(finish), &raw mut out) };
         if code == 0 {
@@ -206,7 +206,7 @@ impl LegacyScript {
         code
     }
 
-    /// Calls a function: its result, or the code and whether both places of the result are as they were (FUN-14).
+    /// Calls a function. Returns its result, or the code and whether both result places are unchanged (FUN-14).
     fn call(&mut self, name: &str, args: &Value) -> Result<Value, String> {
         let function = self.handle(name)?;
         let mut kept = ArgumentStorage::default();
@@ -214,7 +214,7 @@ impl LegacyScript {
         let pairs: Result<Vec<_>, String> = args.map(|arg| self.argument(arg, &mut kept)).collect();
         let (mut values, mut codes): (Vec<TVMValue>, Vec<c_int>) = pairs?.into_iter().unzip();
         let (mut result, mut result_code) = (TVMValue { v_int64: BEFORE.0 }, BEFORE.1);
-        // SAFETY: a function, that many arguments with their codes, and two places.
+        // SAFETY: the arguments are a function, values with as many codes, and two places for the result.
         let code = unsafe {
             (self.interface.call)(
                 function,
@@ -226,15 +226,15 @@ impl LegacyScript {
             )
         };
         if code != 0 {
-            // SAFETY: all bytes of the place were written above.
+            // SAFETY: all bytes of the place were initialized above.
             let kept = (unsafe { result.v_int64 }, result_code) == BEFORE;
             return Ok(json!({"code": code, "places_kept": kept}));
         }
-        // SAFETY: the code says which member was written; handles are owned here.
+        // SAFETY: the code says which member was written, and this function owns any handle.
         Ok(unsafe { self.result(result, result_code) })
     }
 
-    /// A value with its code, and where it points to something, that thing in `kept` for the call.
+    /// Makes an argument with its code. The target of a pointer lives in `kept` for the call.
     fn argument(
         &self,
         arg: &Value,
@@ -296,34 +296,34 @@ impl LegacyScript {
         Err(format!("no argument is written {arg}"))
     }
 
-    /// A result as the case states it: its code (FUN-13), and what the code says of the eight bytes. Text and bytes are borrowed from the thread
-    /// (FUN-16), so they are copied before anything else is called.
+    /// Shows a result as the case states it: its code (FUN-13) and the value of the eight bytes by that code. Text and bytes are borrowed
+    /// from the thread (FUN-16), so they are copied before any other call.
     ///
     /// # Safety
     ///
-    /// `value` is what `code` says, and handles in it are the caller's.
+    /// `value` has the type of `code`, and the caller owns the handles in it.
     unsafe fn result(&self, value: TVMValue, result_code: c_int) -> Value {
         let shown = match result_code {
             // SAFETY: the code says so, by this contract.
             code::INT => json!(unsafe { value.v_int64 }),
-            // SAFETY: the code says so, by this contract; a bool travels as an integer.
+            // SAFETY: the code says so, by this contract. A bool is passed as an integer.
             code::BOOL => json!(unsafe { value.v_int64 } != 0),
             // SAFETY: the code says so, by this contract.
             code::FLOAT => json!({"float": float(unsafe { value.v_float64 })}),
             code::STR => {
                 // SAFETY: the code says so, by this contract.
                 let text = unsafe { value.v_str };
-                // SAFETY: a text of the runtime ends with a zero.
+                // SAFETY: a text of the runtime ends with NUL.
                 json!(unsafe { CStr::from_ptr(text) }.to_string_lossy())
             }
             code::BYTES => {
-                // SAFETY: the code says that it is the address of a byte array, by this contract.
+                // SAFETY: the code says that this is the address of a byte array, by this contract.
                 let array = unsafe { value.v_handle }.cast::<ByteArray>();
-                // SAFETY: the array stays until the next call of this thread.
+                // SAFETY: the array is valid until the next call on this thread.
                 let array = unsafe { &*array };
                 let bytes = match array.size {
                     0 => &[][..],
-                    // SAFETY: so many bytes lie there as long as the array.
+                    // SAFETY: the array has `size` bytes, which are valid as long as the array.
                     size => unsafe { std::slice::from_raw_parts(array.data.cast::<u8>(), size) },
                 };
                 json!({"bytes": STANDARD.encode(bytes)})
@@ -336,8 +336,8 @@ impl LegacyScript {
             code::FUNCTION => {
                 // SAFETY: the code says so, by this contract.
                 let function = unsafe { value.v_handle };
-                // FUN-13: a code of its own; which function it is cannot be seen from here.
-                // SAFETY: a function that is a result belongs to the caller, who is done with it.
+                // FUN-13: functions have a separate code. The driver cannot see which function it is.
+                // SAFETY: a function result belongs to the caller, and is not used after this call.
                 unsafe { (self.interface.free)(function) };
                 json!("function")
             }
@@ -346,10 +346,10 @@ impl LegacyScript {
         json!({"type_code": result_code, "value": shown})
     }
 
-    /// The names of this script that are listed, without their prefix, sorted: a release may list them in any order.
+    /// Lists the names of this script without their prefix. They are sorted, because a release may list them in any order.
     fn names(&self) -> Result<Value, String> {
         let (mut count, mut names) = (0, ptr::null());
-        // SAFETY: two places.
+        // SAFETY: both arguments are places.
         if unsafe { (self.interface.names)(&raw mut count, &raw mut names) } != 0 {
             return Err("the names could not be listed".into());
         }
@@ -357,7 +357,7 @@ impl LegacyScript {
             .map(|at| {
                 // SAFETY: the array holds `count` texts until the next listing on this thread.
                 let name = unsafe { *names.wrapping_add(at) };
-                // SAFETY: a name ends with a zero.
+                // SAFETY: a name ends with NUL.
                 let name = unsafe { CStr::from_ptr(name) };
                 name.to_string_lossy().into_owned()
             })
@@ -375,18 +375,18 @@ impl Drop for LegacyScript {
     fn drop(&mut self) {
         for name in &self.registered {
             if let Some(remove) = self.interface.remove {
-                // SAFETY: a text.
+                // SAFETY: the argument is a text.
                 unsafe { remove(name.as_ptr()) };
             }
         }
         for handle in self.held.values() {
-            // SAFETY: a handle that this script owns.
+            // SAFETY: this script owns the handle.
             unsafe { (self.interface.free)(*handle) };
         }
     }
 }
 
-/// What arguments point to.
+/// The targets of arguments.
 #[derive(Default)]
 struct ArgumentStorage {
     texts: Vec<CString>,
@@ -395,7 +395,7 @@ struct ArgumentStorage {
     arrays: Vec<Box<ByteArray>>,
 }
 
-/// Code, bits and lanes of a data type, each at most 16 bits.
+/// Returns code, bits and lanes of a data type, each at most 16 bits wide.
 fn triple(value: &Value) -> Option<[u16; 3]> {
     let one = |at: usize| value.get(at)?.as_u64()?.try_into().ok();
     Some([one(0)?, one(1)?, one(2)?])

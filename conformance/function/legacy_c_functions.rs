@@ -1,4 +1,4 @@
-//! The C functions of 0.2 to 0.20 as steps of `function.legacy`: which each is, and what it takes.
+//! The C functions of 0.2 to 0.20 that a step of `function.legacy` can call, with their signatures.
 
 use crate::conformance::runtime::c_call::{CParameter, CResult, c_functions};
 use crate::conformance::runtime::ffi::{Reply, unsupported};
@@ -50,12 +50,13 @@ c_functions! { LegacyFrame<'_>, CAnswer:
     "TVMSynchronize": unsafe extern "C" fn(c_int, c_int, EarlierArgument) -> LegacyCode,
 }
 
-/// What a step shows, and what `{"of": n}` stands for in a later one.
+/// The answer of a step, and the value of `{"of": n}` in a later step.
 pub(super) type CAnswer = (Value, usize);
 
-/// Calls the C function `name`. `earlier` has what the steps before have returned, `function` the handles that the script knows by a name.
+/// Calls the C function `name`. `earlier` holds the results of the earlier steps, and `function` looks up the handles that the script has
+/// named.
 ///
-/// A code that is not 0 is the answer `{"code": -1}`. Nothing is owned here: a case frees what it is given.
+/// A code other than 0 is the answer `{"code": -1}`. Nothing is owned here: a case must free each object that it receives.
 pub(super) fn call(
     runtime: &dyn Runtime,
     name: &str,
@@ -73,30 +74,31 @@ pub(super) fn call(
         place: Box::new(UnsafeCell::new(0)),
         show: |_| (Value::Null, 0),
     };
-    // SAFETY: the address of the C function of that name; a case states what the header allows, or what a rule says of null.
+    // SAFETY: this is the address of the C function of that name. A case passes arguments that the header allows, or null where a rule
+    // defines it.
     let answer = unsafe { called(name, address, &mut frame) };
     answer.ok_or_else(|| unsupported(format!("the suite does not call `{name}`")))?
 }
 
-/// One call: the forms that are left, and what lives until it is over.
+/// One call of a C function: the argument forms that are not used yet, and everything that must live until the call returns.
 struct LegacyFrame<'a> {
     forms: std::slice::Iter<'a, Value>,
     earlier: &'a [usize],
     function: &'a dyn Fn(&str) -> Option<RawHandle>,
     /// Texts and extents of the arguments.
     kept: Vec<Box<dyn Any>>,
-    /// What the function writes to; a C function of this table has one output argument at most.
+    /// Place that the function writes its result to. A C function of this table has at most one output argument.
     place: Box<UnsafeCell<usize>>,
     show: fn(&LegacyFrame<'_>) -> CAnswer,
 }
 
 impl<'a> LegacyFrame<'a> {
-    /// The next form; null where the case states no more.
+    /// Returns the next form, or null if the case states no more forms.
     fn next(&mut self) -> &'a Value {
         self.forms.next().unwrap_or(&Value::Null)
     }
 
-    /// Keeps what an argument points to.
+    /// Keeps the target of an argument alive until the call is over, and returns its address.
     fn keep<T: 'static>(&mut self, kept: T) -> *mut T {
         let mut kept = Box::new(kept);
         let address = &raw mut *kept;
@@ -104,16 +106,16 @@ impl<'a> LegacyFrame<'a> {
         address
     }
 
-    /// The place, with what shows it after a success.
+    /// Returns the output place, and sets the function that shows its content after a success.
     fn place<T>(&mut self, show: fn(&LegacyFrame<'_>) -> CAnswer) -> *mut T {
         self.show = show;
         self.place.get().cast()
     }
 
-    /// What the function has written.
+    /// Returns the value that the function has written.
     fn written<T: Copy>(&self) -> T {
         const { assert!(size_of::<T>() <= size_of::<usize>()) };
-        // SAFETY: all bytes of the place are written, and `T` is what the function writes.
+        // SAFETY: all bytes of the place are initialized, and `T` is the type that the function writes.
         unsafe { *self.place.get().cast::<T>() }
     }
 }
@@ -151,7 +153,7 @@ impl CParameter<LegacyFrame<'_>> for DLDataType {
     }
 }
 
-/// What an earlier step has returned, `{"of": n}`; the function of a name, `{"function": name}`; null.
+/// A result of an earlier step, `{"of": n}`; a named function, `{"function": name}`; or null.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct EarlierArgument(RawHandle);
@@ -183,12 +185,12 @@ impl CParameter<LegacyFrame<'_>> for NameArgument {
             return Ok(NameArgument(null()));
         };
         let text: *const CString = frame.keep(c_text(text));
-        // SAFETY: the frame keeps it.
+        // SAFETY: the frame keeps the string until the call is over.
         Ok(NameArgument(unsafe { &*text }.as_ptr()))
     }
 }
 
-/// Extents.
+/// An array of extents.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct ExtentsArgument(*const i64);
@@ -197,12 +199,12 @@ impl CParameter<LegacyFrame<'_>> for ExtentsArgument {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
         let extents: Vec<i64> = numbers_in(frame.next())?;
         let extents: *const Vec<i64> = frame.keep(extents);
-        // SAFETY: the frame keeps it.
+        // SAFETY: the frame keeps the extents until the call is over.
         Ok(ExtentsArgument(unsafe { &*extents }.as_ptr()))
     }
 }
 
-/// Bytes that the function reads, as base64, or room for as many as a number says, which the step shows.
+/// Memory of the function: bytes in base64 that it reads, or the size of a buffer that it fills and the step shows.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct MemoryArgument(*mut u8);
@@ -227,12 +229,12 @@ impl CParameter<LegacyFrame<'_>> for MemoryArgument {
             }
         };
         let bytes = frame.keep(bytes);
-        // SAFETY: the frame keeps it.
+        // SAFETY: the frame keeps the bytes until the call is over.
         Ok(MemoryArgument(unsafe { &mut *bytes }.as_mut_ptr()))
     }
 }
 
-/// A place for a handle: the step shows whether there is one.
+/// A place for a handle. The step shows whether the handle is not null.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct EarlierPlace(*mut RawHandle);
@@ -261,7 +263,7 @@ impl CParameter<LegacyFrame<'_>> for CountPlace {
     }
 }
 
-/// A place for a text of C's `malloc`, which is freed.
+/// A place for a text from the `malloc` of C. It is freed after it is shown.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct TextPlace(*mut *mut c_char);
@@ -273,9 +275,9 @@ impl CParameter<LegacyFrame<'_>> for TextPlace {
         }
         Ok(TextPlace(frame.place(|frame| {
             let text: *mut c_char = frame.written();
-            // SAFETY: a C string, which is the caller's.
+            // SAFETY: the text is a C string that the caller owns.
             let shown = json!(unsafe { CStr::from_ptr(text) }.to_string_lossy());
-            // SAFETY: nobody reads it any more.
+            // SAFETY: the text is not read after this call.
             unsafe { free(text.cast()) };
             (shown, 0)
         })))

@@ -1,11 +1,11 @@
-//! Operations of the chapter function: calls, errors, the registry.
+//! Operations of chapter function: calls, errors, the registry.
 
 use super::{compiled, driver, registry_steps, script};
 use crate::conformance::op::{Handler, Op, OpError};
 use crate::function::{Error, Function, registry, take_broken};
 use crate::value::{Any, AnyView};
 
-/// What a case of this chapter can ask.
+/// All operations that a case of this chapter can request.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "function.call",
@@ -44,17 +44,17 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// The rejection behind an error: the rule that it came from, or the error itself as an answer.
+/// Returns the rejection by a rule that caused the error. Returns `None` if no rule caused it.
 pub(crate) fn rejection(error: &Error) -> Option<OpError> {
     let broken = take_broken()?;
     (broken.message() == error.message()).then_some(OpError::Rejected(broken))
 }
 
-/// The functions of `spec/function.md` as a Rust user writes them, with types of their own.
+/// Returns a function of `spec/function.md` as a Rust user writes it, with Rust types.
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "add" => Function::named(Some("add"), |a: i64, b: f64| a as f64 + b),
-        // One that captures, and borrows its arguments.
+        // This one captures a variable and borrows its arguments.
         "concat" => {
             let between = String::new();
             Function::named(Some("concat"), move |a: &str, b: &str| {
@@ -66,7 +66,7 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
         "frontend" => Function::from_packed(|_| {
             Err(Error::new("EnvErrorAlreadySet", "the frontend holds it"))
         }),
-        // Without the message that a panic prints: it is intended.
+        // `resume_unwind` prints no panic message. The panic is intended.
         "panic" => Function::from_packed(|_| std::panic::resume_unwind(Box::new("as asked"))),
         "apply" => Function::named(Some("apply"), |f: Function, x: i64| f.call(&[x.into()])),
         "keep" => {
@@ -81,7 +81,7 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     })
 }
 
-/// Steps of `function.registry`: how safe code uses the registry, and functions that yield to others (FUN-11).
+/// Returns a step of `function.registry` that safe Rust code performs, or that registers a function which yields to others (FUN-11).
 pub(in crate::conformance) fn registry(step: &str) -> Option<Function> {
     Some(match step {
         "require" => Function::from_typed(|name: String| registry::require(&name)),
@@ -90,7 +90,7 @@ pub(in crate::conformance) fn registry(step: &str) -> Option<Function> {
             registry::provide(&name, function);
         }),
         "register_typed" => Function::from_typed(|name: String| {
-            // A few bytes for the life of a worker.
+            // This leaks a few bytes, which is acceptable in a worker process.
             registry::register_typed(name.leak(), |a: i64, b: f64| a as f64 + b)
         }),
         "register" => Function::from_typed(|name: String, function: Function| {

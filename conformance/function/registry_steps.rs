@@ -1,4 +1,4 @@
-//! `function.registry`: the registry of global functions, driven through the C interface of a runtime.
+//! The operation `function.registry`: the registry of global functions, through the C interface of a runtime.
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// `function.registry`: names of this case alone, which are removed at the end.
+/// Performs `function.registry` with names of this case only, which are removed at the end.
 ///
-/// FUN-10 to FUN-12. A name is prefixed, so that nothing of the process has it; what a step registers returns the number that the case states,
-/// by which a lookup shows which function it found.
+/// FUN-10 to FUN-12. Names get a prefix that nothing else in the process uses. Each registered function returns the number that the case
+/// states, so a lookup shows which function it found.
 pub(in crate::conformance) fn registry(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
-    // `finished` counts what ends on any thread: of a case that runs meanwhile as well.
+    // `finished` counts functions that end on any thread, so no other case may run at the same time.
     let _alone = alone();
     let prefix = fresh_prefix();
     let results = registered(api, &prefix, args);
@@ -26,7 +26,7 @@ pub(in crate::conformance) fn registry(api: &'static FfiApi, args: &Value) -> Re
     }
     let steps = args.get("value").and_then(Value::as_array);
     let steps = steps.into_iter().flatten();
-    // Their names need not begin with the prefix.
+    // The names of these steps may not begin with the prefix.
     for step in steps.filter(|step| step[0] == "register_safely") {
         let name = step[1].as_str().unwrap_or_default();
         remove(api, &name.replace('*', &prefix))?;
@@ -34,7 +34,7 @@ pub(in crate::conformance) fn registry(api: &'static FfiApi, args: &Value) -> Re
     accepted(results?)
 }
 
-/// The steps, whose results are in their order. What is registered stays on an error, for the caller to remove.
+/// Runs the steps and returns their results in order. After an error the registered names remain, and the caller removes them.
 fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value, Reply> {
     let mut results = Vec::new();
     let mut replaced = BTreeMap::new();
@@ -66,7 +66,7 @@ fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value,
             "lookup" => api
                 .global(&name)
                 .map_or(Ok(Value::Null), |found| ask(&found))?,
-            // To look up says nothing of a name that is not there; what needs the function does.
+            // A lookup reports nothing for a missing name. A function that needs the global does.
             "require" => {
                 if let Some(require) = api.brought("registry.require") {
                     api.call(&require, &[api.text(&name)?.raw])?;
@@ -128,7 +128,7 @@ fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value,
                     None => show(api, &metadata)?,
                 }
             }
-            // What was replaced is held for `call_old` until here.
+            // Until here, the replaced functions are held for `call_old`.
             "finished" => {
                 replaced.clear();
                 settle(api)?;
@@ -142,17 +142,17 @@ fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value,
     Ok(json!(results))
 }
 
-/// How many functions of [`noted_at_its_end`] have ended, on whichever thread.
+/// The number of functions from [`noted_at_its_end`] that have ended, on any thread.
 static FINISHED: AtomicU64 = AtomicU64::new(0);
 
-/// Waits until what is replaced or removed has ended: while another thread reads the registry, a runtime may leave that to the
-/// next registration, and one that is due by then ends with it.
+/// Waits until replaced and removed functions have ended. While another thread reads the registry, a runtime may delay their end until the
+/// next registration. So this function registers functions of its own until one of them ends.
 fn settle(api: &'static FfiApi) -> Result<(), Raised> {
     unsafe extern "C" fn body(_: RawHandle, _: *const RawAny, _: i32, _: *mut RawAny) -> i32 {
         0
     }
     unsafe extern "C" fn finish(this: RawHandle) {
-        // SAFETY: the counter below, one reference of which is that of the function.
+        // SAFETY: `this` is the counter below, and the function owns one reference to it.
         let last = unsafe { Arc::from_raw(this.cast::<AtomicU64>()) };
         last.fetch_add(1, Ordering::SeqCst);
     }
@@ -172,22 +172,22 @@ fn settle(api: &'static FfiApi) -> Result<(), Raised> {
     Ok(())
 }
 
-/// After so many a runtime is one that does not end functions.
+/// Number of attempts after which the runtime is assumed never to end functions.
 const TRIES: u32 = 200;
 
-/// Returns the number that `this` is: no memory, so that the function may end whenever the runtime likes.
+/// Returns the number in `this`. The number is not an address, so the function may end at any time.
 unsafe extern "C" fn state_number(
     this: RawHandle,
     _: *const RawAny,
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: a place for the result.
+    // SAFETY: `out` is a place for the result.
     unsafe { out.write(int_arg(this as i64)) };
     0
 }
 
-/// A function that returns `number`.
+/// Creates a function that returns `number`.
 pub(in crate::conformance) fn numbered(
     api: &'static FfiApi,
     number: i64,
@@ -198,7 +198,7 @@ pub(in crate::conformance) fn numbered(
     )
 }
 
-/// The same, whose end is counted.
+/// Like `numbered`, but counts the end of the function.
 fn noted_at_its_end(api: &'static FfiApi, number: i64) -> Result<OwnedValue, Raised> {
     unsafe extern "C" fn finish(_: RawHandle) {
         FINISHED.fetch_add(1, Ordering::SeqCst);
@@ -207,14 +207,14 @@ fn noted_at_its_end(api: &'static FfiApi, number: i64) -> Result<OwnedValue, Rai
     api.function_until(this, state_number, Some(finish))
 }
 
-/// Removes a global function; whether there was one.
+/// Removes a global function. Returns whether there was one.
 pub(in crate::conformance) fn remove(api: &'static FfiApi, name: &str) -> Result<bool, Raised> {
     let name = api.text(name)?;
     let removed = api.call_global("ffi.FunctionRemoveGlobal", &[name.raw])?;
     Ok(removed.raw.int() != 0)
 }
 
-/// The schema that metadata has as text; the metadata itself where it has none.
+/// Returns the schema that metadata contains as text, or the metadata itself if it contains none.
 fn schema_in(metadata: &str) -> Value {
     let text = |described: Value| described.get("type_schema")?.as_str().map(str::to_owned);
     let schema = serde_json::from_str(metadata).ok().and_then(text);
@@ -222,7 +222,7 @@ fn schema_in(metadata: &str) -> Value {
     schema.unwrap_or_else(|| json!(metadata))
 }
 
-/// The names behind `prefix`, in the order of the runtime.
+/// Returns the names that begin with `prefix`, without it, in the order of the runtime.
 fn names(api: &'static FfiApi, prefix: &str) -> Result<Vec<String>, Raised> {
     let list = api.call_global("ffi.FunctionListGlobalNamesFunctor", &[])?;
     let count = api.call(&list, &[int_arg(-1)])?.raw.int();

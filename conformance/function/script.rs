@@ -1,5 +1,6 @@
-//! `function.script` and `module.script`: functions of the registry, and what they return, called one after the other by a
-//! caller of the C interface that sees results, errors in full, and which of the moved objects were taken.
+//! The operations `function.script` and `module.script`: a sequence of calls of registered functions and of functions that they return.
+//!
+//! The caller uses the C interface and sees results, complete errors, and which of the moved objects were taken.
 
 use super::callbacks;
 use crate::conformance::module::opened::why_not_here;
@@ -15,15 +16,15 @@ use serde_json::{Value, json};
 use std::ffi::CString;
 use std::path::PathBuf;
 
-/// Without a file.
+/// Runs a script without a file.
 pub(in crate::conformance) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     run(api, args, None)
 }
 
-/// With the data of the request in a file, the library of the script.
+/// Runs a script with the data of the request in a file, which is the library of the script.
 ///
-/// The file is there under several endings, since a loader may choose by them (MOD-01). It is removed behind the script: a library that is
-/// still mapped stays whole.
+/// The file exists under several extensions, because a loader may choose by extension (MOD-01). It is removed after the script. A library
+/// that is still mapped stays usable.
 pub(in crate::conformance) fn script_of_library(
     api: &'static FfiApi,
     args: &Value,
@@ -35,7 +36,7 @@ pub(in crate::conformance) fn script_of_library(
     let library = folder.path().join("case.so");
     std::fs::write(&library, data).map_err(skipped)?;
     for other in ["case.dll", "case.dylib", "case.dso", "case.so.1.2"] {
-        // One file under all names: what differs is the ending alone.
+        // One file has all names, so only the extension differs.
         std::fs::hard_link(&library, folder.path().join(other)).map_err(skipped)?;
     }
     let reply = run(api, args, Some(folder.path().to_owned()));
@@ -43,7 +44,7 @@ pub(in crate::conformance) fn script_of_library(
     reply
 }
 
-/// A library of C++ needs the library of its compiler, too.
+/// Checks whether a library can run here. A C++ library also needs the runtime library of its compiler.
 fn runs_here(library: &[u8]) -> Result<(), Reply> {
     if let Some(why) = why_not_here() {
         return Err(unsupported(why));
@@ -56,40 +57,40 @@ fn runs_here(library: &[u8]) -> Result<(), Reply> {
                 "the {name} of the cases is that of glibc"
             )));
         }
-        // SAFETY: a library of the system, which may be opened and closed at any time.
+        // SAFETY: this is a library of the system, which may be opened and closed at any time.
         let found = unsafe { libloading::Library::new(name) };
         found.map_err(|why| Reply::Skipped(format!("this system has no {name}: {why}")))?;
     }
     Ok(())
 }
 
-/// The calls on their way, and what they returned. A result is kept until the end, or until a step forgets it.
+/// The state of a running script, with its results. A result is kept until the end, or until a step forgets it.
 struct CallScript {
     api: &'static FfiApi,
     folder: Option<PathBuf>,
     results: Vec<Option<OwnedValue>>,
-    /// What is in front of its `fresh` names.
+    /// Prefix of its `fresh` names.
     prefix: String,
 }
 
 impl Drop for CallScript {
-    /// The last first: what a library made ends before the library does.
+    /// Drops the last result first, so that objects of a library end before the library.
     fn drop(&mut self) {
         while self.results.pop().is_some() {}
     }
 }
 
-/// An argument: the cell, and what it points to for as long as the call takes.
+/// An argument: the cell, and its target for the duration of the call.
 struct ScriptArgument {
     raw: RawAny,
     _held: Option<OwnedValue>,
     _text: Option<CString>,
     _bytes: Option<Box<(ByteArray, Vec<u8>)>>,
-    /// What an r-value reference leads to: the address of an object, null once it is taken.
+    /// Target of an r-value reference: the address of an object, or null after the object is taken.
     slot: Option<Box<*mut std::ffi::c_void>>,
 }
 
-/// Plays the steps alone: they register functions and load libraries, which are the process's.
+/// Runs the steps while no other case runs, because registered functions and loaded libraries belong to the whole process.
 fn run(api: &'static FfiApi, args: &Value, folder: Option<PathBuf>) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
     let steps = steps.ok_or_else(|| unsupported("`value` is not a list of steps"))?;
@@ -105,7 +106,7 @@ fn run(api: &'static FfiApi, args: &Value, folder: Option<PathBuf>) -> Result<Re
 }
 
 impl CallScript {
-    /// A step is `[function, argument, ...]`; `{"of": n}` is the result of step n, in the place of either.
+    /// Performs a step `[function, argument, ...]`. `{"of": n}` is the result of step n, and can be the function or an argument.
     fn step(&mut self, step: &Value) -> Result<Value, Reply> {
         let no_function = || unsupported(format!("{step} names no function"));
         let parts = step.as_array().and_then(|parts| parts.split_first());
@@ -139,7 +140,7 @@ impl CallScript {
                 let shown = show(self.api, &result)?;
                 (Some(result), shown)
             }
-            // Of errors whose words are the system's, such as those of the dynamic linker.
+            // Only the kind is shown if the message comes from the system, for example from the dynamic linker.
             Err(raised) if kind_alone => (None, json!({"raises": [raised.kind]})),
             Err(raised) => (None, json!({"raises": [raised.kind, raised.message]})),
         };
@@ -154,7 +155,7 @@ impl CallScript {
         })
     }
 
-    /// One more reference of an earlier result.
+    /// Returns another reference to an earlier result.
     fn earlier(&self, form: &Value) -> Result<OwnedValue, Reply> {
         let at = form.get("of").and_then(Value::as_u64);
         let at = at.and_then(|at| usize::try_from(at).ok());
@@ -165,7 +166,7 @@ impl CallScript {
         Ok(self.api.share(result.raw))
     }
 
-    /// An earlier result, or a value of the chapters.
+    /// Makes a value: an earlier result or a value of the chapters.
     fn value(&self, form: &Value) -> Result<OwnedValue, Reply> {
         if form.get("of").is_some() {
             self.earlier(form)
@@ -174,8 +175,10 @@ impl CallScript {
         }
     }
 
-    /// An argument as a caller in C has it: `raw` a C string, `view` a byte array that is borrowed, `moved` an r-value reference (VAL-09),
-    /// `path` a file of the script, `callback` and `fresh` a function and a name of the suite.
+    /// Makes an argument as a C caller passes it.
+    ///
+    /// `raw` is a C string, `view` a borrowed byte array, and `moved` an r-value reference (VAL-09). `path` is a file of the script.
+    /// `callback` and `fresh` are a function and a name of the suite.
     fn argument(&self, form: &Value) -> Result<ScriptArgument, Reply> {
         let text = |name: &str| form.get(name).and_then(Value::as_str);
         if let Some(raw) = form.get("raw") {
@@ -206,7 +209,7 @@ impl CallScript {
             } else {
                 return Err(unsupported(format!("{inner} is not an object")));
             };
-            // VAL-09: the slot owns the reference from here on; who does not take it leaves it there.
+            // VAL-09: from here on the slot owns the reference. A callee that does not take it leaves it there.
             std::mem::forget(held);
             let ptr = std::ptr::from_ref(&*slot).cast_mut().cast();
             return Ok(ScriptArgument {
@@ -235,7 +238,7 @@ impl CallScript {
     }
 }
 
-/// The bytes under `name`, from base64.
+/// Decodes the base64 bytes under `name`.
 fn bytes_at(form: &Value, name: &str) -> Result<Vec<u8>, Reply> {
     let text = form.get(name).and_then(Value::as_str).unwrap_or_default();
     let bytes = BASE64_STANDARD.decode(text);
@@ -255,14 +258,14 @@ impl Default for ScriptArgument {
 }
 
 impl ScriptArgument {
-    /// Whether a moved object was taken; one that was not is dropped here.
+    /// Returns whether a moved object was taken. An object that was not taken is dropped here.
     fn finish(&self, api: &'static FfiApi) -> Option<bool> {
-        // Through a pointer: the callee may have changed it.
+        // Read through a pointer, because the callee may have changed the slot.
         let slot: *const *mut std::ffi::c_void = &raw const **self.slot.as_ref()?;
         // SAFETY: the box is alive.
         let left = unsafe { slot.read_volatile() };
         if !left.is_null() {
-            // SAFETY: the slot owned a reference, which the callee left.
+            // SAFETY: the slot owned a reference that the callee did not take.
             unsafe { api.drop_one(left) };
         }
         Some(left.is_null())

@@ -19,17 +19,17 @@ use std::cell::UnsafeCell;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
-/// One call: the forms that are left, and what lives until it is over.
+/// One call of a C function: the argument forms that are not used yet, and everything that must live until the call returns.
 pub(super) struct CFrame<'a> {
     pub(super) api: &'static FfiApi,
     forms: std::slice::Iter<'a, Value>,
     value_of: &'a dyn Fn(&Value) -> Result<OwnedValue, Reply>,
     alive: &'a Alive,
-    /// Objects of the arguments.
+    /// Objects of the arguments, held until the call returns.
     pub(super) held: Vec<OwnedValue>,
-    /// Texts and cells of the arguments.
+    /// Texts and cells of the arguments, kept until the call returns.
     kept: Vec<Box<dyn Any>>,
-    /// What the function writes to; a C function of this interface has one output argument at most.
+    /// Place that the function writes its result to. A C function of this interface has at most one output argument.
     pub(super) place: Box<UnsafeCell<RawAny>>,
     pub(super) before: RawAny,
     pub(super) show: fn(&CFrame<'_>) -> Result<OwnedValue, NoResult>,
@@ -42,7 +42,7 @@ impl<'a> CFrame<'a> {
         value_of: &'a dyn Fn(&Value) -> Result<OwnedValue, Reply>,
         alive: &'a Alive,
     ) -> CFrame<'a> {
-        // No object, and nothing that a function would write.
+        // Not an object, and not a number that any of the functions writes. So a place that still has this value was not written.
         let before = int_arg(0x5EED);
         CFrame {
             api,
@@ -57,12 +57,12 @@ impl<'a> CFrame<'a> {
         }
     }
 
-    /// The next form; null where the case states no more.
+    /// Returns the next form, or null if the case states no more forms.
     fn next(&mut self) -> &'a Value {
         self.forms.next().unwrap_or(&Value::Null)
     }
 
-    /// The value of a form, held until the call is over.
+    /// Makes the value of a form and holds it until the call is over.
     fn held(&mut self, form: &Value) -> Result<RawAny, Reply> {
         let value = (self.value_of)(form)?;
         let raw = value.raw;
@@ -70,7 +70,7 @@ impl<'a> CFrame<'a> {
         Ok(raw)
     }
 
-    /// Keeps what an argument points to.
+    /// Keeps the target of an argument alive until the call is over, and returns its address.
     fn keep<T: 'static>(&mut self, kept: T) -> *const T {
         let kept = Box::new(kept);
         let address = &raw const *kept;
@@ -78,25 +78,25 @@ impl<'a> CFrame<'a> {
         address
     }
 
-    /// A text that ends with NUL, or null.
+    /// Returns a C string for a text form, and null for any other form.
     fn text(&mut self, form: &Value) -> *const c_char {
         form.as_str().map_or(null(), |text| {
             let text: *const CString = self.keep(c_text(text));
-            // SAFETY: the frame keeps it.
+            // SAFETY: the frame keeps the string until the call is over.
             unsafe { &*text }.as_ptr()
         })
     }
 
-    /// The place, with what shows it after a success.
+    /// Returns the output place, and sets the function that shows its content after a success.
     fn place<T>(&mut self, show: fn(&CFrame<'_>) -> Result<OwnedValue, NoResult>) -> *mut T {
         self.show = show;
         self.place.get().cast()
     }
 
-    /// What the function has written.
+    /// Returns the value that the function has written.
     pub(super) fn written<T: Copy>(&self) -> T {
         const { assert!(size_of::<T>() <= size_of::<RawAny>()) };
-        // SAFETY: all bytes of the place are written, and `T` is what the function writes.
+        // SAFETY: all bytes of the place are initialized, and `T` is the type that the function writes.
         unsafe { *self.place.get().cast::<T>() }
     }
 
@@ -104,7 +104,7 @@ impl<'a> CFrame<'a> {
         OwnedValue { api: self.api, raw }
     }
 
-    /// The owner of a handle, or None for null.
+    /// Takes ownership of a handle. Null becomes None.
     fn object(&self, handle: RawHandle) -> OwnedValue {
         if handle.is_null() {
             return self.value(RawAny::NONE);
@@ -114,13 +114,13 @@ impl<'a> CFrame<'a> {
         self.value(RawAny::of(type_index, AnyPayload { ptr: handle }))
     }
 
-    /// What a tensor is in DLPack: its description, and how many references to its source it holds.
+    /// Shows a tensor of DLPack: its description, and how many references to its source it holds.
     fn exported(&self, tensor: &DLTensor) -> Value {
         let rank = usize::try_from(tensor.ndim).unwrap_or(0);
         let numbers = |address: *const i64| match (address.is_null(), rank) {
             (true, _) => Value::Null,
             (false, 0) => json!([]),
-            // SAFETY: as many numbers as the tensor has dimensions.
+            // SAFETY: a tensor has one number for each dimension.
             (false, _) => json!(unsafe { std::slice::from_raw_parts(address, rank) }),
         };
         let references = self.held.first().and_then(records::strong);
@@ -130,13 +130,13 @@ impl<'a> CFrame<'a> {
             "dtype": [tensor.dtype.code, u16::from(tensor.dtype.bits), tensor.dtype.lanes],
             "device": [tensor.device.device_type, tensor.device.device_id],
             "byte_offset": tensor.byte_offset,
-            // One is that of the step, and one that of the argument.
+            // The step and the argument hold one reference each, which do not belong to the tensor.
             "references": references.map(|count| i64::from(count) - 2),
         })
     }
 }
 
-/// A type of parameters: the pointer that C gets, made of the next form.
+/// Declares parameter types. Each value is made from the next form.
 macro_rules! parameters {
     ($($(#[$doc:meta])* $name:ident($type:ty) = |$frame:ident, $form:ident| $make:expr;)*) => {$(
         $(#[$doc])*
@@ -153,7 +153,7 @@ macro_rules! parameters {
     )*};
 }
 
-/// The same of a place, which takes no form.
+/// Declares types of output places. They take no form.
 macro_rules! places {
     ($($(#[$doc:meta])* $name:ident($type:ty) = |$frame:ident| $show:expr;)*) => {$(
         $(#[$doc])*
@@ -184,7 +184,7 @@ parameters! {
             if raw.type_index < index::OBJECT_BEGIN {
                 return Err(unsupported(format!("{form} is no object")));
             }
-            // SAFETY: the tag says that it is an object.
+            // SAFETY: the tag says that the payload is an object.
             unsafe { raw.payload.ptr }
         }
     };
@@ -193,17 +193,17 @@ parameters! {
         let raw = frame.held(form)?;
         frame.keep(raw)
     };
-    /// A row of views, or null.
+    /// An array of views, or null.
     ViewsArgument(*const RawAny) = |frame, form| match form.as_array() {
         None => null(),
         Some(forms) => {
             let row: Result<Vec<RawAny>, Reply> = forms.iter().map(|form| frame.held(form)).collect();
             let row: *const Vec<RawAny> = frame.keep(row?);
-            // SAFETY: the frame keeps it.
+            // SAFETY: the frame keeps the array until the call is over.
             unsafe { &*row }.as_ptr()
         }
     };
-    /// An array of bytes: a text, `{"bytes": ..}`, or null for a null address with the length 0.
+    /// A byte array: a text, `{"bytes": ..}`, or null for a null address with length 0.
     BytesArgument(*const ByteArray) = |frame, form| {
         let bytes = match form {
             Value::Null => return Ok(BytesArgument(frame.keep(ByteArray { data: null(), size: 0 }))),
@@ -215,18 +215,18 @@ parameters! {
             }
         };
         let bytes: *const Vec<u8> = frame.keep(bytes);
-        // SAFETY: the frame keeps it.
+        // SAFETY: the frame keeps the bytes until the call is over.
         frame.keep(ByteArray::of(unsafe { &*bytes }))
     };
     /// A C string, or null.
     TextArgument(*const c_char) = |frame, form| frame.text(form);
-    /// A row of C strings and nulls, or null.
+    /// An array of C strings and nulls, or null.
     TextsArgument(*const *const c_char) = |frame, form| match form.as_array() {
         None => null(),
         Some(forms) => {
             let row: Vec<*const c_char> = forms.iter().map(|form| frame.text(form)).collect();
             let row: *const Vec<*const c_char> = frame.keep(row);
-            // SAFETY: the frame keeps it.
+            // SAFETY: the frame keeps the array until the call is over.
             unsafe { &*row }.as_ptr()
         }
     };
@@ -239,13 +239,14 @@ parameters! {
         };
         frame.keep(dtype)
     };
-    /// The description of a tensor.
+    /// The `DLTensor` of a tensor.
     DescriptionArgument(*const DLTensor) = |frame, form| {
         frame.held(form)?;
         let tensor = frame.held.last().and_then(OwnedValue::dltensor);
         std::ptr::from_ref(tensor.ok_or_else(|| unsupported(format!("{form} is no tensor")))?)
     };
-    /// A number that nobody follows, null, `"alive"` (the context of a callback that counts), or a function of an interpreter.
+    /// An address: a number that is never dereferenced, null, `"alive"` (the context of a counted callback), or a stand-in for a Python
+    /// function.
     AddressArgument(RawHandle) = |frame, form| match form.as_str() {
         Some("alive") => {
             frame.alive.more();
@@ -258,33 +259,33 @@ parameters! {
         _ if form.is_null() => null_mut(),
         _ => number_of::<usize>(form)? as *mut c_void,
     };
-    /// A function that returns its number.
+    /// A function that returns its own number.
     CallbackArgument(FfiCallback) = |_frame, form| {
         let number: usize = number_of(form)?;
         *NUMBERS.get(number).ok_or_else(|| unsupported("there are eight numbers"))?
     };
-    /// What is called at the end of a context, or null.
+    /// The function that is called at the end of a context, or null.
     FinishArgument(Option<unsafe extern "C" fn(RawHandle)>) = |_frame, form| form.as_str().map(|_| finish as unsafe extern "C" fn(RawHandle));
-    /// The handle that one step makes and another one ends.
+    /// The slot of a handle. One step initializes it and another step ends it.
     OnceArgument(*mut RawHandle) = |_frame, form| {
         static SLOTS: [std::sync::atomic::AtomicPtr<c_void>; 4] = [const { std::sync::atomic::AtomicPtr::new(null_mut()) }; 4];
         let slot: usize = number_of(form)?;
         SLOTS.get(slot).ok_or_else(|| unsupported("there are four handles"))?.as_ptr()
     };
-    /// Returns a code; with 0 it makes a handle.
+    /// An initializer that returns a code. With code 0 it also makes a handle.
     InitArgument(unsafe extern "C" fn(*mut RawHandle) -> c_int) = |_frame, form| match form.as_str() {
         Some("makes") => makes,
         Some("fails") => fails,
         _ => makes_none,
     };
-    /// Returns a code.
+    /// A function that ends a handle and returns a code.
     EndArgument(unsafe extern "C" fn(RawHandle) -> c_int) = |_frame, form| match form.as_str() {
         Some("fails") => end_fails,
         _ => ends,
     };
-    /// An allocator of tensors that fails with an error of its own, or null.
+    /// A tensor allocator of this suite, which always fails with its own error, or null.
     AllocatorArgument(Option<Allocator>) = |_frame, form| form.as_str().map(|_| allocate_none as Allocator);
-    /// An allocator of objects of the suite's own, or null.
+    /// An object allocator of this suite, or null.
     CustomAllocatorArgument(*const CustomAllocator) = |_frame, form| form.as_str().map_or(null(), |_| &raw const OWN_ALLOCATOR);
 }
 
@@ -293,50 +294,51 @@ places! {
     HandlePlace(RawHandle) = |frame| Ok(frame.object(frame.written()));
     /// A number.
     NumberPlace(i32) = |frame| Ok(frame.value(int_arg(frame.written::<i32>().into())));
-    /// A number that nobody follows.
+    /// An address that is never dereferenced, shown as a number.
     AddressPlace(RawHandle) = |frame| Ok(frame.value(int_arg(frame.written::<RawHandle>() as i64)));
     /// A data type.
     DtypePlace(DLDataType) = |frame| {
         let dtype: DLDataType = frame.written();
         Err(NoResult::Shown(json!([dtype.code, u16::from(dtype.bits), dtype.lanes])))
     };
-    /// Three numbers.
+    /// Three numbers of a version.
     VersionPlace([u32; 3]) = |frame| {
         let [major, minor, patch] = frame.written::<[u32; 3]>();
-        // Some packages have the number of the next interface (VAL-37): which one it is, no case knows.
+        // Some packages report the version number of the next interface (VAL-37). A case cannot know which one, so it only shows whether
+        // `patch` is below 1000.
         Err(NoResult::Shown(json!([major, minor, patch < 1000])))
     };
     /// An allocator of tensors.
     AllocatorPlace(Option<Allocator>) = |frame| Err(NoResult::Shown(allocator(frame.written())));
-    /// A tensor of DLPack, which is given back.
+    /// A tensor of DLPack, which is deleted after it is shown.
     ManagedPlace(*mut DLManagedTensor) = |frame| {
         let managed = frame.written::<*mut DLManagedTensor>();
-        // SAFETY: the function has written a tensor, which is the caller's.
+        // SAFETY: the function has written a tensor that the caller owns.
         let whole = unsafe { &*managed };
         let shown = frame.exported(&whole.dl_tensor);
         if let Some(deleter) = whole.deleter {
-            // SAFETY: once, and nobody looks at it afterwards.
+            // SAFETY: the deleter is called once, and the tensor is not used afterwards.
             unsafe { deleter(managed) }
         }
         Err(NoResult::Shown(shown))
     };
-    /// A tensor of DLPack with a version, which is given back.
+    /// A tensor of DLPack with a version, which is deleted after it is shown.
     VersionedPlace(*mut DLManagedTensorVersioned) = |frame| {
         let managed = frame.written::<*mut DLManagedTensorVersioned>();
-        // SAFETY: the function has written a tensor, which is the caller's.
+        // SAFETY: the function has written a tensor that the caller owns.
         let whole = unsafe { &*managed };
         let mut shown = frame.exported(&whole.dl_tensor);
         shown["version"] = json!(whole.version.major);
         shown["flags"] = json!(whole.flags);
         if let Some(deleter) = whole.deleter {
-            // SAFETY: once, and nobody looks at it afterwards.
+            // SAFETY: the deleter is called once, and the tensor is not used afterwards.
             unsafe { deleter(managed) }
         }
         Err(NoResult::Shown(shown))
     };
 }
 
-/// A cell that the caller owns. A form after the other ones states what is in it before the call.
+/// A cell that the caller owns. An extra form at the end states the content of the cell before the call.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct CellPlace(*mut RawAny);

@@ -1,4 +1,4 @@
-//! What the suite passes to C functions of tvm-ffi that call back.
+//! Callbacks, contexts and allocators that the suite passes to C functions of tvm-ffi.
 
 use super::probe::Alive;
 use crate::conformance::runtime::RawHandle;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
-/// `TVMFFICustomAllocator`
+/// The C struct `TVMFFICustomAllocator`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct CustomAllocator {
@@ -15,7 +15,7 @@ pub(super) struct CustomAllocator {
     pub(super) context: RawHandle,
 }
 
-// SAFETY: nobody follows its context.
+// SAFETY: the context is never dereferenced.
 unsafe impl Sync for CustomAllocator {}
 
 pub(super) static OWN_ALLOCATOR: CustomAllocator = CustomAllocator {
@@ -27,9 +27,9 @@ unsafe extern "C" fn own_allocate(_: usize, _: usize, _: i32, _: RawHandle) -> R
     null_mut()
 }
 
-/// Reports an error: context, kind, message.
+/// A function that reports an error. Its parameters are context, kind and message.
 pub(super) type SetError = unsafe extern "C" fn(RawHandle, *const c_char, *const c_char);
-/// `DLPackManagedTensorAllocator`
+/// The C type `DLPackManagedTensorAllocator`.
 pub(super) type Allocator =
     unsafe extern "C" fn(*mut DLTensor, *mut RawHandle, RawHandle, SetError) -> c_int;
 
@@ -39,12 +39,12 @@ pub(super) unsafe extern "C" fn allocate_none(
     context: RawHandle,
     set_error: SetError,
 ) -> c_int {
-    // SAFETY: the context belongs to it, and the texts are copied.
+    // SAFETY: the context belongs to this function, and the texts are copied.
     unsafe { set_error(context, c"ValueError".as_ptr(), c"no memory".as_ptr()) };
     -1
 }
 
-/// Whose an allocator is.
+/// Shows the owner of an allocator: null for none, `"own"` for the allocator of this suite, `"another"` for any other one.
 pub(super) fn allocator(own: Option<Allocator>) -> Value {
     match own {
         None => Value::Null,
@@ -53,16 +53,16 @@ pub(super) fn allocator(own: Option<Allocator>) -> Value {
     }
 }
 
-/// The end of a context `"alive"`.
+/// Ends a context that was made for `"alive"`.
 pub(super) unsafe extern "C" fn finish(context: RawHandle) {
     if !context.is_null() {
-        // SAFETY: `AddressArgument` made the context, which is finished once.
+        // SAFETY: `AddressArgument` made the context, and it is ended once.
         unsafe { Box::from_raw(context.cast::<Alive>()) }.less();
     }
 }
 
 pub(super) unsafe extern "C" fn makes(out: *mut RawHandle) -> c_int {
-    // SAFETY: a place for a handle.
+    // SAFETY: `out` is a place for a handle.
     unsafe { out.write(std::ptr::without_provenance_mut(64)) };
     0
 }
@@ -83,20 +83,20 @@ pub(super) unsafe extern "C" fn end_fails(_: RawHandle) -> c_int {
     9
 }
 
-/// `PyErr_CheckSignals` without a signal.
+/// Stands for `PyErr_CheckSignals` when no signal is pending.
 pub(super) unsafe extern "C" fn quiet() -> c_int {
     0
 }
 
-/// `PyErr_CheckSignals` with one.
+/// Stands for `PyErr_CheckSignals` when a signal is pending.
 pub(super) unsafe extern "C" fn signal() -> c_int {
     -1
 }
 
-/// `PyGILState_Ensure`
+/// Stands for `PyGILState_Ensure`.
 pub(super) unsafe extern "C" fn ensure() -> c_int {
     1
 }
 
-/// `PyGILState_Release`
+/// Stands for `PyGILState_Release`.
 pub(super) unsafe extern "C" fn release(_: c_int) {}

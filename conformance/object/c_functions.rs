@@ -1,4 +1,4 @@
-//! The C functions of tvm-ffi as steps of `object.script`: which each is, and what it takes.
+//! The C functions of tvm-ffi that a step of `object.script` can call, with their signatures.
 
 use super::c_arguments::*;
 use super::c_results::*;
@@ -55,10 +55,10 @@ c_functions! { CFrame<'_>, Result<OwnedValue, NoResult>:
     "TVMFFITypeRegisterAttr": unsafe extern "C" fn(i32, BytesArgument, ViewArgument) -> CodeResult,
 }
 
-/// Calls the C function `name` of the runtime. `value_of` makes the value that a form of the case stands for.
+/// Calls the C function `name` of the runtime. `value_of` makes the value of a form in the case.
 ///
-/// A code that is not 0 is an answer: `{"code": -1, "raises": kind}`, with null where the slot of the thread is empty. `"wrote"` is beside it
-/// where the function has changed an output argument all the same.
+/// A code other than 0 is also an answer: `{"code": -1, "raises": kind}`. The kind is null if the error slot of the thread is empty. The
+/// answer also has `"wrote"` if the function changed its output argument although it failed.
 pub(super) fn call(
     api: &'static FfiApi,
     name: &str,
@@ -66,14 +66,15 @@ pub(super) fn call(
     value_of: &dyn Fn(&Value) -> Result<OwnedValue, Reply>,
     alive: &Alive,
 ) -> Result<OwnedValue, NoResult> {
-    // These are about what is in the slot.
+    // The functions with `Raised` in their names are about the content of the error slot.
     if !name.contains("Raised") {
         drop(api.take_raised());
     }
     let missing = || unsupported(format!("this runtime has no `{name}`"));
     let address = api.runtime.symbol(name).ok_or_else(missing)?;
     let mut frame = CFrame::new(api, forms, value_of, alive);
-    // SAFETY: the address of the C function of that name; a case states what the header allows, or what a rule says of null.
+    // SAFETY: this is the address of the C function of that name. A case passes arguments that the header allows, or null where a rule
+    // defines it.
     let answer = unsafe { called(name, address, &mut frame) };
     answer.ok_or_else(|| unsupported(format!("the suite does not call `{name}`")))??
 }

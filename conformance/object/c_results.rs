@@ -12,7 +12,7 @@ use crate::value::{ByteArray, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::{c_int, c_void};
 
-/// A type of results: how a step shows one.
+/// Declares result types, and how a step shows a value of each.
 macro_rules! results {
     ($($(#[$doc:meta])* $name:ident($type:ty) = |$frame:ident, $own:ident| $show:expr;)*) => {$(
         $(#[$doc])*
@@ -40,7 +40,7 @@ impl CResult<CFrame<'_>> for () {
 }
 
 results! {
-    /// The code of a function: 0, or a failure whose error is in the slot.
+    /// The code of a function: 0, or a failure whose error is in the error slot.
     CodeResult(c_int) = |frame, code| {
         if code == 0 {
             return (frame.show)(frame);
@@ -53,33 +53,33 @@ results! {
         }
         Err(NoResult::Shown(shown))
     };
-    /// An index, or what was raised in its place.
+    /// A type index, or the error that was raised instead.
     IndexResult(i32) = |frame, number| match frame.api.take_raised().and_then(|error| error.error_texts()) {
         Some([kind, ..]) => Err(NoResult::Shown(json!({"code": number, "raises": kind}))),
         None => Ok(frame.value(int_arg(number.into()))),
     };
-    /// A number that nobody follows.
+    /// An address that is never dereferenced, shown as a number.
     AddressResult(RawHandle) = |frame, address| Ok(frame.value(int_arg(address as i64)));
-    /// Whether there is anything.
+    /// A pointer that may be null. The step shows whether it is not null.
     PresenceResult(*const c_void) = |_frame, address| Err(NoResult::Shown(json!(!address.is_null())));
-    /// The key of a type.
+    /// The description of a type, shown as its key.
     TypeResult(*const TypeInfo) = |frame, info| {
-        // SAFETY: valid until the process ends (VAL-31).
+        // SAFETY: the description is valid until the process ends (VAL-31).
         let type_index = unsafe { (*info).type_index };
         Err(NoResult::Shown(json!(type_key(frame.api, type_index))))
     };
-    /// The first line of a text.
+    /// A text, of which the first line is shown.
     LineResult(*const ByteArray) = |_frame, text| {
-        // SAFETY: valid until the next call of the thread (FUN-37).
+        // SAFETY: the text is valid until the next call on this thread (FUN-37).
         let text = unsafe { &*text };
-        // SAFETY: its bytes are valid as long as itself.
+        // SAFETY: the bytes are valid as long as the text itself.
         let text = unsafe { text.as_slice() };
         let text = String::from_utf8_lossy(text);
         Err(NoResult::Shown(json!(text.lines().next().unwrap_or_default())))
     };
     /// An allocator of tensors.
     AllocatorResult(Option<Allocator>) = |_frame, own| Err(NoResult::Shown(allocator(own)));
-    /// An allocator of objects: what is special about the memory that it returns.
+    /// An object allocator. The step shows whether memory from it is aligned.
     CustomAllocatorResult(*const CustomAllocator) = |_frame, own| {
         if own.is_null() {
             return Err(NoResult::Shown(Value::Null));
@@ -89,15 +89,15 @@ results! {
         }
         // SAFETY: an allocator of the runtime is valid until the process ends (VAL-39).
         let CustomAllocator { allocate, context } = unsafe { *own };
-        // SAFETY: a size, an alignment and the index of a type, with the allocator's own context.
+        // SAFETY: the arguments are a size, an alignment, the index of a type, and the allocator's own context.
         let memory = unsafe { allocate(40, 16, index::OBJECT, context) };
         let aligned = !memory.is_null() && memory.addr() % 16 == 0;
         if aligned {
             let header = memory.cast::<Option<unsafe extern "C" fn(RawHandle)>>().wrapping_sub(1);
-            // SAFETY: the header is in the eight bytes before the memory (VAL-39).
+            // SAFETY: the header lies in the eight bytes before the memory (VAL-39).
             let delete = unsafe { header.read() };
             if let Some(delete) = delete {
-                // SAFETY: memory that nobody uses.
+                // SAFETY: the memory is not used.
                 unsafe { delete(memory) }
             }
         }

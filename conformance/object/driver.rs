@@ -1,4 +1,4 @@
-//! The operations of chapter object, driven through the C interface of a runtime.
+//! Operations of chapter object, performed through the C interface of a runtime.
 
 use crate::conformance::object::hooks;
 use crate::conformance::runtime::RawHandle;
@@ -9,45 +9,45 @@ use crate::conformance::runtime::ffi::{Reply, accepted, bytes, unsupported, valu
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 
-/// The one argument of most operations.
+/// Makes the only argument of most operations.
 fn subject(api: &'static FfiApi, args: &Value) -> Result<OwnedValue, Reply> {
     make(api, value_of(args))
 }
 
-/// `object.repr`: the text form (OBJ-13).
+/// Performs `object.repr`: returns the text form (OBJ-13).
 pub(super) fn repr(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(text(
         &api.call_global("ffi.ReprPrint", &[subject(api, args)?.raw])?,
     )?)
 }
 
-/// `object.recursive_hash`: in hexadecimal, as JSON has no numbers of 64 bits (OBJ-14).
+/// Performs `object.recursive_hash`. The hash is hexadecimal text, because JSON has no 64-bit numbers (OBJ-14).
 pub(super) fn recursive_hash(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(hash(
         &api.call_global("ffi.RecursiveHash", &[subject(api, args)?.raw])?,
     ))
 }
 
-/// `object.structural_hash`: the same of structure (OBJ-14).
+/// Performs `object.structural_hash`, also as hexadecimal text (OBJ-14).
 pub(super) fn structural_hash(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = subject(api, args)?;
-    // OBJ-14: neither free variables are mapped nor the contents of tensors left out, as the defaults of Python.
+    // OBJ-14: free variables are not mapped and the contents of tensors are not skipped. These are the defaults of Python.
     let args = [value.raw, bool_arg(false), bool_arg(false)];
     accepted(hash(&api.call_global("ffi.StructuralHash", &args)?))
 }
 
-/// `object.recursive_equal`
+/// Performs `object.recursive_equal`.
 pub(super) fn recursive_equal(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(two(api, value_of(args), "ffi.RecursiveEq", &[])?)
 }
 
-/// `object.structural_equal`
+/// Performs `object.structural_equal`.
 pub(super) fn structural_equal(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let more = [bool_arg(false), bool_arg(false)];
     accepted(two(api, value_of(args), "ffi.StructuralEqual", &more)?)
 }
 
-/// `object.json_parse`: the value of a text, shown in the forms of `spec/values.md` (OBJ-16).
+/// Performs `object.json_parse`: parses a text and shows the value in the forms of `spec/values.md` (OBJ-16).
 pub(super) fn json_parse(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let source = value_of(args).as_str();
     let source = source.ok_or_else(|| unsupported("`value` is not a text"))?;
@@ -55,7 +55,7 @@ pub(super) fn json_parse(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
     accepted(show(api, &parsed)?)
 }
 
-/// `object.json_print`: the text of a value, compact or indented (OBJ-17).
+/// Performs `object.json_print`: returns the JSON text of a value, compact or indented (OBJ-17).
 pub(super) fn json_print(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let indent = args.get("indent").unwrap_or(&Value::Null);
     let parts = [subject(api, args)?, make(api, indent)?];
@@ -63,7 +63,7 @@ pub(super) fn json_print(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
     accepted(text(&api.call_global("ffi.json.Stringify", &parts)?)?)
 }
 
-/// What a runtime says of a pair of values.
+/// Asks a function of the runtime about a pair of values.
 fn two(api: &'static FfiApi, pair: &Value, name: &str, more: &[RawAny]) -> Result<Value, Reply> {
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
     let (left, right) = (side(0)?, side(1)?);
@@ -74,10 +74,10 @@ fn two(api: &'static FfiApi, pair: &Value, name: &str, more: &[RawAny]) -> Resul
     Ok(json!(api.call_global(name, &args)?.raw.int() != 0))
 }
 
-/// `object.recursive_compare`
+/// Performs `object.recursive_compare`.
 pub(super) fn recursive_compare(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let is = |name: &str| two(api, value_of(args), name, &[]);
-    // Of two questions: no function of the registry returns -1, 0 or 1.
+    // Two calls are needed, because no registered function returns -1, 0 or 1.
     accepted(match (is("ffi.RecursiveLt")?, is("ffi.RecursiveGt")?) {
         (Value::Bool(true), _) => json!(-1),
         (_, Value::Bool(true)) => json!(1),
@@ -85,7 +85,7 @@ pub(super) fn recursive_compare(api: &'static FfiApi, args: &Value) -> Result<Re
     })
 }
 
-/// `object.element`: an array and a list have a function each; an index outside is the runtime's to reject (OBJ-04).
+/// Performs `object.element`. Arrays and lists have one function each. The runtime must reject an index out of range (OBJ-04).
 pub(super) fn element(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let pair = value_of(args);
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
@@ -97,7 +97,8 @@ pub(super) fn element(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
     accepted(show(api, &api.call_global(name, &[list.raw, at.raw])?)?)
 }
 
-/// `object.to_graph`: the text itself is compared, since nodes have one order (OBJ-18); with `cycle` the list holds itself (OBJ-19).
+/// Performs `object.to_graph`. Nodes have a fixed order, so the text itself is compared (OBJ-18). With `cycle`, the list contains itself
+/// (OBJ-19).
 pub(super) fn to_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = subject(api, args)?;
     let metadata = make(api, args.get("metadata").unwrap_or(&Value::Null))?;
@@ -107,13 +108,14 @@ pub(super) fn to_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Repl
     }
     let graph = api.call_global("ffi.ToJSONGraphString", &[value.raw, metadata.raw]);
     if cycle {
-        // A list that holds itself is never freed: counts alone end objects.
+        // Reference counts alone never free a list that contains itself.
         api.call_global("ffi.ListClear", &[value.raw])?;
     }
     accepted(text(&graph?)?)
 }
 
-/// `object.from_graph`: of a text, of bytes that may be none, or of a value that is written as text first (OBJ-18 to OBJ-20, OBJ-41).
+/// Performs `object.from_graph` for a text, for bytes that may not be UTF-8, or for a value that is first printed as JSON (OBJ-18 to
+/// OBJ-20, OBJ-41).
 pub(super) fn from_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = value_of(args);
     let source = match (args.get("data"), value.as_str()) {
@@ -143,18 +145,18 @@ fn text(held: &OwnedValue) -> Result<Value, Reply> {
     Ok(json!(text))
 }
 
-/// `object.equal`: whether a map that has the one finds the other.
+/// Performs `object.equal`: checks whether a map with one key finds it by the other key.
 pub(super) fn equal(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let pair = value_of(args);
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
     let (left, right) = (side(0)?, side(1)?);
-    // OBJ-02 is about keys, and no function compares two of them: so one is put into a map, and the other looked up.
+    // OBJ-02 is about keys, and no function compares two keys. So one key is put into a map and the other one is looked up.
     let map = api.call_global("ffi.Map", &[left.raw, RawAny::NONE])?;
     let count = api.call_global("ffi.MapCount", &[map.raw, right.raw])?;
     accepted(json!(count.raw.int() != 0))
 }
 
-/// `object.dict`: pairs in their order behind all steps (OBJ-08).
+/// Performs `object.dict`: returns the pairs in order, after all steps (OBJ-08).
 pub(super) fn dict(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let dict = api.call_global("ffi.Dict", &[])?;
     for step in value_of(args).as_array().into_iter().flatten() {
@@ -169,7 +171,7 @@ pub(super) fn dict(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(show(api, &dict)?)
 }
 
-/// `object.hooked`: a dict of keys whose type has hooks.
+/// Performs `object.hooked`: builds a dict of keys whose type has its own hash and equality.
 pub(super) fn hooked(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let (form, numbers) = hooks::form_and_numbers(value_of(args))?;
     let object = api
@@ -215,30 +217,30 @@ pub(super) fn hooked(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
             found.push(json!([digit, value.raw.int()]));
         }
     }
-    // OBJ-38: as many as there are last digits: a key with an equal one in front takes its place.
+    // OBJ-38: there are as many pairs as different last digits, because a key replaces an earlier equal key.
     let pairs = api.call_global("ffi.DictSize", &[dict.raw])?.raw.int();
     accepted(json!({"pairs": pairs, "found": found}))
 }
 
-/// OBJ-38, as a function object: the hash of a key is its last digit.
+/// Hashes a key by its last digit (OBJ-38). A function object wraps this function.
 unsafe extern "C" fn hash_of(_: RawHandle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
-    // SAFETY: a hash has one argument, which is a key of `hooked`.
+    // SAFETY: a hash function gets one argument, which is a key of `hooked`.
     let key = unsafe { &*args };
-    // SAFETY: a call has a place for its result.
+    // SAFETY: `out` is a place for the result.
     unsafe { out.write(int_arg(hooks::number_of(key) % 10)) };
     0
 }
 
-/// OBJ-38, as a function object: two keys are equal when their last digits are.
+/// Treats two keys as equal if their last digits are equal (OBJ-38). A function object wraps this function.
 unsafe extern "C" fn are_equal(_: RawHandle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
-    // SAFETY: an equality has two arguments, which are keys of `hooked`.
+    // SAFETY: an equality function gets two arguments, which are keys of `hooked`.
     let digit = |at: usize| hooks::number_of(unsafe { &*args.wrapping_add(at) }) % 10;
-    // SAFETY: a place for the result.
+    // SAFETY: `out` is a place for the result.
     unsafe { out.write(bool_arg(digit(0) == digit(1))) };
     0
 }
 
-/// `object.make`: an object of the type that the first part names, with fields of the names and values behind it.
+/// Performs `object.make`: makes an object of the type named first. The names and values of its fields follow.
 pub(super) fn object(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let parts = value_of(args).as_array().map_or(&[][..], Vec::as_slice);
     let (key, fields) = parts

@@ -1,4 +1,4 @@
-//! How the objects of a runtime lie in memory, as C++ headers read them without asking: `object.layout`, `object.hash`.
+//! Memory layout of the objects of a runtime, as C++ headers read it without a call: `object.layout`, `object.hash`.
 
 use crate::conformance::adapter::view::{HOME_SLOTS, view};
 use crate::conformance::runtime::ffi::api::FfiApi;
@@ -9,7 +9,7 @@ use crate::value::{Header, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::c_void;
 
-/// What comes behind the header of an array or list.
+/// Fields after the header of an array or list.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Sequence {
@@ -19,18 +19,18 @@ struct Sequence {
     data_deleter: *const c_void,
 }
 
-/// What comes behind the header of a map or dict, and in a small one the pairs.
+/// Fields after the header of a map or dict. In a small map the pairs follow them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Table {
     data: *const u8,
     size: u64,
-    /// The upper bit marks a small map.
+    /// Number of slots. The highest bit marks a small map.
     slots: u64,
     data_deleter: *const c_void,
 }
 
-/// What a map has behind that once it is not small.
+/// Fields after the header of a map that is not small.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Dense {
@@ -45,7 +45,7 @@ const SMALL: u64 = 1 << 63;
 const BLOCK: usize = 16;
 const ITEM: usize = 48;
 
-/// `object.layout`.
+/// Performs `object.layout`.
 pub(in crate::conformance) fn layout(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(shape_of(&make(
         api,
@@ -53,18 +53,18 @@ pub(in crate::conformance) fn layout(api: &'static FfiApi, args: &Value) -> Resu
     )?)?)
 }
 
-/// The memory of a container as it is now.
+/// Shows the current memory layout of a container.
 pub(super) fn shape_of(held: &OwnedValue) -> Result<Value, Reply> {
     match held.raw.type_index {
         index::ARRAY | index::LIST => {
-            // SAFETY: the tag says what is behind the header.
+            // SAFETY: the tag says which fields follow the header.
             let sequence = unsafe { *held.cell::<Sequence>() };
             let behind = size_of::<Header>() + size_of::<Sequence>();
             let inline = sequence.data as usize == held.pointer() as usize + behind;
             Ok(json!({"size": sequence.size, "capacity": sequence.capacity, "inline": inline}))
         }
         index::MAP | index::DICT => {
-            // SAFETY: the tag says what is behind the header.
+            // SAFETY: the tag says which fields follow the header.
             let table = unsafe { *held.cell::<Table>() };
             // SAFETY: an object begins with a header.
             let padding = unsafe { (*held.pointer().cast::<Header>()).padding };
@@ -76,7 +76,7 @@ pub(super) fn shape_of(held: &OwnedValue) -> Result<Value, Reply> {
             let dense = 0..if small { 0 } else { slots as usize };
             let mark = |slot: usize| {
                 let offset = slot / BLOCK * (BLOCK + BLOCK * ITEM) + slot % BLOCK;
-                // SAFETY: blocks of 16 marks, each with its 16 items behind them, for as many slots as there are.
+                // SAFETY: each block has 16 marks followed by its 16 items, and there are blocks for all slots.
                 unsafe { *table.data.wrapping_add(offset) }
             };
             let marks: Vec<u8> = dense.map(mark).collect();
@@ -88,12 +88,14 @@ pub(super) fn shape_of(held: &OwnedValue) -> Result<Value, Reply> {
     }
 }
 
-/// `object.hash`: no C function returns the hash of a key. A key that came first into a map is where its hash says, and
-/// a map keeps the place of its first element. A runtime that brings the hash is held to that place too.
+/// Performs `object.hash`. No C function returns the hash of a key, so the operation looks at a map.
+///
+/// The first key of a map lies in the slot that its hash selects, and the map keeps the slot of its first element. If a runtime provides
+/// the hash itself, its hash must agree with that slot.
 pub(in crate::conformance) fn home(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let key = make(api, args.get("value").unwrap_or(&Value::Null))?;
     let mut pairs = vec![key.raw, RawAny::NONE];
-    // More than half of the slots, so that there are as many of them as the view counts on.
+    // The map is more than half full, so it has exactly the number of slots that the view expects.
     for other in 0..HOME_SLOTS as i64 * 3 / 4 {
         pairs.extend([int_arg(1_000_000 + other), RawAny::NONE]);
     }

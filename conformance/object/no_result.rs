@@ -1,16 +1,16 @@
-//! Why a step of `object.script` has no result.
+//! Reasons for a step of `object.script` to have no result.
 
 use super::records;
 use crate::conformance::reply::Reply;
 use crate::conformance::runtime::ffi::owned::Raised;
 use serde_json::Value;
 
-/// Why a step has no result.
+/// The reason for a step to have no result.
 ///
-/// A step that fails is an answer like any other: the steps behind it are played, so that a case sees what a failed call leaves.
+/// A failed step is an answer like any other. The following steps still run, so a case sees the state after a failed call.
 pub(super) enum NoResult {
     Raised(Raised),
-    /// This is what it is about.
+    /// The step answers with JSON that is not a value of the runtime.
     Shown(Value),
     Reply(Reply),
 }

@@ -1,4 +1,4 @@
-//! Operations of the chapter object: containers, text, comparison, JSON, the JSON graph.
+//! Operations of chapter object: containers, text, comparison, JSON, the JSON graph.
 
 use super::{driver, layout, script, visits};
 use crate::conformance::function::ops::rejection;
@@ -16,7 +16,7 @@ use crate::rule::Findings;
 use crate::value::{Any, AnyView, DLDataType, str_bytes};
 use serde_json::{Value, json};
 
-/// What a case of this chapter can ask.
+/// All operations that a case of this chapter can request.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "object.decode",
@@ -47,7 +47,7 @@ pub(crate) const OPS: &[Op] = &[
         name: "object.from_legacy_graph",
         help: "value, numbers (bool: every node is held to OBJ-36 where it is): the value of the JSON graph of 0.2 to 0.21",
         run: Handler::Here(|args| {
-            // The text forms and hooks of builtin types are registered before a graph may name one.
+            // The text forms and hooks of builtin types must be registered before a graph can name one.
             crate::object::init();
             let source = value_of(args)?;
             let source = source
@@ -59,7 +59,7 @@ pub(crate) const OPS: &[Op] = &[
                 _ => LegacyGraph::read,
             };
             let graph = read(source.as_bytes(), &mut findings)?;
-            // As in `one`: the rule of an earlier failure would be blamed for this value.
+            // As in `one`: otherwise the rule of an earlier failure would be reported for this value.
             drop(take_broken());
             finish(graph.value().map(|value| to_json(value.view())))
         }),
@@ -183,20 +183,20 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// The release that the request names, if it does.
+/// Returns the release that the request names, if any.
 fn release(args: &Value) -> Result<Option<Release>, OpError> {
     let text = args.get("release").and_then(Value::as_str);
     let release = text.map(str::parse).transpose();
     release.map_err(OpError::from)
 }
 
-/// What the request is about.
+/// Returns the value of the request.
 fn value_of(args: &Value) -> Result<&Value, OpError> {
     args.get("value")
         .ok_or_else(|| OpError::Unsupported("the request has no value".into()))
 }
 
-/// A value of a case. `{"make": [type key, name, value, ...]}` is an object, `{"tensor": shape}` a tensor of zeros.
+/// Makes a value of a case. `{"make": [type key, name, value, ...]}` is an object, `{"tensor": shape}` is a tensor of zeros.
 fn any(form: &Value) -> Result<Any, OpError> {
     let failed = |error: Error| OpError::Unsupported(error.to_string());
     if let Some(parts) = form.get("make").and_then(Value::as_array) {
@@ -207,7 +207,7 @@ fn any(form: &Value) -> Result<Any, OpError> {
     tensor_or_plain(form)
 }
 
-/// `{"tensor": shape}` is a tensor of zeros, any other form a value of `spec/values.md`.
+/// Makes a tensor of zeros from `{"tensor": shape}`, and a value of `spec/values.md` from any other form.
 pub(in crate::conformance) fn tensor_or_plain(form: &Value) -> Result<Any, OpError> {
     if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
         return zeros(shape);
@@ -215,7 +215,7 @@ pub(in crate::conformance) fn tensor_or_plain(form: &Value) -> Result<Any, OpErr
     Ok(from_json(form)?)
 }
 
-/// A tensor of float32 zeros on the CPU, by the shape that a case states.
+/// Creates a tensor of float32 zeros on the CPU, with the shape that a case states.
 fn zeros(shape: &[Value]) -> Result<Any, OpError> {
     let failed = |error: Error| OpError::Unsupported(error.to_string());
     let shape = numbers_of(shape)?;
@@ -224,7 +224,7 @@ fn zeros(shape: &[Value]) -> Result<Any, OpError> {
     Ok(tensor.into())
 }
 
-/// An answer, a rejection with its rule, or the kind of an error that no rule of this crate names.
+/// Turns a result into an answer, a rejection with its rule, or the kind of an error that no rule of this crate names.
 fn finish(result: Result<Value, Error>) -> Result<Answer, OpError> {
     match result {
         Ok(value) => Ok(Answer::new(value, Findings::default())),
@@ -238,7 +238,8 @@ fn finish(result: Result<Value, Error>) -> Result<Answer, OpError> {
     }
 }
 
-/// Answers about the value of the request. The rule of an earlier failure on this thread is dropped first: it would be blamed for this one.
+/// Answers about the value of the request. First drops the rule of an earlier failure on this thread, so that it is not reported for this
+/// value.
 fn one(
     args: &Value,
     body: impl FnOnce(AnyView<'_>) -> Result<Value, Error>,
@@ -249,7 +250,7 @@ fn one(
     finish(body(value.view()))
 }
 
-/// A function that checks the text of a JSON graph as far as no type is needed.
+/// Returns a function that checks the text of a JSON graph, as far as this is possible without types.
 pub(in crate::conformance) fn graph_checker() -> Function {
     Function::from_packed(|args| {
         let text = args.first().and_then(str_bytes).unwrap_or_default();
@@ -258,7 +259,7 @@ pub(in crate::conformance) fn graph_checker() -> Function {
     })
 }
 
-/// The hash that maps use of the argument, as text in hexadecimal.
+/// Returns a function that hashes its argument as maps do. Its result is hexadecimal text.
 pub(in crate::conformance) fn hasher() -> Function {
     Function::from_packed(|args| {
         let value = args.first().copied().unwrap_or(AnyView::none());

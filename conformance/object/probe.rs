@@ -1,4 +1,4 @@
-//! Objects of the suite's own that are counted: whether what holds them lets them go, and when.
+//! Counted objects of the suite. They show whether and when their holders release them.
 
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::OwnedValue;
@@ -7,22 +7,22 @@ use crate::value::{AnyPayload, RawAny, index};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many probes of a case are alive.
+/// The number of probes of a case that are alive.
 #[derive(Clone, Default)]
 pub(super) struct Alive(Arc<AtomicU32>);
 
 impl Alive {
-    /// How many are alive.
+    /// Returns the number of probes that are alive.
     pub(super) fn count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// One more is alive.
+    /// Counts one more probe as alive.
     pub(super) fn more(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// One is freed.
+    /// Counts one probe fewer as alive.
     pub(super) fn less(&self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -34,7 +34,7 @@ struct CountedObject {
     alive: Alive,
 }
 
-/// One more, as a plain object of the runtime's.
+/// Creates a probe, as a plain object of the runtime.
 pub(super) fn make(api: &'static FfiApi, alive: &Alive) -> OwnedValue {
     alive.more();
     let header = Header::new(index::OBJECT, delete);
@@ -46,16 +46,17 @@ pub(super) fn make(api: &'static FfiApi, alive: &Alive) -> OwnedValue {
     }
 }
 
-/// VAL-05: with the last strong reference one fewer is alive, and with the last weak one the memory goes; both may come in one call.
+/// Ends a probe (VAL-05). The count goes down with the last strong reference, and the last weak reference frees the memory. One call may do
+/// both.
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     let probe = object.cast::<CountedObject>();
     if flags & DELETE_STRONG != 0 {
-        // SAFETY: made by `make`, and its memory is still there.
+        // SAFETY: `make` made the probe, and its memory is not freed yet.
         let alive = unsafe { &(*probe).alive };
         alive.less();
     }
     if flags & DELETE_WEAK != 0 {
-        // SAFETY: made by `make`; this is the last that happens to it.
+        // SAFETY: `make` made the probe, and it is not used after this call.
         drop(unsafe { Box::from_raw(probe) });
     }
 }

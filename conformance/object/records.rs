@@ -1,7 +1,7 @@
-//! Types that a case defines by reflection, as Python does for its dataclasses, and what reflection shows of any type.
+//! Types that a case defines by reflection, as Python does for its dataclasses, and the reflection data of any type.
 //!
-//! The C functions for types are looked up by name where they are needed: releases of tvm-ffi differ in which they have, and a case about one
-//! that is missing is unsupported.
+//! The C functions for types are looked up by name when they are needed, because releases of tvm-ffi have different sets of them. A case
+//! that needs a missing function is unsupported.
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
@@ -17,17 +17,17 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What writes a field without the flag [`flag::SETTER_IS_FUNCTION`], as C++ registers it.
+/// A setter of a field without the flag [`flag::SETTER_IS_FUNCTION`], as C++ registers it.
 type Setter = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny) -> i32;
 
-/// A C function of the interface for types, which some releases may lack.
+/// Looks up a C function for types, which some releases lack.
 fn symbol<F: Copy>(runtime: &dyn Runtime, name: &str) -> Result<F, Reply> {
-    // SAFETY: each caller names the type that the C header declares for the name.
+    // SAFETY: each caller names the type that the C header declares for this function.
     let found = unsafe { function_of(runtime, name) };
     found.ok_or_else(|| unsupported(format!("this runtime has no {name}")))
 }
 
-/// The types that a field may be declared with: the index, and how many bytes it takes.
+/// Returns the type index and the size in bytes of a declared field type.
 fn declared(name: &str) -> Result<(i32, usize), Reply> {
     let object = size_of::<*const Header>();
     Ok(match name {
@@ -46,7 +46,7 @@ fn declared(name: &str) -> Result<(i32, usize), Reply> {
     })
 }
 
-/// The flags of a field by their names. Setters are function objects, as Python makes them, so that every release writes the field.
+/// Returns the flags of a field by their names. Setters are function objects, as in Python, so that every release can write the field.
 fn flags(field: &Value) -> Result<i64, Reply> {
     let names = field.get("flags").and_then(Value::as_array);
     let mut flags = flag::WRITABLE | flag::SETTER_IS_FUNCTION;
@@ -67,12 +67,13 @@ fn flags(field: &Value) -> Result<i64, Reply> {
     Ok(flags)
 }
 
-/// Defines a type `{key, kind, fields: [{name, type, flags, default}], size, record}`; its index. Texts and hashes have the key in
-/// them, so it stays, and a second definition finds the one that is there; a definition that is rejected has a `fresh` one.
+/// Defines a type `{key, kind, fields: [{name, type, flags, default}], size, record}` and returns its index.
 ///
+/// A type keeps its key for the life of the process, because texts and hashes contain the key. A second definition of the same key
+/// therefore returns the existing type. A definition that must be rejected has a `fresh` key.
 ///
-/// It takes the way of `py_class`: the index, each field with its getter and setter, the metadata, and then the function that makes the
-/// constructor and the comparisons (OBJ-15). `"record": false` leaves the last step out.
+/// The steps are those of `py_class`. First come the index, each field with its getter and setter, and the metadata. Then a function makes
+/// the constructor and the comparisons (OBJ-15). `"record": false` skips that last step.
 pub(super) fn define(
     api: &'static FfiApi,
     form: &Value,
@@ -80,7 +81,7 @@ pub(super) fn define(
     default: impl Fn(&Value) -> Result<Option<OwnedValue>, Reply>,
 ) -> Result<i32, DefineError> {
     static RUN: AtomicU32 = AtomicU32::new(0);
-    // Who finds a type finds its fields.
+    // A thread that finds a type must also find all its fields, so only one thread defines a type at a time.
     static WHOLE: Mutex<()> = Mutex::new(());
     let _whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
     let parent = parent.unwrap_or(index::OBJECT);
@@ -95,7 +96,7 @@ pub(super) fn define(
         return Ok(known);
     }
     let type_index = api.new_type(&key, [-1, above.type_depth + 1, 0, 1, parent])?;
-    // OBJ-15: behind the fields of the parent, so that an object of the type is one of the parent's.
+    // OBJ-15: the new fields follow those of the parent, so that an object of the type is also an object of the parent type.
     let mut end = size_of_type(above).max(size_of::<Header>());
     let fields = form.get("fields").and_then(Value::as_array);
     for field in fields.into_iter().flatten() {
@@ -116,7 +117,7 @@ pub(super) fn define(
     };
     let register: unsafe extern "C" fn(i32, *const TypeMetadata) -> i32 =
         symbol(api.runtime, "TVMFFITypeRegisterMetadata")?;
-    // SAFETY: no documentation and no creator; objects have that size.
+    // SAFETY: the metadata has no documentation and no creator, and the size is that of the objects.
     api.check(unsafe { register(type_index, &metadata) })?;
     if form.get("record").and_then(Value::as_bool) != Some(false) {
         let args = [int_arg(type_index.into()), int_arg(size)];
@@ -125,7 +126,7 @@ pub(super) fn define(
     Ok(type_index)
 }
 
-/// A definition is rejected, or the runtime lacks the function for it.
+/// An error of a definition: the runtime rejects it or lacks the function for it.
 pub(super) enum DefineError {
     Raised(Raised),
     Reply(Reply),
@@ -149,7 +150,7 @@ impl From<Reply> for DefineError {
     }
 }
 
-/// The key of a type.
+/// Returns the key of a type.
 pub(super) fn key(api: &'static FfiApi, type_index: i32) -> Result<String, Reply> {
     let info = api.type_info(type_index);
     let info = info.ok_or_else(|| unsupported(format!("there is no type {type_index}")))?;
@@ -158,18 +159,18 @@ pub(super) fn key(api: &'static FfiApi, type_index: i32) -> Result<String, Reply
     Ok(String::from_utf8_lossy(key).into_owned())
 }
 
-/// Bytes of an object; 0 for a type without metadata or of no fixed size.
+/// Returns the size of an object in bytes, or 0 if the type has no metadata or no fixed size.
 fn size_of_type(info: &TypeInfo) -> usize {
-    // SAFETY: null, or metadata that lives as long as the type.
+    // SAFETY: the pointer is null, or points to metadata that lives as long as the type.
     let metadata = unsafe { info.metadata.load(Ordering::Acquire).as_ref() };
     metadata.map_or(0, |metadata| {
         usize::try_from(metadata.total_size).unwrap_or(0)
     })
 }
 
-/// Registers one field: of this type, so many bytes at this offset from the header.
+/// Registers one field with a type, a size in bytes, and an offset from the header.
 ///
-/// Getter and setter are made by the runtime from the number of the type. Both stay for ever, as a type does.
+/// The runtime makes the getter and the setter from the index of the field type. Both are never freed, like the type.
 fn add(
     api: &'static FfiApi,
     type_index: i32,
@@ -179,7 +180,7 @@ fn add(
 ) -> Result<(), DefineError> {
     let name = field.get("name").and_then(Value::as_str).unwrap_or("field");
     let getter = api.call_global("ffi.MakeFieldGetter", &[int_arg(field_type.into())])?;
-    // SAFETY: the function returns the address of a getter, as a number.
+    // SAFETY: the function returns the address of a getter as a number.
     let getter = unsafe { std::mem::transmute::<u64, Option<Getter>>(getter.raw.bits()) };
     let converter: &'static SetterConverter =
         Box::leak(Box::new(SetterConverter { api, field_type }));
@@ -205,32 +206,33 @@ fn add(
         alignment: size.min(8) as i64,
         offset: offset as i64,
         getter,
-        // The type has it for ever.
+        // The type keeps the setter for the life of the process.
         setter: ManuallyDrop::new(setter).pointer(),
         default: default.as_ref().map_or(RawAny::NONE, |default| default.raw),
         static_type_index: field_type,
     };
     let register: unsafe extern "C" fn(i32, *const FieldInfo) -> i32 =
         symbol(api.runtime, "TVMFFITypeRegisterField")?;
-    // SAFETY: the getter and the setter are for a field of this kind, which every object of the type has.
+    // SAFETY: the getter and the setter fit this kind of field, and every object of the type has the field.
     Ok(api.check(unsafe { register(type_index, &info) })?)
 }
 
-/// What the setter of a field puts a value through.
+/// The context of `convert`, which the setter of a field calls for each value.
 struct SetterConverter {
     api: &'static FfiApi,
     field_type: i32,
 }
 
-/// Checks a value before it is written: the type itself, an object or None where any object fits, everything where any value does.
+/// Checks a value before it is written to a field. A field of any type takes every value, an object field takes an object or None, and any
+/// other field takes only its own type.
 ///
-/// The runtime is passed this function by its address, as Python passes its converter. None of the conversions of VAL-07 is made.
+/// The runtime gets the address of this function, as it gets the converter of Python. None of the conversions of VAL-07 is done.
 unsafe extern "C-unwind" fn convert(
     this: *mut c_void,
     value: *const RawAny,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: `add` made the setter for a converter.
+    // SAFETY: `add` made the setter with a pointer to its converter.
     let converter = unsafe { &*this.cast::<SetterConverter>() };
     // SAFETY: a setter passes the address of a value.
     let value = unsafe { &*value };
@@ -247,7 +249,7 @@ unsafe extern "C-unwind" fn convert(
     }
     match converter.api.own(value) {
         Ok(owned) => {
-            // SAFETY: a place for the result, which takes the reference.
+            // SAFETY: `out` is a place for the result, which takes the reference.
             unsafe { out.write(ManuallyDrop::new(owned).raw) };
             0
         }
@@ -255,46 +257,46 @@ unsafe extern "C-unwind" fn convert(
     }
 }
 
-/// The list behind a type.
+/// Returns a list that belongs to a type.
 ///
 /// # Safety
 ///
 /// `first` is the address of `count` elements that live as long as the process.
 unsafe fn list<T>(first: *const T, count: i32) -> &'static [T] {
     match usize::try_from(count) {
-        // SAFETY: that many elements, by this contract.
+        // SAFETY: there are `count` elements, by the contract of this function.
         Ok(count) if count > 0 => unsafe { std::slice::from_raw_parts(first, count) },
         _ => &[],
     }
 }
 
-/// The fields of this type alone, without those of its ancestors.
+/// Returns the fields of this type only, without those of its ancestors.
 fn fields(info: &TypeInfo) -> &'static [FieldInfo] {
     let first = info.fields.load(Ordering::Acquire);
-    // SAFETY: a type has so many fields at that address, which live as long as it does.
+    // SAFETY: the type has this number of fields at that address, and they live as long as the type.
     unsafe { list(first.cast_const(), info.num_fields.load(Ordering::Acquire)) }
 }
 
-/// The methods of this type alone.
+/// Returns the methods of this type only.
 fn methods(info: &TypeInfo) -> &'static [MethodInfo] {
     let first = info.methods.load(Ordering::Acquire);
-    // SAFETY: a type has so many methods at that address, which live as long as it does.
+    // SAFETY: the type has this number of methods at that address, and they live as long as the type.
     unsafe { list(first.cast_const(), info.num_methods.load(Ordering::Acquire)) }
 }
 
-/// The ancestors, the root first.
+/// Returns the ancestors, starting with the root.
 fn ancestors(info: &TypeInfo) -> &'static [&'static TypeInfo] {
-    // SAFETY: a type has as many ancestors as it is deep, and types stay.
+    // SAFETY: the number of ancestors is the depth of the type, and types are never freed.
     unsafe { list(info.ancestors.cast(), info.type_depth) }
 }
 
-/// A text of reflection, which need not be UTF-8.
+/// Returns a text of reflection, which may not be valid UTF-8.
 fn text(bytes: &ByteArray) -> String {
-    // SAFETY: texts of types live as long as they do.
+    // SAFETY: the texts of a type live as long as the type.
     String::from_utf8_lossy(unsafe { bytes.as_slice() }).into_owned()
 }
 
-/// A field of a type or of its ancestors.
+/// Finds a field of a type or of one of its ancestors.
 pub(super) fn field(
     api: &'static FfiApi,
     type_index: i32,
@@ -306,7 +308,7 @@ pub(super) fn field(
     all.find(|field| text(&field.name) == name)
 }
 
-/// Where the field is in the object: reflection counts from the header.
+/// Returns the address of the field in the object. Reflection counts offsets from the header.
 fn place(field: &FieldInfo, object: &OwnedValue) -> RawHandle {
     object.pointer().wrapping_byte_offset(field.offset as isize)
 }
@@ -343,49 +345,49 @@ pub(super) fn write(
         let at = RawAny::of(index::OPAQUE, crate::value::AnyPayload { ptr: at });
         return api.call(&api.share(setter), &[at, value.raw]).map(drop);
     }
-    // SAFETY: without the flag a setter is a C function of this type.
+    // SAFETY: without the flag, a setter is a C function of this type.
     let setter = unsafe { std::mem::transmute::<*mut c_void, Setter>(field.setter) };
     // SAFETY: the object is of a type that has the field, and the value lives for the call.
     api.check(unsafe { setter(at, &value.raw) })
 }
 
-/// A method of a type.
+/// Finds a method of a type.
 pub(super) fn method(api: &'static FfiApi, type_index: i32, name: &str) -> Option<OwnedValue> {
     let methods = methods(api.type_info(type_index)?);
-    // Of two with one name the last registered counts.
+    // If two methods have the same name, the last registered one counts.
     let found = methods.iter().rfind(|method| text(&method.name) == name)?;
     Some(api.share(found.method))
 }
 
-/// An attribute of a type, if it has it.
+/// Returns an attribute of a type, if the type has it.
 ///
-/// From its column, by the index of the type less the first one that the column has: C++ reads it so, and no function does.
+/// The column is read directly, at the index of the type minus the first index of the column. C++ does the same, and no function does it.
 pub(super) fn attribute(api: &'static FfiApi, type_index: i32, name: &str) -> Option<OwnedValue> {
     let column: unsafe extern "C" fn(*const ByteArray) -> *const Column =
         symbol(api.runtime, "TVMFFIGetTypeAttrColumn").ok()?;
-    // SAFETY: a name.
+    // SAFETY: the argument is a name.
     let column = unsafe { column(&ByteArray::of(name.as_bytes())) };
-    // SAFETY: null, or a column, which is never freed: address, count and first index of its values.
+    // SAFETY: the pointer is null, or points to a column: address, count and first index of its values. A column is never freed.
     let (data, size, begin) = unsafe { column.cast::<(*const RawAny, i32, i32)>().as_ref()? };
     let at = usize::try_from(type_index.checked_sub(*begin)?).ok()?;
     if at >= usize::try_from(*size).ok()? {
         return None;
     }
-    // SAFETY: so many values lie there.
+    // SAFETY: the column has more than `at` values.
     let value = unsafe { *data.wrapping_add(at) };
     (value.type_index != index::NONE).then(|| api.share(value))
 }
 
-/// How many strong references there are to an object.
+/// Returns the number of strong references to an object.
 pub(super) fn strong(value: &OwnedValue) -> Option<u32> {
     if value.raw.type_index < index::OBJECT_BEGIN {
         return None;
     }
-    // SAFETY: an object that we hold begins with a header.
+    // SAFETY: an object begins with a header, and `value` holds the object.
     Some(unsafe { &*value.pointer().cast::<Header>() }.strong_count())
 }
 
-/// What reflection says of a type of the runtime's own.
+/// Shows the reflection data of a type of the runtime.
 pub(super) fn reflect(api: &'static FfiApi, type_index: i32) -> Result<Value, Reply> {
     let info = api.type_info(type_index);
     let info = info.ok_or_else(|| unsupported("there is no type of that key"))?;
@@ -403,7 +405,7 @@ pub(super) fn reflect(api: &'static FfiApi, type_index: i32) -> Result<Value, Re
             "flags": method.flags,
         })
     });
-    // SAFETY: null, or metadata that lives as long as the type.
+    // SAFETY: the pointer is null, or points to metadata that lives as long as the type.
     let metadata = unsafe { info.metadata.load(Ordering::Acquire).as_ref() };
     let ancestors = ancestors(info).iter().map(|one| text(&one.type_key));
     Ok(json!({

@@ -1,5 +1,7 @@
-//! `object.script`: calls in turn. What containers, texts and objects do is reached by every frontend through registered functions,
-//! methods, attributes and fields, so one operation reaches all of it.
+//! The operation `object.script`: a sequence of calls.
+//!
+//! Every frontend reaches containers, texts and objects through registered functions, methods, attributes and fields. So one operation is
+//! enough for all of them.
 
 use super::no_result::NoResult;
 use super::{c_functions, layout, probe, records, weak};
@@ -15,7 +17,8 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Each step is `[what, argument, ...]`; `{"of": n}` is the result of step n. Behind the last one all results are dropped.
+/// Runs the steps of a script. Each step is `[what, argument, ...]`, and `{"of": n}` is the result of step n. After the last step, all
+/// results are dropped.
 pub(super) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
     let steps = steps.ok_or_else(|| unsupported("`value` is not a list of steps"))?;
@@ -34,9 +37,9 @@ pub(super) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
     for step in steps {
         let step = play.renamed(step, Direction::In);
         let (what, arguments) = parts_of(&step)?;
-        // A result that is too large to be shown.
+        // A leading `-` marks a result that is too large to show.
         let quiet = what.as_str().and_then(|what| what.strip_prefix('-'));
-        // Nor is the index of a new type, which depends on those before.
+        // The index of a new type is not shown either, because it depends on the types before it.
         let shown = quiet.is_none() && what != "type";
         let what = quiet.map_or_else(|| what.clone(), Value::from);
         let answer = match play.step(&what, arguments) {
@@ -77,47 +80,46 @@ pub(super) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
     accepted(Value::Array(answers))
 }
 
-/// What the functions of a case have noted.
+/// The notes that the functions of a case have made.
 type Notes = Arc<Mutex<Vec<Value>>>;
 
-/// The notes, also behind a panic of a function of a case: what was noted before it still counts.
+/// Locks the notes. Notes from before a panic in a function of a case still count.
 fn lock(notes: &Notes) -> std::sync::MutexGuard<'_, Vec<Value>> {
     notes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The function of a step, which may be a name or a value, and the forms of its arguments.
+/// Splits a step into its function (a name or a value) and the forms of its arguments.
 fn parts_of(step: &Value) -> Result<(&Value, &[Value]), Reply> {
     let parts = step.as_array().and_then(|parts| parts.split_first());
     parts.ok_or_else(|| unsupported(format!("{step} names no function")))
 }
 
-/// Steps on their way.
+/// The state of a running script.
 struct Play<'a> {
     api: &'static FfiApi,
-    /// The arguments of the function that the steps are.
+    /// Arguments of the function whose body these steps are.
     arguments: &'a [OwnedValue],
     results: Vec<Option<OwnedValue>>,
-    /// Weak references, by the step that took them.
+    /// Weak references, each with the step that took it.
     weak: Vec<(usize, weak::WeakReference)>,
-    /// Types with a fresh key: the key that the case states, and the key itself.
+    /// Types with a fresh key: the key that the case states, and the actual key.
     fresh: Vec<(String, String)>,
     alive: Alive,
     notes: Notes,
 }
 
-/// A text goes to the runtime, or comes from it.
+/// The direction of a text: to the runtime or from it.
 #[derive(Clone, Copy)]
 enum Direction {
     In,
     Out,
 }
 
-// Results are shared with the runtime by their counts: an argument is one more reference, which ends with the call.
+// Results are shared with the runtime by reference counts. An argument holds one more reference until the call ends.
 impl Play<'_> {
-    /// A form whose texts have the fresh keys themselves, or those that the case states.
+    /// Replaces the keys that the case states by the fresh keys in all texts of a form, or the other way round.
     ///
-    ///
-    /// A process keeps a type for ever, and another case may have defined one of that key; texts, errors and hashes have the key in them.
+    /// A process keeps a type for ever, and another case may have defined a type with that key. Texts, errors and hashes contain the key.
     fn renamed(&self, form: &Value, direction: Direction) -> Value {
         if self.fresh.is_empty() {
             return form.clone();
@@ -144,11 +146,12 @@ impl Play<'_> {
         }
     }
 
-    /// One step: a word of the driver, or else what [`Play::look_up`] finds in the runtime. `what` that is no text is a function that an
-    /// earlier step returned.
+    /// Runs one step: a word of the driver, or anything that [`Play::look_up`] finds in the runtime. If `what` is not a text, it is a
+    /// function that an earlier step returned.
     ///
-    /// The words are what no registered function does: references (`drop`, `weak`, `strong`; VAL-05), the memory of a container (`layout`;
-    /// OBJ-03 to OBJ-08), types and their attributes (`type`, `attribute`; OBJ-15), and values that count how many of them are alive.
+    /// The words do things that no registered function does. They handle references (`drop`, `weak`, `strong`; VAL-05), the memory of a
+    /// container (`layout`; OBJ-03 to OBJ-08), types and their attributes (`type`, `attribute`; OBJ-15), and values that count how many of
+    /// them are alive.
     fn step(&mut self, what: &Value, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
         let api = self.api;
         let Some(word) = what.as_str() else {
@@ -174,7 +177,8 @@ impl Play<'_> {
             })),
             "drop" => {
                 let at = plain(0).as_u64().and_then(|at| usize::try_from(at).ok());
-                // The reference goes now, and not with the last step: what a destructor does shows in the notes of this step.
+                // The reference is released now and not after the last step, so that the notes of this step show the effects of a
+                // destructor.
                 let slot = at.and_then(|at| self.results.get_mut(at));
                 let slot =
                     slot.ok_or_else(|| unsupported("there is no result of that step to drop"))?;
@@ -198,7 +202,7 @@ impl Play<'_> {
                 }
                 Ok(api.share(int_arg(i64::from(self.weak[found].1.strong()))))
             }
-            // VAL-14: an index other than that of objects of Python is for the runtime to reject.
+            // VAL-14: the runtime must reject an index other than the one for Python objects.
             "opaque" => {
                 let type_index = number_at(0, index::OPAQUE_PY)?;
                 Ok(weak::opaque(api, type_index, &self.alive)?)
@@ -213,7 +217,7 @@ impl Play<'_> {
             "alive" => Ok(api.share(int_arg(i64::from(self.alive.count())))),
             "strong" => {
                 let value = self.argument(plain(0))?;
-                // One is that of the step.
+                // The step itself holds one reference.
                 let count = records::strong(&value).map(|count| i64::from(count) - 1);
                 let count = count.ok_or_else(|| unsupported("only objects are counted"))?;
                 Ok(api.share(int_arg(count)))
@@ -223,7 +227,7 @@ impl Play<'_> {
             )?)),
             "same" => {
                 let (left, right) = (self.argument(plain(0))?, self.argument(plain(1))?);
-                // By the type as well: the payload of a number may be the address of an object.
+                // The types must also be equal, because the payload of a number may equal the address of an object.
                 let same = left.raw.type_index == right.raw.type_index
                     && left.pointer() == right.pointer();
                 Ok(api.share(bool_arg(same)))
@@ -240,12 +244,12 @@ impl Play<'_> {
                         .transpose()
                 };
                 let type_index = records::define(api, plain(0), parent, default)?;
-                // The index of a new type depends on the cases before, so that its key alone is known to the case.
+                // The index of a new type depends on earlier cases, so the case knows only the key.
                 if plain(0)["fresh"] == true {
                     let stated = plain(0)["key"].as_str().unwrap_or("Own");
                     let key = records::key(api, type_index)?;
                     self.fresh.push((format!("case.{stated}"), key));
-                    // A key may begin with another one.
+                    // One key may be a prefix of another one, so longer keys are replaced first.
                     self.fresh.sort_by_key(|(stated, _)| Reverse(stated.len()));
                 }
                 Ok(api.share(int_arg(type_index.into())))
@@ -263,10 +267,10 @@ impl Play<'_> {
         }
     }
 
-    /// A C function, a field, a method, an attribute or a global function.
+    /// Performs a step that names a C function, a field, a method, an attribute or a global function.
     ///
-    /// `TVM..` is a C function, `.name` reads a field and `.name=` writes it, `@name` calls an attribute, `Type::name` a method. What this runtime does not have is
-    /// unsupported, except for an attribute: whether a type has one is what some cases ask.
+    /// `TVM..` is a C function. `.name` reads a field and `.name=` writes it. `@name` calls an attribute, and `Type::name` calls a method.
+    /// A step that this runtime does not have is unsupported. Attributes are an exception, because some cases ask whether a type has one.
     fn look_up(&self, word: &str, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
         let api = self.api;
         if word.starts_with("TVM") {
@@ -312,7 +316,7 @@ impl Play<'_> {
         self.call(&function.ok_or_else(missing)?, arguments)
     }
 
-    /// Calls a function of the runtime with what the forms stand for, which is held until the call returns.
+    /// Calls a function of the runtime with the values of the forms, and holds these values until the call returns.
     fn call(&self, function: &OwnedValue, arguments: &[Value]) -> Result<OwnedValue, NoResult> {
         let parts = arguments.iter().map(|form| self.argument(form));
         let parts: Vec<OwnedValue> = parts.collect::<Result<_, _>>()?;
@@ -320,9 +324,9 @@ impl Play<'_> {
         Ok(self.api.call(function, &args)?)
     }
 
-    /// A type by its key, by its index, or as that of an object.
+    /// Returns the index of a type that is named by its key, by its index, or by an object of it.
     ///
-    /// A number is the index itself, as `type` returns it; a case about an index that names nothing states it so.
+    /// A number is the index itself, as `type` returns it. A case can thus use an index that no type has.
     fn type_index(&self, form: &Value) -> Result<i32, Reply> {
         if let Some(key) = form.as_str() {
             let missing = || unsupported(format!("this runtime has no type `{key}`"));
@@ -336,8 +340,10 @@ impl Play<'_> {
         }
     }
 
-    /// What a form stands for: `{"of": n}` the result of step n, `{"arg": n}` an argument of the function that the steps are,
-    /// `{"function": [...]}` a function of steps, `{"tensor": {...}}` a tensor, anything else a value of the chapters.
+    /// Makes the value of a form.
+    ///
+    /// `{"of": n}` is the result of step n, and `{"arg": n}` is an argument of the function whose body these steps are. `{"function":
+    /// [...]}` is a function made of steps, and `{"tensor": {...}}` is a tensor. Any other form is a value of the chapters.
     fn argument(&self, form: &Value) -> Result<OwnedValue, Reply> {
         let missing = || unsupported(format!("{form} is not an earlier result"));
         let at = |name: &str| form.get(name).and_then(Value::as_u64).map(|at| at as usize);
@@ -352,7 +358,7 @@ impl Play<'_> {
         }
         if let Some(steps) = form.get("function").and_then(Value::as_array) {
             let (alive, notes) = (self.alive.clone(), self.notes.clone());
-            // A function of ours lives as long as the process.
+            // A function of the suite lives as long as the process.
             let body = Box::leak(Box::new(Body {
                 api: self.api,
                 steps: steps.clone(),
@@ -369,14 +375,14 @@ impl Play<'_> {
     }
 }
 
-/// The form of the object of a field or an attribute, and the forms behind it.
+/// Returns the form of the object whose field or attribute is used, and the remaining forms.
 fn object_and_rest(arguments: &[Value]) -> Result<(&Value, &[Value]), Reply> {
     arguments
         .split_first()
         .ok_or_else(|| unsupported("a field and an attribute are those of something"))
 }
 
-/// A function of a case: steps that have its arguments as `{"arg": n}`. It returns the result of the last one.
+/// The body of a function of a case: steps that refer to its arguments by `{"arg": n}`. It returns the result of the last step.
 struct Body {
     api: &'static FfiApi,
     steps: Vec<Value>,
@@ -385,7 +391,8 @@ struct Body {
 }
 
 impl Body {
-    /// Plays the steps once more for each call, with results of their own; alive and noted is what all calls of a script have.
+    /// Runs the steps again for each call, with separate results. The count of living probes and the notes are shared by all calls of a
+    /// script.
     fn run(&self, arguments: &[OwnedValue]) -> Result<OwnedValue, NoResult> {
         let mut play = Play {
             api: self.api,
@@ -406,18 +413,18 @@ impl Body {
     }
 }
 
-/// What the runtime calls. A step that raises becomes an error of the thread, as for any callee (FUN-06).
+/// Runs a body when the runtime calls its function. A step that raises becomes the error of the thread, as for any callee (FUN-06).
 unsafe extern "C" fn play(
     this: RawHandle,
     args: *const RawAny,
     count: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: `argument` made the function for a body.
+    // SAFETY: `argument` made the function with a pointer to its body.
     let body = unsafe { &*this.cast::<Body>() };
     let args = match usize::try_from(count) {
         Ok(count) if count > 0 => {
-            // SAFETY: so many arguments of a call lie there.
+            // SAFETY: `args` points to `count` arguments of the call.
             unsafe { std::slice::from_raw_parts(args, count) }
         }
         _ => &[],
@@ -430,7 +437,7 @@ unsafe extern "C" fn play(
     {
         Ok(result) => {
             let result = std::mem::ManuallyDrop::new(result);
-            // SAFETY: a place for the result, which takes the reference.
+            // SAFETY: `out` is a place for the result, which takes the reference.
             unsafe { out.write(result.raw) };
             0
         }

@@ -1,4 +1,4 @@
-//! Structural walks and rewrites, with callbacks of ours under the runtime's own visitors.
+//! Structural walks and rewrites: the visitors of the runtime with callbacks of this suite.
 
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show};
@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
-/// What a callback of a walk answers, by the text form of what it is called with, and what it was called with.
+/// The answers of the callback of a walk, by the text form of its argument, and the arguments so far.
 struct WalkAnswers {
     api: &'static FfiApi,
     answers: HashMap<String, OwnedValue>,
     met: Mutex<Vec<String>>,
 }
 
-/// `object.walk`: what a walk calls back with, in which order (OBJ-34).
+/// Performs `object.walk`: shows the order and the arguments of the callbacks of a walk (OBJ-34).
 pub(in crate::conformance) fn walk(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let root = make(api, args.get("value").unwrap_or(&Value::Null))?;
     let mut answers = HashMap::new();
@@ -30,7 +30,7 @@ pub(in crate::conformance) fn walk(api: &'static FfiApi, args: &Value) -> Result
         };
         answers.insert(text.clone(), answer);
     }
-    // Functions of ours live as long as the process, and what they refer to does.
+    // A function of the suite lives as long as the process, so its context must live as long, too.
     let script: &'static WalkAnswers = Box::leak(Box::new(WalkAnswers {
         api,
         answers,
@@ -51,14 +51,15 @@ pub(in crate::conformance) fn walk(api: &'static FfiApi, args: &Value) -> Result
     accepted(json!({"met": *met, "interrupt": interrupt}))
 }
 
-/// OBJ-34: notes the text form of what is met and returns what the case has for it; None, to go on, where it has nothing.
+/// Notes the text form of its argument and returns the answer that the case gives for it (OBJ-34). Without an answer it returns None, and
+/// the walk goes on.
 unsafe extern "C" fn answer(
     this: *mut c_void,
     args: *const RawAny,
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: `walk` made the function for a script.
+    // SAFETY: `walk` made the function with a pointer to its answers.
     let script = unsafe { &*this.cast::<WalkAnswers>() };
     // SAFETY: a walk passes one value.
     let value = unsafe { *args };
@@ -66,7 +67,7 @@ unsafe extern "C" fn answer(
     let text = text.ok().and_then(|text| text.text()).unwrap_or_default();
     if let Some(answer) = script.answers.get(&text) {
         let shared = std::mem::ManuallyDrop::new(script.api.share(answer.raw));
-        // SAFETY: a place for the result, which takes the reference.
+        // SAFETY: `out` is a place for the result, which takes the reference.
         unsafe { out.write(shared.raw) };
     }
     let mut met = script.met.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +75,7 @@ unsafe extern "C" fn answer(
     0
 }
 
-/// `object.rewrite`: the value with its integers increased, and what another holder of it sees (OBJ-35).
+/// Performs `object.rewrite`: returns the value with its integers increased, and the value that another holder sees (OBJ-35).
 pub(in crate::conformance) fn rewrite(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let root = make(api, args.get("value").unwrap_or(&Value::Null))?;
     let add: i64 = number_or(args, "add", 0)?;
@@ -88,7 +89,7 @@ pub(in crate::conformance) fn rewrite(api: &'static FfiApi, args: &Value) -> Res
         let result = api.call_global("ffi.StructuralMap", &args)?;
         (result, show(api, &root)?)
     } else {
-        // A reference that the callee may take, and takes.
+        // The argument is a reference that the callee may take, and does take.
         let root = std::mem::ManuallyDrop::new(root);
         let mut slot = root.pointer();
         let ptr = (&raw mut slot).cast();
@@ -107,14 +108,14 @@ pub(in crate::conformance) fn rewrite(api: &'static FfiApi, args: &Value) -> Res
     }))
 }
 
-/// OBJ-35: the integer with the number of the case added.
+/// Adds the number of the case to an integer (OBJ-35).
 unsafe extern "C" fn increase(
     this: *mut c_void,
     args: *const RawAny,
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: `rewrite` made the function for a number.
+    // SAFETY: `rewrite` made the function with a pointer to a number.
     let step = unsafe { *this.cast::<i64>() };
     // SAFETY: a rewrite passes one value of the registered type.
     let value = unsafe { &*args }.int();
@@ -123,7 +124,7 @@ unsafe extern "C" fn increase(
     0
 }
 
-/// The list with one callback, for values of a type.
+/// Returns a list with one callback, for values of one type.
 fn callback(
     api: &'static FfiApi,
     type_index: i32,
@@ -136,7 +137,7 @@ fn callback(
     Ok(api.call_global("ffi.Array", &[entry.raw])?)
 }
 
-/// 0 before the parts of a value, 1 after them, as the runtime counts.
+/// Returns the order of the callback as the runtime counts it: 0 before the parts of a value, 1 after them.
 fn order(args: &Value) -> i64 {
     i64::from(args.get("order").and_then(Value::as_str) != Some("pre"))
 }

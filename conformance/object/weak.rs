@@ -1,4 +1,4 @@
-//! Weak references of a case and handles of a frontend, as C++ and Python hold them: by the counts in a header, and by a C
+//! Weak references of a case and handles of a frontend, as C++ and Python hold them. C++ uses the counts in the header, Python uses a C
 //! function.
 
 use super::probe::Alive;
@@ -9,11 +9,11 @@ use crate::value::header::{Header, dec_weak, inc_weak};
 use crate::value::{AnyPayload, RawAny, index};
 use std::ffi::c_void;
 
-/// A weak reference, dropped by hand as no C function does it (VAL-05).
+/// A weak reference that is dropped through the header, because no C function does it (VAL-05).
 pub(super) struct WeakReference(*mut Header);
 
 impl WeakReference {
-    /// `None` for what is no object.
+    /// Takes a weak reference to an object. Returns `None` for any other value.
     pub(super) fn of(value: &OwnedValue) -> Option<WeakReference> {
         if value.raw.type_index < index::OBJECT_BEGIN {
             return None;
@@ -24,28 +24,28 @@ impl WeakReference {
         Some(WeakReference(object))
     }
 
-    /// How many strong references there are.
+    /// Returns the number of strong references.
     pub(super) fn strong(&self) -> u32 {
-        // SAFETY: the header stays while a weak reference does.
+        // SAFETY: the header is valid as long as this weak reference exists.
         unsafe { &*self.0 }.strong_count()
     }
 }
 
 impl Drop for WeakReference {
     fn drop(&mut self) {
-        // SAFETY: the reference of `of`, which is gone afterwards.
+        // SAFETY: `of` took this reference, and it is not used after this call.
         unsafe { dec_weak(self.0) };
     }
 }
 
-/// What the runtime calls at the end of an opaque object, on whichever thread: one fewer is alive.
+/// Counts one handle fewer as alive. The runtime calls this at the end of an opaque object, on any thread.
 unsafe extern "C" fn finish(handle: *mut c_void) {
-    // SAFETY: `opaque` made the handle, which is finished once.
+    // SAFETY: `opaque` made the handle, and it is finished once.
     let alive = unsafe { Box::from_raw(handle.cast::<Alive>()) };
     alive.less();
 }
 
-/// An object around a handle that counts as alive until it is finished.
+/// Creates an object around a handle, which counts as alive until it is finished.
 pub(super) fn opaque(
     api: &'static FfiApi,
     type_index: i32,
@@ -53,15 +53,15 @@ pub(super) fn opaque(
 ) -> Result<OwnedValue, Raised> {
     type Finish = unsafe extern "C" fn(*mut c_void);
     type Create = unsafe extern "C" fn(*mut c_void, i32, Finish, *mut *mut c_void) -> i32;
-    // SAFETY: the type that the C header declares for the name.
+    // SAFETY: the C header declares this type for the name.
     let create: Option<Create> = unsafe { function_of(api.runtime, "TVMFFIObjectCreateOpaque") };
     let create = create.ok_or_else(|| Raised::missing("TVMFFIObjectCreateOpaque"))?;
     alive.more();
     let handle: *mut c_void = Box::into_raw(Box::new(alive.clone())).cast();
     let mut ptr = std::ptr::null_mut();
-    // SAFETY: the handle is for `finish`, and there is a place for the object.
+    // SAFETY: the handle is for `finish`, and `ptr` is a place for the object.
     if let Err(raised) = api.check(unsafe { create(handle, type_index, finish, &mut ptr) }) {
-        // SAFETY: the handle was not taken.
+        // SAFETY: the runtime did not take the handle.
         unsafe { finish(handle) };
         return Err(raised);
     }
@@ -71,7 +71,7 @@ pub(super) fn opaque(
     })
 }
 
-/// Makes `stream` the current one of a device, or shows which is.
+/// Makes `stream` the current stream of a device, or returns the current one.
 pub(super) fn stream(
     api: &'static FfiApi,
     [device_type, device_id]: [i32; 2],
@@ -80,18 +80,18 @@ pub(super) fn stream(
     type Set = unsafe extern "C" fn(i32, i32, *mut c_void, *mut *mut c_void) -> i32;
     type Current = unsafe extern "C" fn(i32, i32) -> *mut c_void;
     let Some(stream) = stream else {
-        // SAFETY: the type that the C header declares for the name.
+        // SAFETY: the C header declares this type for the name.
         let current: Option<Current> = unsafe { function_of(api.runtime, "TVMFFIEnvGetStream") };
         let current = current.ok_or_else(|| Raised::missing("TVMFFIEnvGetStream"))?;
-        // SAFETY: it looks a number up.
+        // SAFETY: the function only looks up a number.
         return Ok(unsafe { current(device_type, device_id) } as i64);
     };
-    // SAFETY: the type that the C header declares for the name.
+    // SAFETY: the C header declares this type for the name.
     let set: Option<Set> = unsafe { function_of(api.runtime, "TVMFFIEnvSetStream") };
     let set = set.ok_or_else(|| Raised::missing("TVMFFIEnvSetStream"))?;
     let mut before = std::ptr::null_mut();
     let stream = stream as *mut c_void;
-    // SAFETY: no case uses the stream, and there is a place for the one before.
+    // SAFETY: no case uses the stream, and `before` is a place for the previous one.
     api.check(unsafe { set(device_type, device_id, stream, &mut before) })?;
     Ok(before as i64)
 }

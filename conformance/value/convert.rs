@@ -1,8 +1,8 @@
 //! Conversions of a runtime.
 //!
-//! How a runtime converts shows in its typed functions. One that brings none for the suite has others: for every type there
-//! is one that a tvm-ffi library has anyway, and whose result shows what the argument was taken for; where there is none,
-//! the functions that `libtvm_ffi_testing.so` adds, which return what they take.
+//! A runtime shows its conversions in its typed functions. If it provides none for the suite, other functions serve. For most types, any
+//! tvm-ffi library has a function whose result shows the converted argument. For the rest, `libtvm_ffi_testing.so` adds functions that
+//! return their argument.
 
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
@@ -16,16 +16,16 @@ use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::cell::Cell;
 
-/// `value.convert`.
+/// Performs `value.convert`.
 ///
-/// VAL-07 to VAL-13: what the value becomes, or the rule by which it does not.
+/// VAL-07 to VAL-13: shows the converted value, or the rule that forbids the conversion.
 pub(in crate::conformance) fn convert(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let wanted = args.get("to").and_then(Value::as_str).unwrap_or_default();
     let value = make(api, args.get("value").unwrap_or(&Value::Null))?;
     accepted(converted(api, &value, wanted)?)
 }
 
-/// What the runtime takes `value` for where it wants a `wanted`.
+/// Shows the result of converting `value` for a parameter of type `wanted`.
 pub(in crate::conformance) fn converted(
     api: &'static FfiApi,
     value: &OwnedValue,
@@ -39,7 +39,7 @@ pub(in crate::conformance) fn converted(
     Ok(match wanted {
         "int" => element(api, raw)?,
         "int32" => {
-            // The depth of an access path is an i32.
+            // The depth of an access path is an `i32`.
             let texts = ["parent", "step", "depth"].map(|name| api.text(name));
             let [parent, step, depth] = texts;
             let Some(path) = api.type_index("ffi.reflection.AccessPath") else {
@@ -63,7 +63,7 @@ pub(in crate::conformance) fn converted(
             )?
         }
         "bool" => {
-            // Whether imports are searched, in a module that has the function only there.
+            // The parameter says whether imports are searched. Only an imported module has the function.
             let (root, below) = (fresh_prefix(), fresh_prefix());
             api.system_symbol(&c_text(&format!("__tvm_ffi_{below}f")), NUMBERS[0])?;
             let (root, below) = (system_library(api, &root)?, system_library(api, &below)?);
@@ -74,7 +74,7 @@ pub(in crate::conformance) fn converted(
         "pointer" => pointer(api, raw)?,
         "str" => show(api, &call("ffi.String", &[raw])?)?,
         "bytes" => show(api, &call("ffi.Bytes", &[raw])?)?,
-        // Functions for sizes take an object of that very type, which is not all that converts.
+        // The functions for sizes take only an object of exactly this type, but other objects also convert.
         "array" | "map" if matches!(raw.type_index, index::LIST | index::DICT) => {
             through_identity(api, &wanted.replace("array", "arr"), raw)?
         }
@@ -83,7 +83,7 @@ pub(in crate::conformance) fn converted(
         "list" => {
             call("ffi.ListReserve", &[raw, int_arg(0)])?;
             match show(api, value)? {
-                // Each call takes an element out of a list of its own.
+                // Each call removes an element from a list that the conversion made.
                 Value::Object(form) if raw.type_index == index::ARRAY => {
                     let size = form
                         .get("array")
@@ -97,14 +97,14 @@ pub(in crate::conformance) fn converted(
             }
         }
         "function" => {
-            // What to call for every object on the way.
+            // The argument is the function to call for every visited object.
             let visitor = call("ffi.Array", &[int_arg(index::OBJECT_BEGIN.into()), raw])?;
             let visitors = call("ffi.Array", &[visitor.raw])?;
             call("ffi.StructuralVisit", &[RawAny::NONE, visitors.raw])?;
             show(api, value)?
         }
         "optional-int" => {
-            // By how many blanks JSON is indented.
+            // The argument is the number of blanks by which JSON is indented.
             let list = call("ffi.Array", &[int_arg(0)])?;
             let text = call("ffi.json.Stringify", &[list.raw, raw])?.text();
             let text = text.unwrap_or_default();
@@ -114,7 +114,7 @@ pub(in crate::conformance) fn converted(
             }
         }
         "shape" => match allocated(api, Some(raw), None)? {
-            // SAFETY: a tensor has as many extents as dimensions.
+            // SAFETY: a tensor has one extent for each dimension.
             Some(tensor) => json!({"shape": unsafe { tensor.dl()?.shape() }}),
             None => through_identity(api, "shape", raw)?,
         },
@@ -127,7 +127,7 @@ pub(in crate::conformance) fn converted(
     })
 }
 
-/// An int is what element of many numbers it stands for.
+/// Shows an int by the element that it selects from an array of numbers.
 fn element(api: &'static FfiApi, raw: RawAny) -> Result<Value, Reply> {
     let numbers: Vec<RawAny> = (0..100).map(int_arg).collect();
     let numbers = api.call_global("ffi.Array", &numbers)?;
@@ -148,10 +148,10 @@ unsafe extern "C" fn note_this(this: RawHandle, _: *const RawAny, _: i32, _: *mu
     0
 }
 
-/// A deleter that has nothing to delete.
+/// Does nothing, as a deleter.
 unsafe extern "C" fn nothing(_: RawHandle) {}
 
-/// An opaque pointer is the first that a C callback is called with.
+/// Shows an opaque pointer by the first argument of a C callback that is created with it.
 fn pointer(api: &'static FfiApi, raw: RawAny) -> Result<Value, Reply> {
     let body = note_this as unsafe extern "C" fn(RawHandle, *const RawAny, i32, *mut RawAny) -> i32;
     let body = RawAny::of(
@@ -160,7 +160,7 @@ fn pointer(api: &'static FfiApi, raw: RawAny) -> Result<Value, Reply> {
             ptr: body as RawHandle,
         },
     );
-    // With nothing to delete a null pointer need not be handed on at all.
+    // Without a deleter, a runtime may drop a null pointer and not pass it on.
     let deleter = nothing as unsafe extern "C" fn(RawHandle);
     let deleter = RawAny::of(
         index::OPAQUE,
@@ -178,7 +178,7 @@ fn pointer(api: &'static FfiApi, raw: RawAny) -> Result<Value, Reply> {
     }
 }
 
-/// A tensor of that shape and type, where the libraries have a function that makes one.
+/// Allocates a tensor of this shape and type, if the libraries have a function for it.
 fn allocated(
     api: &'static FfiApi,
     shape: Option<RawAny>,
@@ -209,14 +209,14 @@ impl Allocated {
     }
 }
 
-/// What a function of the testing library returns.
+/// Shows the result of an identity function of the testing library.
 fn through_identity(api: &'static FfiApi, wanted: &str, raw: RawAny) -> Result<Value, Reply> {
     let Some(identity) = api.global(&format!("testing.schema_id_{wanted}")) else {
         return Err(unsupported(format!(
             "no function takes a {wanted} that shows what it was taken for; libtvm_ffi_testing.so adds one"
         )));
     };
-    // These take the address of the object itself, to which nothing converts.
+    // These functions take the address of the object itself, so no conversion takes place.
     let converts = match wanted {
         "arr" => raw.type_index == index::LIST,
         "map" => raw.type_index == index::DICT,

@@ -1,4 +1,4 @@
-//! The custom data types of the case that runs.
+//! Custom data types of the current case.
 
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,21 +9,21 @@ fn types() -> MutexGuard<'static, Vec<(String, i64)>> {
     TYPES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on these are the types: an object of names and codes.
+/// Replaces the custom types by those in an object of names and codes.
 pub(crate) fn keep(forms: &Value) {
     let pairs = forms.as_object().into_iter().flatten();
     let pairs = pairs.filter_map(|(name, code)| Some((name.clone(), code.as_i64()?)));
     *types() = pairs.collect();
 }
 
-/// The code of a name.
+/// Returns the code of a name.
 pub(crate) fn code_of(name: &str) -> Option<i64> {
     let types = types();
     let found = types.iter().find(|(known, _)| known == name);
     found.map(|(_, code)| *code)
 }
 
-/// The name of a code.
+/// Returns the name of a code.
 pub(crate) fn name_of(code: i64) -> Option<String> {
     let types = types();
     let found = types.iter().find(|(_, known)| *known == code);

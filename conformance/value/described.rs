@@ -1,4 +1,4 @@
-//! What is registered about a type: fields, methods, metadata, attributes (VAL-15), and what the table of types shows of it.
+//! Registered data of a type: fields, methods, metadata, attributes (VAL-15), and their content in the table of types.
 
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::make;
@@ -8,7 +8,7 @@ use crate::value::types::{FieldInfo, MethodInfo, TypeMetadata, flag};
 use crate::value::{ByteArray, Header, RawAny, index};
 use serde_json::{Value, json};
 
-/// Does one step about the type `type_index`: null for a registration, what is shown otherwise.
+/// Performs one step about the type `type_index`. The answer to a registration is null.
 pub(super) fn step(
     api: &'static FfiApi,
     type_index: i32,
@@ -16,7 +16,7 @@ pub(super) fn step(
     step: &Value,
 ) -> Result<Value, Reply> {
     let text = |at: usize| step.get(at).and_then(Value::as_str).unwrap_or_default();
-    // Overwritten after the call: what the runtime keeps is a copy.
+    // The texts are overwritten after the call, because the runtime must keep a copy.
     let mut name = text(2).to_owned().into_bytes();
     let mut doc = text(3).to_owned().into_bytes();
     match what {
@@ -35,17 +35,17 @@ pub(super) fn step(
     Ok(Value::Null)
 }
 
-/// The C function of this name, which takes the index of a type and what is registered.
+/// Calls the C function of this name with the index of a type and the data to register.
 fn register<T>(api: &'static FfiApi, name: &str, type_index: i32, what: &T) -> Result<(), Reply> {
     // SAFETY: each caller names a function that takes an index and the address of a `T`, by the C header.
     let function =
         unsafe { function_of::<unsafe extern "C" fn(i32, *const T) -> i32>(api.runtime, name) };
     let function = function.ok_or_else(|| unsupported(format!("this runtime has no {name}")))?;
-    // SAFETY: what is registered is whole, and its texts are there for the call.
+    // SAFETY: `what` is complete, and its texts live until the call returns.
     Ok(api.check(unsafe { function(type_index, what) })?)
 }
 
-/// A field of eight bytes behind the header, without a getter: what is looked at is what reflection shows of it.
+/// Registers a field of eight bytes after the header. It has no getter, because the cases only look at its reflection data.
 fn field(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result<(), Reply> {
     let info = FieldInfo {
         name: ByteArray::of(name),
@@ -63,7 +63,7 @@ fn field(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Resu
     register(api, "TVMFFITypeRegisterField", type_index, &info)
 }
 
-/// A method that is None: nothing calls it.
+/// Registers a method with the value None, because nothing calls it.
 fn method(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Result<(), Reply> {
     let info = MethodInfo {
         name: ByteArray::of(name),
@@ -75,7 +75,7 @@ fn method(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Res
     register(api, "TVMFFITypeRegisterMethod", type_index, &info)
 }
 
-/// Metadata of a type without fields of its own.
+/// Registers metadata of a type without fields of its own.
 fn metadata(api: &'static FfiApi, type_index: i32, doc: &[u8]) -> Result<(), Reply> {
     let metadata = TypeMetadata {
         doc: ByteArray::of(doc),
@@ -86,13 +86,13 @@ fn metadata(api: &'static FfiApi, type_index: i32, doc: &[u8]) -> Result<(), Rep
     register(api, "TVMFFITypeRegisterMetadata", type_index, &metadata)
 }
 
-/// Names, documentation and metadata of the fields and of the methods, and the documentation of the type.
+/// Shows names, documentation and metadata of the fields and methods, and the documentation of the type.
 fn shown(api: &'static FfiApi, type_index: i32) -> Value {
     let Some(info) = api.type_info(type_index) else {
         return Value::Null;
     };
     let text = |bytes: &ByteArray| {
-        // SAFETY: the texts of a type live as long as it does, which is for ever.
+        // SAFETY: the texts of a type live as long as the type, which is never freed.
         String::from_utf8_lossy(unsafe { bytes.as_slice() }).into_owned()
     };
     let texts = |name, doc, metadata| json!([text(name), text(doc), text(metadata)]);

@@ -1,4 +1,4 @@
-//! The operations of chapter value, driven through the C interface of a runtime: cells, ownership, lives, types, texts.
+//! Operations of chapter value, performed through the C interface of a runtime: cells, ownership, lifetimes, types, texts.
 
 use super::convert::converted;
 use super::described;
@@ -17,10 +17,10 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// `value.cell`: of a value that the runtime made itself, not one that it was handed.
+/// Performs `value.cell`: shows the cell of a value that the runtime itself has made.
 ///
-/// A number or a device is made by way of a JSON graph (OBJ-18): handed over by C it would be the suite's own bytes that are looked at. All
-/// 16 bytes are compared (VAL-01, VAL-02), of an object its header (VAL-04), of a text where its bytes are (VAL-06).
+/// A number or a device is made from a JSON graph (OBJ-18). If C code passed it in, the operation would show the bytes of the suite. All 16
+/// bytes of the cell are compared (VAL-01, VAL-02), for an object also its header (VAL-04), and for a text the place of its bytes (VAL-06).
 pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let form = args.get("value").unwrap_or(&Value::Null);
     let held = match made_from(form) {
@@ -40,7 +40,7 @@ pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result
         members["payload"] = json!(format!("{:016x}", raw.bits().swap_bytes()));
         return accepted(members);
     }
-    // SAFETY: an object that we hold begins with a header.
+    // SAFETY: an object begins with a header, and `held` holds the object.
     let header = unsafe { &*held.pointer().cast::<Header>() };
     members["header"] = json!({
         "strong": header.strong_count(),
@@ -49,10 +49,10 @@ pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result
         "padding": header.padding,
     });
     if matches!(raw.type_index, index::STR | index::BYTES) {
-        // SAFETY: the tag says that address and length come behind the header.
+        // SAFETY: the tag says that address and length follow the header.
         let ByteArray { data, size } = unsafe { (*held.pointer().cast::<BytesObj>()).cell };
-        // VAL-06: read although the size does not count it: frontends pass the address on as a C string.
-        // SAFETY: one more byte belongs to a string.
+        // VAL-06: this byte is read although the size does not include it, because frontends pass the address on as a C string.
+        // SAFETY: a string has one more byte after its text.
         let end = unsafe { *data.wrapping_add(size) };
         let offset = data as usize - held.pointer() as usize;
         members["string"] = json!({"offset": offset, "size": size, "end": end});
@@ -60,7 +60,7 @@ pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result
     accepted(members)
 }
 
-/// The node of a JSON graph that a runtime makes the value of; `None` for what the interface has a function for.
+/// Returns the node of a JSON graph from which a runtime makes the value. Returns `None` if the interface has a function for the value.
 fn made_from(form: &Value) -> Option<Value> {
     Some(match form {
         Value::Null => json!({"type": "None"}),
@@ -78,11 +78,11 @@ fn made_from(form: &Value) -> Option<Value> {
     })
 }
 
-/// `value.dtype`: text and numbers of a data type, with the custom types that the case says.
+/// Performs `value.dtype`: converts text and numbers of a data type, with the custom types that the case states.
 ///
-/// The two functions of VAL-21 are registered where a case has such types, over whatever the process has under these names.
+/// If a case has such types, the two functions of VAL-21 are registered over any functions that the process has under these names.
 pub(in crate::conformance) fn dtype(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
-    // Custom types are the process's: two cases at once would see each other's.
+    // Custom types belong to the process, so two cases at the same time would see each other's types.
     let _alone = alone();
     let types = args.get("custom");
     custom::keep(types.unwrap_or(&Value::Null));
@@ -101,55 +101,55 @@ pub(in crate::conformance) fn dtype(api: &'static FfiApi, args: &Value) -> Resul
     }
 }
 
-/// What a runtime asks for the code of a custom type by its name (VAL-21), as a compiler in the process registers it.
+/// Returns the code of a custom type by its name (VAL-21), as the function that a compiler in the process registers.
 unsafe extern "C" fn custom_code(
     this: *mut c_void,
     args: *const RawAny,
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: made with an `FfiApi` that is never freed.
+    // SAFETY: the function was made with an `FfiApi` that is never freed.
     let api: &'static FfiApi = unsafe { &*this.cast() };
-    // SAFETY: called with one argument.
+    // SAFETY: the function is called with one argument.
     let name = unsafe { *args };
     // SAFETY: an argument of a call lives for the call.
     let name = unsafe { AnyView::from_raw(name) };
-    // Releases pass a C string.
+    // Releases pass the name as a C string.
     let name = str_bytes(&name).unwrap_or_default();
     let Some(code) = custom::code_of(&String::from_utf8_lossy(name)) else {
         api.raise(c"ValueError", c"no custom type of this name");
         return -1;
     };
-    // SAFETY: a place for the result.
+    // SAFETY: `out` is a place for the result.
     unsafe { out.write(int_arg(code)) };
     0
 }
 
-/// The way back: the name of a code (VAL-21).
+/// Returns the name of a custom type by its code (VAL-21).
 unsafe extern "C" fn custom_name(
     this: *mut c_void,
     args: *const RawAny,
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: made with an `FfiApi` that is never freed.
+    // SAFETY: the function was made with an `FfiApi` that is never freed.
     let api: &'static FfiApi = unsafe { &*this.cast() };
-    // SAFETY: called with one argument.
+    // SAFETY: the function is called with one argument.
     let code = unsafe { &*args }.int();
     let name = custom::name_of(code).map(|name| api.text(&name));
     let Some(Ok(name)) = name else {
         api.raise(c"ValueError", c"no custom type of this code");
         return -1;
     };
-    // SAFETY: a place for the result, which takes the reference.
+    // SAFETY: `out` is a place for the result, which takes the reference.
     unsafe { out.write(name.raw) };
     std::mem::forget(name);
     0
 }
 
-/// `value.device`: text where a device is wanted.
+/// Performs `value.device`: reads a text as a device.
 ///
-/// VAL-13: a foreign runtime has no function that reads one, so that a conversion of an argument shows it.
+/// VAL-13: a foreign runtime has no function that reads a device, so the conversion of an argument shows it.
 pub(in crate::conformance) fn device(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = args.get("value").and_then(Value::as_str);
     let text = api.text(text.ok_or_else(|| unsupported("`value` is not a text"))?)?;
@@ -160,10 +160,10 @@ pub(in crate::conformance) fn device(api: &'static FfiApi, args: &Value) -> Resu
     accepted(device["device"].clone())
 }
 
-/// `value.own`.
+/// Performs `value.own`.
 ///
-/// VAL-09: a C string and a byte array are copied, and an r-value reference gives up its object: the slot is empty then, and the count is
-/// what it was. `{"rvalue": null}` is a slot that is empty before.
+/// VAL-09: a C string and a byte array are copied. An r-value reference gives up its object: afterwards the slot is empty and the count is
+/// unchanged. `{"rvalue": null}` is a slot that is empty before the call.
 pub(in crate::conformance) fn own(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let text = |name: &str| value.get(name).and_then(Value::as_str);
@@ -180,7 +180,7 @@ pub(in crate::conformance) fn own(api: &'static FfiApi, args: &Value) -> Result<
         .get("rvalue")
         .ok_or_else(|| unsupported("nothing to own"))?;
     if form.is_null() {
-        // A slot that is empty before the call.
+        // The slot is empty before the call.
         let mut slot: *mut c_void = std::ptr::null_mut();
         let ptr = (&raw mut slot).cast();
         let owned = api.own(&RawAny::of(index::RVALUE_REF, AnyPayload { ptr }))?;
@@ -192,7 +192,7 @@ pub(in crate::conformance) fn own(api: &'static FfiApi, args: &Value) -> Result<
     }
     let mut slot = object.pointer();
     let left = object.raw;
-    // The reference is in the slot now.
+    // From here on the slot owns the reference.
     std::mem::forget(object);
     let view = RawAny::of(
         index::RVALUE_REF,
@@ -201,7 +201,7 @@ pub(in crate::conformance) fn own(api: &'static FfiApi, args: &Value) -> Result<
         },
     );
     let owned = api.own(&view)?;
-    // SAFETY: an object that we hold begins with a header.
+    // SAFETY: an object begins with a header, and `owned` holds the object.
     let strong = unsafe { &*owned.pointer().cast::<Header>() }.strong_count();
     let members = json!({
         "value": show(api, &owned)?,
@@ -218,15 +218,15 @@ thread_local! {
     static FLAGS: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The deleter of the object of `value.life`: it notes the flags of VAL-05 and frees nothing, as the object is on the stack.
+/// Notes the flags of VAL-05. This deleter of the object of `value.life` frees nothing, because the object is on the stack.
 unsafe extern "C-unwind" fn note_flags(_: *mut Header, flags: i32) {
     FLAGS.with_borrow_mut(|noted| noted.push(flags));
 }
 
-/// `value.life`: what the runtime does as the last strong reference of an object of ours goes. Weak ones are counted by
-/// their holders, in the header, so only the flags of that one call show.
+/// Performs `value.life`: shows what the runtime does when the last strong reference of an object of the suite is dropped.
 ///
-/// Ours is driven in whole, by functions that this crate brings: upgrading is inlined in C++, and no function of the interface does it.
+/// Weak references are counted by their holders in the header, so only the flags of that one call are visible. This crate's own runtime is
+/// tested in full, by functions that it provides. Upgrading is inlined in C++, and no function of the interface does it.
 pub(in crate::conformance) fn life(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let weak: u64 = number_or(value_of(args), "weak", 0)?;
     let object = Header::new(index::OBJECT, note_flags);
@@ -242,7 +242,7 @@ pub(in crate::conformance) fn life(api: &'static FfiApi, args: &Value) -> Result
         }
         None => {
             for _ in 0..weak {
-                // SAFETY: an object of ours, which lives till the end of this function.
+                // SAFETY: the object belongs to this function and lives until its end.
                 unsafe { header::inc_weak(ptr.cast()) };
             }
         }
@@ -267,7 +267,7 @@ pub(in crate::conformance) fn life(api: &'static FfiApi, args: &Value) -> Result
         let flags = json!(["before the last reference was gone", FLAGS.take()]);
         return seen("released", flags);
     }
-    // With weak references left, what frees the memory comes later.
+    // If weak references remain, the memory is freed later.
     let Some(((_, upgrade), release)) = own else {
         return seen("released", json!(FLAGS.take()));
     };
@@ -278,10 +278,11 @@ pub(in crate::conformance) fn life(api: &'static FfiApi, args: &Value) -> Result
     accepted(json!({"flags": FLAGS.take(), "upgraded": upgraded}))
 }
 
-/// `value.types`.
+/// Performs `value.types`.
 ///
-/// New types with parents and reserved indices (VAL-14), whether one is another (VAL-16), and what reflection shows of them. Indices count
-/// from the first new one, as the process has others; each run has a prefix of its own, since a type stays.
+/// The operation makes new types with parents and reserved indices (VAL-14), asks whether one type is another (VAL-16), and shows their
+/// reflection data. Indices count from the first new type, because the process has other types. Types are never removed, so each run has a
+/// unique prefix.
 pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     static RUN: AtomicU64 = AtomicU64::new(0);
     let run = RUN.fetch_add(1, Ordering::Relaxed);
@@ -332,7 +333,7 @@ pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Resul
         let text = |at: usize| step.get(at).and_then(Value::as_str);
         let type_index = match text(1) {
             Some(key) => index_of(&own, key)?,
-            // Of no type: the script states the index itself.
+            // The step is not about a type by its key: the script states the index itself.
             None => number_of(step.get(1))?,
         };
         let what = text(0).unwrap_or_default();
@@ -344,9 +345,9 @@ pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Resul
     accepted(members)
 }
 
-/// Whether the table of ancestors says that a type is one of another.
+/// Returns whether the table of ancestors says that a type is derived from another or equal to it.
 ///
-/// VAL-16: read as inlined C++ reads it, by the depth of the ancestor: a wrong depth shows here and in no call.
+/// VAL-16: the table is read as inlined C++ code reads it, by the depth of the ancestor. No call would show a wrong depth.
 fn is_one(api: &'static FfiApi, own: i32, ancestor: i32) -> bool {
     let (Some(own), Some(ancestor)) = (api.type_info(own), api.type_info(ancestor)) else {
         return false;
@@ -357,8 +358,8 @@ fn is_one(api: &'static FfiApi, own: i32, ancestor: i32) -> bool {
     if own.type_depth <= ancestor.type_depth {
         return false;
     }
-    // SAFETY: there are as many ancestors as the type is deep, and types stay.
+    // SAFETY: the number of ancestors is the depth of the type, and types are never freed.
     let above = unsafe { *own.ancestors.wrapping_offset(ancestor.type_depth as isize) };
-    // SAFETY: an ancestor is a type, and types stay.
+    // SAFETY: an ancestor is a type, and types are never freed.
     unsafe { (*above).type_index == ancestor.type_index }
 }

@@ -1,4 +1,4 @@
-//! `value.extension`: values of a type of extensions that counts its copies and its ends (VAL-22).
+//! The operation `value.extension`: values of an extension type that counts how often they are copied and destroyed (VAL-22).
 
 use crate::conformance::op::{Answer, OpError};
 use crate::function::{Error, ErrorKind, Function, legacy as calls};
@@ -11,32 +11,32 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// What happened to the copies of one value.
+/// How often the copies of one value were made and destroyed.
 #[derive(Default)]
 struct ExtensionCounts {
     clones: AtomicI64,
     destroyed: AtomicI64,
 }
 
-/// A handle is a box of this.
+/// The content of the box that a handle points to.
 type CountedHandle = Arc<ExtensionCounts>;
 
-/// VAL-22: the copy of a value, counted: one for each owned value that a runtime makes.
+/// Copies a value and counts the copy (VAL-22). A runtime makes one copy for each owned value.
 unsafe extern "C-unwind" fn clone_counted(handle: *mut c_void) -> *mut c_void {
-    // SAFETY: a live handle of this type, by the contract of its registration.
+    // SAFETY: `handle` is a live handle of this type, by the contract of its registration.
     let counts = unsafe { &*handle.cast::<CountedHandle>() };
     counts.clones.fetch_add(1, Ordering::Relaxed);
     Box::into_raw(Box::new(Arc::clone(counts))).cast()
 }
 
-/// VAL-22: its end. An owned value that is not ended leaves this count below that of the copies.
+/// Destroys a value and counts that (VAL-22). If an owned value is not destroyed, this count stays below the number of copies.
 unsafe extern "C-unwind" fn destroy_counted(handle: *mut c_void) {
-    // SAFETY: a handle of this type, destroyed once, by the contract of its registration.
+    // SAFETY: `handle` has this type and is destroyed once, by the contract of its registration.
     let counts = unsafe { Box::from_raw(handle.cast::<CountedHandle>()) };
     counts.destroyed.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What becomes of a value under `code` that a caller passes, returns or ends.
+/// Shows what happens to a value under `code` that a caller passes, returns or destroys.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let value = super::ops::value_of(args)?;
     let unsupported = || OpError::Unsupported("the value is of no form".into());
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let code = number.and_then(|code| i32::try_from(code).ok());
     let code = code.ok_or_else(unsupported)?;
     if value.get("registered").and_then(Value::as_bool) == Some(true) {
-        // SAFETY: handles under this code are made here alone, for these functions.
+        // SAFETY: only this function makes handles under this code, and they are for these functions.
         unsafe { extension::register_pair(code, clone_counted, destroy_counted) }?;
     }
     let counts = CountedHandle::default();
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
             Ok(args.first().map(|arg| arg.to_any()).unwrap_or_default())
         }),
         Some("free") => extension::pair(code).map_err(Error::from).map(|pair| {
-            // SAFETY: a handle of the pair, which is ended once: nothing below uses it after this.
+            // SAFETY: the handle belongs to the pair. It is destroyed once, and nothing below uses it after that.
             unsafe { (pair.destroy)(handle) };
             ptr::null_mut()
         }),
@@ -70,14 +70,14 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let counted = |count: &AtomicI64| count.load(Ordering::Relaxed);
     let (clones, destroyed) = (counted(&counts.clones), counted(&counts.destroyed));
     if what != Some("free") || outcome.is_err() {
-        // SAFETY: the handle above, which only a `free` that succeeds ends.
+        // SAFETY: this is the handle from above. Only a successful `free` destroys it.
         drop(unsafe { Box::from_raw(handle.cast::<CountedHandle>()) });
     }
     let result = outcome?;
-    // A result is no handle of the caller's already, unless the rule is broken.
+    // A result must not be the caller's own handle. If it is, the rule is broken.
     let same = result == handle;
     if !result.is_null() && !same {
-        // SAFETY: the handle that a call returned, which is the caller's.
+        // SAFETY: a call returned this handle, and the caller owns it.
         drop(unsafe { Box::from_raw(result.cast::<CountedHandle>()) });
     }
     let members =
@@ -85,18 +85,18 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(members, Findings::default()))
 }
 
-/// Calls a function of `body` with the handle as C does: the handle that is returned, or null.
+/// Calls a function of `body` with the handle, as C code does. Returns the resulting handle, or null.
 fn called(
     code: i32,
     handle: *mut c_void,
     body: impl Fn(&[AnyView<'_>]) -> crate::function::Result + Send + Sync + 'static,
 ) -> Result<*mut c_void, Error> {
     let value = TVMValue { v_handle: handle };
-    // SAFETY: one value and one code; the handle is of this code and lives until the call returns.
+    // SAFETY: there is one value and one code. The handle has this code and lives until the call returns.
     let args = unsafe { calls::views(&value, &code, 1) }?;
     let (result, of) = calls::call(&Function::from_packed(body), &args)?;
     Ok(if of == code {
-        // SAFETY: a code of extensions has a handle.
+        // SAFETY: a value with an extension code holds a handle.
         unsafe { result.v_handle }
     } else {
         ptr::null_mut()

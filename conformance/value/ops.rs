@@ -1,4 +1,4 @@
-//! Operations of the chapter value: cells, conversions, reference counts, types, texts, the old value model.
+//! Operations of chapter value: cells, conversions, reference counts, types, texts, the old value model.
 
 use super::{convert, driver, extension};
 use crate::conformance::object::ops::tensor_or_plain;
@@ -15,7 +15,7 @@ use crate::value::{
 };
 use serde_json::{Value, json};
 
-/// What a case of this chapter can ask.
+/// All operations that a case of this chapter can request.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "value.cell",
@@ -69,31 +69,31 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// An answer without findings: nothing in this chapter has bytes to be odd about.
+/// Returns an answer without findings, because no operation of this chapter reads bytes that could cause one.
 fn answer(value: Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, Findings::default()))
 }
 
-/// What the request is about.
+/// Returns the value of the request.
 pub(super) fn value_of(args: &Value) -> Result<&Value, OpError> {
     args.get("value")
         .ok_or_else(|| OpError::Unsupported("the request has no value".into()))
 }
 
-/// The value of a form, or a pointer by its address, which nothing follows.
+/// Makes the value of a form, or a pointer from its address, which is never dereferenced.
 fn any_of(args: &Value) -> Result<Any, OpError> {
     let form = value_of(args)?;
     if let Some(address) = form.get("pointer").and_then(Value::as_u64) {
-        // SAFETY: a case looks at the pointer and does not follow it.
+        // SAFETY: a case only looks at the pointer and does not dereference it.
         return Ok(unsafe { Any::handle(address as *mut std::ffi::c_void) });
     }
     tensor_or_plain(form)
 }
 
-/// A function that returns what it takes its argument for where a value of the type `to` is wanted.
+/// Returns a function that converts its argument to the type `to` and returns the result.
 ///
-/// One function for each row of VAL-07 to VAL-13: ours is asked directly, where a foreign runtime shows its conversions by functions that it
-/// has anyway.
+/// There is one function for each row of VAL-07 to VAL-13. This crate's runtime is asked directly, while a foreign runtime shows its
+/// conversions by functions that it already has.
 pub(in crate::conformance) fn converter(to: &str) -> Option<Function> {
     fn of<T: Argument>() -> Function
     where
@@ -116,7 +116,7 @@ pub(in crate::conformance) fn converter(to: &str) -> Option<Function> {
             if pointer.is_null() {
                 return Ok(Any::none());
             }
-            // SAFETY: a case looks at the pointer and does not follow it.
+            // SAFETY: a case only looks at the pointer and does not dereference it.
             Ok(unsafe { Any::handle(pointer) })
         }),
         "str" => of::<crate::value::Str>(),
@@ -134,7 +134,7 @@ pub(in crate::conformance) fn converter(to: &str) -> Option<Function> {
     })
 }
 
-/// A function that reads a text as a device.
+/// Returns a function that reads a text as a device.
 pub(in crate::conformance) fn device_reader() -> Function {
     Function::from_packed(|args| {
         let text = args.first().and_then(str_bytes).unwrap_or_default();
@@ -142,8 +142,8 @@ pub(in crate::conformance) fn device_reader() -> Function {
     })
 }
 
-/// What is done with the weak references of an object, whose address is the argument: no C function does it, C++ code does it
-/// itself. `add` and `drop` one; `upgrade` says whether one becomes a strong one, which is gone again behind it.
+/// Returns a step for weak references of the object whose address is the argument. C++ code does these steps itself, and no C function
+/// does. `add` and `drop` change the count. `upgrade` returns whether a weak reference becomes a strong one, which is then dropped.
 pub(in crate::conformance) fn weak(step: &str) -> Option<Function> {
     fn of(step: fn(*mut Header) -> bool) -> Function {
         Function::from_packed(move |args| {
@@ -158,24 +158,25 @@ pub(in crate::conformance) fn weak(step: &str) -> Option<Function> {
             true
         }),
         "drop" => of(|object| {
-            // SAFETY: the driver has added one.
+            // SAFETY: the driver has added a weak reference.
             unsafe { header::dec_weak(object) };
             true
         }),
-        // SAFETY: the driver has added one.
+        // SAFETY: the driver has added a weak reference.
         "upgrade" => of(|object| unsafe { header::upgrade(object) }.is_some()),
         _ => return None,
     })
 }
 
-/// The release that the request names, which it has to.
+/// Returns the release that the request must name.
 fn release(args: &Value) -> Result<Release, OpError> {
     let text = args.get("release").and_then(Value::as_str);
     let text = text.ok_or_else(|| OpError::Unsupported("the request has no release".into()))?;
     text.parse().map_err(OpError::from)
 }
 
-/// `value.legacy` (VAL-19, VAL-20): hex is in the order of memory, so that padding behind a narrow value is part of the case.
+/// Performs `value.legacy` (VAL-19, VAL-20). The hexadecimal digits are in memory order, so the padding after a narrow value is part of the
+/// case.
 fn from_legacy(args: &Value) -> Result<Answer, OpError> {
     let value = value_of(args)?;
     let code = value.get("code").and_then(Value::as_i64);
@@ -184,18 +185,19 @@ fn from_legacy(args: &Value) -> Result<Answer, OpError> {
     let hex = value.get("hex").and_then(Value::as_str).unwrap_or("0");
     let bits = u64::from_str_radix(hex, 16)
         .map_err(|wrong| OpError::Unsupported(wrong.to_string()))?
-        // The case has the bytes in the order of memory, which a number in hexadecimal has not.
+        // The case states the bytes in memory order, unlike a hexadecimal number.
         .swap_bytes();
     let value = TVMValue {
         v_int64: bits as i64,
     };
-    // SAFETY: cases name only codes whose value is in the eight bytes, or that are rejected unread.
+    // SAFETY: cases only name codes whose value is in the eight bytes, or codes that are rejected before the value is read.
     let view = unsafe { legacy::view_of(value, code) }?;
     let key = types::key_of(view.type_index());
     answer(json!({"type": key, "value": to_json(view)}))
 }
 
-/// `value.legacy_code` (VAL-19): the code, its name in errors, and with `back` what a callee of that era reads.
+/// Performs `value.legacy_code` (VAL-19): shows the code, its name in errors, and with `back` the value that a callee of these releases
+/// reads.
 fn to_legacy(args: &Value) -> Result<Answer, OpError> {
     let release = release(args)?;
     let named = |code| json!({"code": code, "name": legacy::code_name(code, release)});
@@ -207,15 +209,15 @@ fn to_legacy(args: &Value) -> Result<Answer, OpError> {
     let (argument, code) = legacy::argument_of(&value.view(), release)?;
     let mut members = named(code);
     if args.get("back").and_then(Value::as_bool) == Some(true) {
-        // SAFETY: the value and the code of an argument belong together, and what it points to is held.
+        // SAFETY: the value and the code belong to one argument, and its target is held.
         let back = unsafe { legacy::view_of(argument, code) }?;
         let raw = *back.as_raw();
         members["back"] = match raw.type_index() {
             index::OPAQUE => json!({"pointer": raw.bits()}),
             index::DLTENSOR_PTR => {
-                // SAFETY: the description in the tensor that is held.
+                // SAFETY: this is the description in the tensor that is held.
                 let tensor = unsafe { &*raw.ptr().cast::<DLTensor>() };
-                // SAFETY: it has as many extents as it says.
+                // SAFETY: the description has as many extents as dimensions.
                 json!({"tensor": unsafe { tensor.shape() }})
             }
             _ => to_json(back.to_any().view()),

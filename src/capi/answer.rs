@@ -1,4 +1,4 @@
-//! What a function of C answers where a call fails or leaves a text, and callbacks of C.
+//! Results of C functions that can fail or return a text, and C callbacks.
 
 use super::extras::{c_text, put_text};
 use crate::rule::Violation;
@@ -6,11 +6,11 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why a call fails.
+/// The reason why a call fails.
 pub(super) enum CallFailure {
-    /// A rule is broken: 1.
+    /// A broken rule; the code is 1.
     Broken(Violation),
-    /// Anything else: 2.
+    /// Any other failure; the code is 2.
     Other(io::Error),
 }
 
@@ -24,11 +24,11 @@ pub(super) fn invalid(why: impl ToString) -> CallFailure {
     CallFailure::Other(io::Error::new(io::ErrorKind::InvalidInput, why.to_string()))
 }
 
-/// Runs `body` and leaves its text, or its message.
+/// Runs `body` and stores its text, or its error message.
 ///
 /// # Safety
 ///
-/// `text` must be null or a place for a text.
+/// `text` is null or a place for a text.
 pub(super) unsafe fn answer(
     text: *mut *mut c_char,
     body: impl FnOnce() -> Result<String, CallFailure>,
@@ -37,7 +37,7 @@ pub(super) unsafe fn answer(
         Ok(Ok(text)) => (0, text),
         Ok(Err(CallFailure::Broken(broken))) => (1, broken.to_string()),
         Ok(Err(CallFailure::Other(why))) => (2, why.to_string()),
-        // A panic that reaches C ends the process, so that it is a failure of the call as any other.
+        // A panic must not reach C, so it is reported like any other failure of the call.
         Err(_) => (2, "the call panicked".to_owned()),
     };
     // SAFETY: null or a place for a text, by this contract.
@@ -45,22 +45,22 @@ pub(super) unsafe fn answer(
     code
 }
 
-/// The text, with what is not UTF-8 replaced; empty where it is null.
+/// Returns the text, with invalid UTF-8 replaced. Null is an empty text.
 ///
 /// # Safety
 ///
-/// `text` must be null or a C string.
+/// `text` is null or a C string.
 pub(super) unsafe fn text_of(text: *const c_char) -> String {
     // SAFETY: null or a C string, by this contract.
     unsafe { c_text(text) }.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
 }
 
-/// `text` for C: a NUL inside ends it, and JSON has none.
+/// Converts `text` for C. A NUL inside ends it; JSON has none.
 pub(super) fn to_c(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
 }
 
-/// A callback of C with its context, which any thread may call.
+/// A C callback with its context, which any thread may call.
 #[derive(Clone, Copy)]
 pub(super) struct CHook<F> {
     pub(super) call: F,

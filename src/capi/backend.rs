@@ -1,7 +1,7 @@
 //! The functions that compiled code of every release calls: `TVMBackend*`.
 //!
-//! What they do is in chapter [`module`](crate::module). A failure is left where each era reads it: as a text and as a raised
-//! error, since code of both calls these functions.
+//! The chapter [`module`](crate::module) defines their behaviour. Code of both eras calls these functions, so a failure is stored for both:
+//! as a text and as a raised error.
 
 use crate::device::{Device, Manager};
 use crate::function::legacy::last_error;
@@ -15,7 +15,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 
-/// Temporary memory of a device for the calling function; null on failure (MOD-23).
+/// Allocates temporary memory of a device for the calling function. Returns null on failure (MOD-23).
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMBackendAllocWorkspace(
     device_type: c_int,
@@ -33,18 +33,18 @@ pub extern "C" fn TVMBackendAllocWorkspace(
     match workspace::alloc(request) {
         Ok(memory) => memory.as_ptr(),
         Err(text) => {
-            // MOD-23: compiled code takes null for failure and returns -1: the text is for the caller of that code.
+            // MOD-23: compiled code treats null as a failure and returns -1. The text is for the caller of that code.
             fail(&text);
             ptr::null_mut()
         }
     }
 }
 
-/// Frees what [`TVMBackendAllocWorkspace`] returned on this thread (MOD-23).
+/// Frees memory that [`TVMBackendAllocWorkspace`] returned on this thread (MOD-23).
 ///
 /// # Safety
 ///
-/// `memory` must come from there, for the same device, and not be freed before.
+/// `memory` comes from that function, for the same device, and has not been freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendFreeWorkspace(
     device_type: c_int,
@@ -59,14 +59,14 @@ pub unsafe extern "C" fn TVMBackendFreeWorkspace(
 ///
 /// # Safety
 ///
-/// `task` must be callable with `data` from several threads.
+/// `task` is callable with `data` from several threads.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendParallelLaunch(
     task: Task,
     data: *mut c_void,
     num_task: c_int,
 ) -> c_int {
-    // MOD-20: 0 means one task for each worker; a number below 0 means nothing.
+    // MOD-20: 0 means one task for each worker. A negative number is invalid.
     let Ok(count) = usize::try_from(num_task) else {
         return code(Err(format!("a launch of {num_task} tasks")));
     };
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn TVMBackendParallelLaunch(
 ///
 /// # Safety
 ///
-/// To be called by a task with its own number and group.
+/// The caller is a task and passes its own number and group.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendParallelBarrier(task: c_int, group: *mut GroupEnv) -> c_int {
     let Ok(task) = usize::try_from(task) else {
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn TVMBackendParallelBarrier(task: c_int, group: *mut Grou
 ///
 /// # Safety
 ///
-/// `handle` must be an aligned pointer that only this function reads and writes; `f` must be callable with `data`.
+/// `handle` is an aligned pointer that only this function reads and writes; `f` is callable with `data`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendRunOnce(
     handle: *mut *mut c_void,
@@ -101,18 +101,18 @@ pub unsafe extern "C" fn TVMBackendRunOnce(
     data: *mut c_void,
     _nbytes: c_int,
 ) -> c_int {
-    // MOD-22: threads race for the first call, so that the caller's pointer is read and written atomically.
+    // MOD-22: threads race for the first call, so the caller's pointer is read and written atomically.
     // SAFETY: `handle` is aligned, and only this function reads and writes it, by this contract.
     let handle = unsafe { AtomicPtr::from_ptr(handle) };
     // SAFETY: `f` is callable with `data`, by this contract.
     unsafe { once::run(handle, f, data) }
 }
 
-/// Puts a statically linked symbol into the system library (MOD-16). Up to 0.21.
+/// Adds a statically linked symbol to the system library (MOD-16). Up to 0.21.
 ///
 /// # Safety
 ///
-/// `name` must be a C string, `address` stay valid for the life of the process and be what compiled code defines under that name.
+/// `name` is a C string. `address` stays valid for the life of the process and has the type that compiled code defines for that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendRegisterSystemLibSymbol(
     name: *const c_char,
@@ -121,19 +121,19 @@ pub unsafe extern "C" fn TVMBackendRegisterSystemLibSymbol(
     // SAFETY: `name` is a C string, by this contract.
     let name = unsafe { std::ffi::CStr::from_ptr(name) };
     let name = name.to_string_lossy();
-    // MOD-16: a name at another address than before is no failure; as upstream, this warns.
-    // SAFETY: `address` stays valid for the life of the process and is what `name` says, by this contract.
+    // MOD-16: a known name with another address is not a failure. As in upstream, it causes a warning.
+    // SAFETY: `address` stays valid for the life of the process and matches `name`, by this contract.
     unsafe { crate::module::system::register_or_warn(&name, address) };
     0
 }
 
 /// Passes value `index` of `list` in the next call of compiled code (MOD-27).
 ///
-/// Up to 0.20 the last two parameters are an array of type codes and the number of the argument; from 0.21 on the fourth is the number.
+/// Up to 0.20 the last two parameters are an array of type codes and the number of the argument. From 0.21 on the fourth is the number.
 ///
 /// # Safety
 ///
-/// `list` is a handle that compiled code got for this call, and the code is of the convention that the list is for.
+/// `list` is a handle that compiled code got for this call, and the code uses the convention of the list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendAnyListSetPackedArg(
     list: *mut c_void,
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn TVMBackendAnyListSetPackedArg(
         fourth,
         fifth,
     };
-    // SAFETY: a list, and code of its convention, by this contract.
+    // SAFETY: a list, and code that uses its convention, by this contract.
     raised(unsafe { any_list::set_packed_arg(list.cast::<AnyList>(), index, place) })
 }
 
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn TVMBackendAnyListMoveFromPackedReturn(
         fourth,
         fifth,
     };
-    // SAFETY: a list, code of its convention, and a result, by this contract.
+    // SAFETY: a list, code that uses its convention, and a result, by this contract.
     raised(unsafe { any_list::move_from_packed_return(list.cast::<AnyList>(), index, place) })
 }
 
@@ -205,7 +205,7 @@ fn code(result: Result<(), String>) -> c_int {
     }
 }
 
-/// Leaves `text` as the failure of this thread: as the text that code up to 0.20 reads, and raised for later code.
+/// Stores `text` as the failure of this thread: as a text for code up to 0.20, and as a raised error for later code.
 fn fail(text: &str) {
     last_error::set(text);
     set_raised(Error::new(ErrorKind::Runtime, text));

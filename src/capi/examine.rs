@@ -1,6 +1,6 @@
-//! Looking into files from C, declared in `include/tvmspec.h`. There with the feature `inspect`.
+//! Inspection of files from C, declared in `include/tvmspec.h`. Available with the feature `inspect`.
 //!
-//! Nothing here executes the file that it looks at. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
+//! These functions never execute the inspected file. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
 use super::extras::{c_text, put_text};
 use crate::examine;
@@ -11,27 +11,26 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The command line's exit codes.
+/// The exit codes of the command line.
 const GOOD: c_int = 0;
 const BAD: c_int = 1;
 const FAILED: c_int = 2;
 
-/// How much is read of what is no file but a pipe or a device, which may have no end.
+/// Maximum number of bytes that are read from a pipe or a device, which may have no end.
 const LONGEST_STREAM: u64 = 1 << 28;
 
-/// Answers `command` about the `length` bytes at `bytes`, as JSON of the form that `spec/schema/COMMAND.json` describes.
+/// Runs `command` on the `length` bytes at `bytes`, and returns JSON of the form in `spec/schema/COMMAND.json`.
 ///
-/// `command` is the command line's, without the file: see [`examine::answer`]. `name` is in names and messages, and is
-/// `<memory>` where it is null; no file of that name is read. Libraries that a file needs are not looked for, as with `explain
-/// --elsewhere`.
+/// `command` is a command of the command line, without the file: see [`examine::answer`]. `name` appears in names and messages, and is
+/// `<memory>` if it is null. No file of that name is read. Libraries that a file needs are not searched for, as with `explain --elsewhere`.
 ///
-/// Returns the exit code of the command line: 0, 1 where a rule is broken or the release does not load the file, 2 where nothing in
-/// it has rules or the command is invalid; then the text is a message. `*text` is always set where `text` is not null.
+/// Returns the exit code of the command line. It is 0 for success, and 1 if a rule is broken or the release does not load the file. It is 2
+/// if nothing in the file has rules or the command is invalid; the text is then a message. `*text` is always set unless `text` is null.
 ///
 /// # Safety
 ///
-/// `command` and `name` must be null or C strings, `bytes` null or `length` bytes that are not written to during the call, `text` null
-/// or a place for a text.
+/// `command` and `name` are null or C strings. `bytes` is null or `length` bytes that are not written during the call. `text` is null or a
+/// place for a text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_examine(
     command: *const c_char,
@@ -46,18 +45,18 @@ pub unsafe extern "C" fn tvmspec_examine(
         0 => Ok(Cow::Borrowed([].as_slice())),
         _ if bytes.is_null() => Err("the bytes are null, and their length is not 0".to_owned()),
         _ if isize::try_from(length).is_err() => Err("no memory has so many bytes".to_owned()),
-        // SAFETY: `bytes` is not null, so `length` bytes that are not written to during the call, by this contract.
+        // SAFETY: `bytes` is not null, so `length` bytes that are not written during the call, by this contract.
         _ => Ok(unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) }.into()),
     };
     // SAFETY: `command` is null or a C string, and `text` null or a place for a text, by this contract.
     unsafe { put(command, &name, bytes, None, text) }
 }
 
-/// [`tvmspec_examine`] of the file at `path`, which is code 2 also where it cannot be read.
+/// Like [`tvmspec_examine`], for the file at `path`. The code is 2 if it cannot be read.
 ///
 /// # Safety
 ///
-/// `command` and `path` must be null or C strings, `text` null or a place for a text.
+/// `command` and `path` are null or C strings, `text` is null or a place for a text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_examine_file(
     command: *const c_char,
@@ -71,7 +70,7 @@ pub unsafe extern "C" fn tvmspec_examine_file(
         None => Err("the path is null".to_owned()),
         Some(path) => read(path).map_err(|error| format!("cannot read {name}: {error}")),
     };
-    // PAY-23: one that is not there is for the rule to reject.
+    // PAY-23: a missing side file is reported by the rule.
     let side = file::side_file_of(&name)
         .and_then(|side| CString::new(side).ok())
         .and_then(|side| read(&side).ok());
@@ -90,7 +89,7 @@ fn read(path: &CStr) -> io::Result<Vec<u8>> {
         _ => LONGEST_STREAM,
     };
     let mut bytes = Vec::new();
-    // A byte more than there should be shows a file that grows, and a stream without an end.
+    // One extra byte reveals a file that grows, or a stream without an end.
     file.take(longest.saturating_add(1))
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > longest {
@@ -100,9 +99,11 @@ fn read(path: &CStr) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Runs `command` and stores its text.
+///
 /// # Safety
 ///
-/// `command` must be null or a C string, `text` null or a place for a text.
+/// `command` is null or a C string, `text` is null or a place for a text.
 unsafe fn put(
     command: *const c_char,
     name: &str,
@@ -114,7 +115,7 @@ unsafe fn put(
     let command = unsafe { c_text(command) }.map_or("".into(), CStr::to_string_lossy);
     let answered = bytes.and_then(|bytes| {
         let answer = || examine::answer_of_files(&command, name, &bytes, side);
-        // A file that makes a reader panic must not end the program that asks about it.
+        // A panic in a reader must not end the program that inspects the file.
         match catch_unwind(AssertUnwindSafe(answer)) {
             Ok(answered) => answered.map_err(|nothing| nothing.to_string()),
             Err(_) => Err(format!("`{command}` of {name} panicked")),

@@ -1,4 +1,4 @@
-//! Exports from C, declared in `include/tvmspec.h`. There with the feature `target`.
+//! Exports from C, declared in `include/tvmspec.h`. Available with the feature `target`.
 //!
 //! Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
@@ -8,7 +8,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::path::Path;
 
-/// What calls a compiler: writes `output` of `input_count` files with `option_count` arguments, and returns 0.
+/// A callback that runs a compiler: writes `output` from `input_count` files with `option_count` arguments, and returns 0.
 pub type CompileLibrary = unsafe extern "C" fn(
     context: *mut c_void,
     output: *const c_char,
@@ -18,12 +18,12 @@ pub type CompileLibrary = unsafe extern "C" fn(
     option_count: usize,
 ) -> c_int;
 
-/// Exports what `job` describes, as JSON: see [`export_job`]. A failure leaves an older output as it was. With `compile` that is called in the
-/// place of the system's compiler, whatever the extension of the output.
+/// Runs the export that `job` describes, as JSON: see [`export_job`]. After a failure an older output is unchanged. If `compile` is given,
+/// it is called instead of the system's compiler, for any extension of the output.
 ///
 /// # Safety
 ///
-/// `job` is null or a C string, `text` null or a place for a text. `compile` may be called with `context` once before this returns.
+/// `job` is null or a C string, `text` is null or a place for a text. `compile` may be called with `context` once before this returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_export(
     job: *const c_char,
@@ -48,12 +48,12 @@ pub unsafe extern "C" fn tvmspec_export(
     unsafe { answer(text, exported) }
 }
 
-/// Writes the file at `input` to `output` with the `length` bytes at `blob`, a library binary with its header, in the place of its library
-/// binary number `index` (BLOB-75). Host code stays byte for byte; both may be one file.
+/// Writes the file at `input` to `output`, with library binary number `index` replaced by the `length` bytes at `blob`, which include its
+/// header (BLOB-75). Host code stays unchanged, byte for byte. Both paths may be the same file.
 ///
 /// # Safety
 ///
-/// `input` and `output` are null or C strings, `blob` is null or `length` bytes that are not written to during the call, `text` is null or a
+/// `input` and `output` are null or C strings. `blob` is null or `length` bytes that are not written during the call. `text` is null or a
 /// place for a text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_replace(
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn tvmspec_replace(
     let blob = match length {
         0 => &[],
         _ if blob.is_null() || isize::try_from(length).is_err() => &[],
-        // SAFETY: not null, so `length` bytes that are not written to during the call, by this contract.
+        // SAFETY: not null, so `length` bytes that are not written during the call, by this contract.
         _ => unsafe { std::slice::from_raw_parts(blob.cast::<u8>(), length) },
     };
     let replaced = || {
@@ -85,6 +85,8 @@ pub unsafe extern "C" fn tvmspec_replace(
 }
 
 impl CHook<CompileLibrary> {
+    /// Calls the compiler of the caller.
+    ///
     /// # Safety
     ///
     /// The callback may be called now, by the contract of [`tvmspec_export`].
@@ -97,10 +99,10 @@ impl CHook<CompileLibrary> {
             .iter()
             .map(|option| path(Path::new(option)))
             .collect();
-        // The texts outlive the call: these are their addresses.
+        // Addresses of the texts, which outlive the call.
         let input_texts: Vec<*const c_char> = inputs.iter().map(|text| text.as_ptr()).collect();
         let option_texts: Vec<*const c_char> = options.iter().map(|text| text.as_ptr()).collect();
-        // SAFETY: it may be called now, by this contract, with C strings and as many as there are.
+        // SAFETY: it may be called now, by this contract; the strings are C strings, and their numbers are right.
         let code = unsafe {
             (self.call)(
                 self.context,

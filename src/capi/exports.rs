@@ -1,11 +1,11 @@
-//! The C interface by name: what compiled libraries of any release expect from the process that loads them.
+//! The C interface by name: the functions that compiled libraries of any release expect from the process that loads them.
 
 use crate::module::exports::{Export, provide};
 use std::ffi::c_void;
 
-/// Lets libraries that are loaded find these functions (MOD-05).
+/// Makes these functions available to libraries that are loaded (MOD-05).
 pub(crate) fn install() {
-    // MOD-26: a program without `-rdynamic`, and `dlopen` with RTLD_LOCAL, hide them from the dynamic linker.
+    // MOD-26: without `-rdynamic`, or with `dlopen` and RTLD_LOCAL, the dynamic linker does not see them.
     provide(ALL);
 }
 
@@ -13,7 +13,7 @@ macro_rules! exports {
     ($($module:ident $(:: $inner:ident)? { $($name:ident)* })*) => {
         $(use super::$module $(:: $inner)? ::{$($name),*};)*
 
-        /// Every function, in the order of the rooms that they are in.
+        /// All functions, in the order of their modules.
         static ALL: &[Export] = &[
             $($(Export::new(stringify!($name), $name as *const c_void)),*),*,
             Export::new(

@@ -1,15 +1,15 @@
-//! The float16 helpers that compiled code calls where its machine has no instruction for them.
+//! The float16 helpers that compiled code calls if its machine has no instruction for them.
 //!
-//! LLVM names them differently from version to version. Runtimes of 0.2 on export the first two, and of 0.11 on all three. Compilers
-//! put those that convert from and to float32 into every library; the one from float64 stays undefined in it.
+//! LLVM names them differently in different versions. Runtimes from 0.2 on export the first two, and from 0.11 on all three. Compilers put
+//! the conversions from and to float32 into every library. The conversion from float64 stays undefined in it.
 
-/// Rounds to float16, ties to even; the bits.
+/// Rounds to float16, ties to even, and returns the bits.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn __gnu_f2h_ieee(value: f32) -> u16 {
     half::f16::from_f32_const(value).to_bits()
 }
 
-/// The value of float16 bits, exactly.
+/// Converts float16 bits to float32 exactly.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn __gnu_h2f_ieee(bits: u16) -> f32 {
     half::f16::from_bits(bits).to_f32_const()
@@ -19,13 +19,13 @@ pub(crate) extern "C" fn __gnu_h2f_ieee(bits: u16) -> f32 {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn __truncdfhf2(value: f64) -> ReturnedHalf {
     let bits = value.to_bits();
-    // `half` looks at the upper 32 bits alone. One bit of these says that there is more below, which decides a tie.
+    // `half` uses only the upper 32 bits. One bit of these records whether any lower bit is set, which decides a tie.
     let more = u64::from(bits << 32 != 0) << 32;
     returned(half::f16::from_f64_const(f64::from_bits(bits | more)).to_bits())
 }
 
-/// A half where both generations of LLVM look for one: from 15 on it is in a vector register, before in that of an integer, which is
-/// where TVM's own function leaves it.
+/// A half in both places where generations of LLVM expect it. From LLVM 15 on it is in a vector register. Before, it is in an integer
+/// register, where TVM's own function also returns it.
 #[cfg(all(target_arch = "x86_64", unix))]
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ fn returned(bits: u16) -> ReturnedHalf {
     }
 }
 
-/// The bits of a half; LLVM calls the function on x86-64 alone.
+/// The bits of a half. LLVM calls the function only on x86-64.
 #[cfg(not(all(target_arch = "x86_64", unix)))]
 pub(crate) type ReturnedHalf = u16;
 
@@ -51,7 +51,7 @@ fn returned(bits: u16) -> ReturnedHalf {
     bits
 }
 
-/// Keeps all in every program that links this library, so that libraries which it loads find them.
+/// Keeps all three in every program that links this library, so that libraries that it loads find them.
 #[used]
 static KEPT: (
     extern "C" fn(f32) -> u16,

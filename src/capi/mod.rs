@@ -2,13 +2,13 @@
 //!
 //! | interface | declared in | functions |
 //! |---|---|---|
-//! | what compiled code of every release calls | `tvm_c_runtime_api.h` | [`backend`], [`half`] |
+//! | functions that compiled code of every release calls | `tvm_c_runtime_api.h` | [`backend`], [`half`] |
 //! | 0.8 to 0.20, and the types of extensions of 0.2 to 0.6 | `tvm_c_runtime_api.h` | [`legacy`] |
 //! | 0.21 on | `tvm_ffi_c_api.h` | [`ffi`] |
-//! | this library's own | `tvmspec.h`, `tvmspec_device.h` | `examine`, [`extras`], [`device`], `target`, `export` |
+//! | extensions of this library | `tvmspec.h`, `tvmspec_device.h` | `examine`, [`extras`], [`device`], `target`, `export` |
 //!
-//! The rules are in the chapters. Here is what only C sees: addresses and handles, texts that end in NUL, the return codes of
-//! each era, and of the newer one backtraces and the symbols of C++, which no chapter needs.
+//! The rules are in the chapters. This module contains only the C side: addresses and handles, texts that end in NUL, and the return codes
+//! of each era. For the newer era it also contains backtraces and the symbols of C++, which no chapter needs.
 
 #[cfg(feature = "target")]
 mod answer;

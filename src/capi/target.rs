@@ -1,6 +1,6 @@
-//! Targets from C, declared in `include/tvmspec.h`. There with the feature `target`.
+//! Targets from C, declared in `include/tvmspec.h`. Available with the feature `target`.
 //!
-//! What goes in and out is JSON, of the forms that the chapters have. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
+//! Input and output are JSON, in the forms of the chapters. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
 use super::answer::{CHook, CallFailure, answer, invalid, text_of, to_c};
 use crate::device::Device;
@@ -13,22 +13,22 @@ use crate::target::{
 use serde_json::{Value, json};
 use std::ffi::{c_char, c_int, c_void};
 
-/// The parser of a kind: gets the members of the target as JSON, and leaves those that the target has in `*answer`, or null where they
-/// stay. Any other return value than 0 rejects the target, for the reason in `*answer`.
+/// The parser of a target kind. It gets the members of the target as JSON, and stores the new members in `*answer`, or null to keep them.
+/// Any return value except 0 rejects the target, and `*answer` contains the reason.
 pub type ParseTarget = unsafe extern "C" fn(
     context: *mut c_void,
     config: *const c_char,
     answer: *mut *const c_char,
 ) -> c_int;
 
-/// Registers a kind of target for this process, of the form of TGT-15, with a parser unless that is null.
+/// Registers a target kind for this process, in the form of TGT-15, with a parser unless it is null.
 ///
-/// Returns 0, or 1 where the form breaks a rule, with the message in `*text`.
+/// Returns 0, or 1 if the form breaks a rule, with the message in `*text`.
 ///
 /// # Safety
 ///
-/// `form` is null or a C string, `text` null or a place for a text. Any thread may call `parse` with `context`, for ever and several at once; the
-/// text that it leaves is a C string until the same thread calls it again.
+/// `form` is null or a C string, `text` is null or a place for a text. Any thread may call `parse` with `context`, forever and several at
+/// once. The text that it stores is a C string until the same thread calls it again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_target_register_kind(
     form: *const c_char,
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn tvmspec_target_register_kind(
     // SAFETY: null or a C string, by this contract.
     let form = unsafe { text_of(form) };
     let registered = || {
-        // TGT-15: what is no JSON breaks no rule of targets: the call returns 2 and not 1.
+        // TGT-15: invalid JSON breaks no rule of targets, so the call returns 2 instead of 1.
         let form = serde_json::from_str(&form).map_err(invalid)?;
         let mut kind = TargetKind::from_json(&form)?;
         if let Some(call) = parse {
@@ -54,8 +54,8 @@ pub unsafe extern "C" fn tvmspec_target_register_kind(
     unsafe { answer(text, registered) }
 }
 
-/// Registers a tag for this process, the object `config` as JSON (TGT-71), and returns its target in `release` as
-/// [`tvmspec_target_read`] does, without `releases`.
+/// Registers a tag for this process from the JSON object `config` (TGT-71). Returns its target in `release` like [`tvmspec_target_read`],
+/// without `releases`.
 ///
 /// # Safety
 ///
@@ -83,8 +83,9 @@ pub unsafe extern "C" fn tvmspec_target_register_tag(
     unsafe { answer(text, registered) }
 }
 
-/// The target that `named` names in `release`, normalised: `{"release", "target", "device_type", "text", "releases"}`, where `target` is its
-/// export (TGT-60), and `releases` what each release makes of it ([`TargetAccount`]). Kinds and tags of this process are known. With `from_device` in it the devices of this machine answer (TGT-58).
+/// Reads the target that `named` names in `release`, and returns it normalised: `{"release", "target", "device_type", "text", "releases"}`.
+/// `target` is its export (TGT-60), and `releases` is the interpretation of each release ([`TargetAccount`]). Kinds and tags of this
+/// process are known. A target with `from_device` queries the devices of this machine (TGT-58).
 ///
 /// # Safety
 ///
@@ -100,7 +101,8 @@ pub unsafe extern "C" fn tvmspec_target_read(
     // SAFETY: null or a C string, by this contract.
     let named = unsafe { text_of(named) };
     let read = || {
-        // TGT-58: drivers are loaded for who asks for a device alone. A text with the word in another place costs the loading, and no more.
+        // TGT-58: drivers are loaded only if the target asks for a device. If the word occurs elsewhere in the text, the only cost is the
+        // loading.
         let asks_devices = named.contains("from_device");
         form(&release, |release| {
             registered_targets(release, asks_devices).read(&named)
@@ -110,7 +112,7 @@ pub unsafe extern "C" fn tvmspec_target_read(
     unsafe { answer(text, read) }
 }
 
-/// The target of a device of this machine, such as `opencl:0` (TGT-59), as [`tvmspec_target_read`] returns it.
+/// Returns the target of a device of this machine, such as `opencl:0` (TGT-59), like [`tvmspec_target_read`].
 ///
 /// # Safety
 ///
@@ -129,7 +131,7 @@ pub unsafe extern "C" fn tvmspec_target_from_device(
         let on =
             Device::parse(&device).ok_or_else(|| invalid(format!("{device} is not a device")))?;
         form(&release, |release| {
-            // TGT-59: the device is asked here and now, so that the targets need no machine of their own.
+            // TGT-59: the device is queried here, so the targets need no access to the machine.
             device_target(&registered_targets(release, false), on)
         })
     };
@@ -141,7 +143,7 @@ fn parsed(release: &str) -> Result<Release, CallFailure> {
     release.parse().map_err(|why: ParseError| invalid(why))
 }
 
-/// The form of [`tvmspec_target_read`]: what `read` makes of it for the release that is asked for, and for each.
+/// Returns the form of [`tvmspec_target_read`], by calling `read` for the requested release and for each release.
 fn form(
     release: &str,
     read: impl Fn(Release) -> Result<Target, Violation>,
@@ -153,6 +155,8 @@ fn form(
 }
 
 impl CHook<ParseTarget> {
+    /// Calls the parser.
+    ///
     /// # Safety
     ///
     /// The callback follows the contract of [`tvmspec_target_register_kind`].
@@ -161,10 +165,10 @@ impl CHook<ParseTarget> {
         let mut left = std::ptr::null();
         // SAFETY: this thread may call it, by this contract, with a C string and a place.
         let code = unsafe { (self.call)(self.context, text.as_ptr(), &raw mut left) };
-        // SAFETY: what it leaves is null or a C string, by this contract.
+        // SAFETY: the callback stores null or a C string, by this contract.
         let left = unsafe { text_of(left) };
         match code {
-            // A parser that leaves null or nothing has no change to make: the members stay.
+            // A parser that stores null or an empty text keeps the members.
             0 if left.is_empty() => Ok(config.clone()),
             0 => serde_json::from_str(&left).map_err(|why| {
                 TGT_15.rejected(

@@ -1,25 +1,25 @@
-//! The bodies of functions that are no closures: code without captures, and C with a context.
+//! The bodies of functions that are not closures: code without captures, and C functions with a context.
 
 use super::guard::guard;
 use super::{FunctionObj, Result, SafeCall, Signature, TypedFn};
 use crate::value::{AnyView, RawAny, index};
 use std::ffi::c_void;
 
-/// A function that captured nothing.
+/// A function without captures.
 #[derive(Clone, Copy)]
 pub(crate) struct Code {
-    /// Its types, for metadata and messages (FUN-09).
+    /// The types, for metadata and messages (FUN-09).
     pub(crate) signature: &'static Signature,
-    /// What it does, called with the name that its errors use.
+    /// The code, called with the name that its errors use.
     body: fn(Option<&'static str>, &[AnyView<'_>]) -> Result,
 }
 
 impl Code {
-    /// Of an `F` of no bytes: there is nothing in it, so it can be had from nothing from now on.
+    /// Creates the code of an `F` of size 0. It contains no data, so a reference to it can be created anywhere later.
     #[inline]
     pub(crate) fn of<P, F: TypedFn<P>>(body: F) -> Code {
         assert!(size_of::<F>() == 0, "it captured something");
-        // Not dropped: a body of no bytes may have a destructor, and `invoke_plain` goes on calling it.
+        // Not dropped: a body of size 0 may have a destructor, and `invoke_plain` keeps calling it.
         let _kept = std::mem::ManuallyDrop::new(body);
         Code {
             signature: const { &F::SIGNATURE },
@@ -28,7 +28,7 @@ impl Code {
     }
 }
 
-/// A function that captured nothing, behind the public part.
+/// A function object without captures: the public part, followed by the code.
 #[repr(C)]
 pub(super) struct Plain {
     pub(super) public: FunctionObj,
@@ -36,11 +36,11 @@ pub(super) struct Plain {
     pub(super) code: Code,
 }
 
-// SAFETY: `#[repr(C)]`, `public` first; its own call alone reaches the code.
+// SAFETY: `#[repr(C)]`, `public` first; only its own call reaches the code.
 own_object!(unsafe Plain, index::FUNCTION);
 
 impl Plain {
-    /// The call where an argument is converted first, or rejected (FUN-09).
+    /// Calls the function after converting or rejecting an argument (FUN-09).
     #[cold]
     #[inline(never)]
     fn settle(&self, args: &[AnyView<'_>]) -> Result {
@@ -49,23 +49,23 @@ impl Plain {
     }
 }
 
-/// The body of a [`Code`]: an `F` of no bytes, called with converted arguments.
+/// Calls an `F` of size 0 with converted arguments, as the body of a [`Code`].
 fn invoke_plain<P, F: TypedFn<P>>(name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
-    // SAFETY: `Code::of` comes here only with an `F` of no bytes, and has kept one from being dropped.
+    // SAFETY: `Code::of` uses this only with an `F` of size 0, and has prevented its drop.
     let body = unsafe { std::ptr::NonNull::<F>::dangling().as_ref() };
     body.invoke(name, args)
 }
 
-/// The `safe_call` of a [`Plain`] function (FUN-01): one for all of them, where each closure has its own.
+/// Calls a [`Plain`] function, as its `safe_call` (FUN-01). All plain functions share it, but each closure has its own.
 pub(super) unsafe extern "C-unwind" fn call_plain(
     this: *mut c_void,
     args: *const RawAny,
     count: i32,
     result: *mut RawAny,
 ) -> i32 {
-    // SAFETY: the callee gets the object that carries this function pointer (FUN-01): only `Function::plain` sets it.
+    // SAFETY: the callee gets the object that has this function pointer (FUN-01): only `Function::plain` sets it.
     let plain = unsafe { &*this.cast::<Plain>() };
-    // SAFETY: the caller passes `count` cells that live for the call (FUN-01); a negative count is that of nothing.
+    // SAFETY: the caller passes `count` cells that live for the call (FUN-01); a negative count means none.
     let args = unsafe { AnyView::slice(args, count.max(0) as usize) };
     let settled = || {
         if plain.code.signature.is_ready(args) {
@@ -78,7 +78,7 @@ pub(super) unsafe extern "C-unwind" fn call_plain(
     unsafe { guard(result, settled) }
 }
 
-/// A function of C with a context, behind the public part.
+/// A function object for a C function with a context: the public part, followed by both.
 #[repr(C)]
 pub(super) struct External {
     pub(super) public: FunctionObj,
@@ -88,7 +88,7 @@ pub(super) struct External {
     pub(super) finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
-// SAFETY: `#[repr(C)]`, `public` first; its own call alone reaches the context.
+// SAFETY: `#[repr(C)]`, `public` first; only its own call reaches the context.
 own_object!(unsafe External, index::FUNCTION);
 
 impl Drop for External {
@@ -100,15 +100,15 @@ impl Drop for External {
     }
 }
 
-/// The `safe_call` of an [`External`] function: the same call with the context in front (FUN-01).
+/// Calls an [`External`] function with the context as first argument, as its `safe_call` (FUN-01).
 pub(super) unsafe extern "C-unwind" fn call_external(
     this: *mut c_void,
     args: *const RawAny,
     count: i32,
     result: *mut RawAny,
 ) -> i32 {
-    // SAFETY: the callee gets the object that carries this function pointer (FUN-01): only `from_c` sets it.
+    // SAFETY: the callee gets the object that has this function pointer (FUN-01): only `from_c` sets it.
     let this = unsafe { &*this.cast::<External>() };
-    // SAFETY: follows the convention for its context (the contract of `from_c`); the rest is passed on.
+    // SAFETY: the function follows the convention for its context (the contract of `from_c`); the other arguments are unchanged.
     unsafe { (this.call)(this.context, args, count, result) }
 }

@@ -1,10 +1,10 @@
-//! The kinds of errors, which every language of the boundary has as names (FUN-04).
+//! The kinds of errors, which every language at the boundary knows by name (FUN-04).
 
 use std::fmt;
 
-/// What an error is: in C and C++ a name, in Python the class that is raised.
+/// The kind of an error: a name in C and C++, and the raised class in Python.
 ///
-/// A name that is none of these, such as a user's own exception class, crosses unchanged as [`ErrorKind::Other`]:
+/// Any other name, such as that of a user's exception class, crosses unchanged as [`ErrorKind::Other`]:
 ///
 /// ```
 /// use tvmspec::function::{Error, ErrorKind};
@@ -18,41 +18,41 @@ use std::fmt;
 pub enum ErrorKind<'a> {
     /// `AttributeError`: an object has no such field or method.
     Attribute,
-    /// `ConnectionError`: a connection that is gone, or is refused.
+    /// `ConnectionError`: a connection that is closed or refused.
     Connection,
-    /// `EnvErrorAlreadySet`: the frontend holds the error itself (FUN-01).
+    /// `EnvErrorAlreadySet`: the frontend itself holds the error (FUN-01).
     Frontend,
-    /// `IndexError`: a position that is not in a sequence.
+    /// `IndexError`: a position outside a sequence.
     Index,
-    /// `InternalError`: a panic or an exception without a kind of its own (FUN-07), or a broken promise of the runtime.
+    /// `InternalError`: a panic, an exception without a kind (FUN-07), or a broken promise of the runtime.
     Internal,
     /// `KeyError`: a key that is not in a map.
     Key,
-    /// `MemoryError`: there is no memory for it.
+    /// `MemoryError`: there is not enough memory.
     Memory,
-    /// `OSError`: the system refuses, such as to open a file.
+    /// `OSError`: the system refuses an operation, such as opening a file.
     Os,
-    /// `RuntimeError`: what no other kind fits.
+    /// `RuntimeError`: an error that fits no other kind.
     Runtime,
     /// `TimeoutError`: a peer took longer than its deadline.
     Timeout,
     /// `TVMError`: the failure of a callback of 0.2 to 0.20 whose text names no kind (FUN-18).
     Tvm,
-    /// `TypeError`: a value of another type than is wanted.
+    /// `TypeError`: a value of an unexpected type.
     Type,
-    /// `ValueError`: a value of the right type that is none of the possible ones.
+    /// `ValueError`: a value of the right type that is not allowed.
     Value,
-    /// Any other name. [`ErrorKind::from`] never returns this for a name of the above.
+    /// Any other name. [`ErrorKind::from`] never returns this for a name above.
     Other(&'a str),
 }
 
 impl<'a> ErrorKind<'a> {
-    /// The name that crosses the boundary.
+    /// Returns the name that crosses the boundary.
     pub const fn as_str(self) -> &'a str {
         match self {
             ErrorKind::Attribute => "AttributeError",
             ErrorKind::Connection => "ConnectionError",
-            // FUN-01: callers know by this name that the frontend holds the error.
+            // FUN-01: by this name, callers recognize that the frontend holds the error.
             ErrorKind::Frontend => "EnvErrorAlreadySet",
             ErrorKind::Index => "IndexError",
             ErrorKind::Internal => "InternalError",
@@ -96,7 +96,7 @@ impl fmt::Display for ErrorKind<'_> {
     }
 }
 
-/// Kinds are the same when their names are: a name in [`ErrorKind::Other`] too.
+/// Kinds are equal if their names are equal, also for a name in [`ErrorKind::Other`].
 impl PartialEq for ErrorKind<'_> {
     fn eq(&self, other: &ErrorKind<'_>) -> bool {
         self.as_str() == other.as_str()
@@ -105,7 +105,7 @@ impl PartialEq for ErrorKind<'_> {
 
 impl std::hash::Hash for ErrorKind<'_> {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        // Of the name, as equality is: `Other` with a known name is equal to its variant.
+        // Hashes the name, as equality compares it: `Other` with a known name equals the variant.
         self.as_str().hash(state);
     }
 }

@@ -1,4 +1,4 @@
-//! The object that an error is, as it crosses the boundary.
+//! The object of an error, as it crosses the boundary.
 //!
 //! | bytes   | field                                             | rule   |
 //! |---------|---------------------------------------------------|--------|
@@ -21,25 +21,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct ErrorCell {
     /// `ValueError`, `TypeError`, ...
     pub(crate) kind: ByteArray,
-    /// What happened.
+    /// The message.
     pub(crate) message: ByteArray,
-    /// Lines `  File "<file>", line <n>, in <function>`, most recent call first. Changes in place, and what it pointed
-    /// to goes: [`Error::backtrace`](super::Error::backtrace) copies it.
+    /// Lines ` File "<file>", line <n>, in <function>`, most recent call first. A change frees the old bytes, so
+    /// [`Error::backtrace`](super::Error::backtrace) copies them.
     pub(crate) backtrace: UnsafeCell<ByteArray>,
     /// Replaces (mode 0) or extends (mode 1) the backtrace.
     pub(crate) update_backtrace: Option<UpdateBacktrace>,
     /// The error that caused this one.
     pub(crate) cause_chain: *mut Header,
-    /// Anything else that travels along; changes in place.
+    /// Additional context, which can be replaced.
     pub(crate) extra_context: UnsafeCell<*mut Header>,
 }
 
-/// Changes the backtrace of the error that has it (FUN-05).
+/// Changes the backtrace of its error (FUN-05).
 type UpdateBacktrace = unsafe extern "C-unwind" fn(*mut Header, *const ByteArray, i32);
 
 const _: () = assert!(size_of::<ErrorCell>() == 72);
 
-/// An error object. Ours keeps the texts behind the public part.
+/// An error object. Those of this library store the texts after the public part.
 #[repr(C)]
 pub(crate) struct ErrorObj {
     header: Header,
@@ -51,30 +51,30 @@ const _: () = assert!(size_of::<ErrorObj>() == 96);
 
 static_object!(ErrorObj, index::ERROR);
 
-// SAFETY: only backtrace and context change: those of errors made here under `changes`; a backtrace of another library's
-// error is updated and read from here under `updates`, and the ABI leaves what that library does with it to the library.
+// SAFETY: only backtrace and context change. For errors of this library they change under `changes`. A backtrace of another library's error
+// is updated and read here under `updates`; the ABI makes that library responsible for its own accesses.
 unsafe impl Send for ErrorObj {}
-// SAFETY: only backtrace and context change: those of errors made here under `changes`; a backtrace of another library's
-// error is updated and read from here under `updates`, and the ABI leaves what that library does with it to the library.
+// SAFETY: only backtrace and context change. For errors of this library they change under `changes`. A backtrace of another library's error
+// is updated and read here under `updates`; the ABI makes that library responsible for its own accesses.
 unsafe impl Sync for ErrorObj {}
 
-/// An error that was made here: the public part, and what its texts point to.
+/// An error of this library: the public part, and the memory of its texts.
 #[repr(C)]
 pub(super) struct OwnError {
     public: ErrorObj,
-    /// Kind and message, one behind the other. A raw pointer: moving a box would end the views in the public part.
+    /// Kind and message, concatenated. A raw pointer, because moving a box would invalidate the pointers in the public part.
     texts: NonNull<[u8]>,
-    /// What the public part shows as the backtrace.
+    /// The memory of the backtrace in the public part.
     backtrace: UnsafeCell<Vec<u8>>,
-    /// The rule that was broken, where one was. Never changes.
+    /// The broken rule, if there is one. Never changes.
     pub(super) broken: Option<Box<Violation>>,
 }
 
-// SAFETY: `#[repr(C)]`, `public` first; its own functions alone reach the texts.
+// SAFETY: `#[repr(C)]`, `public` first; only its own functions reach the texts.
 own_object!(unsafe OwnError, index::ERROR);
 
 impl OwnError {
-    /// A new error object. What is in `objects` is what caused it, and what travels along.
+    /// Creates an error object. `objects` contains its cause and its context.
     pub(super) fn make(
         kind: &[u8],
         message: &[u8],
@@ -82,7 +82,7 @@ impl OwnError {
         [cause, context]: [Option<ObjectRef>; 2],
         broken: Option<Box<Violation>>,
     ) -> Ref<ErrorObj> {
-        // FUN-04: both texts in one allocation, with no zero behind them: their lengths are in the public part.
+        // FUN-04: both texts share one allocation without final zeros, because their lengths are in the public part.
         let texts = NonNull::from(Box::leak([kind, message].concat().into_boxed_slice()));
         let start: *const u8 = texts.as_ptr().cast();
         let backtrace = backtrace.to_vec();
@@ -90,7 +90,7 @@ impl OwnError {
             |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), ObjectRef::into_raw);
         let own = Ref::new(OwnError {
             public: ErrorObj {
-                // `Ref::new` writes its own header over this one, whose deleter ends the texts as well.
+                // `Ref::new` overwrites this header with one whose deleter also frees the texts.
                 header: Header::new(index::ERROR, crate::value::heap::delete_plain),
                 cell: ErrorCell {
                     kind: ByteArray {
@@ -101,7 +101,7 @@ impl OwnError {
                         data: start.wrapping_add(kind.len()),
                         size: message.len(),
                     },
-                    // The vector's memory, which stays where it is when the vector itself moves into the object below.
+                    // Points to the vector's memory, which does not move when the vector moves into the object below.
                     backtrace: UnsafeCell::new(ByteArray::of(&backtrace)),
                     update_backtrace: Some(update_backtrace),
                     cause_chain: take(cause),
@@ -116,45 +116,47 @@ impl OwnError {
         unsafe { Ref::from_raw(own.into_object().into_raw()) }
     }
 
-    /// The whole of an error that was made here; none of another library's.
+    /// Returns the private part of an error of this library; `None` for another library's.
     pub(super) fn of(error: &Ref<ErrorObj>) -> Option<&OwnError> {
-        // By the function and not by the type: errors of other libraries have that index and the public part alone.
+        // Identified by the function instead of the type: errors of other libraries have the same index, but only the public part.
         let own: UpdateBacktrace = update_backtrace;
         if !std::ptr::fn_addr_eq(error.cell.update_backtrace?, own) {
             return None;
         }
         let object = error.as_object().as_ptr().cast::<OwnError>();
-        // SAFETY: `update_backtrace` is only ever set in errors made here, and the object lives while its reference does.
+        // SAFETY: `update_backtrace` is only set in errors of this library, and the object lives while its reference does.
         Some(unsafe { &*object })
     }
 }
 
 impl Drop for OwnError {
     fn drop(&mut self) {
-        // SAFETY: null, or an object that the cell owns a reference of.
+        // SAFETY: null, or an object to which the cell owns a reference.
         unsafe { dec_ref(self.public.cell.cause_chain) };
-        // SAFETY: null, or an object that the cell owns a reference of.
+        // SAFETY: null, or an object to which the cell owns a reference.
         unsafe { dec_ref(*self.public.cell.extra_context.get_mut()) };
-        // SAFETY: came from a box in `with_parts`, and ends with the error.
+        // SAFETY: came from a box in `make`, and is freed once, with the error.
         let _texts = unsafe { Box::from_raw(self.texts.as_ptr()) };
     }
 }
 
-/// One lock for what changes in errors, backtrace and context: that is rare and short.
+/// Locks backtraces and contexts of errors. One lock for all errors, because changes are rare and short.
 pub(super) fn changes() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One lock for changing the backtrace of an error of any library, and for reading it: another library need not
-/// lock. Comes before [`changes`], which our own errors take themselves.
+/// Locks the backtraces of errors of all libraries, for changing and reading. Needed because another library may not lock. Taken before
+/// [`changes`], which errors of this library take themselves.
 pub(super) fn updates() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Implements `update_backtrace` for errors of this library (FUN-05).
+///
 /// # Safety
-/// `error` is an [`OwnError`]; `text` is null or a byte array, which is readable for the call.
+/// `error` is an [`OwnError`]; `text` is null or a byte array that is readable for the call.
 unsafe extern "C-unwind" fn update_backtrace(
     error: *mut Header,
     text: *const ByteArray,
@@ -164,12 +166,12 @@ unsafe extern "C-unwind" fn update_backtrace(
     let _held = changes();
     // SAFETY: null or the address of a byte array, by this contract.
     let added = unsafe { text.as_ref() };
-    // FUN-05: a copy, for the bytes may be those of this very backtrace, as the cell of the error shows them.
+    // FUN-05: a copy, because the bytes may be those of this very backtrace, to which the error's cell points.
     // SAFETY: readable for the call, by this contract.
     let added = added.map(|added| unsafe { added.as_slice() }.to_vec());
-    // SAFETY: this function is only ever set in errors made here, and called with the error itself.
+    // SAFETY: this function is only set in errors of this library, and is called with the error itself.
     let error = unsafe { &*error };
-    // SAFETY: what looks at the backtrace of such an error holds the lock `changes`, as this does.
+    // SAFETY: every access to the backtrace of such an error holds the lock `changes`, like this one.
     let backtrace = unsafe { &mut *error.backtrace.get() };
     if mode == 0 {
         backtrace.clear();

@@ -1,6 +1,5 @@
-//! What the interpreter of a frontend, CPython for the most part, registers by name: the functions that take its lock, ask for
-//! signals and count references; and the error object that waits on a thread between a callback that raises and the call
-//! above it (FUN-25).
+//! Functions and errors of a frontend's interpreter, usually CPython. It registers functions by name: for its lock, for signals and for
+//! reference counts. The error object of a callback waits on its thread until the call above it returns (FUN-25).
 
 use super::{Error, Result};
 use crate::function::ErrorKind;
@@ -10,12 +9,12 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// Registers a function of the interpreter under one of the five names of FUN-25; null takes it back.
+/// Registers a function of the interpreter under one of the five names of FUN-25. Null unregisters it.
 ///
 /// # Safety
 ///
-/// `address` is null or the function of CPython that has this name, which any thread may call from then on; those that count
-/// references, from any thread that has the interpreter's lock.
+/// `address` is null or the CPython function of this name, which any thread may call from then on. Functions that count references are
+/// called only by threads that hold the interpreter's lock.
 pub(crate) unsafe fn register(name: &[u8], address: *mut c_void) -> Result<()> {
     // SAFETY: `address` is null or the function of that name, by this contract.
     if unsafe { register_count(name, address) } {
@@ -26,21 +25,20 @@ pub(crate) unsafe fn register(name: &[u8], address: *mut c_void) -> Result<()> {
     }
 }
 
-/// `Py_IncRef` and `Py_DecRef`.
+/// The type of `Py_IncRef` and `Py_DecRef`.
 type Count = unsafe extern "C-unwind" fn(*mut c_void);
 
-/// `Py_IncRef` of the interpreter; null before it is registered.
+/// `Py_IncRef` of the interpreter; null before its registration.
 static INC_REF: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// `Py_DecRef` of the interpreter; null before it is registered.
+/// `Py_DecRef` of the interpreter; null before its registration.
 static DEC_REF: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 thread_local! {
-    /// A counted object, or null. Without a destructor: when a thread ends the interpreter may be gone, and the object
-    /// stays.
+    /// A counted object, or null. Has no destructor: when a thread ends, the interpreter may be gone, so the object is leaked.
     static HELD: Cell<*mut c_void> = const { Cell::new(null_mut()) };
 }
 
-/// Registers `Py_IncRef` or `Py_DecRef`; whether `name` is one of them.
+/// Registers `Py_IncRef` or `Py_DecRef`. Returns whether `name` is one of them.
 ///
 /// # Safety
 ///
@@ -55,21 +53,21 @@ unsafe fn register_count(name: &[u8], address: *mut c_void) -> bool {
     true
 }
 
-/// Counts `error` and keeps it on this thread in the place of what is there. Keeps nothing where the frontend registered
-/// no function to count with: an address without a reference may point to freed memory when it is asked for.
+/// Counts `error` and stores it on this thread, in place of the old one. Stores nothing if the frontend registered no functions to count
+/// with, because an uncounted address may refer to freed memory later.
 ///
 /// # Safety
 ///
 /// `error` must be null or an object of the frontend that is alive.
 pub(crate) unsafe fn hold(error: *mut c_void) -> bool {
-    // FUN-25: with one of the two missing, a reference could be taken and never ended, or the other way round.
+    // FUN-25: if one of the two is missing, a reference could be taken and never released, or the reverse.
     let both = [&INC_REF, &DEC_REF].map(|place| place.load(Ordering::Acquire));
     let can_count = !error.is_null() && both.iter().all(|address| !address.is_null());
     if can_count {
-        // SAFETY: `error` is an object that is alive, as the contract says.
+        // SAFETY: `error` is a live object, by this contract.
         unsafe { count(&INC_REF, error) };
     }
-    // The new object is counted before the old one ends: they may be the same.
+    // The new object is counted before the old one is released, because they may be the same.
     release();
     if can_count {
         HELD.set(error);
@@ -77,24 +75,26 @@ pub(crate) unsafe fn hold(error: *mut c_void) -> bool {
     can_count
 }
 
-/// What is held on this thread, borrowed, or null.
+/// Returns the object of this thread, borrowed, or null.
 pub(crate) fn held() -> *mut c_void {
     HELD.get()
 }
 
-/// Ends the reference that this thread holds, if any.
+/// Releases the reference of this thread, if any.
 pub(crate) fn release() {
-    // Emptied before the count: an object's end runs code of the interpreter, which may come here again.
+    // Emptied before the release: an object's destructor runs code of the interpreter, which may come here again.
     let held = HELD.replace(null_mut());
     if !held.is_null() {
-        // SAFETY: `hold` counted it, and nothing else ends that reference.
+        // SAFETY: `hold` counted it, and nothing else releases that reference.
         unsafe { count(&DEC_REF, held) };
     }
 }
 
+/// Calls a function that counts references, if it is registered.
+///
 /// # Safety
 ///
-/// `object` must be an object of the frontend that is alive.
+/// `object` must be a live object of the frontend.
 unsafe fn count(by: &AtomicPtr<c_void>, object: *mut c_void) {
     let address = by.load(Ordering::Acquire);
     if address.is_null() {
@@ -102,16 +102,16 @@ unsafe fn count(by: &AtomicPtr<c_void>, object: *mut c_void) {
     }
     // SAFETY: `register_count` stores null or functions of this signature.
     let by = unsafe { std::mem::transmute::<*mut c_void, Count>(address) };
-    // SAFETY: the object is alive, as the contract says, and the lock of the interpreter is held.
+    // SAFETY: the object is alive, by this contract, and the lock of the interpreter is held.
     with_interpreter(|| unsafe { by(object) });
 }
 
-/// `PyErr_CheckSignals`: 0, or -1 with an error. `PyGILState_Ensure` has the same form: a state that is handed back.
+/// The type of `PyErr_CheckSignals`, which returns 0, or -1 with an error. `PyGILState_Ensure` has the same type and returns a state.
 type Check = unsafe extern "C-unwind" fn() -> i32;
-/// `PyGILState_Release`, with the state of `PyGILState_Ensure`.
+/// The type of `PyGILState_Release`, which takes the state of `PyGILState_Ensure`.
 type ReleaseLock = unsafe extern "C-unwind" fn(i32);
 
-/// The hooks of a Python frontend, which are CPython's functions.
+/// The hooks of a Python frontend: functions of CPython.
 #[derive(Clone, Copy)]
 struct PythonHooks {
     /// `PyErr_CheckSignals`.
@@ -122,22 +122,22 @@ struct PythonHooks {
     release: Option<ReleaseLock>,
 }
 
-/// The hooks of the one interpreter of this process.
+/// The hooks of the only interpreter of this process.
 static HOOKS: RwLock<PythonHooks> = RwLock::new(PythonHooks {
     check_signals: None,
     ensure: None,
     release: None,
 });
 
-/// Registers a function of the frontend under CPython's name for it; null takes it back.
+/// Registers a function of the frontend under its CPython name. Null unregisters it.
 ///
 /// # Safety
-/// `symbol` is null or the function of CPython that has this name, which any thread may call from then on.
+/// `symbol` is null or the CPython function of this name, which any thread may call from then on.
 pub(crate) unsafe fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<()> {
     let mut hooks = HOOKS.write().unwrap_or_else(PoisonError::into_inner);
     match name {
         b"PyErr_CheckSignals" => {
-            // SAFETY: null is None; else the function of this name, by this contract, which has this signature.
+            // SAFETY: null is `None`; otherwise the function of this name, by this contract, which has this signature.
             hooks.check_signals =
                 unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(symbol) };
         }
@@ -160,9 +160,9 @@ pub(crate) unsafe fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<(
     Ok(())
 }
 
-/// Lets the frontend look for a pending signal: 0, or -1 with the error left in the frontend (FUN-14).
+/// Lets the frontend check for a pending signal. Returns 0, or -1 with the error stored in the frontend (FUN-14).
 pub(crate) fn check_signals() -> i32 {
-    // Copied out: the interpreter runs code of its own below, which may register again and would wait for this lock.
+    // Copied, because the interpreter runs its own code below. That code may register a hook, and would wait for this lock.
     let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
     let Some(check) = hooks.check_signals else {
         return 0;
@@ -171,17 +171,17 @@ pub(crate) fn check_signals() -> i32 {
     with_interpreter(|| unsafe { check() })
 }
 
-/// Runs `body` with the interpreter's lock, where the frontend registered how to take it.
+/// Runs `body` with the interpreter's lock, if the frontend registered functions for it.
 fn with_interpreter<T>(body: impl FnOnce() -> T) -> T {
     let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
-    // Both or neither: a lock that is taken and not released stops the interpreter.
+    // Both or neither: a lock that is never released would stop the interpreter.
     let (Some(ensure), Some(release)) = (hooks.ensure, hooks.release) else {
         return body();
     };
     // SAFETY: any thread may call it, with or without the lock (the contract of `register_hook`).
     let state = unsafe { ensure() };
     let answer = body();
-    // SAFETY: gives up what `ensure` has taken, with the state that it answered, on this thread.
+    // SAFETY: releases the lock that `ensure` took, with its state, on the same thread.
     unsafe { release(state) }
     answer
 }

@@ -3,8 +3,8 @@
 //! | bytes   | field                                                     | rule   |
 //! |---------|-----------------------------------------------------------|--------|
 //! | 24..32  | `safe_call(self, args, count, result) -> 0 or -1`         | FUN-01 |
-//! | 32..40  | the same with exceptions, for C++ alone; null from here   | FUN-03 |
-//! | 40..    | what the function captured                                |        |
+//! | 32..40  | call with exceptions, only for C++; null in this crate     | FUN-03 |
+//! | 40..    | captured data of the function                             |        |
 //!
 //! ```
 //! use tvmspec::function::{Error, Function, registry};
@@ -16,13 +16,12 @@
 //! # Ok::<(), Error>(())
 //! ```
 
-/// Makes an object of this crate's own out of a struct that has the public part of an `$index` in front. No object is taken
-/// for one by its index: those of other libraries have the public part alone.
+/// Implements `Object` for a struct of this crate that begins with the public part of an `$index`. No object is recognized by its index,
+/// because those of other libraries have only the public part.
 ///
 /// # Safety
 ///
-/// The struct is `#[repr(C)]`, its first field is `public`, and only functions that are set in such an object reach what is
-/// behind it.
+/// The struct is `#[repr(C)]`, its first field is `public`, and only functions that are set in such an object access the data after it.
 macro_rules! own_object {
     (unsafe $type:ty, $index:expr $(, $param:ident)?) => {
         // SAFETY: as for this macro.
@@ -74,8 +73,7 @@ use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
 use std::ffi::c_void;
 
-/// The convention of a call over the C ABI: 0 and a result, or -1 and a raised error, or -2 and an error that the
-/// frontend holds.
+/// The convention of a call over the C ABI. It returns 0 and a result, or -1 and a raised error, or -2 if the frontend holds the error.
 pub type SafeCall = unsafe extern "C-unwind" fn(
     this: *mut c_void,
     args: *const RawAny,
@@ -87,9 +85,9 @@ pub type SafeCall = unsafe extern "C-unwind" fn(
 #[repr(C)]
 pub struct FunctionObj {
     header: Header,
-    /// How to call it.
+    /// The function to call.
     pub(crate) safe_call: SafeCall,
-    /// How C++ may call it; null here.
+    /// The function for C++ callers; null in this crate.
     pub(crate) cpp_call: *mut c_void,
 }
 
@@ -98,10 +96,10 @@ const _: () = assert!(size_of::<FunctionObj>() == 40);
 static_object!(FunctionObj, index::FUNCTION);
 
 impl FunctionObj {
-    /// The public part of a function of this crate: null for C++, which would expect exceptions to come out of it (FUN-03).
+    /// Creates the public part of a function of this crate. The C++ function is null, because it would have to throw exceptions (FUN-03).
     fn new(safe_call: SafeCall) -> FunctionObj {
         FunctionObj {
-            // `Ref::new` writes its own header over this one, whose deleter ends what the function captured.
+            // `Ref::new` overwrites this header with one whose deleter also frees the captured data.
             header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
             safe_call,
             cpp_call: std::ptr::null_mut(),
@@ -109,9 +107,9 @@ impl FunctionObj {
     }
 }
 
-// SAFETY: the two pointers never change after the object is made.
+// SAFETY: the two pointers never change after the object is created.
 unsafe impl Send for FunctionObj {}
-// SAFETY: the two pointers never change after the object is made.
+// SAFETY: the two pointers never change after the object is created.
 unsafe impl Sync for FunctionObj {}
 
 /// A function of any origin: a Rust closure, a compiled kernel, a callback of another language.
@@ -122,18 +120,18 @@ pub struct Function(Ref<FunctionObj>);
 /// The result of a call.
 pub type Result<T = Any> = std::result::Result<T, Error>;
 
-/// A function with what it captured behind the public part.
+/// A function object with captured data after the public part.
 #[repr(C)]
 struct Closure<F: 'static> {
     public: FunctionObj,
     body: F,
 }
 
-// SAFETY: `#[repr(C)]`, `public` first; `Closure::call` alone reaches the body.
+// SAFETY: `#[repr(C)]`, `public` first; only `call_closure` accesses the body.
 own_object!(unsafe Closure<F>, index::FUNCTION, F);
 
 impl Function {
-    /// Makes a function of a closure over borrowed arguments. A panic in it becomes an error (FUN-07).
+    /// Creates a function from a closure over borrowed arguments. A panic becomes an error (FUN-07).
     pub fn from_packed<F>(body: F) -> Function
     where
         F: Fn(&[AnyView<'_>]) -> Result + Send + Sync + 'static,
@@ -146,7 +144,7 @@ impl Function {
         Function(unsafe { Ref::from_raw(object.into_object().into_raw()) })
     }
 
-    /// Makes a function of a Rust function or closure with up to eight typed parameters:
+    /// Creates a function from a Rust function or closure with up to eight typed parameters:
     ///
     /// ```
     /// # use tvmspec::function::Function;
@@ -161,8 +159,8 @@ impl Function {
         Function::named(None, body)
     }
 
-    /// [`Function::from_typed`] with the name that its error messages use, and in less code: those that capture nothing,
-    /// as builtins do, are entered in one place, which costs a call some 25 instructions.
+    /// Like [`Function::from_typed`], with a name for error messages. Produces less code: all functions without captures, such as builtins,
+    /// share one entry point, which costs about 25 instructions per call.
     pub fn named<P: 'static, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         let made = const {
             match (size_of::<F>(), F::SIGNATURE.settles()) {
@@ -174,24 +172,24 @@ impl Function {
         made(name, body)
     }
 
-    /// [`Function::named`] of a body of no bytes.
+    /// Does the work of [`Function::named`] for a body of size 0.
     fn of_nothing_captured<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         Function::plain(name, Code::of(body))
     }
 
-    /// [`Function::named`] where arguments may have to be converted before the body borrows them.
+    /// Does the work of [`Function::named`] if arguments may have to be converted before the body borrows them.
     fn settling<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         Function::from_packed(move |args| {
             F::SIGNATURE.settle(name, args, |args| body.invoke(name, args))
         })
     }
 
-    /// [`Function::named`] where the body converts each argument as it reads it.
+    /// Does the work of [`Function::named`] if the body converts each argument when it reads it.
     fn reading<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         Function::from_packed(move |args| body.invoke(name, args))
     }
 
-    /// A function of code without captures. `name` is for its error messages (FUN-08).
+    /// Creates a function from code without captures. `name` is for error messages (FUN-08).
     pub(crate) fn plain(name: Option<&'static str>, code: Code) -> Function {
         let object = Ref::new(Plain {
             public: FunctionObj::new(call_plain),
@@ -202,18 +200,18 @@ impl Function {
         Function(unsafe { Ref::from_raw(object.into_object().into_raw()) })
     }
 
-    /// Wraps a C function, its context, and what ends the context. Without either the function object *is* the C function:
-    /// a call jumps straight to it, and the context that it gets is the object, as in the reference.
+    /// Wraps a C function, its context, and the context's destructor. Without context and destructor, the function object *is* the C
+    /// function: a call jumps straight to it with the object as context, as in the reference.
     ///
     /// # Safety
-    /// From any thread, `call` follows the convention for `context` until `finish` is called, which happens once at most.
+    /// From any thread, `call` follows the convention for `context` until `finish` is called, which happens at most once.
     pub(crate) unsafe fn from_c(
-        // What the callee gets in the place of its object.
+        // Passed to the callee instead of its object.
         context: *mut c_void,
         call: SafeCall,
         finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
     ) -> Function {
-        // As in the reference, so that the callee is called with its own object: `itself` of the suite looks for that.
+        // As in the reference, so that the callee gets its own object. The function `itself` of the suite checks that.
         if context.is_null() && finish.is_none() {
             return Function(Ref::new(FunctionObj::new(call)));
         }
@@ -231,19 +229,19 @@ impl Function {
         Function(unsafe { Ref::from_raw(object.into_object().into_raw()) })
     }
 
-    /// Calls with borrowed arguments. That is safe for a function of a loaded library too: the contract of
-    /// [`module::load`](crate::module::load), which the code that loads it keeps, covers every call of its functions.
+    /// Calls with borrowed arguments. This is safe even for a function of a loaded library: the code that loads it promises the contract of
+    /// [`module::load`](crate::module::load), which covers every call of its functions.
     ///
     /// # Errors
     ///
-    /// What the function raises; and more arguments than an `i32` counts (FUN-01).
+    /// Returns the error that the function raises, or an error for more arguments than an `i32` can count (FUN-01).
     #[inline]
     pub fn call(&self, args: &[AnyView<'_>]) -> Result {
-        // The convention counts arguments in an i32 (FUN-01); more would arrive as another number.
+        // The convention counts arguments in an i32 (FUN-01), so more would arrive as another number.
         let Ok(count) = i32::try_from(args.len()) else {
             return Err(too_many(args.len()));
         };
-        // The place of the result holds no object, so that a failed call leaves nothing to release (FUN-02).
+        // The cell for the result holds no object, so a failed call leaves nothing to release (FUN-02).
         let mut result = RawAny::NONE;
         // SAFETY: the object is a live function, which follows the convention (FUN-01) for itself; `args` is `count` cells
         // that live for the call, `result` holds None.
@@ -262,41 +260,41 @@ impl Function {
         Err(raised(code))
     }
 
-    /// Calls with owned arguments, such as a tuple turned into an array: `f.call_with([1i64.into(), "x".into()])`. Safe for
-    /// functions of a loaded library as [`Function::call`] is, by the contract of [`module::load`](crate::module::load).
+    /// Calls with owned arguments, such as a tuple turned into an array: `f.call_with([1i64.into(), "x".into()])`. Safe for functions of a
+    /// loaded library, like [`Function::call`], by the contract of [`module::load`](crate::module::load).
     ///
     /// # Errors
     ///
-    /// As [`Function::call`].
+    /// Returns the same errors as [`Function::call`].
     pub fn call_with<const N: usize>(&self, args: [Any; N]) -> Result {
         let views: [AnyView<'_>; N] = std::array::from_fn(|at| args[at].view());
         self.call(&views)
     }
 
-    /// The object, with the reference that this handle held.
+    /// Returns the object with this handle's reference.
     #[inline]
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }
 
-    /// The object, borrowed.
+    /// Borrows the object.
     #[inline]
     pub const fn as_object(&self) -> &ObjectRef {
         self.0.as_object()
     }
 
-    /// The function that `object` is, or `object` back.
+    /// Converts `object` to a function, or returns it unchanged.
     ///
     /// # Errors
     ///
-    /// The object itself when it is no function.
+    /// Returns the object itself if it is not a function.
     #[inline]
     pub fn from_object(object: ObjectRef) -> std::result::Result<Function, ObjectRef> {
         object.downcast().map(Function)
     }
 }
 
-/// A ValueError; apart, since no call that can be made gets here.
+/// Returns a ValueError. Separate from the hot code, because practical calls never get here.
 #[cold]
 #[inline(never)]
 fn too_many(count: usize) -> Error {
@@ -312,7 +310,7 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// The `safe_call` of a [`Closure`] (FUN-01).
+/// Calls a [`Closure`], as its `safe_call` (FUN-01).
 unsafe extern "C-unwind" fn call_closure<F>(
     this: *mut c_void,
     args: *const RawAny,
@@ -322,9 +320,9 @@ unsafe extern "C-unwind" fn call_closure<F>(
 where
     F: Fn(&[AnyView<'_>]) -> Result + Send + Sync + 'static,
 {
-    // SAFETY: the callee gets the object that carries this function pointer (FUN-01): only `from_packed` sets it.
+    // SAFETY: the callee gets the object that has this function pointer (FUN-01): only `from_packed` sets it.
     let closure = unsafe { &*this.cast::<Closure<F>>() };
-    // SAFETY: the caller passes `count` cells that live for the call (FUN-01); a negative count is that of nothing.
+    // SAFETY: the caller passes `count` cells that live for the call (FUN-01); a negative count means none.
     let args = unsafe { AnyView::slice(args, count.max(0) as usize) };
     // SAFETY: the caller passes null or a cell for the result (FUN-01).
     unsafe { guard(result, || (closure.body)(args)) }

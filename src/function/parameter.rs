@@ -1,19 +1,19 @@
-//! What a typed function takes and returns: values of its own, or borrowed for the call.
+//! Parameters and results of typed functions: owned values, or values borrowed for the call.
 
 use super::{Error, Result};
 use crate::value::header::{Header, ObjectRef, inc_ref};
 use crate::value::{Any, AnyPayload, AnyView, Argument, RawAny, Schema, index, str_bytes};
 
-/// What a typed function may return: a value, or a `Result` of one.
+/// A type that a typed function may return: a value, or a `Result` of one.
 pub trait CallResult {
-    /// Its name in metadata.
+    /// Returns the name of the type in metadata.
     fn schema() -> Schema;
 
-    /// Turns it into the result of a call.
+    /// Converts the value to the result of a call.
     ///
     /// # Errors
     ///
-    /// The error that it holds.
+    /// Returns the error that the value holds.
     fn into_result(self) -> Result;
 }
 
@@ -41,7 +41,7 @@ impl<T: Into<Any> + ResultSchema, E: Into<Error>> CallResult for std::result::Re
 
 /// The schema of a result type.
 pub(crate) trait ResultSchema {
-    /// The schema, which metadata states.
+    /// Returns the schema for metadata.
     fn result_schema() -> Schema;
 }
 
@@ -57,58 +57,59 @@ impl ResultSchema for &str {
     }
 }
 
-/// What a function takes: an [`Argument`] of its own, or one that is borrowed for the call, which counts no reference: a view
-/// of any value, `&str`, or `&Array` and its like.
+/// A type that a function accepts: an owned [`Argument`], or one that is borrowed for the call without a new reference. Borrowed types are
+/// a view of any value, `&str`, `&Array` and similar.
 pub trait Parameter: 'static {
-    /// What the function gets.
+    /// The type that the function receives.
     type At<'a>;
 
-    /// How the parameter is named and borrowed.
+    /// The description of the parameter: its name, and how it is borrowed.
     const PARAM: &'static Param;
 
-    /// Converts or borrows, or `None`.
+    /// Converts or borrows the value. Returns `None` if that is not possible.
     fn read<'a>(view: &'a AnyView<'_>) -> Option<Self::At<'a>>;
 }
 
-/// What is known of a parameter without its type.
+/// A description of a parameter, independent of its type.
 #[derive(Debug)]
 pub struct Param {
-    /// Its type.
+    /// Returns the schema of its type.
     pub(crate) schema: fn() -> Schema,
-    /// How it is borrowed, if it is.
+    /// How it is borrowed, if it is borrowed.
     pub(crate) borrowed: Option<Borrowing>,
-    /// Whether it reads a view, which may take what an r-value reference leads to.
+    /// Returns whether it can read a view. May take the object of an r-value reference.
     pub(crate) reads: fn(AnyView<'_>) -> bool,
 }
 
-/// How a value is borrowed for a call.
+/// The way in which a value is borrowed for a call.
 #[derive(Debug)]
 pub(crate) struct Borrowing {
-    /// Which can be borrowed as they are.
+    /// The condition for borrowing without conversion.
     pub condition: BorrowCondition,
-    /// Converts any other beforehand.
+    /// Converts any other value before the call.
     pub convert: fn(AnyView<'_>) -> Option<Any>,
 }
 
-/// Which values are borrowed as they are. In words where it can be: a call of a function each time is more than the question.
+/// The values that can be borrowed without conversion. Data instead of a function where possible, because a function call costs more than
+/// the check.
 #[derive(Debug)]
 pub(crate) enum BorrowCondition {
-    /// Those of this type.
+    /// The type has this index.
     Type(i32),
-    /// All that can be owned as they are.
+    /// All values that can be owned without conversion.
     Owned,
-    /// Those that this finds fit.
+    /// Values that this function accepts.
     Fit(fn(AnyView<'_>) -> bool),
 }
 
 impl BorrowCondition {
-    /// Whether `view` is one of them. No r-value reference is.
+    /// Returns whether `view` meets the condition. An r-value reference never does.
     fn holds(&self, view: AnyView<'_>) -> bool {
         let own = view.type_index();
         match self {
             BorrowCondition::Type(wanted) => own == *wanted,
             BorrowCondition::Owned => {
-                // VAL-09: owning one of these makes another value of it. A tensor's description is copied as it is.
+                // VAL-09: to own one of these creates another value. The description of a tensor is copied unchanged.
                 !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF)
             }
             BorrowCondition::Fit(fits) => fits(view),
@@ -117,18 +118,18 @@ impl BorrowCondition {
 }
 
 impl Param {
-    /// What has to convert `view` beforehand.
+    /// Returns the conversion that `view` needs before the call, if any.
     pub(super) fn converts(&self, view: AnyView<'_>) -> Option<&Borrowing> {
         let borrowed = self.borrowed.as_ref();
         borrowed.filter(|borrowed| !borrowed.condition.holds(view))
     }
 
-    /// Whether `view` converts. Takes nothing.
+    /// Returns whether `view` converts, without taking anything.
     pub(super) fn accepts(&self, view: AnyView<'_>) -> bool {
         if view.type_index() != index::RVALUE_REF {
             return self.converts_and_reads(view);
         }
-        // What would be taken is tried on a slot that has a reference of its own.
+        // The check runs on a temporary slot with its own reference, so that the real slot stays unchanged.
         let slot = view.as_raw().ptr().cast::<*mut Header>();
         // SAFETY: an r-value reference is null or the address of an object slot (the contract of `AnyView::from_raw`).
         let object = unsafe { slot.as_ref() };
@@ -141,9 +142,9 @@ impl Param {
                 ptr: (&raw mut tried).cast(),
             },
         );
-        // SAFETY: the slot owns what is in it, outlives the view, and is of this thread.
+        // SAFETY: the slot owns its content, outlives the view, and belongs to this thread.
         let accepted = self.converts_and_reads(unsafe { AnyView::from_raw(cell) });
-        // SAFETY: what is left in the slot is the reference that it owns.
+        // SAFETY: the slot owns the reference that is left in it.
         drop(unsafe { ObjectRef::from_nullable(tried) });
         accepted
     }
@@ -177,7 +178,7 @@ impl Parameter for AnyView<'static> {
     const PARAM: &'static Param = &Param {
         schema: <Any as Argument>::schema,
         borrowed: Some(Borrowing {
-            // A view of what lives for the call alone becomes a value of its own, so that the body may keep it.
+            // A view that is valid only for the call becomes an owned value, so that the body may keep it.
             condition: BorrowCondition::Owned,
             convert: |view| Some(view.to_any()),
         }),
@@ -233,7 +234,7 @@ macro_rules! borrowed {
                 if !object.is::<$object>() {
                     return None;
                 }
-                // SAFETY: a `$type` is nothing but a reference of an object of this type.
+                // SAFETY: a `$type` is only a reference to an object of this type.
                 Some(unsafe { &*std::ptr::from_ref(object).cast::<$type>() })
             }
         }

@@ -1,11 +1,10 @@
 //! The global registry: functions by name.
 //!
-//! Looking up takes no lock and never waits for a writer (FUN-10). Readers announce themselves in a counter while they
-//! take a reference; a writer that replaced or removed a function keeps the old one until it has seen that counter at
-//! zero, so a reader never counts up an object that is gone.
+//! Lookup takes no lock and never waits for a writer (FUN-10). Readers increment a counter while they take a reference. A writer that
+//! replaces or removes a function keeps the old one until it has seen that counter at zero, so a reader never uses a freed object.
 //!
-//! What the chapters of this crate bring is entered when a name is first looked up, or the names are first listed; any
-//! other function takes the place of such a *default* without `allow_override` (`provide`).
+//! The functions of this crate's chapters are entered at the first lookup of an unknown name, or at the first listing. Any other function
+//! replaces such a *default* without `allow_override` (`provide`).
 
 mod custom_types;
 
@@ -20,42 +19,42 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A name, for the life of the process: one that is removed keeps its entry, and a reader in it never loses its footing.
+/// A name, which lives as long as the process. A removed name keeps its entry, so that a reader at this entry can continue.
 struct RegistryEntry {
-    /// Any bytes: C registers names that need not be UTF-8.
+    /// Any bytes, because names from C may be invalid UTF-8.
     name: &'static [u8],
     /// Whether the name is one of [`RAW`].
     raw: bool,
-    /// The function; null once removed.
+    /// The function; null after its removal.
     function: AtomicPtr<Header>,
-    /// What was first in the bucket before this.
+    /// The previous first entry of the bucket.
     next: Option<&'static RegistryEntry>,
 }
 
-/// Names by their hash, each bucket a list that only grows at its front: a reader never waits, and nothing ever moves.
+/// Names by hash. Each bucket is a list that only grows at its front, so a reader never waits, and nothing ever moves.
 static BUCKETS: [AtomicPtr<RegistryEntry>; 1 << 14] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; 1 << 14];
 
-/// What the writer keeps beside the buckets.
+/// The writer's data in addition to the buckets.
 #[derive(Default)]
 struct Ledger {
-    /// In the order of the last registration of each name; an overridden name moves to the end.
+    /// The names in the order of their last registration. An overridden name moves to the end.
     listed: Vec<ListedName>,
-    /// Functions that were replaced or removed while a reader was busy. They end with a later writer.
+    /// Functions that were replaced or removed while a reader was busy. A later writer drops them.
     retired: Vec<ObjectRef>,
 }
 
 /// A name with a function.
 struct ListedName {
-    /// Its name and function.
+    /// The name and its function.
     entry: &'static RegistryEntry,
-    /// What goes with the function; replaced with it.
+    /// The details of the function, which are replaced with it.
     details: Details,
     /// Whether the function is a default.
     default: bool,
 }
 
-/// What is known of a global function besides itself.
+/// Additional data of a global function.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
     /// Documentation.
@@ -66,32 +65,32 @@ pub struct Details {
     pub flags: i64,
 }
 
-/// The function of a name that begins so returns the address of a device table, which is followed (DEV-02): safe code registers
-/// devices with `device::manager::register`, which makes the table.
+/// The prefix of names whose functions return the address of a device table, which callers dereference (DEV-02). Safe code registers
+/// devices with `device::manager::register`, which creates the table.
 const TABLES: &str = "device_api.";
 
-/// How many threads are between reading an entry and counting its function up.
+/// Number of threads that have read an entry but not yet taken the reference to its function.
 static READERS: AtomicUsize = AtomicUsize::new(0);
-/// The one lock of writers. Readers do not take it (FUN-10).
+/// The only lock of writers. Readers do not take it (FUN-10).
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
     listed: Vec::new(),
     retired: Vec::new(),
 });
 
-/// With a fixed seed: names come from code of this process, not from input.
+/// Returns the bucket of a name. The seed is fixed, because names come from code of this process, not from input.
 #[inline]
 fn bucket(name: &[u8]) -> &'static AtomicPtr<RegistryEntry> {
     &BUCKETS[FixedState::default().hash_one(name) as usize % BUCKETS.len()]
 }
 
-/// The first entry of a bucket.
+/// Returns the first entry of a bucket.
 #[inline]
 fn first(bucket: &AtomicPtr<RegistryEntry>) -> Option<&'static RegistryEntry> {
     // SAFETY: entries are published complete and never freed.
     unsafe { bucket.load(Ordering::Acquire).as_ref() }
 }
 
-/// The entry of `name`, with or without a function.
+/// Returns the entry of `name`, with or without a function.
 #[inline]
 fn find(name: &[u8]) -> Option<&'static RegistryEntry> {
     let mut entry = first(bucket(name));
@@ -104,23 +103,23 @@ fn find(name: &[u8]) -> Option<&'static RegistryEntry> {
     None
 }
 
-/// The function registered under `name`.
+/// Returns the function registered under `name`.
 ///
-/// Functions that cannot check their arguments, such as `ffi.ModuleLoadFromFile` and `runtime.TVMSetStream`, are not
-/// among them (FUN-10): [`lookup_raw`] returns those.
+/// Does not return functions that cannot check their arguments, such as `ffi.ModuleLoadFromFile` and `runtime.TVMSetStream` (FUN-10).
+/// [`lookup_raw`] returns those.
 #[inline]
 pub fn lookup(name: &str) -> Option<Function> {
     lookup_bytes(name.as_bytes())
 }
 
-/// [`lookup`] for a name as bytes.
+/// Like [`lookup`], for a name as bytes.
 #[inline]
 pub(crate) fn lookup_bytes(name: &[u8]) -> Option<Function> {
     let entry = find_any(name)?;
     if entry.raw { None } else { entry.function() }
 }
 
-/// The function registered under `name`, whatever it does with its arguments.
+/// Returns the function registered under `name`, even if it cannot check its arguments.
 ///
 /// ```
 /// use tvmspec::function::{Function, registry};
@@ -136,41 +135,42 @@ pub(crate) fn lookup_bytes(name: &[u8]) -> Option<Function> {
 ///
 /// # Safety
 ///
-/// Where the function loads a library, that library keeps the contract of [`crate::module::load`]; where it takes the
-/// address of a stream, the stream is one of that device and not freed; where it empties a place of a tuple, nothing looks at
-/// that element; where it makes a function of addresses, they are those of functions with the conventions that it calls.
+/// * If the function loads a library, that library keeps the contract of [`crate::module::load`].
+/// * If it takes the address of a stream, the stream belongs to that device and is not freed.
+/// * If it empties an element of a tuple, nothing reads that element.
+/// * If it creates a function from addresses, they are those of functions with the expected conventions.
 #[inline]
 pub unsafe fn lookup_raw(name: &[u8]) -> Option<Function> {
     find_any(name)?.function()
 }
 
 impl RegistryEntry {
-    /// The function that is here now, counted up; none after a removal.
+    /// Returns the current function with a new reference; `None` after a removal.
     #[inline]
     fn function(&self) -> Option<Function> {
-        // Announced before the load, both in one order with the writer's swap and its look at the counter: a writer that sees no reader
-        // knows that a later one sees the new function.
+        // Incremented before the load, and both in one total order with the writer's swap and its read of the counter. A writer that sees
+        // no reader knows that later readers see the new function.
         READERS.fetch_add(1, Ordering::SeqCst);
         let object = self.function.load(Ordering::SeqCst);
         let function = if object.is_null() {
             None
         } else {
-            // SAFETY: the thread that takes this object out of the entry drops it only after seeing no reader, and we are one.
+            // SAFETY: the thread that takes this object out of the entry drops it only after seeing no reader, and this thread is one.
             let object = unsafe { ObjectRef::retain(object) };
             // SAFETY: only functions are entered.
             Some(unsafe { std::mem::transmute::<ObjectRef, Function>(object) })
         };
-        // After the function was counted: a writer that sees the counter at zero sees that reference too.
+        // After the reference is counted: a writer that sees the counter at zero also sees that reference.
         READERS.fetch_sub(1, Ordering::Release);
         function
     }
 }
 
-/// The entry of `name`, which may be that of a default.
+/// Returns the entry of `name`, which may be that of a default.
 #[inline(always)]
 fn find_any(name: &[u8]) -> Option<&'static RegistryEntry> {
-    // Asked before the search: defaults that another thread brings meanwhile are searched for once more. What is there is found
-    // without a wait (FUN-10).
+    // Read before the search: if another thread enters the defaults meanwhile, the search is repeated. A name that exists is found without
+    // a wait (FUN-10).
     let settled = crate::install::is_complete();
     match find(name) {
         None if !settled => find_default(name),
@@ -178,33 +178,33 @@ fn find_any(name: &[u8]) -> Option<&'static RegistryEntry> {
     }
 }
 
-/// [`find_any`] of a name that is not there yet: enters what the chapters bring, then searches again.
+/// Like [`find_any`], for a name that does not exist yet: enters the functions of the chapters, then searches again.
 #[cold]
 fn find_default(name: &[u8]) -> Option<&'static RegistryEntry> {
     crate::install();
     find(name)
 }
 
-/// Registers `function` as the default for `name`: one that yields to every other, before or after it (FUN-11).
+/// Registers `function` as the default for `name`. A default yields to every other function, registered before or after it (FUN-11).
 pub(crate) fn provide(name: &str, function: Function) {
-    // A name that is taken keeps its function.
+    // An existing function stays.
     // SAFETY: the chapters of this crate provide the tables of their own devices (`device::install`).
     let _ = unsafe { enter(name.as_bytes(), function, Claim::Default, plain()) };
 }
 
-/// What a registration does about a name that is taken. Each takes that of a default.
+/// The behaviour of a registration if the name is taken. Every variant replaces a default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claim {
-    /// Leaves it, and yields to every later registration (`provide`).
+    /// Keeps the existing function, and yields to every later registration (`provide`).
     Default,
-    /// Leaves it.
+    /// Keeps the existing function.
     New,
-    /// Takes it.
+    /// Replaces the existing function.
     Override,
 }
 
 impl Claim {
-    /// As `TVMFFIFunctionSetGlobal` has it: a flag (FUN-11).
+    /// Converts the flag of `TVMFFIFunctionSetGlobal` (FUN-11).
     const fn of(override_existing: bool) -> Claim {
         if override_existing {
             Claim::Override
@@ -214,28 +214,28 @@ impl Claim {
     }
 }
 
-/// The ledger. A writer that panicked has left it whole: nothing of a caller runs under the lock.
+/// Locks the ledger. It is consistent even after a panic of a writer, because no code of callers runs under the lock.
 fn lock() -> MutexGuard<'static, Ledger> {
     LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The ledger with what the chapters bring, for whatever lists or removes names (FUN-12).
+/// Locks the ledger after entering the functions of the chapters, for listing and removing names (FUN-12).
 fn ledger() -> MutexGuard<'static, Ledger> {
     crate::install();
     lock()
 }
 
-/// Registers `function` under `name`. A name that is taken is rejected unless `override_existing` (FUN-11).
+/// Registers `function` under `name`. Rejects a taken name unless `override_existing` (FUN-11).
 ///
 /// # Errors
 ///
-/// FUN-11; and a name of a device, whose function returns an address that is followed: those go through
-/// `device::manager::register`, or `register_with`.
+/// Returns FUN-11 for a taken name. Rejects the name of a device, whose function returns an address that callers dereference. Use
+/// `device::manager::register` or `register_with` for those.
 pub fn register(name: &str, function: Function, override_existing: bool) -> Result<()> {
     enter_safely(name, function, Claim::of(override_existing), plain())
 }
 
-/// Registers for safe code: not under a name of a device (FUN-10).
+/// Registers for safe code. Rejects names of devices (FUN-10).
 fn enter_safely(name: &str, function: Function, claim: Claim, details: Details) -> Result<()> {
     if name.starts_with(TABLES) {
         let message = format!(
@@ -243,11 +243,11 @@ fn enter_safely(name: &str, function: Function, claim: Claim, details: Details) 
         );
         return Err(Error::new(ErrorKind::Value, message));
     }
-    // SAFETY: no name of a device, as just seen.
+    // SAFETY: not the name of a device, as checked above.
     unsafe { enter(name.as_bytes(), function, claim, details) }
 }
 
-/// Plain registration counts as a static method.
+/// Returns the details of a plain registration, which counts as a static method.
 fn plain() -> Details {
     Details {
         flags: crate::value::types::flag::STATIC_METHOD,
@@ -259,20 +259,20 @@ fn plain() -> Details {
 ///
 /// # Errors
 ///
-/// FUN-11 for a name that is taken; a ValueError for a name that begins with `device_api.`, whose function returns an address
-/// that is followed: `device::manager::register` enters those.
+/// Returns FUN-11 for a taken name. Returns a ValueError for a name that begins with `device_api.`, whose function returns an address that
+/// callers dereference. Use `device::manager::register` for those.
 pub fn register_typed<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) -> Result<()> {
     let details = signed(const { &F::SIGNATURE });
     enter_safely(name, Function::named(Some(name), body), Claim::New, details)
 }
 
-/// Registers a builtin. A name that a user took before is left to him.
+/// Registers a builtin. If a user has taken the name before, the user's function stays.
 pub(crate) fn define(name: &'static str, code: Code) {
     let function = Function::plain(Some(name), code);
     let _ = enter_safely(name, function, Claim::New, signed(code.signature));
 }
 
-/// [`plain`], with the metadata of known types.
+/// Like [`plain`], with the metadata of known types.
 fn signed(signature: &Signature) -> Details {
     Details {
         metadata: signature_json(&signature.typed()),
@@ -280,12 +280,12 @@ fn signed(signature: &Signature) -> Details {
     }
 }
 
-/// [`register`] with documentation and metadata, and for every name.
+/// Like [`register`], with documentation and metadata, and for every name.
 ///
 /// # Safety
 ///
-/// Under a name that begins with `device_api.`, the function returns null, or the address of at least eight bytes, and of a
-/// whole [`DeviceTable`](crate::device::c_table::DeviceTable) that lives for ever if they are its magic.
+/// Under a name that begins with `device_api.`, the function returns null or the address of at least eight bytes. If they are the magic
+/// number, they begin a whole [`DeviceTable`](crate::device::c_table::DeviceTable) that lives forever.
 pub(crate) unsafe fn register_with(
     name: &[u8],
     function: Function,
@@ -296,17 +296,18 @@ pub(crate) unsafe fn register_with(
     unsafe { enter(name, function, Claim::of(override_existing), details) }
 }
 
-/// # Safety
+/// Registers a function and drops the replaced one.
 ///
+/// # Safety
 /// As for [`register_with`].
 unsafe fn enter(name: &[u8], function: Function, claim: Claim, details: Details) -> Result<()> {
-    // VAL-21: custom types are functions of the registry, so that before the first one is registered there are none.
+    // VAL-21: custom types are functions of the registry, so there are none before the first registration.
     custom_types::serve();
-    // What it replaced ends behind the lock: a destructor may come back here.
+    // Dropped after the lock is released, because a destructor may use the registry.
     replaced(name, function, claim, details).map(drop)
 }
 
-/// Registers, and returns what ended by that, for the caller to drop.
+/// Registers a function, and returns the retired ones for the caller to drop.
 fn replaced(
     name: &[u8],
     function: Function,
@@ -319,12 +320,12 @@ fn replaced(
         None => (add(name), None),
     };
     if let Some(place) = place {
-        // FUN-11: a default yields to any registration, and to a later default as well.
+        // FUN-11: a default yields to any registration, including a later default.
         if claim != Claim::Override && !ledger.listed[place].default {
             return Err(already_registered(name));
         }
-        // FUN-22: the new function takes the place in the entry, and who found the old one keeps it. Up to 0.6 the address that
-        // `Registry::Get` returned calls the new body from then on.
+        // FUN-22: the new function replaces the old one in the entry, and holders of the old one keep it. Up to 0.6, calls through the
+        // address from `Registry::Get` run the new body from then on.
         // FUN-12: an overridden name moves to the end.
         ledger.listed.remove(place);
     }
@@ -336,7 +337,7 @@ fn replaced(
     Ok(ledger.replace(entry, function.into_object().into_raw()))
 }
 
-/// A new entry, under the lock, without a function.
+/// Adds an entry without a function, under the lock.
 fn add(name: &[u8]) -> &'static RegistryEntry {
     let bucket = bucket(name);
     let entry = Box::leak(Box::new(RegistryEntry {
@@ -345,13 +346,13 @@ fn add(name: &[u8]) -> &'static RegistryEntry {
         function: AtomicPtr::new(std::ptr::null_mut()),
         next: first(bucket),
     }));
-    // Whole before it is seen, with the rest of its bucket behind it: a reader meets the old list or the new one.
+    // Published complete, with the rest of its bucket after it: a reader sees the old list or the new one.
     bucket.store(entry, Ordering::Release);
     entry
 }
 
 impl Ledger {
-    /// Where `name` is listed, which it is while it has a function.
+    /// Returns the position of `name` in the list. A name is listed while it has a function.
     fn place(&self, name: &[u8]) -> Option<usize> {
         for (at, listed) in self.listed.iter().enumerate() {
             if listed.entry.name == name {
@@ -361,13 +362,13 @@ impl Ledger {
         None
     }
 
-    /// Puts `function` (null for none) into `entry`, and returns what no reader can be looking at any more.
+    /// Stores `function` (null for none) in `entry`, and returns retired functions that no reader can be using any more.
     fn replace(&mut self, entry: &RegistryEntry, function: *mut Header) -> Vec<ObjectRef> {
         let before = entry.function.swap(function, Ordering::SeqCst);
-        // SAFETY: the entry owned a reference of what was in it.
+        // SAFETY: the entry owned a reference to its content.
         self.retired
             .extend(unsafe { ObjectRef::from_nullable(before) });
-        // A reader is done in a moment; one that is not leaves this to the next writer.
+        // A reader finishes in a moment. If one does not, the next writer takes over.
         for _ in PATIENCE {
             if READERS.load(Ordering::SeqCst) == 0 {
                 return std::mem::take(&mut self.retired);
@@ -377,10 +378,10 @@ impl Ledger {
     }
 }
 
-/// How often a writer looks whether readers are done.
+/// Number of times that a writer checks whether readers have finished.
 const PATIENCE: Range<u32> = 0..10_000;
 
-/// FUN-11, in upstream's words.
+/// Returns FUN-11, in upstream's words.
 #[cold]
 fn already_registered(name: &[u8]) -> Error {
     FUN_11
@@ -394,23 +395,24 @@ fn already_registered(name: &[u8]) -> Error {
         .into()
 }
 
-/// Removes `name`; false when it was not there (FUN-12, FUN-23).
+/// Removes `name`. Returns false if it was not there (FUN-12, FUN-23).
 pub fn remove(name: &str) -> bool {
-    // What is removed ends behind the lock: a destructor may come back here.
+    // Dropped after the lock is released, because a destructor may use the registry.
     removed(name.as_bytes()).is_some()
 }
 
-/// Removes `name`, and returns what ended by that, for the caller to drop.
+/// Removes `name`, and returns the retired functions for the caller to drop.
 fn removed(name: &[u8]) -> Option<Vec<ObjectRef>> {
     let mut ledger = ledger();
     let place = ledger.place(name)?;
-    // A default that is removed is none any more: what takes the name next keeps it.
-    // FUN-12, FUN-23: the entry stays in its bucket, without a function: a reader may be at it, and handles that were found keep theirs.
+    // A removed default leaves no trace: the next function under this name is not a default.
+    // FUN-12, FUN-23: the entry stays in its bucket without a function, because a reader may be using it. Earlier results of lookups stay
+    // valid.
     let ListedName { entry, .. } = ledger.listed.remove(place);
     Some(ledger.replace(entry, std::ptr::null_mut()))
 }
 
-/// All names, in the order of their last registration (FUN-12); one that is no UTF-8 as a text that says so.
+/// Returns all names, in the order of their last registration (FUN-12). Invalid UTF-8 is replaced by a text that says so.
 pub fn names() -> Vec<&'static str> {
     ledger()
         .listed
@@ -421,18 +423,18 @@ pub fn names() -> Vec<&'static str> {
         .collect()
 }
 
-/// Documentation and metadata of `name`; none for a name that is not registered.
+/// Returns documentation and metadata of `name`; `None` if it is not registered.
 pub fn details(name: &str) -> Option<Details> {
     let ledger = ledger();
     let place = ledger.place(name.as_bytes())?;
     Some(ledger.listed[place].details.clone())
 }
 
-/// [`lookup`], or an error that names what is missing (FUN-10).
+/// Like [`lookup`], but returns an error that names the missing function (FUN-10).
 ///
 /// # Errors
 ///
-/// FUN-10, also for a function that only [`lookup_raw`] returns.
+/// Returns FUN-10, also for a function that only [`lookup_raw`] returns.
 pub fn require(name: &str) -> Result<Function> {
     lookup(name).ok_or_else(|| {
         FUN_10

@@ -1,4 +1,4 @@
-//! Typed functions: any Rust function or closure whose parameters are [`Parameter`]s becomes a packed function.
+//! Typed functions: a Rust function or closure whose parameters are [`Parameter`]s becomes a packed function.
 
 use super::parameter::{BorrowCondition, CallResult, Param, Parameter};
 use super::{FUN_08, FUN_09, Result};
@@ -22,46 +22,46 @@ use std::ops::RangeInclusive;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait TypedFn<P>: Send + Sync + 'static {
-    /// Converts the arguments, calls, converts the result. `name` is for messages.
+    /// Converts the arguments, calls the function, and converts the result. `name` is for messages.
     ///
     /// # Errors
     ///
-    /// FUN-08 for another number of arguments, FUN-09 for the first argument that does not convert, and the error that the
-    /// callable returns.
+    /// Returns FUN-08 for a wrong number of arguments, FUN-09 for the first argument that does not convert, and the error that the callable
+    /// returns.
     fn invoke(&self, name: Option<&'static str>, args: &[AnyView<'_>]) -> Result;
 
     /// Types of the parameters and of the result.
     const SIGNATURE: Signature;
 
-    /// [`TypedFn::SIGNATURE`], spelled out.
+    /// Returns the full form of [`TypedFn::SIGNATURE`].
     fn signature() -> Typed {
         Self::SIGNATURE.typed()
     }
 }
 
-/// The types of a function, before their names are needed.
+/// The types of a function, in a form that exists at compile time.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
-    /// What is known of each parameter.
+    /// The description of each parameter.
     params: &'static [&'static Param],
-    /// Makes the schema of the result.
+    /// Returns the schema of the result.
     result: fn() -> Schema,
-    /// The type that the first parameter is borrowed as, such as the list of a method of lists.
+    /// The type that the first parameter is borrowed as, such as the list in a method of lists.
     first: Option<i32>,
     /// Whether another parameter is borrowed as one type, or by a function.
     checks_each: bool,
 }
 
-/// What lives for the call alone, so that one comparison decides.
+/// Types of values that live only for the call. A range, so that one comparison decides.
 const FLEETING: RangeInclusive<i32> = index::RAW_STR..=index::RVALUE_REF;
 
 impl Signature {
-    /// Sorts the parameters into what `is_ready` looks at, when the function is compiled.
+    /// Prepares the fields that `is_ready` checks, at compile time.
     const fn new(params: &'static [&'static Param], result: fn() -> Schema) -> Signature {
         let mut first = None;
         let mut checks_each = false;
         let mut at = 0;
-        // A loop by hand: this runs in a `const`, where iterators do not.
+        // A manual loop: iterators do not work in a `const`.
         while at < params.len() {
             match &params[at].borrowed {
                 None => {}
@@ -81,7 +81,7 @@ impl Signature {
         }
     }
 
-    /// The types, with their names.
+    /// Returns the types with their names.
     pub fn typed(&self) -> Typed {
         Typed {
             params: self.params.iter().map(|param| (param.schema)()).collect(),
@@ -89,8 +89,8 @@ impl Signature {
         }
     }
 
-    /// Whether [`Signature::settle`] has anything to do: some parameter is borrowed, or something may be taken for one of
-    /// several before another is rejected.
+    /// Returns whether [`Signature::settle`] has any effect: a parameter is borrowed, or one of several arguments could be taken before
+    /// another is rejected.
     pub(super) const fn settles(&self) -> bool {
         match self.params {
             [] => false,
@@ -99,8 +99,8 @@ impl Signature {
         }
     }
 
-    /// Calls `body` with `args`, of which those to borrow that are of another type are converted before. What an r-value
-    /// reference leads to is taken only when nothing is wrong with the others.
+    /// Calls `body` with `args`. Arguments that are borrowed, but have another type, are converted first. The object of an r-value
+    /// reference is taken only if all other arguments are correct.
     #[inline]
     pub(super) fn settle(
         &self,
@@ -114,7 +114,7 @@ impl Signature {
         self.settle_slowly(name, args, &body)
     }
 
-    /// Whether all of `args` are borrowed, or read, as they are. How many there are is for the body to check.
+    /// Returns whether all of `args` can be borrowed or read unchanged. The body checks their number.
     #[inline]
     pub(super) fn is_ready(&self, args: &[AnyView<'_>]) -> bool {
         let mut kinds = args.iter().map(AnyView::type_index);
@@ -125,17 +125,17 @@ impl Signature {
         !checks_each || self.is_each_ready(args)
     }
 
-    /// [`Signature::is_ready`], parameter by parameter.
+    /// Checks [`Signature::is_ready`] parameter by parameter.
     #[inline(never)]
     fn is_each_ready(&self, args: &[AnyView<'_>]) -> bool {
         let mut pairs = self.params.iter().zip(args);
         pairs.all(|(param, arg)| {
-            // VAL-09: to read an r-value reference empties its slot, which must not happen before the other arguments are known to convert.
+            // VAL-09: to read an r-value reference empties its slot. That must not happen before the other arguments are known to convert.
             arg.type_index() != index::RVALUE_REF && param.converts(*arg).is_none()
         })
     }
 
-    /// [`Signature::settle`] where something is converted, or rejected. Once for all functions.
+    /// Does the work of [`Signature::settle`] if an argument is converted or rejected. One copy for all functions.
     #[cold]
     #[inline(never)]
     pub(super) fn settle_slowly(
@@ -155,14 +155,14 @@ impl Signature {
         body(&views)
     }
 
-    /// The first argument that is not what it should be, where one that may not be touched before is among them; none of
-    /// them where their number is wrong, which [`rejected`] states instead.
+    /// Returns the first wrong argument, if an r-value reference must not be touched before it is found. If their number is wrong, returns
+    /// a position past the end, and [`rejected`] reports the number.
     fn mismatch(&self, args: &[AnyView<'_>]) -> Option<usize> {
-        // FUN-08: the number is wrong before any argument is.
+        // FUN-08: the number is checked before any argument.
         if args.len() != self.params.len() {
             return Some(args.len());
         }
-        // FUN-09: without an r-value reference reading takes nothing, and the body finds the first that does not convert.
+        // FUN-09: without an r-value reference, reading takes nothing, and the body finds the first argument that does not convert.
         if !args.iter().any(|arg| arg.type_index() == index::RVALUE_REF) {
             return None;
         }
@@ -170,7 +170,7 @@ impl Signature {
         pairs.position(|(param, arg)| !param.accepts(*arg))
     }
 
-    /// The arguments that have to be values of their own before they are borrowed; none where one is borrowed as it is.
+    /// Returns the arguments that must become owned values before they are borrowed, and `None` for those that are borrowed unchanged.
     fn converted(&self, args: &[AnyView<'_>]) -> Vec<Option<Any>> {
         let mut params = self.params.iter();
         args.iter()
@@ -182,14 +182,14 @@ impl Signature {
 /// The types of a function.
 #[derive(Clone, Debug)]
 pub struct Typed {
-    /// One per parameter.
+    /// One schema for each parameter.
     pub params: Vec<Schema>,
-    /// Of the result.
+    /// The schema of the result.
     pub result: Schema,
 }
 
 impl Typed {
-    /// As messages write it: `name(0: int, 1: str) -> float`.
+    /// Returns the signature as in messages: `name(0: int, 1: str) -> float`.
     pub fn text(&self, name: Option<&str>) -> String {
         let params: Vec<String> = self
             .params
@@ -197,7 +197,7 @@ impl Typed {
             .enumerate()
             .map(|(at, param)| format!("{at}: {}", param.text()))
             .collect();
-        // As C++ calls it; in metadata it is `None` there too.
+        // As in C++ messages. In metadata it is `None` there too.
         let result = match self.result.name {
             "None" => "void".to_owned(),
             _ => self.result.text(),
@@ -207,10 +207,10 @@ impl Typed {
     }
 }
 
-/// The metadata of a function of known types: JSON text whose `type_schema` is JSON text again.
+/// Returns the metadata of a function with known types: JSON text whose `type_schema` is JSON text again.
 pub(crate) fn signature_json(typed: &Typed) -> String {
     let params: Vec<String> = typed.params.iter().map(Schema::json).collect();
-    // FUN-09: the schema is JSON text inside JSON text, so its quotes are escaped once more.
+    // FUN-09: the schema is JSON text inside JSON text, so its quotes are escaped again.
     let inner = format!(
         "{{\"type\":\"ffi.Function\",\"named_args\":{{\"return\":[{}],\"params\":[{}]}}}}",
         typed.result.json(),
@@ -222,14 +222,14 @@ pub(crate) fn signature_json(typed: &Typed) -> String {
     )
 }
 
-/// What is wrong with `args`: how many there are, or that `at` does not convert. Built in one place for all functions:
-/// there are many of them, and errors are rare. The parameters begin as those of its callers do, which move none for it.
+/// Returns the error for `args`: their number is wrong, or argument `at` does not convert. One copy for all functions, because there are
+/// many of them, and errors are rare. The parameters begin like those of its callers, so that no registers move.
 #[cold]
 #[inline(never)]
 fn rejected(name: Option<&str>, args: &[AnyView<'_>], signature: &Signature, at: usize) -> Result {
     let signature = signature.typed();
     let called = signature.text(name);
-    // FUN-08 before FUN-09: where the number is wrong, positions mean nothing.
+    // FUN-08 before FUN-09: if the number is wrong, positions mean nothing.
     let (rule, text) = match (signature.params.get(at), args.get(at)) {
         (Some(wanted), Some(actual)) if args.len() == signature.params.len() => (
             FUN_09,
@@ -248,7 +248,7 @@ fn rejected(name: Option<&str>, args: &[AnyView<'_>], signature: &Signature, at:
             ),
         ),
     };
-    // By `demand`, so that a rule that is switched off rejects nothing: the call returns None then, and the body is not run.
+    // Through `demand`, so that a rule that is switched off rejects nothing. The call then returns None without running the body.
     rule.demand(crate::rule::Kind::Type, false, || text)?;
     Ok(Any::none())
 }
@@ -257,7 +257,7 @@ macro_rules! typed {
     ($count:literal $($param:ident $at:tt)*) => {
         impl<Body, Out, $($param),*> TypedFn<($($param,)*)> for Body
         where
-            // The first tells the compiler what the parameters are, the second is how it is called.
+            // The first bound tells the compiler the parameters, the second how the body is called.
             Body: Fn($($param),*) -> Out
                 + for<'a> Fn($(<$param as Parameter>::At<'a>),*) -> Out
                 + Send

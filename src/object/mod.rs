@@ -1,8 +1,8 @@
 //! Objects: types, containers, reflection, comparison, and the JSON graph.
 //!
-//! | room | what it holds | rules |
+//! | module | content | rules |
 //! |---|---|---|
-//! | `format/ffi`, `format/text` | the JSON graph of tvm-ffi, held to what no type decides, and JSON text | OBJ-16, OBJ-18 to OBJ-20, OBJ-39, OBJ-40 |
+//! | `format/ffi`, `format/text` | the JSON graph of tvm-ffi, checked without types, and JSON text | OBJ-16, OBJ-18 to OBJ-20, OBJ-39, OBJ-40 |
 //! | `format/legacy` | the JSON graph of 0.2 to 0.21, as nodes of any type | OBJ-21 to OBJ-32, OBJ-36, OBJ-37 |
 //! | `format/key_hash` | the hash of texts and the slots of maps, without values | OBJ-01, OBJ-07, OBJ-39 |
 //! | `runtime/container` | arrays, maps, shapes, tensors, big integers, and the hash of keys | OBJ-01 to OBJ-12, OBJ-38, OBJ-39 |
@@ -10,7 +10,7 @@
 //! | `runtime/walk` | comparison, hash, copies, text, visits | OBJ-13, OBJ-14, OBJ-34, OBJ-35, OBJ-41 |
 //! | `runtime/json_graph` | saved objects of both eras as values | OBJ-16 to OBJ-20, OBJ-33, OBJ-41 |
 //!
-//! The format half is there in every build, the runtime half with the feature `runtime`. [`json_graph`] shows what both have of
+//! The formats are part of every build. The runtime half needs the feature `runtime`. [`json_graph`] contains both halves' functions for
 //! saved objects.
 //!
 //! ```
@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-/// The formats live together for their lints alone, as those of the crate's root do.
+/// The formats share one module only for its lints, like the formats at the root of the crate.
 #[forbid(unsafe_code)]
 #[deny(
     clippy::indexing_slicing,

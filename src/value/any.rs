@@ -7,63 +7,63 @@ use super::raw::{AnyPayload, RawAny};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-/// An owned value: it holds one reference of the object in it, if it is one.
+/// An owned value. If it is an object, it holds one reference to it.
 #[repr(transparent)]
 pub struct Any(RawAny);
 
 impl Any {
-    /// None, the absent value.
+    /// Returns None, the absent value.
     #[inline]
     pub const fn none() -> Any {
         Any(RawAny::NONE)
     }
 
-    /// Takes over the reference that `raw` carries.
+    /// Takes over the reference in `raw`.
     ///
     /// # Safety
-    /// `raw` is an owned cell: its tag is not one of the view-only tags, and an object in it is counted once for it.
+    /// `raw` is an owned cell: its tag is not view-only, and its object, if any, has a reference counted for this cell.
     #[inline]
     pub const unsafe fn from_raw(raw: RawAny) -> Any {
         Any(raw)
     }
 
-    /// The cell, with the reference that it carries: the caller owns that now.
+    /// Returns the cell with its reference, which the caller then owns.
     #[inline]
     pub const fn into_raw(self) -> RawAny {
         let raw = self.0;
-        // The reference stays with the cell: dropped here as well, it would be counted down twice.
+        // The reference stays with the cell. A drop here would decrement it twice.
         std::mem::forget(self);
         raw
     }
 
-    /// The cell, still owned by `self`.
+    /// Returns the cell, which `self` still owns.
     #[inline]
     pub const fn as_raw(&self) -> &RawAny {
         &self.0
     }
 
-    /// A borrowed view of the value.
+    /// Returns a borrowed view of the value.
     #[inline]
     pub const fn view(&self) -> AnyView<'_> {
         AnyView(self.0, PhantomData)
     }
 
-    /// The tag: a type index, of a plain value below 64 and of an object from there on.
+    /// Returns the tag: a type index, below 64 for a plain value and 64 or more for an object.
     #[inline]
     pub const fn type_index(&self) -> i32 {
         self.0.type_index
     }
 
-    /// Whether this is None.
+    /// Returns whether this is None.
     #[inline]
     pub const fn is_none(&self) -> bool {
         self.0.type_index == index::NONE
     }
 
-    /// An opaque pointer, which may be null (VAL-08).
+    /// Creates an opaque pointer, which may be null (VAL-08).
     ///
     /// # Safety
-    /// As [`AnyView::handle`].
+    /// As for [`AnyView::handle`].
     #[inline]
     pub const unsafe fn handle(value: *mut c_void) -> Any {
         Any(RawAny::from_handle(value))
@@ -75,21 +75,21 @@ impl Any {
         std::mem::take(self)
     }
 
-    /// The object in the value, if it is one, without a new reference.
+    /// Returns the object in the value, if any, without a new reference.
     #[inline]
     pub const fn as_object(&self) -> Option<&ObjectRef> {
         if !self.0.is_object() {
             return None;
         }
-        // SAFETY: `ObjectRef` is one non-null pointer, and an object payload is exactly that; the borrow keeps it alive.
+        // SAFETY: `ObjectRef` is one non-null pointer, like an object payload; the borrow keeps it alive.
         Some(unsafe { &*(&raw const self.0.payload).cast::<ObjectRef>() })
     }
 
-    /// The object in the value, or the value back.
+    /// Returns the object in the value, or the value itself.
     ///
     /// # Errors
     ///
-    /// The value itself when it holds no object.
+    /// Returns the value itself if it is not an object.
     #[inline]
     pub fn into_object(self) -> Result<ObjectRef, Any> {
         let Some(_) = self.as_object() else {
@@ -128,7 +128,7 @@ impl Default for Any {
     }
 }
 
-/// A borrowed value: an argument of a call. Copying it counts nothing. It stays on its thread: the object of an
+/// A borrowed value: an argument of a call. A copy does not change reference counts. It stays on its thread, because the object of an
 /// r-value reference (VAL-09) is taken out without a lock:
 ///
 /// ```compile_fail,E0277
@@ -140,30 +140,30 @@ impl Default for Any {
 pub struct AnyView<'a>(RawAny, PhantomData<(&'a (), *mut Header)>);
 
 impl<'a> AnyView<'a> {
-    /// None.
+    /// Returns None.
     #[inline]
     pub const fn none() -> AnyView<'a> {
         AnyView(RawAny::NONE, PhantomData)
     }
 
-    /// Views a cell.
+    /// Creates a view of a cell.
     ///
     /// # Safety
-    /// The payload is what the tag says, and what it points to stays alive and unmoved for `'a`. The slot of an r-value
-    /// reference holds null or an object that it owns, and is read and written on this thread alone for `'a`.
+    /// The payload matches the tag, and its target stays alive and unmoved for `'a`. The slot of an r-value reference holds null or an
+    /// owned object, and is read and written only on this thread for `'a`.
     #[inline]
     pub const unsafe fn from_raw(raw: RawAny) -> AnyView<'a> {
         AnyView(raw, PhantomData)
     }
 
-    /// Views `count` cells as they arrive over the C ABI.
+    /// Creates views of `count` cells from the C ABI.
     ///
     /// # Safety
-    /// `cells` points to `count` cells that live for `'a`, unwritten, and [`AnyView::from_raw`] may be called with each for
-    /// `'a`; it may be null when `count` is zero.
+    /// `cells` points to `count` cells that live for `'a` and are not written. [`AnyView::from_raw`] may be called with each for `'a`.
+    /// `cells` may be null if `count` is zero.
     #[inline]
     pub unsafe fn slice(cells: *const RawAny, count: usize) -> &'a [AnyView<'a>] {
-        // C callers pass null or a dangling address for no cells; a slice needs one that is aligned.
+        // C callers pass null or a dangling address for no cells, but a slice needs an aligned address.
         if count == 0 || cells.is_null() {
             return &[];
         }
@@ -171,38 +171,38 @@ impl<'a> AnyView<'a> {
         unsafe { std::slice::from_raw_parts(cells.cast(), count) }
     }
 
-    /// The cell, of 16 bytes; its reference stays with this value.
+    /// Returns the cell of 16 bytes. The reference stays with this value.
     #[inline]
     pub const fn as_raw(&self) -> &RawAny {
         &self.0
     }
 
-    /// The tag: a type index, of a plain value below 64 and of an object from there on.
+    /// Returns the tag: a type index, below 64 for a plain value and 64 or more for an object.
     #[inline]
     pub const fn type_index(&self) -> i32 {
         self.0.type_index
     }
 
-    /// Whether this is None.
+    /// Returns whether this is None.
     #[inline]
     pub const fn is_none(&self) -> bool {
         self.0.type_index == index::NONE
     }
 
-    /// A borrowed C pointer, which may be null (VAL-08).
+    /// Creates a borrowed C pointer, which may be null (VAL-08).
     ///
     /// # Safety
-    /// Whatever receives the view, or a copy of it, may use the pointer as what it takes there.
+    /// The receiver of the view, or of a copy, may use the pointer as the type that it expects.
     #[inline]
     pub const unsafe fn handle(value: *mut c_void) -> AnyView<'a> {
         AnyView(RawAny::from_handle(value), PhantomData)
     }
 
-    /// A borrowed tensor description. A [`Tensor`](crate::object::Tensor) converts by itself, and safely.
+    /// Creates a view of a borrowed tensor description. A [`Tensor`](crate::object::Tensor) converts safely without this.
     ///
     /// # Safety
-    /// `value` describes memory that is there for `'a`: `shape` and `strides` have `ndim` extents (`strides` may be null), and
-    /// `data` has the elements that they reach, which whatever receives the view may read and write.
+    /// `value` describes memory that is valid for `'a`. `shape` and `strides` have `ndim` extents (`strides` may be null). `data` holds the
+    /// elements that they reach, and the receiver of the view may read and write them.
     #[inline]
     pub const unsafe fn dltensor(value: &'a DLTensor) -> AnyView<'a> {
         let ptr = (&raw const *value).cast_mut().cast();
@@ -212,14 +212,14 @@ impl<'a> AnyView<'a> {
         )
     }
 
-    /// A C string, borrowed (`const char*`).
+    /// Creates a view of a borrowed C string (`const char*`).
     #[inline]
     pub(crate) const fn c_str(value: &'a std::ffi::CStr) -> AnyView<'a> {
         let ptr = value.as_ptr().cast_mut().cast();
         AnyView(RawAny::of(index::RAW_STR, AnyPayload { ptr }), PhantomData)
     }
 
-    /// The object in the view, if it is one, without a new reference.
+    /// Returns the object in the view, if any, without a new reference.
     #[inline]
     pub const fn as_object(&self) -> Option<&ObjectRef> {
         if !self.0.is_object() {
@@ -229,8 +229,8 @@ impl<'a> AnyView<'a> {
         Some(unsafe { &*(&raw const self.0.payload).cast::<ObjectRef>() })
     }
 
-    /// An owned copy (VAL-09): C strings and byte arrays become owned strings and bytes, the object of an r-value reference
-    /// is moved out of its slot, the value of an extension is cloned by its type (VAL-22), everything else is copied or counted.
+    /// Creates an owned copy (VAL-09). C strings and byte arrays become owned strings and bytes. The object of an r-value reference moves
+    /// out of its slot, and the value of an extension is cloned by its type (VAL-22). Other values are copied, or get a new reference.
     #[inline]
     pub fn to_any(self) -> Any {
         if self.0.type_index >= index::OBJECT_BEGIN {
@@ -238,7 +238,7 @@ impl<'a> AnyView<'a> {
             unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
             return Any(self.0);
         }
-        // Most tags are below those that VAL-09 converts: a call less for them. Those of extensions are below zero.
+        // Most tags are below those that VAL-09 converts, so they skip the call. Tags of extensions are below zero.
         if (index::NONE..index::RAW_STR).contains(&self.0.type_index) {
             Any(self.0)
         } else {
@@ -249,7 +249,7 @@ impl<'a> AnyView<'a> {
     #[inline(never)]
     fn owned(self) -> Any {
         match self.0.type_index {
-            // VAL-03, VAL-09: a copy, since the text may end with the call. Up to 7 bytes it lies in the cell from here on.
+            // VAL-03, VAL-09: a copy, because the text may be freed after the call. Up to 7 bytes are stored in the cell.
             index::RAW_STR => {
                 // SAFETY: a C string that lives while the view does (the contract of `from_raw`).
                 let text = unsafe { std::ffi::CStr::from_ptr(self.0.ptr().cast()) };
@@ -262,15 +262,15 @@ impl<'a> AnyView<'a> {
                 super::string::Bytes::new(unsafe { array.as_slice() }).into()
             }
             index::RVALUE_REF => {
-                // SAFETY: null, or a slot that is read and written on this thread alone (the contract of `from_raw`).
+                // SAFETY: null, or a slot that is read and written only on this thread (the contract of `from_raw`).
                 let slot = unsafe { self.0.ptr().cast::<*mut Header>().as_mut() };
-                // The callee may take what is there by nulling it (VAL-09).
+                // The callee may take the object by replacing it with null (VAL-09).
                 let object = slot.map(|slot| std::mem::replace(slot, std::ptr::null_mut()));
-                // SAFETY: the reference of the slot is now ours.
+                // SAFETY: this function now owns the reference of the slot.
                 let object = object.and_then(|object| unsafe { ObjectRef::from_nullable(object) });
                 object.into()
             }
-            // VAL-22: an argument of an extension is its caller's, so that an owned value is a copy.
+            // VAL-22: the caller owns an argument of an extension, so an owned value is a copy.
             ..index::NONE => super::extension::owned_copy(self),
             _ => Any(self.0),
         }
@@ -309,7 +309,7 @@ macro_rules! plain {
     )*};
 }
 
-// VAL-01: all integers have the one tag of ints. A `u64` beyond 2^63 - 1 keeps its bits, and is itself again where a `u64` is wanted.
+// VAL-01: all integers have the same tag. A `u64` beyond 2^63 - 1 keeps its bits, and converts back to the same `u64`.
 plain! {
     i64, |v| RawAny::from_int(v);
     i32, |v| RawAny::from_int(v.into());
@@ -331,7 +331,7 @@ plain! {
 impl From<ObjectRef> for Any {
     #[inline]
     fn from(object: ObjectRef) -> Any {
-        // VAL-01: the tag is the index of the object's own type, whatever type the reference is of.
+        // VAL-01: the tag is the index of the object's own type, whatever the static type of the reference.
         let ptr = object.into_raw();
         // SAFETY: `ptr` is a live object; its reference moves into the cell.
         let type_index = unsafe { (*ptr).type_index };
@@ -365,7 +365,7 @@ impl std::fmt::Debug for AnyView<'_> {
             index::INT => write!(f, "{}", raw.int()),
             index::BOOL => write!(f, "{}", raw.int() != 0),
             index::FLOAT => write!(f, "{:?}", raw.float()),
-            // Escaped, since text that C passes need not be UTF-8 (VAL-12).
+            // Escaped, because text from C may be invalid UTF-8 (VAL-12).
             other => match super::str_bytes(self) {
                 Some(text) => write!(f, "\"{}\"", text.escape_ascii()),
                 None => write!(f, "<{}>", super::types::key_of(other)),

@@ -1,4 +1,4 @@
-//! What converts to what: the arguments that a typed function accepts.
+//! Conversions: the arguments that a typed function accepts.
 //!
 //! | target  | accepts                             | rule   |
 //! |---------|-------------------------------------|--------|
@@ -10,8 +10,8 @@
 //! | bytes   | byte array, small and heap bytes    | VAL-12 |
 //! | dtype   | dtype, text                         | VAL-13 |
 //! | device  | device, text                        | VAL-13 |
-//! | object  | instances, derived types included   | VAL-10 |
-//! | option  | None, or what the member accepts    | VAL-11 |
+//! | object  | instances, including derived types  | VAL-10 |
+//! | option  | None, or values that the member accepts | VAL-11 |
 
 mod schema;
 mod try_from;
@@ -53,21 +53,21 @@ use std::ffi::c_void;
 /// assert!(odd.to_string().contains("Cannot convert from type `int` to `Even<int>`"), "{odd}");
 /// ```
 pub trait Argument: Sized {
-    /// Its name in messages and metadata.
+    /// Returns the name of the type in messages and metadata.
     fn schema() -> Schema;
 
-    /// The rule that rejects what does not convert.
+    /// The rule that a value breaks if it does not convert.
     const RULE: Rule;
 
-    /// Converts, or `None`.
+    /// Converts a value. Returns `None` if it does not convert.
     fn try_from_view(view: AnyView<'_>) -> Option<Self>;
 
-    /// Whether a missing trailing argument counts as `None`. Never; here for completeness of the signature text.
+    /// Whether a missing trailing argument counts as `None`. Never true; only used to complete the signature text.
     #[doc(hidden)]
     const ANY: bool = false;
 }
 
-/// The violation for a value that does not convert to `T`.
+/// Returns the violation for a value that does not convert to `T`.
 pub(crate) fn mismatch<T: Argument>(view: AnyView<'_>) -> Violation {
     no_conversion(T::RULE, view.type_index(), T::schema)
 }
@@ -85,9 +85,8 @@ fn no_conversion(rule: Rule, type_index: i32, schema: fn() -> Schema) -> Violati
     )
 }
 
-/// Converts a value. For the types of this crate `try_from` and `try_into` of an [`Any`] or an [`AnyView`] do the same, except for
-/// an integer that does not fit a narrower one: they reject it (VAL-07, limit), and `cast` cuts its upper bits off, as VAL-07 has it
-/// for the arguments of functions.
+/// Converts a value. For the types of this crate, `try_from` and `try_into` of an [`Any`] or an [`AnyView`] do the same, except for an
+/// integer that does not fit. They reject it (VAL-07, limit), but `cast` truncates it, as VAL-07 requires for the arguments of functions.
 ///
 /// ```
 /// use tvmspec::object::Tensor;
@@ -102,7 +101,7 @@ fn no_conversion(rule: Rule, type_index: i32, schema: fn() -> Schema) -> Violati
 ///
 /// # Errors
 ///
-/// The rule of the target ([`Argument::RULE`]), of kind type, where the value does not convert; the message names both types.
+/// Returns the rule of the target ([`Argument::RULE`]), of kind type, if the value does not convert. The message names both types.
 pub fn cast<T: Argument>(view: AnyView<'_>) -> Result<T, Violation> {
     T::try_from_view(view).ok_or_else(|| mismatch::<T>(view))
 }
@@ -119,7 +118,7 @@ macro_rules! integers {
             #[inline]
             fn try_from_view(view: AnyView<'_>) -> Option<$type> {
                 match view.type_index() {
-                    // VAL-07: upper bits are cut off without an error, as in the releases.
+                    // VAL-07: upper bits are truncated without an error, as in the releases.
                     index::INT | index::BOOL => Some(view.as_raw().int() as $type),
                     _ => None,
                 }
@@ -140,7 +139,7 @@ impl Argument for bool {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<bool> {
         match view.type_index() {
-            // VAL-07: every int but 0 is true, and a float is neither.
+            // VAL-07: every int except 0 is true. A float does not convert.
             index::INT | index::BOOL => Some(view.as_raw().int() != 0),
             _ => None,
         }
@@ -158,7 +157,7 @@ impl Argument for f64 {
     fn try_from_view(view: AnyView<'_>) -> Option<f64> {
         match view.type_index() {
             index::FLOAT => Some(view.as_raw().float()),
-            // VAL-07: numbers convert upwards only. An int beyond 2^53 becomes the nearest float.
+            // VAL-07: numbers only convert to wider types. An int beyond 2^53 becomes the nearest float.
             index::INT | index::BOOL => Some(view.as_raw().int() as f64),
             _ => None,
         }
@@ -174,7 +173,7 @@ impl Argument for f32 {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<f32> {
-        // VAL-07 knows one width of floats: the nearest narrow one is passed, which is infinite beyond its range.
+        // VAL-07 has only one width of floats. The nearest `f32` is passed, which is infinite beyond its range.
         f64::try_from_view(view).map(|value| value as f32)
     }
 }
@@ -188,7 +187,7 @@ impl Argument for *mut c_void {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<*mut c_void> {
-        // VAL-08: None is how a frontend passes null.
+        // VAL-08: a frontend passes null as None.
         match view.type_index() {
             index::OPAQUE => Some(view.as_raw().ptr()),
             index::NONE => Some(std::ptr::null_mut()),
@@ -239,7 +238,7 @@ impl Argument for Any {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Any> {
-        // VAL-09: what the function keeps is its own: a C string is copied, and an r-value taken out of its slot.
+        // VAL-09: the function owns its arguments: a C string is copied, and an r-value is taken out of its slot.
         Some(view.to_any())
     }
 
@@ -256,7 +255,7 @@ impl Argument for Str {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Str> {
         match view.type_index() {
-            // VAL-12: bytes do not become text, not even where they are valid UTF-8.
+            // VAL-12: bytes do not become text, even if they are valid UTF-8.
             index::SMALL_STR | index::STR | index::RAW_STR => Str::from_any(view.to_any()).ok(),
             _ => None,
         }
@@ -271,10 +270,10 @@ impl Argument for String {
     }
 
     fn try_from_view(view: AnyView<'_>) -> Option<String> {
-        // Most text is valid UTF-8: checking it is faster than the lossy conversion.
+        // Most text is valid UTF-8, and the check is faster than the lossy conversion.
         str_bytes(&view).map(|bytes| match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
-            // VAL-12: the tag makes it text and is all that is checked; a `String` cannot hold the bytes that are no UTF-8.
+            // VAL-12: only the tag makes a value text. A `String` cannot hold invalid UTF-8, so such bytes are replaced.
             Err(_) => String::from_utf8_lossy(bytes).into_owned(),
         })
     }
@@ -289,7 +288,7 @@ impl Argument for Bytes {
 
     fn try_from_view(view: AnyView<'_>) -> Option<Bytes> {
         match view.type_index() {
-            // VAL-12: text does not become bytes, although it has some.
+            // VAL-12: text does not become bytes.
             index::SMALL_BYTES | index::BYTES | index::BYTE_ARRAY => {
                 Bytes::from_any(view.to_any()).ok()
             }
@@ -321,8 +320,8 @@ impl Argument for DLDataType {
         if view.type_index() == index::DATA_TYPE {
             return Some(view.as_raw().dtype());
         }
-        // VAL-13: any string is read. As an argument one that names no data type is `type`, where the text itself would be
-        // `malformed`.
+        // VAL-13: any string is parsed. For an argument, the error for text that names no data type is `type`; for the text itself it would
+        // be `malformed`.
         let text = str_bytes(&view)?;
         super::dtype_from_text(std::str::from_utf8(text).ok()?).ok()
     }
@@ -354,8 +353,8 @@ impl Argument for ObjectRef {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<ObjectRef> {
-        // VAL-10: None is rejected. A reference of C++ that may be null takes it; here that is `Option<ObjectRef>` (VAL-11).
-        // An r-value reference is no object here, as in the releases: what takes any value empties its slot (VAL-09).
+        // VAL-10: None is rejected. Nullable C++ references accept it; here that is `Option<ObjectRef>` (VAL-11).
+        // An r-value reference is not an object here, as in the releases. A parameter of any type empties its slot (VAL-09).
         view.as_object().cloned()
     }
 }
@@ -369,7 +368,7 @@ impl<T: Object> Argument for Ref<T> {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Ref<T>> {
-        // VAL-10: by the ancestors of its type, and without None, which the nullable references of C++ take as null (VAL-11 here).
+        // VAL-10: checks the ancestors of the type. Rejects None, which nullable C++ references accept as null (VAL-11 here).
         Ref::of(view.as_object()?)
     }
 }
@@ -383,7 +382,7 @@ impl<T: Argument> Argument for Option<T> {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Option<T>> {
-        // VAL-11: None is absent, also where T itself takes None, as a pointer does (VAL-08).
+        // VAL-11: None means absent, even if T itself accepts None, as a pointer does (VAL-08).
         if view.is_none() {
             return Some(None);
         }

@@ -4,7 +4,7 @@ use super::VAL_13;
 use super::dlpack::DLDevice;
 use crate::rule::{Kind, Violation};
 
-/// Names that text may use, and the device type of each. The first of a type is the one that is printed.
+/// Names that a text may use, with their device types. The first name of a type is the one that is printed.
 const NAMES: [(&str, i32); 30] = [
     ("cpu", 1),
     ("cuda", 2),
@@ -22,7 +22,7 @@ const NAMES: [(&str, i32); 30] = [
     ("hexagon", 16),
     ("maia", 17),
     ("trn", 18),
-    // VAL-13, Here: names that Python of TVM accepts.
+    // VAL-13, Here: names that TVM's Python accepts.
     ("llvm", 1),
     ("nvptx", 2),
     ("cl", 4),
@@ -39,11 +39,11 @@ const NAMES: [(&str, i32); 30] = [
     ("wgpu", 15),
 ];
 
-/// The device that `text` names; without a number it is number 0.
+/// Parses a device. Without a number, the device number is 0.
 ///
 /// # Errors
 ///
-/// VAL-13 (malformed) for an unknown name, and for a number that is not decimal digits up to 2^31 - 1.
+/// Returns VAL-13 (malformed) for an unknown name, and for a number that is not decimal digits up to 2^31 - 1.
 pub fn device_from_text(text: &str) -> Result<DLDevice, Violation> {
     parse(text).ok_or_else(|| {
         VAL_13.rejected(
@@ -55,15 +55,15 @@ pub fn device_from_text(text: &str) -> Result<DLDevice, Violation> {
 
 fn parse(text: &str) -> Option<DLDevice> {
     let (name, number) = match text.split_once(':') {
-        // `parse` accepts a sign, which no release does.
+        // `parse` accepts a sign, but no release does.
         Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
-            // VAL-13: no digits at all and a number beyond 2^31 - 1 are left to `parse`, which accepts neither.
+            // VAL-13: `parse` rejects an empty number and one beyond 2^31 - 1.
             (name, number.parse::<i32>().ok()?)
         }
         Some(_) => return None,
         None => (text, 0),
     };
-    // VAL-13: the whole name: releases drop what comes behind a blank, and read `cuda x` as `cuda`.
+    // VAL-13: the whole name must match. Releases ignore text after a blank, and read `cuda x` as `cuda`.
     let &(_, device_type) = NAMES.iter().find(|(known, _)| *known == name)?;
     Some(DLDevice {
         device_type,
@@ -71,7 +71,7 @@ fn parse(text: &str) -> Option<DLDevice> {
     })
 }
 
-/// `cuda:0` for a known type, `unknown:0` otherwise.
+/// Returns `cuda:0` for a known type, otherwise `unknown:0`.
 pub fn device_to_text(device: DLDevice) -> String {
     let known = NAMES.iter().find(|(_, known)| *known == device.device_type);
     let name = known.map_or("unknown", |(name, _)| name);

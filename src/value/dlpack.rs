@@ -1,4 +1,4 @@
-//! The DLPack structs, laid out as DLPack 1.x lays them out.
+//! The DLPack structs, in the layout of DLPack 1.x.
 
 use crate::tensor::{Device, Dtype};
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ pub struct DLDataType {
     pub code: u8,
     /// Bits of one lane.
     pub bits: u8,
-    /// Lanes; read as i16, a negative count is that of a scalable vector.
+    /// Number of lanes. Read as i16, a negative number means a scalable vector.
     pub lanes: u16,
 }
 
@@ -62,59 +62,59 @@ impl From<DLDevice> for Device {
     }
 }
 
-/// A description of a tensor that is borrowed. 48 bytes.
+/// A borrowed description of a tensor. 48 bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DLTensor {
-    /// Address of the data (for some devices a handle); the first element is `byte_offset` further.
+    /// Address of the data (a handle for some devices). The first element is `byte_offset` bytes later.
     pub data: *mut c_void,
-    /// Where the data is.
+    /// Device of the data.
     pub device: DLDevice,
     /// Number of dimensions.
     pub ndim: i32,
     /// Type of the elements.
     pub dtype: DLDataType,
-    /// `ndim` extents; may be null when `ndim` is 0.
+    /// `ndim` extents; may be null if `ndim` is 0.
     pub shape: *mut i64,
-    /// `ndim` strides in elements; null means compact, row-major.
+    /// `ndim` strides in elements; null means compact and row-major.
     pub strides: *mut i64,
     /// Bytes from `data` to the first element.
     pub byte_offset: u64,
 }
 
-/// An owned tensor as DLPack before 1.0 exchanges it. 64 bytes.
+/// An owned tensor in the exchange format of DLPack before 1.0. 64 bytes.
 #[repr(C)]
 pub struct DLManagedTensor {
-    /// What and where the elements are.
+    /// Description of the elements.
     pub dl_tensor: DLTensor,
-    /// Of the producer.
+    /// Private data of the producer.
     pub manager_ctx: *mut c_void,
     /// Returns the tensor to the producer; may be null.
     pub deleter: Option<unsafe extern "C-unwind" fn(*mut DLManagedTensor)>,
 }
 
-/// Version of an exchanged tensor.
+/// Version of DLPack of an exchanged tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct DLPackVersion {
-    /// Another major is another layout; readers, those of upstream and this one, do not look at it.
+    /// Another major version has another layout. Neither upstream's readers nor this one check it.
     pub major: u32,
     /// Readers accept any minor.
     pub minor: u32,
 }
 
-/// An owned tensor as DLPack 1.x exchanges it. 80 bytes.
+/// An owned tensor in the exchange format of DLPack 1.x. 80 bytes.
 #[repr(C)]
 pub struct DLManagedTensorVersioned {
-    /// Version of the producer.
+    /// DLPack version of the producer.
     pub version: DLPackVersion,
-    /// Of the producer.
+    /// Private data of the producer.
     pub manager_ctx: *mut c_void,
     /// Returns the tensor to the producer; may be null.
     pub deleter: Option<unsafe extern "C-unwind" fn(*mut DLManagedTensorVersioned)>,
     /// Bit 0 read-only, bit 1 copied, bit 2 sub-byte types padded to bytes.
     pub flags: u64,
-    /// What and where the elements are.
+    /// Description of the elements.
     pub dl_tensor: DLTensor,
 }
 
@@ -135,7 +135,7 @@ unsafe impl Send for DLTensor {}
 unsafe impl Sync for DLTensor {}
 
 impl DLTensor {
-    /// The extents, outermost first, in elements.
+    /// Returns the extents in elements, the outermost first.
     ///
     /// # Safety
     /// `shape` points to `ndim` extents, or `ndim` is not positive.
@@ -144,7 +144,7 @@ impl DLTensor {
         unsafe { self.list(self.shape) }
     }
 
-    /// The strides, or `None` for a compact tensor.
+    /// Returns the strides, or `None` for a compact tensor.
     ///
     /// # Safety
     /// `strides` is null or points to `ndim` strides.
@@ -153,53 +153,55 @@ impl DLTensor {
         (!self.strides.is_null()).then(|| unsafe { self.list(self.strides) })
     }
 
+    /// Returns a list of `ndim` numbers.
+    ///
     /// # Safety
     /// `ptr` points to `ndim` numbers, or `ndim` is not positive.
     unsafe fn list(&self, ptr: *const i64) -> &[i64] {
         match usize::try_from(self.ndim) {
-            // Without a dimension `shape` may be null or dangling; a slice needs an address that is aligned.
+            // Without dimensions, `shape` may be null or dangling, but a slice needs an aligned address.
             Ok(count) if count > 0 && !ptr.is_null() => {
-                // SAFETY: so many numbers, by this contract.
+                // SAFETY: that many numbers, by this contract.
                 unsafe { std::slice::from_raw_parts(ptr, count) }
             }
             _ => &[],
         }
     }
 
-    /// Number of elements; negative extents count as zero.
+    /// Returns the number of elements. Negative extents count as zero.
     ///
     /// # Safety
-    /// As [`DLTensor::shape`].
+    /// As for [`DLTensor::shape`].
     pub unsafe fn elements(&self) -> u64 {
         // SAFETY: the contract of `shape` is this one.
         let shape = unsafe { self.shape() };
-        // OBJ-12: a producer may state anything: nothing wraps, and what is too large stays too large for every limit.
+        // OBJ-12: a producer may state any extents. The product saturates, so that it exceeds every limit instead of wrapping.
         shape.iter().fold(1u64, |product, &extent| {
             product.saturating_mul(u64::try_from(extent).unwrap_or(0))
         })
     }
 
-    /// Bytes of the elements, sub-byte types packed.
+    /// Returns the size of the elements in bytes, with sub-byte types packed.
     ///
     /// # Safety
-    /// As [`DLTensor::shape`].
+    /// As for [`DLTensor::shape`].
     pub unsafe fn bytes(&self) -> u64 {
         // SAFETY: the contract of `elements` is this one.
         let elements = unsafe { self.elements() };
         self.dtype.bytes_of(elements)
     }
 
-    /// Whether the elements lie compactly in row-major order. Extents of 1 and empty tensors are free.
+    /// Returns whether the elements are compact in row-major order. Extents of 1 and empty tensors may have any strides.
     ///
     /// # Safety
-    /// As [`DLTensor::shape`] and [`DLTensor::strides`].
+    /// As for [`DLTensor::shape`] and [`DLTensor::strides`].
     pub unsafe fn is_contiguous(&self) -> bool {
         // SAFETY: the contract of `shape` is part of this one.
         let shape = unsafe { self.shape() };
         // SAFETY: the contract of `strides` is part of this one.
         let strides = unsafe { self.strides() };
         let Some(strides) = strides else { return true };
-        // OBJ-12: a tensor without elements has no two of them to be apart, so that any strides are compact.
+        // OBJ-12: a tensor without elements is compact with any strides.
         if shape.contains(&0) {
             return true;
         }
@@ -211,7 +213,7 @@ impl DLTensor {
             if stride != expected {
                 return false;
             }
-            // Wraps for a shape that no memory holds; such a tensor is rejected by its size, and not here.
+            // Wraps for a shape that no memory holds. Such a tensor is rejected by its size elsewhere.
             expected = expected.wrapping_mul(extent);
         }
         true
@@ -219,7 +221,7 @@ impl DLTensor {
 }
 
 impl DLDataType {
-    /// A type of one lane.
+    /// Creates a type with one lane.
     pub const fn scalar(code: u8, bits: u8) -> DLDataType {
         DLDataType {
             code,
@@ -228,9 +230,9 @@ impl DLDataType {
         }
     }
 
-    /// Bytes that `elements` of this type fill, packed: sub-byte types share bytes.
+    /// Returns the bytes that `elements` of this type fill. Sub-byte types are packed.
     pub fn bytes_of(self, elements: u64) -> u64 {
-        // DEV-15: elements below a byte are packed, as from 0.21 on; 128 bits, so that no product wraps.
+        // DEV-15: sub-byte elements are packed, as from 0.21 on. Computed in 128 bits, so that no product wraps.
         let bits = u128::from(self.bits) * u128::from(self.lanes);
         let bytes = (u128::from(elements) * bits).div_ceil(8);
         u64::try_from(bytes).unwrap_or(u64::MAX)

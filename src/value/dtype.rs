@@ -1,4 +1,4 @@
-//! Data types as text, with the grammar of the tvm-ffi ABI (VAL-17, VAL-18, VAL-21).
+//! Data types as text, in the grammar of the tvm-ffi ABI (VAL-17, VAL-18, VAL-21).
 
 use super::dlpack::DLDataType;
 use super::{VAL_17, VAL_18, VAL_21};
@@ -8,10 +8,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-/// Name, code, and bits when the name fixes them, of the small floats.
+/// Name, code and bits of the small floats, whose names fix the number of bits.
 const SMALL_FLOATS: [(&str, u8, u8); 11] = [
     ("float8_e3m4", 7, 8),
-    // The longer names first: `float8_e4m3` is the front of these three too, and would leave a rest that is no lanes.
+    // Longer names first: `float8_e4m3` is a prefix of these three, and would leave a rest that is not a lane count.
     ("float8_e4m3b11fnuz", 9, 8),
     ("float8_e4m3fnuz", 11, 8),
     ("float8_e4m3fn", 10, 8),
@@ -24,7 +24,7 @@ const SMALL_FLOATS: [(&str, u8, u8); 11] = [
     ("float4_e2m1fn", 17, 4),
 ];
 
-/// Short names, and the beginning of the name that each abbreviates (TEN-08). A digit must follow the first four.
+/// Short names, with the prefix that each abbreviates (TEN-08). A digit must follow the first four.
 const ALIASES: [(&str, &str); 10] = [
     ("bf", "bfloat"),
     ("i", "int"),
@@ -38,7 +38,7 @@ const ALIASES: [(&str, &str); 10] = [
     ("f4_", "float4_"),
 ];
 
-/// Code and default bits by prefix; the first that fits counts.
+/// Code and default bits by prefix. The first match counts.
 const PREFIXES: [(&str, u8, u8); 6] = [
     ("bfloat", 4, 16),
     ("uint", 1, 32),
@@ -48,27 +48,27 @@ const PREFIXES: [(&str, u8, u8); 6] = [
     ("bool", 6, 8),
 ];
 
-/// The codes of custom types begin here (TEN-02).
+/// First code of custom types (TEN-02).
 const CUSTOM_BEGIN: u8 = 129;
 
-/// How names of custom types are looked up (VAL-21): by global functions, which a later chapter has.
+/// The lookup of custom type names (VAL-21). It needs global functions, which a later chapter defines.
 pub(crate) struct CustomNames {
-    /// The code of a name, or why there is none.
+    /// Returns the code of a name, or the reason why there is none.
     pub(crate) code_of: fn(&str) -> Result<i64, String>,
-    /// The name of a code, or why there is none.
+    /// Returns the name of a code, or the reason why there is none.
     pub(crate) name_of: fn(u8) -> Result<String, String>,
 }
 
 static CUSTOM_NAMES: OnceLock<CustomNames> = OnceLock::new();
 
-/// Sets, once, how names of custom types are looked up.
+/// Sets the lookup of custom type names. Only the first call has an effect.
 pub(crate) fn know_custom_names(names: CustomNames) {
     CUSTOM_NAMES.get_or_init(|| names);
 }
 
 const NOT_REGISTERED: &str = "no function for custom types is registered";
 
-/// The name of the custom type `code` (VAL-21).
+/// Returns the name of the custom type `code` (VAL-21).
 pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
     let named = match CUSTOM_NAMES.get() {
         Some(names) => (names.name_of)(code),
@@ -80,7 +80,7 @@ pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
     })
 }
 
-/// Behind `custom`: a name in brackets, bits, lanes (VAL-21).
+/// Parses the text after `custom`: a name in brackets, bits, lanes (VAL-21).
 fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
     let malformed = |why: &str| {
         let message = format!("unknown dtype `{text}`: {why}");
@@ -100,36 +100,36 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
         let message = format!("unknown dtype `{text}`: {why}");
         VAL_21.rejected(Kind::UnknownKind, message)
     })?;
-    // VAL-21: upstream cuts the code to eight bits, so that another type is read.
+    // VAL-21: upstream truncates the code to eight bits, so that it reads another type.
     let in_range = u8::try_from(code).ok().filter(|code| *code >= CUSTOM_BEGIN);
     let Some(code) = in_range else {
         let why = format!("`{name}` has code {code}, and custom types have 129 to 255");
         return Err(malformed(&why));
     };
-    // VAL-21: 32 bits where none are there. Printed they are missing, so that every custom type reads back as one of 32.
+    // VAL-21: the default is 32 bits. The printed text omits the bits, so every custom type reads back with 32.
     let (bits, lanes) = bits_and_lanes(rest, 32)
         .ok_or_else(|| malformed("what follows the name is not bits and lanes"))?;
     Ok(DLDataType { code, bits, lanes })
 }
 
-/// The data type that `text` names.
+/// Parses a data type.
 ///
 /// # Errors
 ///
-/// VAL-17 (malformed) for text that names none. VAL-21 for text that begins with `custom`: malformed where that is not a name
-/// in brackets, bits and lanes, or the code of the name is not 129 to 255; unknown-kind where this process does not know the
+/// Returns VAL-17 (malformed) for text that is not a data type. For text that begins with `custom`, returns VAL-21: malformed if a name in
+/// brackets, bits and lanes do not follow, or if the code of the name is not 129 to 255; unknown-kind if this process does not know the
 /// name.
 pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
-    // VAL-21: in front of all other names: whatever is wrong with such a text is malformed by that rule and not by VAL-17.
+    // VAL-21: checked before all other names, so that errors in such a text break VAL-21 instead of VAL-17.
     if let Some(rest) = text.strip_prefix("custom") {
         return custom(text, rest);
     }
     parse(text).ok_or_else(|| VAL_17.rejected(Kind::Malformed, format!("unknown dtype `{text}`")))
 }
 
-/// VAL-17 but for custom types; nothing for text that names no type.
+/// Parses VAL-17 except custom types. Returns `None` for text that is not a type.
 fn parse(text: &str) -> Option<DLDataType> {
-    // VAL-17: `void` is a handle of no bits and no lanes.
+    // VAL-17: `void` is a handle without bits and lanes.
     if text.is_empty() || text == "void" {
         return Some(DLDataType {
             code: 3,
@@ -137,17 +137,17 @@ fn parse(text: &str) -> Option<DLDataType> {
             lanes: 0,
         });
     }
-    // VAL-17: the short names, read from 0.26 on. Before a number only: `i` and `f` alone name nothing in any release.
+    // VAL-17: the short names, which are read from 0.26 on. A number must follow: no release accepts `i` or `f` alone.
     let expanded = ALIASES.iter().find_map(|(short, long)| {
         let rest = text.strip_prefix(short)?;
         let fits = short.ends_with('_') || rest.starts_with(|next: char| next.is_ascii_digit());
         fits.then(|| format!("{long}{rest}"))
     });
     let text = expanded.as_deref().unwrap_or(text);
-    // In front of the names with a width of their own: `float` would take `float8_e5m2` for 8 bits and a rest.
+    // Checked before the names without a fixed width: `float` would read `float8_e5m2` as 8 bits and a rest.
     for (name, code, bits) in SMALL_FLOATS {
         if let Some(rest) = text.strip_prefix(name) {
-            // Two of them share a byte, and an underscore may be in front of the lanes (TEN-08).
+            // Two elements of 4 bits share a byte, and an underscore may precede their lanes (TEN-08).
             let rest = match rest.strip_prefix('_') {
                 Some(lanes) if bits == 4 => lanes,
                 _ => rest,
@@ -165,15 +165,15 @@ fn parse(text: &str) -> Option<DLDataType> {
     Some(DLDataType { code, bits, lanes })
 }
 
-/// What follows a name: bits, `default` where there are none or 0 of them, and lanes (VAL-17).
+/// Parses the text after a name: bits and lanes (VAL-17). Missing bits or 0 bits mean `default`.
 fn bits_and_lanes(rest: &str, default: u8) -> Option<(u8, u16)> {
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, rest) = rest.split_at(digits);
     let bits = match number {
         "" => default,
-        // VAL-17: up to tvm-ffi 0.1.7 `int256` is read as another type; here it is malformed.
+        // VAL-17: up to tvm-ffi 0.1.7, `int256` is read as another type. Here it is malformed.
         number => match number.parse::<u8>().ok()? {
-            // VAL-17: 0 bits mean none: `int0` is `int32`.
+            // VAL-17: 0 bits mean the default: `int0` is `int32`.
             0 => default,
             bits => bits,
         },
@@ -181,24 +181,24 @@ fn bits_and_lanes(rest: &str, default: u8) -> Option<(u8, u16)> {
     lanes(rest).map(|lanes| (bits, lanes))
 }
 
-/// What comes in front of a number of lanes that the machine multiplies.
+/// The prefix of a number of lanes that the machine multiplies.
 const SCALABLE: &str = "xvscalex";
 
-/// Lanes with their `x` or `xvscalex`, as the 16 bits that a data type has for them: scalable ones are negative (TEN-07).
+/// Parses lanes with their `x` or `xvscalex` into the 16 bits of a data type. Scalable lanes are negative (TEN-07).
 fn lanes(rest: &str) -> Option<u16> {
     if rest.is_empty() {
         return Some(1);
     }
-    // The longer one first: `xvscalex` begins with `x`, too.
+    // The longer prefix first, because `xvscalex` also begins with `x`.
     let (scalable, number) = match rest.strip_prefix(SCALABLE) {
         Some(number) => (true, number),
         None => (false, rest.strip_prefix('x')?),
     };
-    // `parse` accepts a sign, which no release does.
+    // `parse` accepts a sign, but no release does.
     if number.starts_with('+') {
         return None;
     }
-    // VAL-17: stored as a negative i16, so that more than 2^15 reads as fixed lanes; 0.27 has this defect.
+    // VAL-17: stored as a negative i16, so more than 2^15 scalable lanes would read as fixed lanes, a defect of 0.27.
     let most = if scalable { 1 << 15 } else { u16::MAX };
     let count = number.parse::<u16>().ok();
     let count = count.filter(|count| (1..=most).contains(count))?;
@@ -209,14 +209,14 @@ fn lanes(rest: &str) -> Option<u16> {
     })
 }
 
-/// The text of a data type.
+/// Returns the text of a data type.
 ///
 /// # Errors
 ///
-/// VAL-18 (malformed) for a code without a name, VAL-21 (unknown-kind) for a custom type that this process does not know.
+/// Returns VAL-18 (malformed) for a code without a name, and VAL-21 (unknown-kind) for a custom type that this process does not know.
 pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
     let DLDataType { code, bits, lanes } = dtype;
-    // VAL-18: a handle has neither bits nor lanes in its text, and `void` (VAL-17) no text at all.
+    // VAL-18: the text of a handle has no bits or lanes, and `void` (VAL-17) has an empty text.
     if code == 3 {
         return Ok(if bits == 0 && lanes == 0 {
             ""
@@ -231,7 +231,7 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
         (1, _) => format!("uint{bits}"),
         (2, _) => format!("float{bits}"),
         (4, _) => format!("bfloat{bits}"),
-        // VAL-18: 8 bits are what `bool` is read as (VAL-17). In tvm-ffi 0.1.0 to 0.1.2 `bool` is `uint1`.
+        // VAL-18: `bool` reads as 8 bits (VAL-17). In tvm-ffi 0.1.0 to 0.1.2 `bool` is `uint1`.
         (6, _) if bits == 8 => "bool".to_owned(),
         (6, _) => format!("bool{bits}"),
         (_, Some((name, _, _))) => (*name).to_owned(),
@@ -243,7 +243,7 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
             ));
         }
     };
-    // VAL-18: a count that is negative as i16 is that of a scalable vector. Nothing is printed for 1, 0 and 65535 lanes.
+    // VAL-18: a number that is negative as i16 means a scalable vector. 1, 0 and 65535 lanes are not printed.
     match lanes as i16 {
         count @ 2.. => text.push_str(&format!("x{count}")),
         count @ ..-1 => text.push_str(&format!("xvscalex{}", count.unsigned_abs())),
@@ -255,13 +255,13 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
 impl FromStr for DLDataType {
     type Err = Violation;
 
-    /// [`dtype_from_text`].
+    /// Calls [`dtype_from_text`].
     fn from_str(text: &str) -> Result<DLDataType, Violation> {
         dtype_from_text(text)
     }
 }
 
-/// As [`Dtype`] is written: the text that reads as this type, or all three numbers where there is none.
+/// Formats like [`Dtype`]: the text that reads back as this type, or all three numbers if there is none.
 impl fmt::Display for DLDataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Dtype::from(*self).fmt(f)

@@ -1,8 +1,8 @@
-//! Values of extensions (VAL-22): a handle that a framework made, under a type code of its own.
+//! Values of extensions (VAL-22): handles of a framework, each with a type code of the framework.
 //!
-//! | form | where | who destroys the handle |
+//! | form | location | destroyed by |
 //! |---|---|---|
-//! | handle and code | the C interface of 0.2 to 0.20 | the caller that a function returned it to, with `TVMExtTypeFree` |
+//! | handle and code | the C interface of 0.2 to 0.20 | the caller that received it from a function, with `TVMExtTypeFree` |
 //! | cell with the negated code as tag | [`AnyView`] | nothing: it is an argument, and the caller keeps it |
 //! | [`Extension`] | [`Any`] | its last reference |
 //!
@@ -29,40 +29,40 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// The codes of extensions. 15 begins their range up to 0.17, and no release looks for a pair under it.
+/// The codes of extensions. Up to 0.17 the range begins at 15, but no release looks up a pair for 15.
 const CODES: Range<i32> = 16..128;
 
 /// Destroys a handle.
 pub(crate) type ExtensionDestroy = unsafe extern "C-unwind" fn(handle: *mut c_void);
 
-/// Returns a new handle, of a copy.
+/// Copies the value of a handle and returns a new handle.
 pub(crate) type ExtensionClone = unsafe extern "C-unwind" fn(handle: *mut c_void) -> *mut c_void;
 
-/// The functions of a type of extensions, in the order of upstream's `ExtTypeVTable`.
+/// The functions of an extension type, in the order of upstream's `ExtTypeVTable`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct ExtensionPair {
     /// Destroys a handle of the type.
     pub(crate) destroy: ExtensionDestroy,
-    /// Copies what a handle of the type is of.
+    /// Copies the value of a handle of the type.
     pub(crate) clone: ExtensionClone,
-    /// The Rust type that handles are boxes of.
+    /// The Rust type whose boxes are the handles; `None` for a pair of C functions.
     of: Option<TypeId>,
 }
 
-/// The pairs by their codes, less 16. They live for ever, since C++ keeps their addresses.
+/// The pairs by code minus 16. They live forever, because C++ keeps their addresses.
 static PAIRS: RwLock<[Option<&'static ExtensionPair>; 112]> = RwLock::new([None; 112]);
 
 fn pairs() -> RwLockReadGuard<'static, [Option<&'static ExtensionPair>; 112]> {
     PAIRS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes `T` the type of extensions under `code`, 16 to 127 (VAL-22): values of C with this code are handles of boxes of `T`.
+/// Registers `T` as the extension type with `code`, 16 to 127 (VAL-22). C values with this code are handles of boxes of `T`.
 ///
 /// # Errors
 ///
-/// VAL-22: missing for a code outside of the range, duplicate for one that has another pair, and for a type with another code. The
-/// same registration again is none.
+/// Returns VAL-22: missing for a code outside the range, and duplicate for a code with another pair or a type with another code. To repeat
+/// a registration is not an error.
 pub fn register_extension<T: Clone + Send + Sync + 'static>(code: i32) -> Result<(), Violation> {
     let at = place(code)?;
     let own = Some(TypeId::of::<T>());
@@ -70,7 +70,7 @@ pub fn register_extension<T: Clone + Send + Sync + 'static>(code: i32) -> Result
     let taken = pairs
         .iter()
         .position(|pair| pair.is_some_and(|pair| pair.of == own));
-    // VAL-22: one code for a type as well: `Extension::new` finds the code by the type.
+    // VAL-22: a type has only one code, because `Extension::new` looks up the code by the type.
     match (taken, &pairs[at]) {
         (Some(taken), _) if taken == at => return Ok(()),
         (None, None) => {}
@@ -89,11 +89,11 @@ pub fn register_extension<T: Clone + Send + Sync + 'static>(code: i32) -> Result
     Ok(())
 }
 
-/// Registers the functions of C under `code`, in place of a pair of C that is there, as upstream. Returns the pair, which lives for ever.
+/// Registers C functions for `code`, and replaces an existing pair of C functions, as upstream does. Returns the pair, which lives forever.
 ///
 /// # Safety
 ///
-/// Both may be called with each handle that is passed under this code, from any thread; handles of an earlier pair are not used any more.
+/// Both may be called with each handle that is passed under this code, from any thread. Handles of an earlier pair are no longer used.
 pub(crate) unsafe fn register_pair(
     code: i32,
     clone: ExtensionClone,
@@ -106,7 +106,7 @@ pub(crate) unsafe fn register_pair(
         of: None,
     }));
     let mut pairs = PAIRS.write().unwrap_or_else(PoisonError::into_inner);
-    // VAL-22: values of a Rust type are boxes, which no function of C copies or ends; safe code made them.
+    // VAL-22: values of a Rust type are boxes created by safe code, which no C function may copy or destroy.
     if pairs[at].is_some_and(|pair| pair.of.is_some()) {
         let message = format!("code {code} is that of a type of Rust");
         return Err(VAL_22.rejected(Kind::Duplicate, message));
@@ -115,7 +115,7 @@ pub(crate) unsafe fn register_pair(
     Ok(pair)
 }
 
-/// The pair of `code`.
+/// Returns the pair of `code`.
 pub(crate) fn pair(code: i32) -> Result<&'static ExtensionPair, Violation> {
     let found = pairs()[place(code)?];
     found.ok_or_else(|| {
@@ -124,7 +124,7 @@ pub(crate) fn pair(code: i32) -> Result<&'static ExtensionPair, Violation> {
     })
 }
 
-/// Where the pair of `code` is.
+/// Returns the position of the pair of `code`.
 fn place(code: i32) -> Result<usize, Violation> {
     let at = code.checked_sub(CODES.start).map(usize::try_from);
     match at {
@@ -144,15 +144,16 @@ pub struct Extension(Ref<ExtensionObj>);
 struct ExtensionObj {
     header: Header,
     code: i32,
-    /// The functions that `code` had when the handle came: a later pair may not know it.
+    /// The functions of `code` when the handle arrived. A later pair may not know the handle.
     pair: &'static ExtensionPair,
-    /// Null once it was passed on.
+    /// Null after it was passed on.
     handle: *mut c_void,
 }
 
-// SAFETY: a handle and its functions may be used from any thread: `register_extension` asks it of the type, `register_pair` of its caller.
+// SAFETY: a handle and its functions may be used from any thread: `register_extension` requires it of the type, `register_pair` of its
+// caller.
 unsafe impl Send for ExtensionObj {}
-// SAFETY: as for `Send`: several threads may look at what a handle is of.
+// SAFETY: as for `Send`: several threads may read the value of a handle.
 unsafe impl Sync for ExtensionObj {}
 
 dynamic_object!(ExtensionObj, "tvmspec.Extension");
@@ -160,18 +161,18 @@ dynamic_object!(ExtensionObj, "tvmspec.Extension");
 impl Drop for ExtensionObj {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: a handle of the pair (the contract of `adopt`), which this object alone owns.
+            // SAFETY: a handle of the pair (the contract of `adopt`), which only this object owns.
             unsafe { (self.pair.destroy)(self.handle) }
         }
     }
 }
 
 impl Extension {
-    /// The value of an extension that is registered from Rust.
+    /// Creates the value of an extension that is registered from Rust.
     ///
     /// # Errors
     ///
-    /// VAL-22, missing, where no code is registered for `T`.
+    /// Returns VAL-22 (missing) if no code is registered for `T`.
     pub fn new<T: Clone + Send + Sync + 'static>(value: T) -> Result<Extension, Violation> {
         let own = Some(TypeId::of::<T>());
         let found = pairs()
@@ -189,38 +190,39 @@ impl Extension {
         Ok(Extension::holding(code, pair, handle))
     }
 
-    /// Its type code, 16 to 127.
+    /// Returns the type code, 16 to 127.
     pub fn code(&self) -> i32 {
         self.0.code
     }
 
-    /// The address that C knows it by, which stays while this is.
+    /// Returns the address that C uses, which is valid while `self` lives.
     pub fn handle(&self) -> *mut c_void {
         self.0.handle
     }
 
-    /// The value, where its code is registered for `T` from Rust.
+    /// Returns the value if its code is registered for `T` from Rust.
     pub fn get<T: 'static>(&self) -> Option<&T> {
         let is_one = self.0.pair.of == Some(TypeId::of::<T>());
         // SAFETY: null, or a handle of the pair of `T` (the contract of `adopt`), which is a box of it that `self` keeps.
         is_one.then(|| unsafe { self.0.handle.cast::<T>().as_ref() })?
     }
 
-    /// Takes over a handle that a function returned; nothing where the code has no pair.
+    /// Takes over a handle that a function returned. Returns `None` if the code has no pair.
     ///
     /// # Safety
     ///
-    /// `handle` is null or one of the pair of `code`, which its caller owns.
+    /// `handle` is null or a handle of the pair of `code`, which the caller owns.
     pub(crate) unsafe fn adopt(code: i32, handle: *mut c_void) -> Option<Extension> {
         let pair = pair(code).ok()?;
         Some(Extension::holding(code, pair, handle))
     }
 
-    /// The handle for a caller of C, which owns it then: that of this object where nothing else refers to it, or of a copy.
+    /// Returns a handle for a C caller, which then owns it. It is this object's handle if nothing else refers to the object, otherwise a
+    /// copy.
     pub(crate) fn into_handle(self) -> (*mut c_void, i32) {
         let (code, object) = (self.0.code, self.0.as_object());
-        // Both counts at once: between two looks a weak reference may become a strong one. Acquire: it sees what threads did that dropped
-        // theirs.
+        // Both counts are read at once, because between two reads a weak reference may become a strong one. Acquire: the writes of threads
+        // that dropped their references are visible.
         if object.header().combined.load(Ordering::Acquire) == FRESH {
             let object = self.0.as_ptr();
             // SAFETY: `self` is the only reference, strong or weak, so nothing else reads or writes the field.
@@ -231,7 +233,7 @@ impl Extension {
         (unsafe { copied(self.0.pair, self.0.handle) }, code)
     }
 
-    /// `value` as what it is an extension's, or back.
+    /// Returns the extension in `value`, or `value` itself.
     pub(crate) fn of(value: Any) -> Result<Extension, Any> {
         match value.as_object().and_then(Ref::<ExtensionObj>::made) {
             None => Err(value),
@@ -253,7 +255,7 @@ impl Extension {
     }
 }
 
-/// The deleter of a header that `Ref::new` writes its own over.
+/// Does nothing. This placeholder deleter is overwritten by `Ref::new`.
 unsafe extern "C-unwind" fn unmade(_: *mut Header, _: i32) {}
 
 impl From<Extension> for Any {
@@ -281,19 +283,19 @@ impl std::fmt::Debug for Extension {
     }
 }
 
-/// A handle that a caller of C keeps, as an argument; nothing where the code has no pair.
+/// Creates an argument from a handle that a C caller keeps. Returns `None` if the code has no pair.
 ///
 /// # Safety
 ///
-/// `handle` is null or one of the pair of `code`, and stays for `'a`.
+/// `handle` is null or a handle of the pair of `code`, and stays valid for `'a`.
 pub(crate) unsafe fn argument<'a>(code: i32, handle: *mut c_void) -> Option<AnyView<'a>> {
     pair(code).ok()?;
     let cell = RawAny::of(-code, AnyPayload { ptr: handle });
-    // SAFETY: a tag below zero is of this module alone, and the handle is what it says for `'a`, by this contract.
+    // SAFETY: only this module uses tags below zero, and the handle matches the tag for `'a`, by this contract.
     Some(unsafe { AnyView::from_raw(cell) })
 }
 
-/// The handle and the code of an extension's value, borrowed or owned, which stays where it is.
+/// Returns the handle and the code of an extension's value, borrowed or owned, without taking it.
 pub(crate) fn borrowed(view: &AnyView<'_>) -> Option<(*mut c_void, i32)> {
     let code = view.type_index().wrapping_neg();
     if CODES.contains(&code) {
@@ -303,7 +305,8 @@ pub(crate) fn borrowed(view: &AnyView<'_>) -> Option<(*mut c_void, i32)> {
     Some((object.handle, object.code))
 }
 
-/// An owned copy of an argument whose tag is below zero (VAL-22). None where there is no pair, which no argument of [`argument`] lacks.
+/// Returns an owned copy of an argument whose tag is below zero (VAL-22). Returns None without a pair, which every result of [`argument`]
+/// has.
 #[cold]
 pub(super) fn owned_copy(view: AnyView<'_>) -> Any {
     let code = view.type_index().wrapping_neg();
@@ -315,9 +318,11 @@ pub(super) fn owned_copy(view: AnyView<'_>) -> Any {
     Extension::holding(code, pair, handle).into()
 }
 
+/// Copies a handle. Null stays null.
+///
 /// # Safety
 ///
-/// `handle` is null or a live one of `pair`.
+/// `handle` is null or a live handle of `pair`.
 unsafe fn copied(pair: &ExtensionPair, handle: *mut c_void) -> *mut c_void {
     if handle.is_null() {
         handle
@@ -328,12 +333,12 @@ unsafe fn copied(pair: &ExtensionPair, handle: *mut c_void) -> *mut c_void {
 }
 
 unsafe extern "C-unwind" fn clone_boxed<T: Clone>(handle: *mut c_void) -> *mut c_void {
-    // SAFETY: a live handle of the pair that this is of, so a box of `T`.
+    // SAFETY: a live handle of the pair with this function, so a box of `T`.
     let value = unsafe { &*handle.cast::<T>() };
     Box::into_raw(Box::new(value.clone())).cast()
 }
 
 unsafe extern "C-unwind" fn destroy_boxed<T>(handle: *mut c_void) {
-    // SAFETY: a handle of the pair that this is of, so a box of `T`, destroyed once.
+    // SAFETY: a handle of the pair with this function, so a box of `T`, destroyed once.
     drop(unsafe { Box::from_raw(handle.cast::<T>()) });
 }

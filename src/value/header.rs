@@ -1,4 +1,4 @@
-//! The object header and what counts references.
+//! The object header and reference counting.
 //!
 //! | bytes   | field                                                        | rule   |
 //! |---------|--------------------------------------------------------------|--------|
@@ -17,29 +17,29 @@ pub use reference::{Object, ObjectRef, Ref};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What ends an object: `flags` holds [`DELETE_STRONG`], [`DELETE_WEAK`] or both.
+/// The deleter of an object. `flags` holds [`DELETE_STRONG`], [`DELETE_WEAK`] or both.
 pub(crate) type Deleter = unsafe extern "C-unwind" fn(object: *mut Header, flags: i32);
 
-/// Deleter flag: the last strong reference went, so run the destructor.
+/// Deleter flag: the last strong reference is gone, so the contents are dropped.
 pub(crate) const DELETE_STRONG: i32 = 1;
-/// Deleter flag: the last weak reference went, so free the memory.
+/// Deleter flag: the last weak reference is gone, so the memory is freed.
 pub(crate) const DELETE_WEAK: i32 = 2;
 const DELETE_BOTH: i32 = DELETE_STRONG | DELETE_WEAK;
 
 const WEAK_ONE: u64 = 1 << 32;
-/// A fresh object: one strong reference, and the weak one that all strong ones share.
+/// The counts of a fresh object: one strong reference, and the weak one that all strong references share.
 pub(crate) const FRESH: u64 = WEAK_ONE | 1;
 
 /// The first 24 bytes of every object (`TVMFFIObject`).
 #[repr(C)]
 pub struct Header {
-    /// Strong count below, weak count above bit 32.
+    /// Strong count in the lower 32 bits, weak count in the upper 32.
     pub(crate) combined: AtomicU64,
     /// Index of the object's type.
     pub(crate) type_index: i32,
-    /// Zero.
+    /// Always zero.
     pub(crate) padding: u32,
-    /// Ends the object.
+    /// The deleter of the object.
     pub(crate) deleter: Option<Deleter>,
 }
 
@@ -48,7 +48,7 @@ const _: () = assert!(std::mem::offset_of!(Header, type_index) == 8);
 const _: () = assert!(std::mem::offset_of!(Header, deleter) == 16);
 
 impl Header {
-    /// The header of a fresh object.
+    /// Creates the header of a fresh object.
     pub fn new(type_index: i32, deleter: Deleter) -> Header {
         Header {
             combined: AtomicU64::new(FRESH),
@@ -58,71 +58,72 @@ impl Header {
         }
     }
 
-    /// How many strong references there are.
+    /// Returns the number of strong references.
     pub fn strong_count(&self) -> u32 {
         self.combined.load(Ordering::Relaxed) as u32
     }
 
-    /// How many weak references there are, the one shared by all strong ones included.
+    /// Returns the number of weak references, including the one that all strong references share.
     #[cfg(feature = "suite")]
     pub(crate) fn weak_count(&self) -> u32 {
         (self.combined.load(Ordering::Relaxed) >> 32) as u32
     }
 }
 
-/// Adds a strong reference. Null is allowed and does nothing.
+/// Adds a strong reference. Does nothing for null.
 ///
 /// # Safety
 /// A non-null `object` is alive.
 #[inline]
 pub(crate) unsafe fn inc_ref(object: *mut Header) {
     if let Some(object) = NonNull::new(object) {
-        // SAFETY: alive, by this contract. Relaxed is enough: the holder of a reference already synchronised to get it.
+        // SAFETY: alive, by this contract. Relaxed is enough, because the holder of a reference has already synchronised to get it.
         unsafe { object.as_ref() }
             .combined
             .fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Drops a strong reference and ends the object when it was the last (VAL-05). Null does nothing.
+/// Drops a strong reference, and deletes the object if it was the last (VAL-05). Does nothing for null.
 ///
 /// # Safety
-/// A non-null `object` is alive and the caller owns one reference, which is gone afterwards.
+/// A non-null `object` is alive, and the caller gives up one reference.
 #[inline]
 pub(crate) unsafe fn dec_ref(object: *mut Header) {
     if object.is_null() {
         return;
     }
-    // Release, for the load in `deleter_of`: the thread that ends the object sees what this one wrote into it.
+    // Release, for the load in `deleter_of`: the thread that deletes the object sees the writes of this one.
     // SAFETY: alive until this reference is dropped, by this contract.
     let before = unsafe { &(*object).combined }.fetch_sub(1, Ordering::Release);
     if before as u32 == 1 {
-        // SAFETY: the strong count is now zero and we hold the implicit weak reference.
+        // SAFETY: the strong count is now zero, and this call holds the implicit weak reference.
         unsafe { last_strong(object, before) }
     }
 }
 
-/// Orders everything that other holders did before this, and answers how the object ends. A load, rather than a fence, is
-/// what a race detector understands.
+/// Returns the deleter, after synchronizing with all earlier holders. Uses a load instead of a fence, because race detectors understand it.
 ///
 /// # Safety
-/// The memory of `object` is there.
+/// The memory of `object` is allocated.
 unsafe fn deleter_of(object: *mut Header) -> Option<Deleter> {
-    // SAFETY: the memory is there, by this contract.
+    // SAFETY: the memory is allocated, by this contract.
     unsafe { &(*object).combined }.load(Ordering::Acquire);
     // SAFETY: as for the counts.
     unsafe { (*object).deleter }
 }
 
+/// Deletes an object after its last strong reference is gone.
+///
 /// # Safety
-/// The strong count of `object` has just become zero, from counts of `before`, and the caller holds the weak reference that
-/// the strong ones shared.
+/// The strong count of `object` has just become zero, from counts of `before`. The caller holds the weak reference that the strong ones
+/// shared.
 #[cold]
 #[inline(never)]
 unsafe fn last_strong(object: *mut Header, before: u64) {
     // SAFETY: the memory stays until that weak reference is dropped below.
     let deleter = unsafe { deleter_of(object) };
-    // VAL-05: no weak reference is left, so one call ends the object and frees it.
+    // VAL-05: no weak reference is left, so one call drops and frees the object.
     if before == FRESH {
         if let Some(delete) = deleter {
             // SAFETY: nothing else refers to the object, strongly or weakly.
@@ -131,19 +132,19 @@ unsafe fn last_strong(object: *mut Header, before: u64) {
         return;
     }
     if let Some(delete) = deleter {
-        // SAFETY: no strong reference is left; weak ones only look at the counts.
+        // SAFETY: no strong reference is left; weak ones only read the counts.
         unsafe { delete(object, DELETE_STRONG) }
     }
     // SAFETY: drops the weak reference that the strong ones shared.
     unsafe { dec_weak(object) }
 }
 
-/// Drops a weak reference and frees the memory when it was the last.
+/// Drops a weak reference, and frees the memory if it was the last.
 ///
 /// # Safety
-/// The caller owns one weak reference, which is gone afterwards.
+/// The caller gives up one weak reference.
 pub unsafe fn dec_weak(object: *mut Header) {
-    // SAFETY: the memory is there while the weak reference of this contract is.
+    // SAFETY: the weak reference of this contract keeps the memory allocated.
     let before = unsafe { &(*object).combined }.fetch_sub(WEAK_ONE, Ordering::Release);
     if before >> 32 != 1 {
         return;
@@ -161,22 +162,22 @@ pub unsafe fn dec_weak(object: *mut Header) {
 /// # Safety
 /// `object` is alive, or the caller holds a weak reference.
 pub unsafe fn inc_weak(object: *mut Header) {
-    // SAFETY: the memory is there while a reference of either kind is, by this contract.
+    // SAFETY: a reference of either kind keeps the memory allocated, by this contract.
     unsafe { &(*object).combined }.fetch_add(WEAK_ONE, Ordering::Relaxed);
 }
 
-/// Turns a weak reference into a strong one, unless the object has ended; the weak one stays.
+/// Creates a strong reference from a weak one, unless the object has been dropped. The weak one stays.
 ///
 /// # Safety
-/// The caller owns a weak reference of `object`.
+/// The caller owns a weak reference to `object`.
 pub unsafe fn upgrade(object: *mut Header) -> Option<ObjectRef> {
-    // SAFETY: the memory is there while the weak reference of this contract is.
+    // SAFETY: the weak reference of this contract keeps the memory allocated.
     let counts = unsafe { &(*object).combined };
-    // VAL-05: from a strong count of zero there is no way back; the destructor may have run.
+    // VAL-05: a strong count of zero must not grow again, because the destructor may have run.
     let mut seen = counts.load(Ordering::Relaxed);
     while seen as u32 != 0 {
         match counts.compare_exchange_weak(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed) {
-            // SAFETY: the strong reference just added is ours.
+            // SAFETY: this function owns the strong reference that was just added.
             Ok(_) => return Some(unsafe { ObjectRef::from_raw(object) }),
             Err(now) => seen = now,
         }

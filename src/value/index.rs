@@ -1,4 +1,4 @@
-//! The fixed type indices: 0..64 values without an object, 64..128 objects known to every library, from 128 the rest.
+//! The fixed type indices: 0 to 63 for values without an object, 64 to 127 for objects that every library knows. Others start at 128.
 
 /// "Any type", in schemas only.
 pub const ANY: i32 = -1;
@@ -28,7 +28,7 @@ pub const RVALUE_REF: i32 = 10;
 pub const SMALL_STR: i32 = 11;
 /// Bytes, at most 7, inside the cell.
 pub const SMALL_BYTES: i32 = 12;
-/// "Nothing changed", the answer of a structural mutation hook.
+/// "Nothing changed", the result of a structural mutation hook.
 pub const UNCHANGED: i32 = 13;
 /// First index of a counted object.
 pub const OBJECT_BEGIN: i32 = 64;
@@ -80,7 +80,7 @@ pub const PLAIN_KEYS: [&str; 14] = [
     "const char*",
     "TVMFFIByteArray*",
     "ObjectRValueRef",
-    // VAL-03: not in 0.21, which ends in front of this and has every text as an object.
+    // VAL-03: missing in 0.21, whose list ends before this entry. 0.21 stores every text as an object.
     "ffi.SmallStr",
     "ffi.SmallBytes",
     "ffi.Unchanged",
@@ -93,7 +93,7 @@ pub const OBJECT_KEYS: [&str; 15] = [
     "ffi.Bytes",
     "ffi.Error",
     "ffi.Function",
-    // MOD-25: 0.21 has the next four in another order: array 69, map 70, shape 71, tensor 72.
+    // MOD-25: 0.21 has these four in another order: array 69, map 70, shape 71, tensor 72.
     "ffi.Shape",
     "ffi.Tensor",
     "ffi.Array",

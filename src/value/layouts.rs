@@ -1,6 +1,6 @@
-//! Layouts of the structs of the C ABI, as `golden/value/struct-layouts.json` has them for the newest release.
+//! Assertions on the layouts of the structs of the C ABI, from `golden/value/struct-layouts.json` for the newest release.
 //!
-//! The members are private, so no test program can look at them: a struct that differs does not compile.
+//! The members are private, so no test program can check them. A struct with another layout does not compile.
 
 use super::types::{FieldInfo, MethodInfo, TypeInfo, TypeMetadata};
 use super::{ByteArray, DLManagedTensor, DLManagedTensorVersioned, DLTensor, Header};

@@ -1,7 +1,7 @@
-//! The value model of 0.2 to 0.20: eight bytes and a type code beside them.
+//! The value model of 0.2 to 0.20: eight bytes and a separate type code.
 //!
-//! Pure conversions only. What needs an object of the old ABI (a tensor handle, a module handle) stays a pointer here;
-//! the chapter `module` and the C interface say what it points to.
+//! Only pure conversions are here. Values that need an object of the old ABI (a tensor handle, a module handle) stay pointers. The chapter
+//! `module` and the C interface define their targets.
 
 use super::dlpack::{DLDataType, DLDevice, DLTensor};
 use super::{AnyView, RawAny, VAL_19, c_str, index};
@@ -9,7 +9,7 @@ use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use std::ffi::{CStr, c_char, c_void};
 
-/// Eight bytes (`TVMValue`), read as what the type code beside it says.
+/// Eight bytes (`TVMValue`), interpreted according to their type code.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union TVMValue {
@@ -21,7 +21,7 @@ pub union TVMValue {
     pub v_handle: *mut c_void,
     /// C strings.
     pub v_str: *const c_char,
-    /// Data types; the upper four bytes are not used.
+    /// Data types; the upper four bytes are unused.
     pub v_type: DLDataType,
     /// Devices.
     pub v_device: DLDevice,
@@ -38,13 +38,13 @@ impl TVMValue {
 pub mod code {
     /// Signed integer.
     pub const INT: i32 = 0;
-    /// Never produced.
+    /// Never used.
     pub const UINT: i32 = 1;
     /// Float.
     pub const FLOAT: i32 = 2;
     /// Opaque pointer.
     pub const HANDLE: i32 = 3;
-    /// Null; the value bytes may be anything.
+    /// Null; the value bytes may have any content.
     pub const NULL: i32 = 4;
     /// Data type.
     pub const DATA_TYPE: i32 = 5;
@@ -66,11 +66,11 @@ pub mod code {
     pub const NDARRAY: i32 = 13;
     /// Address of an object slot that the callee may empty (from 0.7).
     pub const RVALUE: i32 = 14;
-    /// Bool (from 0.18); before, the first extension type.
+    /// Bool (from 0.18). Before, the first extension type.
     pub const BOOL: i32 = 15;
 }
 
-/// The printed name of a type code, as messages of `release` use it.
+/// Returns the name of a type code in messages of `release`.
 #[cfg(feature = "suite")]
 pub fn code_name(code: i32, release: Release) -> String {
     let early = release < Release::of(7);
@@ -92,7 +92,7 @@ pub fn code_name(code: i32, release: Release) -> String {
         code::FUNCTION => "FunctionHandle",
         code::STR => "str",
         code::BYTES => "bytes",
-        // VAL-19: before the release in which it begins a code is unknown: 13 up to 0.3, 14 up to 0.6, 15 up to 0.17.
+        // VAL-19: a code is unknown before its first release: 13 up to 0.3, 14 up to 0.6, 15 up to 0.17.
         code::NDARRAY if release >= Release::of(4) => "NDArrayContainer",
         code::RVALUE if !early => "ObjectRValueRefArg",
         code::BOOL if release >= Release::of(18) => "bool",
@@ -101,24 +101,24 @@ pub fn code_name(code: i32, release: Release) -> String {
     name.to_owned()
 }
 
-/// An argument of the old convention as a view of the new one.
+/// Converts an argument of the old convention to a view.
 ///
 /// # Safety
-/// `value` is what `code` says, and what it points to lives for `'a`.
+/// `value` matches `code`, and its target lives for `'a`.
 pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'a>, Violation> {
-    // SAFETY: the value is what `code` says, so the member that it names was written: an integer here.
+    // SAFETY: `value` matches `code`, so the corresponding member was written: an integer here.
     let int = || unsafe { value.v_int64 };
-    // SAFETY: as for `int`, where `code` names a pointer.
+    // SAFETY: as for `int`, for a `code` of a pointer.
     let pointer = || unsafe { value.v_handle };
     Ok(match code {
         code::INT => AnyView::from(int()),
         // SAFETY: as for `int`.
         code::FLOAT => AnyView::from(unsafe { value.v_float64 }),
-        // VAL-19: bools have this code from 0.18 on; before, they come as ints, and stay ints.
+        // VAL-19: bools have this code from 0.18 on. Before, they come as ints, and stay ints.
         code::BOOL => AnyView::from(int() != 0),
-        // SAFETY: the pointer that its code says, by this contract.
+        // SAFETY: a pointer that matches its code, by this contract.
         code::HANDLE => unsafe { AnyView::handle(pointer()) },
-        // VAL-20: a null result leaves the value bytes unwritten in 0.8, so they are not looked at.
+        // VAL-20: in 0.8 a null result leaves the value bytes unwritten, so they are ignored.
         code::NULL => AnyView::none(),
         // SAFETY: as for `int`.
         code::DATA_TYPE => AnyView::from(unsafe { value.v_type }),
@@ -126,9 +126,9 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
         code::DEVICE => AnyView::from(unsafe { value.v_device }),
         // SAFETY: null or a description that lives for `'a`, by this contract.
         code::DLTENSOR => match unsafe { pointer().cast::<DLTensor>().as_ref() } {
-            // SAFETY: of memory that is there for `'a`, by this contract.
+            // SAFETY: its memory is valid for `'a`, by this contract.
             Some(tensor) => unsafe { AnyView::dltensor(tensor) },
-            // VAL-19: a null description has no form of its own in this world.
+            // VAL-19: a null description has no equivalent here.
             None => AnyView::none(),
         },
         // SAFETY: a C string that lives for `'a`, by this contract.
@@ -157,9 +157,9 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
     })
 }
 
-/// A value of the new convention as an argument of the old one, for a callee of `release`.
+/// Converts a value to an argument of the old convention, for a callee of `release`.
 ///
-/// Strings must end in NUL: heap strings and small strings of this crate do. The result borrows from `view`.
+/// Strings must end in NUL. Heap strings and small strings of this crate do. The result borrows from `view`.
 pub(crate) fn argument_of(
     view: &AnyView<'_>,
     release: Release,
@@ -169,7 +169,7 @@ pub(crate) fn argument_of(
         index::NONE => (TVMValue::ZERO, code::NULL),
         index::INT => (TVMValue { v_int64: raw.int() }, code::INT),
         index::BOOL => {
-            // VAL-19: the code of its own came with 0.18; before, a bool is an int.
+            // VAL-19: the separate code exists from 0.18 on. Before, a bool is an int.
             let code = if release >= Release::of(18) {
                 code::BOOL
             } else {
@@ -189,7 +189,7 @@ pub(crate) fn argument_of(
             },
             code::HANDLE,
         ),
-        // As a whole word: `v_type` is four bytes of the eight, and the others would not be set (VAL-02 has them zero).
+        // Copied as a whole word: `v_type` has only four of the eight bytes, and the others would be uninitialized (VAL-02 requires zeros).
         index::DATA_TYPE => (TVMValue { v_int64: raw.int() }, code::DATA_TYPE),
         index::DEVICE => (TVMValue { v_int64: raw.int() }, code::DEVICE),
         index::DLTENSOR_PTR => (
@@ -198,7 +198,7 @@ pub(crate) fn argument_of(
             },
             code::DLTENSOR,
         ),
-        // A tensor object is its header followed by the description, which is what the old world borrows.
+        // A tensor object is its header followed by the description, which the old convention borrows.
         index::TENSOR => (
             TVMValue {
                 v_handle: raw
@@ -210,11 +210,11 @@ pub(crate) fn argument_of(
             code::DLTENSOR,
         ),
         index::RAW_STR | index::STR | index::SMALL_STR => {
-            // The convention has no length: text with a NUL inside ends there for the callee.
+            // The convention has no length, so for the callee a text ends at its first NUL.
             let v_str = c_str(view).unwrap_or(c"".as_ptr());
             (TVMValue { v_str }, code::STR)
         }
-        // The part of heap bytes behind their header is a byte array.
+        // The part of heap bytes after their header is a byte array.
         index::BYTE_ARRAY | index::BYTES => {
             let v_handle = match raw.type_index {
                 index::BYTE_ARRAY => raw.ptr(),
@@ -223,7 +223,7 @@ pub(crate) fn argument_of(
             (TVMValue { v_handle }, code::BYTES)
         }
         other => {
-            // VAL-22: the callee borrows the handle, under the code of its type.
+            // VAL-22: the callee borrows the handle, with the code of its type.
             if let Some((v_handle, code)) = super::extension::borrowed(view) {
                 return Ok((TVMValue { v_handle }, code));
             }

@@ -1,6 +1,6 @@
-//! Values: the tagged cell, the object header, strings, types, and what converts to what.
+//! Values: the tagged cell, the object header, strings, types, and conversions.
 //!
-//! One model inside: the 16-byte cell and the 24-byte header of the tvm-ffi ABI, bit for bit. The ABI of 0.2 to 0.20
+//! The crate uses one model internally: the 16-byte cell and the 24-byte header of the tvm-ffi ABI, bit for bit. The ABI of 0.2 to 0.20
 //! (8-byte value and type code) is converted at the boundary, see [`legacy`].
 //!
 //! ```

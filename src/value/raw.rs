@@ -1,4 +1,4 @@
-//! The cell of 16 bytes as the C ABI passes it, without an owner.
+//! The cell of 16 bytes in the form of the C ABI, without ownership.
 //!
 //! | bytes  | field                                                   | rule            |
 //! |--------|---------------------------------------------------------|-----------------|
@@ -10,7 +10,7 @@ use super::dlpack::{DLDataType, DLDevice};
 use super::index;
 use std::ffi::c_void;
 
-/// The eight payload bytes; the type index decides which member they are.
+/// The eight payload bytes. The type index selects the member.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union AnyPayload {
@@ -20,23 +20,23 @@ pub union AnyPayload {
     pub float: f64,
     /// Opaque pointers, C strings, DLTensors, objects.
     pub ptr: *mut c_void,
-    /// All eight bytes as one word; what equality and hashing look at.
+    /// All eight bytes as one word, which equality and hashing use.
     pub bits: u64,
-    /// A data type; the upper four bytes are zero. Written into a payload that is whole, so that none of its bytes is unset.
+    /// A data type; the upper four bytes are zero. Written into an initialized payload, so that no byte is uninitialized.
     pub(crate) dtype: DLDataType,
     /// A device.
     pub device: DLDevice,
-    /// The characters of a small string, unused ones zero.
+    /// The characters of a small string. Unused bytes are zero.
     pub bytes: [u8; 8],
 }
 
-/// A value cell as the C ABI passes it (`TVMFFIAny`), without an owner.
+/// A value cell in the form of the C ABI (`TVMFFIAny`), without ownership.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RawAny {
     /// The tag, see [`index`].
     pub(crate) type_index: i32,
-    /// Length of a small string; zero otherwise.
+    /// Length of a small string, otherwise zero.
     pub(crate) aux: u32,
     /// The value itself, or the address of the object.
     pub(crate) payload: AnyPayload,
@@ -45,18 +45,18 @@ pub struct RawAny {
 const _: () = assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
 const _: () = assert!(std::mem::offset_of!(RawAny, payload) == 8);
 
-// SAFETY: a cell is plain data; following what it points to is unsafe, but for `Any`, which owns an object that any thread
-// may look at (the contract of `Object`), and for `AnyView`, which stays on its thread.
+// SAFETY: a cell is plain data, and following its pointers is unsafe. Safe code follows them only through `Any`, which owns an object that
+// any thread may read (the contract of `Object`), and through `AnyView`, which stays on its thread.
 unsafe impl Send for RawAny {}
-// SAFETY: a cell is plain data; following what it points to is unsafe, but for `Any`, which owns an object that any thread
-// may look at (the contract of `Object`), and for `AnyView`, which stays on its thread.
+// SAFETY: a cell is plain data, and following its pointers is unsafe. Safe code follows them only through `Any`, which owns an object that
+// any thread may read (the contract of `Object`), and through `AnyView`, which stays on its thread.
 unsafe impl Sync for RawAny {}
 
 impl RawAny {
     /// None.
     pub const NONE: RawAny = RawAny::of(index::NONE, AnyPayload { bits: 0 });
 
-    /// A cell with tag `type_index` and auxiliary word zero.
+    /// Creates a cell with tag `type_index` and auxiliary word zero.
     pub const fn of(type_index: i32, payload: AnyPayload) -> RawAny {
         RawAny {
             type_index,
@@ -65,58 +65,58 @@ impl RawAny {
         }
     }
 
-    /// The tag, see [`index`].
+    /// Returns the tag, see [`index`].
     #[inline]
     pub const fn type_index(&self) -> i32 {
         self.type_index
     }
 
-    /// The payload as one word.
+    /// Returns the payload as one word.
     #[inline]
     pub const fn bits(&self) -> u64 {
         // SAFETY: every member of the union is eight plain bytes, and constructors fill all of them.
         unsafe { self.payload.bits }
     }
 
-    /// The payload as an integer.
+    /// Returns the payload as an integer.
     #[inline]
     pub const fn int(&self) -> i64 {
         // SAFETY: as in `bits`.
         unsafe { self.payload.int }
     }
 
-    /// The payload as a float.
+    /// Returns the payload as a float.
     #[inline]
     pub const fn float(&self) -> f64 {
         // SAFETY: as in `bits`.
         unsafe { self.payload.float }
     }
 
-    /// The payload as a pointer.
+    /// Returns the payload as a pointer.
     #[inline]
     pub const fn ptr(&self) -> *mut c_void {
-        // SAFETY: as in `bits`; a pointer made of integer bits is never followed, since its tag is not that of a pointer.
+        // SAFETY: as in `bits`; a pointer made of integer bits is never followed, because its tag is not that of a pointer.
         unsafe { self.payload.ptr }
     }
 
-    /// The payload as a data type.
+    /// Returns the payload as a data type.
     #[inline]
     pub const fn dtype(&self) -> DLDataType {
         // SAFETY: as in `bits`.
         unsafe { self.payload.dtype }
     }
 
-    /// The payload as a device.
+    /// Returns the payload as a device.
     #[inline]
     pub const fn device(&self) -> DLDevice {
         // SAFETY: as in `bits`.
         unsafe { self.payload.device }
     }
 
-    /// Whether the payload is a counted object.
+    /// Returns whether the payload is a counted object.
     #[inline]
     pub const fn is_object(&self) -> bool {
-        // By the range: another library registers types whose indices are not known here (VAL-14).
+        // Checked by range, because another library may register types with indices unknown here (VAL-14).
         self.type_index >= index::OBJECT_BEGIN
     }
 
@@ -125,7 +125,7 @@ impl RawAny {
     }
 
     pub(super) fn from_bool(value: bool) -> RawAny {
-        // VAL-02: all eight bytes, 0 or 1, since equality and hash look at the whole word.
+        // VAL-02: all eight bytes are set, to 0 or 1, because equality and hash use the whole word.
         RawAny::of(index::BOOL, AnyPayload { int: value.into() })
     }
 
@@ -134,12 +134,12 @@ impl RawAny {
     }
 
     pub(super) const fn from_handle(value: *mut c_void) -> RawAny {
-        // VAL-08: a null pointer, too, which is not None.
+        // VAL-08: null stays an opaque pointer, which is not None.
         RawAny::of(index::OPAQUE, AnyPayload { ptr: value })
     }
 
     pub(super) fn from_dtype(value: DLDataType) -> RawAny {
-        // VAL-02: equality and hash look at all eight bytes, so that the four behind the type are zero.
+        // VAL-02: equality and hash use all eight bytes, so the four bytes after the type are zero.
         let mut payload = RawAny::NONE.payload;
         payload.dtype = value;
         RawAny::of(index::DATA_TYPE, payload)

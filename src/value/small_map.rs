@@ -1,6 +1,6 @@
-//! A map of few entries: a list that is looked through from the front.
+//! A map with few entries: a list with linear search.
 
-/// Device types of a process, device names of a thread, and the like: a hash would cost more than it saves.
+/// A map for few keys, such as the device types of a process or the device names of a thread. Hashing would cost more than it saves.
 #[derive(Debug)]
 pub(crate) struct SmallMap<K, V>(Vec<(K, V)>);
 
@@ -11,12 +11,12 @@ impl<K, V> Default for SmallMap<K, V> {
 }
 
 impl<K, V> SmallMap<K, V> {
-    /// An empty one.
+    /// Creates an empty map.
     pub(crate) const fn new() -> SmallMap<K, V> {
         SmallMap(Vec::new())
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub(crate) fn find<Q: ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: PartialEq<Q>,
@@ -29,7 +29,7 @@ impl<K, V> SmallMap<K, V> {
         None
     }
 
-    /// Sets the value of `key` and returns the one before.
+    /// Sets the value of `key` and returns the previous one.
     pub(crate) fn put(&mut self, key: K, value: V) -> Option<V>
     where
         K: PartialEq,

@@ -1,4 +1,4 @@
-//! Strings and bytes: up to 7 bytes inside the cell, longer ones in an object with the characters behind it.
+//! Strings and bytes: up to 7 bytes are inside the cell, longer ones in an object followed by the characters.
 //!
 //! | heap bytes | field                    | rule   |
 //! |------------|--------------------------|--------|
@@ -11,14 +11,14 @@ use super::heap::{allocate, delete_plain};
 use super::{Any, AnyPayload, AnyView, Header, RawAny, index};
 use std::ffi::c_char;
 
-/// Longest string that fits into the cell.
+/// Maximum length of a string inside the cell.
 pub(crate) const SMALL_MAX: usize = 7;
 
-/// Borrowed bytes as the C ABI passes them (`TVMFFIByteArray`).
+/// Borrowed bytes in the form of the C ABI (`TVMFFIByteArray`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ByteArray {
-    /// First byte; may be null when `size` is 0.
+    /// First byte; may be null if `size` is 0.
     pub(crate) data: *const u8,
     /// Number of bytes.
     pub(crate) size: usize,
@@ -30,7 +30,7 @@ unsafe impl Send for ByteArray {}
 unsafe impl Sync for ByteArray {}
 
 impl ByteArray {
-    /// Describes `bytes` without tying their lifetime.
+    /// Describes `bytes` without their lifetime.
     pub const fn of(bytes: &[u8]) -> ByteArray {
         ByteArray {
             data: bytes.as_ptr(),
@@ -44,12 +44,12 @@ impl ByteArray {
         size: 0,
     };
 
-    /// The bytes, without a NUL behind them.
+    /// Returns the bytes. They need no NUL at the end.
     ///
     /// # Safety
     /// `data` points to `size` bytes that live for `'a`, or `size` is 0.
     pub const unsafe fn as_slice<'a>(&self) -> &'a [u8] {
-        // C passes null for no bytes, which no slice may begin at.
+        // C passes null for no bytes, but a slice needs a non-null address.
         if self.data.is_null() {
             return &[];
         }
@@ -62,19 +62,19 @@ impl ByteArray {
 #[repr(C)]
 pub(crate) struct BytesObj {
     header: Header,
-    /// The data; usually right behind the object.
+    /// The data, usually directly after the object.
     pub(crate) cell: ByteArray,
 }
 
 const _: () = assert!(size_of::<BytesObj>() == 40);
 const _: () = assert!(std::mem::offset_of!(BytesObj, cell) == 24);
 
-/// Makes an owned cell: small when it fits, heap otherwise.
+/// Creates an owned cell: small if the bytes fit, otherwise on the heap.
 fn make(bytes: &[u8], small: i32, heap: i32) -> Any {
     if bytes.len() > SMALL_MAX {
         return make_heap(bytes, heap);
     }
-    // VAL-02: zero behind the characters, which also ends them for C (VAL-03).
+    // VAL-02: the bytes after the characters are zero, which also ends the text for C (VAL-03).
     let mut payload = [0u8; 8];
     payload[..bytes.len()].copy_from_slice(bytes);
     let raw = RawAny {
@@ -82,26 +82,26 @@ fn make(bytes: &[u8], small: i32, heap: i32) -> Any {
         aux: bytes.len() as u32,
         payload: AnyPayload { bytes: payload },
     };
-    // SAFETY: a small string refers to nothing.
+    // SAFETY: a small string has no references.
     unsafe { Any::from_raw(raw) }
 }
 
-/// A heap string, however short.
+/// Creates a heap string of any length.
 pub(crate) fn heap_str(text: &[u8]) -> Any {
     make_heap(text, index::STR)
 }
 
-/// Makes a heap string (`type_index` is [`index::STR`]) or bytes ([`index::BYTES`]) whatever the length.
+/// Creates a heap string (`type_index` is [`index::STR`]) or bytes ([`index::BYTES`]) of any length.
 fn make_heap(bytes: &[u8], type_index: i32) -> Any {
     let head = size_of::<BytesObj>();
     let object = allocate(head + bytes.len() + 1);
-    // SAFETY: the block holds the head, and the bytes behind it.
+    // SAFETY: the block holds the head and then the bytes.
     let data = unsafe { object.add(head) };
-    // SAFETY: the bytes have room there, in a block that is new.
+    // SAFETY: there is room for the bytes, in a new block.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
     // SAFETY: the block holds one byte more.
     let end = unsafe { data.add(bytes.len()) };
-    // VAL-06: one NUL that is not counted.
+    // VAL-06: a final NUL that does not count.
     // SAFETY: as for its address.
     unsafe { end.write(0) };
     let size = bytes.len();
@@ -112,11 +112,11 @@ fn make_heap(bytes: &[u8], type_index: i32) -> Any {
     // SAFETY: the block holds the head.
     unsafe { object.cast::<BytesObj>().write(own) };
     let ptr = object.cast();
-    // SAFETY: a whole object, whose only reference moves into the cell; `delete_plain` frees what `allocate` returned.
+    // SAFETY: a complete object, whose only reference moves into the cell; `delete_plain` frees the memory from `allocate`.
     unsafe { Any::from_raw(RawAny::of(type_index, AnyPayload { ptr })) }
 }
 
-/// The bytes of a cell that is a string (`small` and `heap` for strings) or bytes.
+/// Returns the bytes of a cell that is a string (with `small` and `heap` for strings) or bytes.
 fn bytes_of(raw: &RawAny, small: i32, heap: i32) -> Option<&[u8]> {
     if raw.type_index == small {
         // A cell that another library wrote may claim more than fits (VAL-03).
@@ -133,7 +133,7 @@ fn bytes_of(raw: &RawAny, small: i32, heap: i32) -> Option<&[u8]> {
     None
 }
 
-/// The characters of a string value: small, heap or borrowed C string. Bytes are no string (VAL-12).
+/// Returns the characters of a string value: small, heap or borrowed C string. Bytes are not a string (VAL-12).
 pub fn str_bytes<'a>(view: &'a AnyView<'_>) -> Option<&'a [u8]> {
     let raw = view.as_raw();
     if raw.type_index == index::RAW_STR {
@@ -143,7 +143,7 @@ pub fn str_bytes<'a>(view: &'a AnyView<'_>) -> Option<&'a [u8]> {
     bytes_of(raw, index::SMALL_STR, index::STR)
 }
 
-/// The address of the characters of a string value; behind them is a NUL. Not that of their slice, which ends before it.
+/// Returns the address of the characters of a string value, which end in a NUL. The slice of the characters does not include the NUL.
 pub(crate) fn c_str(view: &AnyView<'_>) -> Option<*const c_char> {
     let raw = view.as_raw();
     Some(match raw.type_index {
@@ -155,7 +155,7 @@ pub(crate) fn c_str(view: &AnyView<'_>) -> Option<*const c_char> {
     })
 }
 
-/// The contents of a bytes value: small, heap or borrowed byte array.
+/// Returns the contents of a bytes value: small, heap or borrowed byte array.
 pub fn bytes_bytes<'a>(view: &'a AnyView<'_>) -> Option<&'a [u8]> {
     let raw = view.as_raw();
     if raw.type_index == index::BYTE_ARRAY {
@@ -181,23 +181,23 @@ macro_rules! owned_bytes {
                 $name(make(bytes.as_ref(), $small, $heap))
             }
 
-            /// The bytes, in the cell itself or on the heap.
+            /// Returns the bytes, from the cell or the heap.
             #[inline]
             pub fn as_bytes(&self) -> &[u8] {
                 bytes_of(self.0.as_raw(), $small, $heap).unwrap_or_default()
             }
 
-            /// The value, which keeps its reference.
+            /// Borrows the value.
             #[inline]
             pub const fn as_any(&self) -> &Any {
                 &self.0
             }
 
-            /// The value as this type, or back.
+            /// Converts the value to this type, or returns it unchanged.
             ///
             /// # Errors
             ///
-            /// The value itself when it is of another type.
+            /// Returns the value itself if it has another type.
             #[inline]
             pub fn from_any(value: Any) -> Result<$name, Any> {
                 match value.type_index() {
@@ -251,7 +251,7 @@ owned_bytes!(
 );
 
 impl Str {
-    /// The text, with what is not UTF-8 replaced.
+    /// Returns the text. Invalid UTF-8 is replaced.
     pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.as_bytes())
     }

@@ -1,15 +1,15 @@
-//! The type table: keys, indices, inheritance, and what reflection knows of each type.
+//! The type table: keys, indices, inheritance, and the reflection data of each type.
 //!
-//! Entries are laid out as the C ABI shows them and live for ever, so reading takes no lock. Writing takes one.
+//! Entries have the layout of the C ABI and live forever, so readers take no lock. Writers take one.
 //!
-//! | file | what | rules |
+//! | file | content | rules |
 //! |---|---|---|
 //! | `table` | types by index and by key | VAL-14 |
 //! | `allocate` | new types and their indices | VAL-14, VAL-15 |
 //! | `rust_type` | indices of Rust types, which casts rely on | VAL-16 |
-//! | `layout` | which types have the memory of a Rust type | VAL-16 |
-//! | `info` | the structs that the C ABI shows of a type | VAL-15 |
-//! | `reflection` | registers fields, methods, metadata and attributes | VAL-15 |
+//! | `layout` | types whose objects have the memory of a Rust type | VAL-16 |
+//! | `info` | the structs that describe a type in the C ABI | VAL-15 |
+//! | `reflection` | registration of fields, methods, metadata and attributes | VAL-15 |
 //! | `column` | one attribute of all types | VAL-15 |
 
 mod allocate;
@@ -33,20 +33,20 @@ pub(crate) use table::leak_bytes;
 
 use table::{fill, published, writer};
 
-/// The entry of `type_index`.
+/// Returns the entry of `type_index`.
 #[inline]
 pub fn info(type_index: i32) -> Option<&'static TypeInfo> {
     fill();
     published(type_index).map(|entry| &entry.info)
 }
 
-/// The key of `type_index`, or `(unregistered type)`.
+/// Returns the key of `type_index`, or `(unregistered type)`.
 pub fn key_of(type_index: i32) -> &'static str {
-    // No error: messages name what type a value has, and a cell that C wrote may have any index.
+    // Not an error: messages show the type of a value, and a cell from C may have any index.
     info(type_index).map_or("(unregistered type)", TypeInfo::key)
 }
 
-/// The index of `key`.
+/// Returns the index of `key`.
 pub fn index_of(key: &str) -> Option<i32> {
     index_of_bytes(key.as_bytes())
 }
@@ -56,14 +56,14 @@ fn index_of_bytes(key: &[u8]) -> Option<i32> {
     writer.index_of(key).ok().map(|at| writer.keys[at].1)
 }
 
-/// All keys, by ascending index.
+/// Returns all keys, in ascending order of their indices.
 pub fn keys() -> Vec<&'static str> {
     let mut indices: Vec<i32> = writer().keys.iter().map(|(_, at)| *at).collect();
     indices.sort_unstable();
     indices.into_iter().map(key_of).collect()
 }
 
-/// Whether an object of type `type_index` is also one of type `ancestor` (VAL-16).
+/// Returns whether an object of type `type_index` is also an instance of type `ancestor` (VAL-16).
 #[inline]
 pub fn is_instance(type_index: i32, ancestor: i32) -> bool {
     type_index == ancestor || is_derived(type_index, ancestor)
@@ -73,13 +73,13 @@ fn is_derived(type_index: i32, ancestor: i32) -> bool {
     let (Some(own), Some(target)) = (info(type_index), info(ancestor)) else {
         return false;
     };
-    // VAL-16: by depth; the order of the indices decides nothing outside of the slots of the ancestor.
+    // VAL-16: decided by depth. The order of indices means nothing outside the slots of the ancestor.
     own.ancestors()
         .get(target.type_depth as usize)
         .is_some_and(|found| found.type_index == ancestor)
 }
 
-/// Hash of a type key: MurmurHash64A with the seed of libstdc++, which structural hashes depend on.
+/// Hashes a type key: MurmurHash64A with the seed of libstdc++, on which structural hashes depend.
 pub fn key_hash(key: &[u8]) -> u64 {
     const MUL: u64 = 0xc6a4_a793_5bd1_e995;
     const SEED: u64 = 0xc70f_6907;
@@ -96,7 +96,7 @@ pub fn key_hash(key: &[u8]) -> u64 {
     if !rest.is_empty() {
         let mut bytes = [0; 8];
         bytes[..rest.len()].copy_from_slice(rest);
-        // A rest is not mixed as whole words are: libstdc++ leaves that out, and structural hashes must be those of C++.
+        // The rest is not mixed like whole words. libstdc++ omits that step, and structural hashes must match C++.
         hash = (hash ^ u64::from_le_bytes(bytes)).wrapping_mul(MUL);
     }
     shift_mix(shift_mix(hash).wrapping_mul(MUL))

@@ -1,5 +1,4 @@
-//! The C interface of tvm-ffi as a C program uses it, from Rust and without a library,
-//! so that an interpreter can watch.
+//! The C interface of tvm-ffi as a C program uses it, called from Rust and without a library, so that Miri can run it.
 #![cfg(feature = "runtime")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -19,7 +18,7 @@ use tvmspec::function::Error;
 use tvmspec::value::header::ObjectRef;
 use tvmspec::value::{Any, RawAny};
 
-/// How often a context was freed: of callbacks, of opaque objects.
+/// How often contexts were freed: those of callbacks, and those of opaque objects.
 static ENDED: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
 
 unsafe extern "C-unwind" fn ended(context: *mut c_void) {
@@ -35,7 +34,7 @@ fn own(raw: RawAny) -> Any {
     unsafe { Any::from_raw(raw) }
 }
 
-/// The error of this thread.
+/// Takes the error of this thread.
 fn raised() -> Error {
     let mut error = ptr::null_mut();
     unsafe { TVMFFIErrorMoveFromRaised(&mut error) };

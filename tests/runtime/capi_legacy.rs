@@ -1,4 +1,4 @@
-//! The C interface of 0.8 to 0.20 as a C program uses it, from Rust and without a library, so that an interpreter can watch.
+//! The C interface of 0.8 to 0.20 as a C program uses it, called from Rust and without a library, so that Miri can run it.
 #![cfg(feature = "runtime")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -38,7 +38,7 @@ fn last_error() -> String {
         .into_owned()
 }
 
-/// `body` as a function of the old interface, under `name`.
+/// Registers `body` under `name` and returns it as a function of the old interface.
 fn registered(
     name: &CStr,
     body: impl Fn(&[AnyView<'_>]) -> Result<Any, Error> + Send + Sync + 'static,

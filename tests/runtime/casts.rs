@@ -1,7 +1,7 @@
-//! Casts by type index: an object has the memory of a Rust type only where this library made the type.
+//! Casts by type index: an object has the memory of a Rust type only if this library made the type.
 //!
-//! A program without `unsafe` registers every key of the library's source before the library does, and passes what it makes of
-//! these types to every global function. It runs in processes of its own, whose last line names the call that ended it.
+//! A program without `unsafe` registers every type key of the library's source before the library does. It then passes objects of these
+//! types to every global function. It runs in separate processes, whose last line names the last call.
 #![cfg(all(feature = "frontend", feature = "vm", feature = "rpc"))]
 #![forbid(unsafe_code)]
 
@@ -13,10 +13,10 @@ use tvmspec::function::registry;
 use tvmspec::object::{self, Array, Shape, construct};
 use tvmspec::value::{Any, AnyView, DLDataType, index, types};
 
-/// Set in the process that takes the keys: the name of the way in which it does.
+/// Environment variable of the process that takes the keys. Its value is the name of the way to take them.
 const WAY: &str = "TVMSPEC_CASTS_WAY";
 
-/// Bytes of a record: more than any Rust type reads.
+/// Size of a record in bytes, larger than any Rust type of the library.
 const RECORD: i64 = 1024;
 
 /// Adds every string literal below `folder` that may be a type key.
@@ -59,14 +59,14 @@ fn keys() -> BTreeSet<String> {
     keys
 }
 
-/// Functions whose work is to end, to wait, or to change what later calls find.
+/// Returns whether a function is skipped, because it ends the process, waits, or changes the results of later calls.
 fn is_left_out(name: &str) -> bool {
     ["sleep", "exit", "ffi.FunctionRemoveGlobal"]
         .iter()
         .any(|part| name.contains(part))
 }
 
-/// Passes each object to every global function, alone and beside arguments that functions with an object take.
+/// Passes each object to every global function, alone and with arguments that functions of an object often take.
 fn drive(objects: &[Any]) {
     let (none, zero, text) = (Any::none(), Any::from(0i64), Any::from("a text"));
     let (shape, dtype) = (
@@ -100,7 +100,7 @@ fn drive(objects: &[Any]) {
     println!("all made: {} objects, {answers} answers", objects.len());
 }
 
-/// Objects of this library, of every type that safe code can make.
+/// Makes objects of this library, one of every type that safe code can make.
 fn own_objects() -> Vec<Any> {
     let call = |name: &str, args: &[AnyView<'_>]| {
         registry::require(name).and_then(|found| found.call(args))
@@ -109,7 +109,7 @@ fn own_objects() -> Vec<Any> {
         .into_iter()
         .filter_map(|key| construct::make_object(&[Any::from(key).view()]).ok());
     let mut made: Vec<Any> = made.collect();
-    // Its number is where another type of this library has the tag of a string.
+    // The number lies at the offset where another type of this library has the tag of a string.
     made.extend(call("ffi.StructuralKey", &[i64::from(index::STR).into()]));
     let shape = Any::from(Shape::new(&[16i64]));
     for scope in ["", "global"] {
@@ -128,24 +128,24 @@ fn own_objects() -> Vec<Any> {
     made
 }
 
-/// The process that takes the keys.
+/// Runs in the process that takes the keys.
 #[test]
 fn victim() {
     let Ok(way) = std::env::var(WAY) else { return };
     let mut taken = Vec::new();
     match way.as_str() {
-        // Each key is a type of the program's, whose objects are zeroed memory.
+        // Each key becomes a type of the program, with objects of zeroed memory.
         "records" => taken.extend(
             keys()
                 .iter()
                 .map(|key| types::register(key, index::OBJECT).unwrap()),
         ),
-        // Each is derived from the one before, so that every Rust type would be an instance of all before it.
+        // Each type is derived from the one before, so that every Rust type would be an instance of all earlier ones.
         "ancestors" => {
             let mut parent = index::OBJECT;
             for key in keys() {
                 let at = types::register(&key, parent).unwrap();
-                // A key with a fixed index has its type already.
+                // A key with a fixed index already has a type.
                 if at >= index::DYNAMIC_BEGIN {
                     taken.push(at);
                     parent = at;
@@ -165,7 +165,7 @@ fn victim() {
     object::init();
     let record = registry::require("ffi._PyClassRegisterTypeAttrColumns").unwrap();
     let mut objects = Vec::new();
-    // The names of functions are no types.
+    // The names of functions are not types.
     taken.retain(|&at| registry::lookup(types::key_of(at)).is_none());
     for at in taken {
         let is_record = record.call(&[at.into(), RECORD.into()]).is_ok();

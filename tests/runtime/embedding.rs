@@ -1,4 +1,4 @@
-//! What a program that embeds the library need not do: nothing has to be installed before a library loads.
+//! A program that embeds the library has to install nothing before it loads a compiled library.
 #![cfg(all(feature = "graph", feature = "vm"))]
 
 use crate::support::skip::skipped;
@@ -18,7 +18,7 @@ fn path(name: &str) -> String {
     root.join(name).to_str().unwrap().to_owned()
 }
 
-/// The libraries are code for one machine.
+/// Checks whether the libraries can be loaded here. They are code for one machine.
 fn can_load() -> bool {
     let can = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     if !can {
@@ -27,7 +27,7 @@ fn can_load() -> bool {
     can
 }
 
-/// The model's own functions are there, so its kind has a loader.
+/// Checks that the functions of the model exist, so its kind has a loader.
 fn holds_a_model(root: &Module) {
     let own = |name| root.function(name, true).unwrap().is_some();
     assert!(own("default") || own("vm_load_executable"), "{root:?}");
@@ -39,7 +39,7 @@ fn a_rust_program_just_loads() {
         return;
     }
     for library in [FACTORY, EXECUTABLE] {
-        // SAFETY: a golden of a release, called as it was compiled.
+        // SAFETY: the library is a golden of a release, called as it was compiled.
         holds_a_model(&unsafe { module::load(path(library)) }.unwrap());
     }
 }
@@ -51,17 +51,17 @@ fn a_program_with_the_c_interface_just_loads() {
     }
     let name = "ffi.ModuleLoadFromFile";
     let mut load = std::ptr::null_mut();
-    // SAFETY: the name is readable, the place writable.
+    // SAFETY: the name is readable, and the place is writable.
     let code = unsafe { TVMFFIFunctionGetGlobal(&ByteArray::of(name.as_bytes()), &mut load) };
     assert_eq!(code, 0);
     assert!(!load.is_null(), "no `{name}`");
     for library in [FACTORY, EXECUTABLE] {
         let library = Any::from(path(library).as_str());
         let mut made = Any::none().into_raw();
-        // SAFETY: one argument, which lives, and a place for the result.
+        // SAFETY: there is one live argument, and a place for the result.
         let code = unsafe { TVMFFIFunctionCall(load.cast(), library.as_raw(), 1, &mut made) };
         assert_eq!(code, 0);
-        // SAFETY: the call succeeded, so the cell is its result, which is ours.
+        // SAFETY: the call succeeded, so the cell is its result, which this test owns.
         let made = unsafe { Any::from_raw(made) };
         holds_a_model(&cast::<Module>(made.view()).unwrap());
     }
@@ -77,18 +77,18 @@ fn a_program_with_the_old_c_interface_just_loads() {
         let mut module: *mut c_void = std::ptr::null_mut();
         let mut found: *mut c_void = std::ptr::null_mut();
         let (path, format) = (text(&path(library)), text("so"));
-        // SAFETY: C strings, and a place for the handle.
+        // SAFETY: the arguments are C strings and a place for the handle.
         let code = unsafe { TVMModLoadFromFile(path.as_ptr(), format.as_ptr(), &mut module) };
         assert_eq!(code, 0);
-        // SAFETY: the module that was loaded, a C string, and a place for the handle.
+        // SAFETY: the arguments are a loaded module, a C string, and a place for the handle.
         let code = unsafe { TVMModGetFunction(module, text(function).as_ptr(), 0, &mut found) };
         assert_eq!(code, 0);
-        // SAFETY: the module that was loaded, which is not used any more.
+        // SAFETY: the loaded module is not used any more.
         assert_eq!(unsafe { TVMModFree(module) }, 0);
         assert!(!found.is_null(), "{library} has no `{function}`");
-        // MOD-32: the format that is stated counts, and not the name.
+        // MOD-32: the stated format counts, not the file name.
         let format = text("other");
-        // SAFETY: C strings, and a place for the handle.
+        // SAFETY: the arguments are C strings and a place for the handle.
         let code = unsafe { TVMModLoadFromFile(path.as_ptr(), format.as_ptr(), &mut module) };
         assert_eq!(code, -1);
     }
@@ -106,7 +106,7 @@ fn the_registry_finds_what_the_chapters_bring() {
     }
 }
 
-/// What takes the name of a default that was removed is no default.
+/// A function that takes the name of a removed default is not a default itself.
 #[test]
 fn a_removed_default_is_none() {
     let (name, seven) = ("vm.builtin.make_tuple", || Function::from_typed(|| 7i64));
@@ -118,7 +118,7 @@ fn a_removed_default_is_none() {
     registry::register(name, seven(), false).unwrap_err();
 }
 
-/// As a runtime does that is loaded beside us, before or after: it does not override.
+/// Another runtime in the process, loaded before or after this library, registers its functions without override.
 #[test]
 fn a_default_yields_once() {
     let seven = || Function::from_typed(|| 7i64);

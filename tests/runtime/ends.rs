@@ -1,4 +1,4 @@
-//! Objects that end when their thread or the process does, and while a panic unwinds.
+//! Objects that end together with their thread or process, or while a panic unwinds.
 #![cfg(feature = "runtime")]
 #![forbid(unsafe_code)]
 
@@ -11,16 +11,16 @@ use tvmspec::function::Function;
 use tvmspec::object::{Array, Dict, List, Map};
 use tvmspec::value::Any;
 
-/// Set in the process whose stack may overflow: where the chains end.
+/// Environment variable of the process whose stack may overflow. Its value says where the chains end.
 const WHERE: &str = "TVMSPEC_ENDS_WHERE";
 
-/// More than any stack holds, were each ended inside the one before.
+/// Number of links, more than any stack holds if the end of each link called the end of the next.
 const LINKS: usize = 200_000;
 
 thread_local! {
-    /// Older than whatever the library keeps for the thread, so that it ends later.
+    /// Created before anything that the library keeps for the thread, so it is destroyed later.
     static HELD: RefCell<Vec<Any>> = const { RefCell::new(Vec::new()) };
-    /// As old.
+    /// Created as early as `HELD`.
     static USER: RefCell<Option<User>> = const { RefCell::new(None) };
 }
 
@@ -45,12 +45,12 @@ fn chains() -> Vec<Any> {
 /// Leaves the chains to the end of this thread.
 fn hold() {
     HELD.with_borrow_mut(|held| held.push(Any::none()));
-    // The library's own memory of this thread is made after that.
+    // From here on, the library has its own memory for this thread.
     drop(chains());
     HELD.with_borrow_mut(|held| held.extend(chains()));
 }
 
-/// Uses what the library keeps for the thread while it is dropped.
+/// A value whose destructor uses the memory that the library keeps for the thread.
 struct User;
 
 impl Drop for User {
@@ -71,11 +71,11 @@ fn use_thread() {
         drop(TargetScope::enter(target));
         assert!(current().is_err());
     }
-    // A thread that ends has no workspace any more, which is an error.
+    // A thread that ends has no workspace any more, so this call fails.
     let _ = cpu().alloc_workspace(Device::CPU, 64, Dtype::UINT8);
 }
 
-/// Drops the chains while it is dropped itself.
+/// Chains that are dropped by the destructor of their holder.
 struct Held(Option<Vec<Any>>);
 
 impl Drop for Held {
@@ -84,14 +84,14 @@ impl Drop for Held {
     }
 }
 
-/// The process whose stack may overflow.
+/// Runs in the process whose stack may overflow.
 #[test]
 fn victim() {
     let Ok(place) = std::env::var(WHERE) else {
         return;
     };
     match place.as_str() {
-        // A test runs on a thread of its own, whose end the process waits for.
+        // A test runs on a separate thread, and the process waits for the end of that thread.
         "thread" => hold(),
         "a user" => {
             USER.set(Some(User));
@@ -105,7 +105,7 @@ fn victim() {
             assert!(unwound.is_err());
         }
         "after a panic" => {
-            // A destructor that panics while others wait leaves them for the next object that ends.
+            // If a destructor panics while other objects wait, they are left to the next object that ends.
             struct Panics;
             impl Drop for Panics {
                 fn drop(&mut self) {

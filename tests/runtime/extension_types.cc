@@ -1,11 +1,11 @@
-// A library of 0.2 to 0.6 with a type of its own: what TVM_REGISTER_EXT_TYPE makes of a class, and functions that take and return it.
+// A library of 0.2 to 0.6 with its own type: the expansion of TVM_REGISTER_EXT_TYPE for a class, and functions that take and return it.
 #include <cstring>
 
 #include "tvm_c_runtime_api.h"
 
 namespace tvm {
 namespace runtime {
-// As those releases declare it.
+// Declared as in those releases.
 class ExtTypeVTable {
  public:
   void (*destroy)(void* handle);
@@ -32,7 +32,7 @@ struct Graph {
 void destroy(void* handle) { delete static_cast<Graph*>(handle); }
 void* clone(void* handle) { return new Graph(*static_cast<Graph*>(handle)); }
 
-// Adds a node to its argument, in place: callers and callees share the handle.
+// Adds a node to its argument in place, because callers and callees share the handle.
 int grow(TVMValue* args, int* codes, int count, TVMRetValueHandle ret, void*) {
   if (count != 1 || codes[0] != kCode) return -1;
   TVMValue nodes;
@@ -41,10 +41,10 @@ int grow(TVMValue* args, int* codes, int count, TVMRetValueHandle ret, void*) {
   return TVMCFuncSetReturn(ret, &nodes, &code, 1);
 }
 
-// Returns a copy of its argument: a result is always one.
+// Returns a copy of its argument, because a result is always a copy.
 int same(TVMValue* args, int* codes, int, TVMRetValueHandle ret, void*) { return TVMCFuncSetReturn(ret, args, codes, 1); }
 
-// Makes its argument its own, and destroys that.
+// Takes ownership of its argument and destroys it.
 int own(TVMValue* args, int* codes, int, TVMRetValueHandle ret, void*) {
   if (TVMCbArgToReturn(args, codes) != 0 || codes[0] != kCode) return -1;
   if (TVMExtTypeFree(args[0].v_handle, codes[0]) != 0) return -1;
@@ -58,9 +58,9 @@ int expect(bool holds, int line) { return holds ? 0 : line; }
 
 #define EXPECT(...) if (int failed = expect(__VA_ARGS__, __LINE__)) return failed
 
-// The whole life of some values. Returns the line of what does not hold, or 0.
+// Runs through the whole life of some values. Returns the line of a failed check, or 0.
 extern "C" int extension_types_from_cxx() {
-  // Nothing is registered: neither an argument nor an end.
+  // Nothing is registered, so an argument is rejected, and a value cannot be destroyed.
   EXPECT(ExtTypeVTable::Get(kCode) == nullptr);
   EXPECT(TVMExtTypeFree(nullptr, kCode) == -1);
   EXPECT(std::strstr(TVMGetLastError(), "Extension type not registered") != nullptr);
@@ -88,16 +88,16 @@ extern "C" int extension_types_from_cxx() {
   EXPECT(TVMFuncCall(grows, &value, &code, 1, &result, &result_code) == 0);
   EXPECT(result_code == 0 && result.v_int64 == 4 && graph.nodes == 4);
   EXPECT(alive == 1 && clones == 0);
-  // A result is copied once, and the caller's.
+  // A result is copied once, and the caller owns it.
   EXPECT(TVMFuncCall(returns, &value, &code, 1, &result, &result_code) == 0);
   EXPECT(result_code == kCode && result.v_handle != &graph && alive == 2 && clones == 1);
   EXPECT(static_cast<Graph*>(result.v_handle)->nodes == 4);
   EXPECT(TVMExtTypeFree(result.v_handle, result_code) == 0);
   EXPECT(alive == 1);
-  // What a callback makes its own, it ends.
+  // A callback destroys an argument that it takes ownership of.
   EXPECT(TVMFuncCall(owns, &value, &code, 1, &result, &result_code) == 0);
   EXPECT(result_code == 4 && alive == 1 && clones == 2);
-  // A code that is not registered is rejected.
+  // An unregistered code is rejected.
   int unknown = 18;
   EXPECT(TVMFuncCall(grows, &value, &unknown, 1, &result, &result_code) == -1);
   EXPECT(std::strstr(TVMGetLastError(), "no value has type code 18") != nullptr);
@@ -105,6 +105,6 @@ extern "C" int extension_types_from_cxx() {
   return 0;
 }
 
-// How many values there are, and how many were copied.
+// The number of values that exist, and the number of copies.
 extern "C" int extension_types_alive() { return alive; }
 extern "C" int extension_types_cloned() { return clones; }

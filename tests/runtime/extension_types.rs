@@ -15,7 +15,7 @@ use tvmspec::value::header::{dec_weak, inc_weak};
 use tvmspec::value::legacy::{TVMValue, code};
 use tvmspec::value::{Any, Extension, cast, register_extension};
 
-/// Shares a counter, which says how many copies there are.
+/// A value with a shared counter, which says how many copies exist.
 #[derive(Clone)]
 struct Counted(Arc<AtomicUsize>);
 
@@ -58,23 +58,23 @@ fn a_rust_type_has_one_code_and_a_code_one_type() {
     assert!(first.get::<Second>().is_none());
     assert_eq!(Extension::new(Second).unwrap().code(), 127);
     assert_eq!(format!("{first:?}"), "<extension 16>");
-    // As a value, and back: the same handle.
+    // Converting to a value and back gives the same handle.
     let value = Any::from(first.clone());
     let back: Extension = cast(value.view()).unwrap();
     assert_eq!(back.handle(), first.handle());
-    // No other value is one.
+    // A value of another type is not an extension.
     let not = cast::<Extension>(Any::from(16i64).view()).unwrap_err();
     assert_eq!(not.rule().id(), "VAL-22");
     let text = Any::from("sixteen characters");
     assert!(cast::<Extension>(text.view()).is_err());
 }
 
-/// Calls a function with one value as C does.
+/// Calls a function with one value, as C does.
 fn call(function: &Function, value: *mut c_void, of: c_int) -> Result<(TVMValue, c_int), String> {
     let (mut value, mut of) = (TVMValue { v_handle: value }, of);
     let (mut result, mut result_code) = (TVMValue::ZERO, code::NULL);
     let handle = function.clone().into_object().into_raw().cast();
-    // SAFETY: the handle of a function, one argument, and places for the result.
+    // SAFETY: the arguments are the handle of a function, one argument, and places for the result.
     let returned = unsafe {
         TVMFuncCall(
             handle,
@@ -85,11 +85,11 @@ fn call(function: &Function, value: *mut c_void, of: c_int) -> Result<(TVMValue,
             &mut result_code,
         )
     };
-    // SAFETY: the handle of a function that this owns.
+    // SAFETY: this function owns the handle.
     unsafe { TVMFuncFree(handle) };
     match returned {
         0 => Ok((result, result_code)),
-        // SAFETY: the text of the failure, which this thread keeps.
+        // SAFETY: the text belongs to the failure, and this thread keeps it.
         _ => Err(unsafe { CStr::from_ptr(TVMGetLastError()) }
             .to_string_lossy()
             .into_owned()),
@@ -102,11 +102,11 @@ fn values_of_a_rust_type_pass_through_c() {
     register_extension::<Counted>(CODE).unwrap();
     let counted = Counted(Arc::default());
     let watched = counted.clone();
-    // What C has: a handle that it owns.
+    // C has a handle that it owns.
     let owned = Extension::new(counted).unwrap();
     assert_eq!(watched.copies(), 2);
 
-    // An argument that is looked at is copied while it is; one that is passed on is not.
+    // An argument that the function reads is copied for that time. One that it only passes on is not copied.
     let looks = Function::named(None, |extension: Extension| {
         let value = extension.get::<Counted>().unwrap();
         value.0.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +123,7 @@ fn values_of_a_rust_type_pass_through_c() {
     call(&counts, owned.handle(), CODE).unwrap();
     assert_eq!(watched.copies(), 2);
 
-    // A result is the caller's: moved where nothing else has it, a copy where something has.
+    // The caller owns a result. It is moved if nothing else holds it, and copied otherwise.
     let makes = {
         let watched = watched.clone();
         Function::from_packed(move |_| Ok(Extension::new(watched.clone())?.into()))
@@ -136,25 +136,25 @@ fn values_of_a_rust_type_pass_through_c() {
     };
     let (copied, of) = call(&keeps, ptr::null_mut(), code::NULL).unwrap();
     assert_eq!((of, watched.copies()), (CODE, 5));
-    // SAFETY: a code of extensions has a handle.
+    // SAFETY: a value with an extension code holds a handle.
     let made = unsafe { made.v_handle };
-    // SAFETY: as above.
+    // SAFETY: a value with an extension code holds a handle.
     let copied = unsafe { copied.v_handle };
     assert!(copied != owned.handle());
     for handle in [made, copied] {
-        // SAFETY: a handle of this code that a call returned.
+        // SAFETY: a call returned this handle, which has this code.
         assert_eq!(unsafe { TVMExtTypeFree(handle, CODE) }, 0);
     }
     assert_eq!(watched.copies(), 3);
 
-    // Null has no copy, and no end.
+    // Null is neither copied nor destroyed.
     let returns = Function::from_packed(|args| Ok(args[0].to_any()));
     let (null, of) = call(&returns, ptr::null_mut(), CODE).unwrap();
-    // SAFETY: a code of extensions has a handle.
+    // SAFETY: a value with an extension code holds a handle.
     assert_eq!((unsafe { null.v_handle }, of), (ptr::null_mut(), CODE));
-    // SAFETY: null.
+    // SAFETY: the handle is null.
     assert_eq!(unsafe { TVMExtTypeFree(ptr::null_mut(), CODE) }, 0);
-    // A code without a type is no argument (VAL-19), and has no end (VAL-22).
+    // A code without a type is not valid for an argument (VAL-19), and its values cannot be destroyed (VAL-22).
     let rejected = call(&returns, owned.handle(), CODE + 1).err().unwrap();
     assert!(rejected.contains("no value has type code 71"), "{rejected}");
     for unknown in [CODE + 1, 15, 128] {
@@ -165,7 +165,7 @@ fn values_of_a_rust_type_pass_through_c() {
     assert_eq!(watched.copies(), 1);
 }
 
-/// `extension_types.cc` in this process, as a library of those releases is in one with a runtime.
+/// `extension_types.cc` is loaded into this process, as a library of those releases is loaded beside a runtime.
 #[test]
 fn values_of_a_type_of_cxx() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,13 +186,13 @@ fn values_of_a_type_of_cxx() {
     if !cfg!(target_os = "linux") {
         return skipped("the library finds this process's functions on Linux");
     }
-    // SAFETY: a library of this project without initialisers.
+    // SAFETY: this is a library of this project without initialisers.
     let library = unsafe { libloading::Library::new(library) }.unwrap();
     type Counts = unsafe extern "C" fn() -> c_int;
     let number = |name: &str| {
         // SAFETY: each function of the library has this type.
         let function = unsafe { library.get::<Counts>(name) }.unwrap();
-        // SAFETY: functions without arguments.
+        // SAFETY: the functions take no arguments.
         unsafe { function() }
     };
     let failed = number("extension_types_from_cxx");
@@ -202,22 +202,22 @@ fn values_of_a_type_of_cxx() {
     );
     assert_eq!(number("extension_types_alive"), 0);
 
-    // A value of C++ that Rust owns: no type of Rust, a handle that ends with it.
+    // Rust owns a value of a C++ type. It has no Rust type, and its handle is destroyed with it.
     let same = registry::lookup("test.extension.same").unwrap();
     assert_eq!(number("extension_types_cloned"), 2);
     let kept = Function::from_packed(|args| Ok(args[0].to_any()));
     let (null, of) = call(&kept, ptr::null_mut(), 17).unwrap();
-    // SAFETY: a code of extensions has a handle.
+    // SAFETY: a value with an extension code holds a handle.
     assert_eq!((unsafe { null.v_handle }, of), (ptr::null_mut(), 17));
     drop(same);
     registry::remove("test.extension.same");
     assert_eq!(number("extension_types_alive"), 0);
-    // The pair outlives the library's functions in the table.
+    // The table keeps the pair of functions, so the library must stay loaded.
     std::mem::forget(library);
 }
 
 unsafe extern "C" {
-    /// `ExtTypeVTable::RegisterInternal(int, ExtTypeVTable const&)`.
+    /// Calls `ExtTypeVTable::RegisterInternal(int, ExtTypeVTable const&)`.
     #[link_name = "_ZN3tvm7runtime13ExtTypeVTable16RegisterInternalEiRKS1_"]
     fn register_table(
         type_code: c_int,
@@ -229,32 +229,32 @@ unsafe extern "C" fn no_function(_: *mut c_void) {
     unreachable!("nothing was registered");
 }
 
-/// VAL-22: safe code made values of the Rust type, which functions of C would take for theirs.
+/// VAL-22: safe code has made values of the Rust type, and C functions would take them for values of their own type.
 #[test]
 fn no_table_of_cxx_takes_the_code_of_a_rust_type() {
     #[derive(Clone)]
     struct Shared(Arc<()>);
     register_extension::<Shared>(126).unwrap();
     let table = [no_function as unsafe extern "C" fn(*mut c_void); 2];
-    // SAFETY: two functions, of which none is called.
+    // SAFETY: neither of the two functions is called.
     assert!(unsafe { register_table(126, &table) }.is_null());
 
-    // A weak reference may become a strong one: the handle is copied while there is one.
+    // A weak reference may become a strong one. The handle is copied while a weak reference exists.
     let counted = Shared(Arc::default());
     let value = Any::from(Extension::new(counted.clone()).unwrap());
     let object = value.into_object().unwrap();
     let pointer = object.as_ptr();
-    // SAFETY: an object that is alive.
+    // SAFETY: the object is alive.
     unsafe { inc_weak(pointer) };
     let last = Mutex::new(Some(Any::from(object)));
     let gives = Function::from_packed(move |_| Ok(last.lock().unwrap().take().unwrap()));
     let (made, of) = call(&gives, ptr::null_mut(), code::NULL).unwrap();
     assert_eq!((of, Arc::strong_count(&counted.0)), (126, 2));
-    // SAFETY: the code is that of an extension, whose value is a handle.
+    // SAFETY: the code is an extension code, so the value is a handle.
     let handle = unsafe { made.v_handle };
-    // SAFETY: a handle of the code, which the caller owns.
+    // SAFETY: the handle has this code, and the caller owns it.
     assert_eq!(unsafe { TVMExtTypeFree(handle, of) }, 0);
-    // SAFETY: the weak reference from above.
+    // SAFETY: this is the weak reference from above.
     unsafe { dec_weak(pointer) };
     assert_eq!(Arc::strong_count(&counted.0), 1);
 }

@@ -1,7 +1,7 @@
-//! Every global function with extreme arguments, and values that are deeper or collide more than any program makes them.
+//! Every global function with extreme arguments, and values that nest or collide more than those of any program.
 //!
-//! Nothing ends the process, whatever the arguments; what is rejected is an error. The calls run in a process of their own,
-//! whose last line says which call it was about to make.
+//! No argument may end the process, and a rejection must be an error. The calls run in a separate process, whose last line names the next
+//! call.
 #![cfg(feature = "frontend")]
 
 mod collisions;
@@ -19,10 +19,10 @@ use tvmspec::object::{Array, Dict, List, Map, Shape, Tensor};
 use tvmspec::value::header::ObjectRef;
 use tvmspec::value::{Any, AnyView, ByteArray, Bytes, DLDataType, DLDevice, RawAny, Str};
 
-/// Set in the process that calls: how many calls there are for each function.
+/// Environment variable of the process that calls. Its value is the number of calls for each function.
 const CALLS: &str = "TVMSPEC_EXTREME_CALLS";
 
-/// What a chain of imports is made of.
+/// A link in a chain of imports.
 struct Link;
 
 impl ModuleKind for Link {
@@ -53,7 +53,7 @@ fn ints() -> [i64; 12] {
     ]
 }
 
-/// One of each form that an argument has, with the extremes of those that have some.
+/// Returns one argument of each form, with the extreme values of the forms that have some.
 fn arguments() -> Vec<Any> {
     let mut all: Vec<Any> = ints().map(Any::from).to_vec();
     all.extend([
@@ -141,7 +141,7 @@ fn arguments() -> Vec<Any> {
     all
 }
 
-/// A small generator: the sequence is the same in every run.
+/// A small random generator. Its sequence is the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -153,26 +153,26 @@ impl Dice {
     }
 }
 
-/// A function of the C interface's own. The first call of the interface registers them.
+/// Returns a builtin function of the C interface. The first call of the interface registers them.
 fn builtin(name: &str) -> Function {
     let bytes = ByteArray::of(name.as_bytes());
     let mut found = std::ptr::null_mut();
-    // SAFETY: the name is readable and the place for the handle writable, as the function requires.
+    // SAFETY: the name is readable and the place for the handle is writable, as the function requires.
     let code = unsafe { TVMFFIFunctionGetGlobal(&bytes, &mut found) };
     assert!(code == 0 && !found.is_null(), "{name}");
-    // SAFETY: the call returned a reference of a function.
+    // SAFETY: the call returned a reference to a function.
     let object = unsafe { ObjectRef::from_raw(found) };
     Function::from_object(object).unwrap_or_else(|_| panic!("{name} is no function"))
 }
 
-/// Functions whose work is to change what later calls see, to end, or to wait.
+/// Returns whether a function is skipped, because it changes the results of later calls, ends the process, or waits.
 fn is_left_out(name: &str) -> bool {
     ["sleep", "exit", "ffi.FunctionRemoveGlobal"]
         .iter()
         .any(|part| name.contains(part))
 }
 
-/// The process that calls.
+/// Runs in the process that calls.
 #[test]
 fn victim() {
     let Some(calls) = std::env::var_os(CALLS) else {
@@ -187,12 +187,12 @@ fn victim() {
         if is_left_out(name) {
             continue;
         }
-        // Some work on addresses, and safe code does not get them.
+        // Some functions work on addresses, so safe code cannot look them up.
         let Some(function) = registry::lookup(name) else {
             continue;
         };
         for call in 0..calls {
-            // All single arguments first, then mixtures.
+            // Each argument is first tried alone, and mixtures follow.
             let chosen: Vec<usize> = match call.checked_sub(1) {
                 None => vec![],
                 Some(one) if one < pool.len() => vec![one],
@@ -263,7 +263,7 @@ fn no_global_function_ends_the_process() {
     println!("{summary}");
 }
 
-/// More than any stack holds, were each ended inside the one before.
+/// Number of links, more than any stack holds if the end of each link called the end of the next.
 const LINKS: usize = 150_000;
 
 #[test]
@@ -286,7 +286,7 @@ fn a_chain_of_any_kind_is_freed_without_recursion() {
         ("errors", |inner| {
             let text = ByteArray::of(b"text");
             let (cause, mut made) = (inner.into_raw().ptr(), std::ptr::null_mut());
-            // SAFETY: the texts are readable; the cause is null or an error, of which the call counts its own reference.
+            // SAFETY: the texts are readable, and the cause is null or an error. The call adds its own reference to the cause.
             let code = unsafe {
                 TVMFFIErrorCreateWithCauseAndExtraContext(
                     &text,
@@ -298,9 +298,9 @@ fn a_chain_of_any_kind_is_freed_without_recursion() {
                 )
             };
             assert_eq!(code, 0);
-            // SAFETY: the reference of `inner`, which is ours.
+            // SAFETY: this test owns the reference of `inner`.
             unsafe { TVMFFIObjectDecRef(cause.cast()) };
-            // SAFETY: the call succeeded, so this is an error, whose reference is ours.
+            // SAFETY: the call succeeded, so this is an error, and the test owns its reference.
             unsafe { ObjectRef::from_raw(made) }.into()
         }),
         ("functions of C", |inner| {
@@ -313,15 +313,15 @@ fn a_chain_of_any_kind_is_freed_without_recursion() {
                 0
             }
             unsafe extern "C-unwind" fn ended(context: *mut c_void) {
-                // SAFETY: the context is the object that the chain ended with so far, or null.
+                // SAFETY: the context is null or the former end of the chain, with one reference.
                 unsafe { TVMFFIObjectDecRef(context.cast()) };
             }
             let mut made = std::ptr::null_mut();
             let context = inner.into_raw().ptr().cast();
-            // SAFETY: the context is a reference that the deleter drops; the place for the handle is writable.
+            // SAFETY: the context is a reference that the deleter drops, and the place for the handle is writable.
             let code = unsafe { TVMFFIFunctionCreate(context, answer, Some(ended), &mut made) };
             assert_eq!(code, 0);
-            // SAFETY: the call succeeded, so this is a function, whose reference is ours.
+            // SAFETY: the call succeeded, so this is a function, and the test owns its reference.
             unsafe { ObjectRef::from_raw(made) }.into()
         }),
         ("modules", |inner| {
@@ -334,7 +334,7 @@ fn a_chain_of_any_kind_is_freed_without_recursion() {
     ];
     for (what, link) in chains {
         let mut chain = Any::none();
-        // A new import is looked for below the module, so a chain of them is made from the far end.
+        // Each import searches the modules below it for a cycle, so a chain of modules has fewer links, and is made from the far end.
         let links = if what == "modules" { 2_000 } else { LINKS };
         for _ in 0..links {
             chain = link(chain);
@@ -352,7 +352,7 @@ fn an_indent_is_bounded() {
         let error = print.call_with([value(), Any::from(indent)]).unwrap_err();
         assert_eq!(error.kind(), "ValueError");
     }
-    // OBJ-17: a negative indent breaks lines as any other does, without spaces.
+    // OBJ-17: a negative indent breaks lines like any other indent, but adds no spaces.
     let lines = print.call_with([value(), Any::from(i64::MIN)]).unwrap();
     assert_eq!(String::try_from(lines.view()).unwrap(), "[\n[\n]\n]");
 }

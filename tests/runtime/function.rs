@@ -1,4 +1,4 @@
-//! Functions and the registry, from outside.
+//! Functions and the registry, through the public interface.
 #![cfg(feature = "runtime")]
 
 use tvmspec::function::{Error, ErrorKind, FUN_11, Function, registry};
@@ -79,7 +79,7 @@ fn names_register_once_unless_overridden() {
 
 #[test]
 fn readers_and_a_writer_at_once() {
-    // An interpreter runs few rounds, a machine many.
+    // Miri runs few rounds, and a machine many.
     let rounds = if cfg!(miri) { 10 } else { 500 };
     std::thread::scope(|scope| {
         for _ in 0..3 {
@@ -112,13 +112,13 @@ fn small_and_heap_strings() {
     }
 }
 
-/// Not inlined and under its own name, so that it stands on the stack.
+/// Takes a backtrace. It has its own name and is not inlined, so that it is on the stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn calls_for_a_backtrace(out: &mut String) {
     use tvmspec::capi::ffi::backtrace::TVMFFIBacktrace;
     let [file, function] = [c"a.cc", c"f"].map(std::ffi::CStr::as_ptr);
-    // SAFETY: two C strings.
+    // SAFETY: both arguments are C strings.
     let text = unsafe { TVMFFIBacktrace(file, 7, function, 0) };
     // SAFETY: the text lives until the next call.
     let text = unsafe { &*text };
@@ -134,7 +134,7 @@ fn a_backtrace_begins_where_the_caller_says() {
     calls_for_a_backtrace(std::hint::black_box(&mut text));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "  File \"a.cc\", line 7, in f");
-    // The caller's own frame is the line that it passed.
+    // The line that the caller passed stands for its own frame.
     assert!(!text.contains("calls_for_a_backtrace"), "{text}");
     for line in &lines[1..] {
         assert!(
@@ -144,17 +144,17 @@ fn a_backtrace_begins_where_the_caller_says() {
     }
 }
 
-/// What `function` answers to an r-value reference of a fresh array and `others`, and whether the array was taken.
+/// Calls `function` with an r-value reference to a fresh array, and with `others`. Returns the answer and whether the array was taken.
 fn with_rvalue(function: &Function, others: &[AnyView<'_>]) -> (Result<Any, Error>, bool) {
     let mut slot: *mut Header = Array::new(vec![Any::from(7i64)]).into_object().into_raw();
     let ptr = (&raw mut slot).cast();
     let raw = RawAny::of(index::RVALUE_REF, AnyPayload { ptr });
-    // SAFETY: the address of a slot that owns its object.
+    // SAFETY: this is the address of a slot that owns its object.
     let mut args = vec![unsafe { AnyView::from_raw(raw) }];
     args.extend_from_slice(others);
     let answer = function.call(&args);
     drop(args);
-    // SAFETY: what is left is ours.
+    // SAFETY: this function owns the object that is left in the slot.
     let left = unsafe { ObjectRef::from_nullable(slot) };
     assert!(
         left.as_ref().is_none_or(ObjectRef::is_unique),
@@ -168,7 +168,7 @@ fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
     let object = Function::from_typed(|_: ObjectRef| ());
     let (answer, taken) = with_rvalue(&object, &[]);
     assert!(answer.is_err() && !taken);
-    // Nor is anything when the count or another argument is wrong; their number is reported first.
+    // Nothing is taken if the number of arguments or another argument is wrong. A wrong number is reported first.
     let text = Any::from("x");
     let owned = Function::from_typed(|_: Any, _: i64| ());
     let borrowed = Function::from_typed(|_: AnyView<'_>, _: i64| ());
@@ -188,20 +188,20 @@ fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
         answer.unwrap();
         assert!(taken);
     }
-    // A slot that is none is not looked at when the number of arguments is wrong.
+    // If the number of arguments is wrong, a slot is not read, so an invalid one does no harm.
     let raw = RawAny::of(
         index::RVALUE_REF,
         AnyPayload {
             ptr: std::ptr::dangling_mut::<u8>().cast(),
         },
     );
-    // SAFETY: a view that no reader may look into.
+    // SAFETY: no reader may read the slot of this view.
     let bad = unsafe { AnyView::from_raw(raw) };
     let error = borrowed.call(&[bad, bad, bad]).unwrap_err();
     assert!(error.message().ends_with("but got 3 arguments"), "{error}");
 }
 
-/// What registers them lives as long as the process, which Miri would call a leak.
+/// The registration lives as long as the process, and Miri would report it as a leak.
 #[test]
 #[cfg_attr(miri, ignore = "the registry lives as long as the process")]
 fn builtins_take_no_container_from_an_rvalue() {
@@ -222,7 +222,7 @@ fn builtins_take_no_container_from_an_rvalue() {
         );
         assert!(!taken, "{name}");
     }
-    // The number of arguments is looked at before any of them.
+    // The number of arguments is checked before any of them.
     let size = registry::require("ffi.ArraySize").unwrap();
     let (answer, taken) = with_rvalue(&size, &[AnyView::from(0i64)]);
     let error = answer.unwrap_err();

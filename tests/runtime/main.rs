@@ -1,4 +1,4 @@
-//! Values, functions, objects and modules as programs use them.
+//! Values, functions, objects and modules, as programs use them.
 
 mod capi_ffi;
 mod capi_legacy;

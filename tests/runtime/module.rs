@@ -1,4 +1,4 @@
-//! Loading and calling real libraries of both eras.
+//! Loading and calling real libraries of both calling conventions.
 #![cfg(feature = "runtime")]
 
 mod c_interface;
@@ -24,7 +24,7 @@ const I32: DLDataType = DLDataType {
     lanes: 1,
 };
 
-/// The golden libraries are machine code of x86-64 Linux.
+/// Checks whether the golden libraries run here. They are machine code for x86-64 Linux.
 fn runs_here() -> bool {
     let here = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     if !here {
@@ -40,7 +40,7 @@ fn golden(name: &str) -> PathBuf {
 }
 
 fn open(name: &str) -> Module {
-    // SAFETY: a golden of a release, called as it was compiled.
+    // SAFETY: the library is a golden of a release, called as it was compiled.
     unsafe { module::load(golden(name)) }.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -62,7 +62,7 @@ fn values(tensor: &Tensor) -> Vec<f32> {
         .collect()
 }
 
-/// `add1` of every sample adds 1 to each element.
+/// Checks that `add1` of a sample adds 1 to each element.
 fn adds_one(module: &Module, function: &str) {
     let add1 = module.require(function).unwrap();
     let input = tensor(&[0.0, 1.5, -2.0, 1e6]);
@@ -165,7 +165,7 @@ fn a_library_says_what_it_is() {
         return;
     }
     let layout = |name| {
-        // SAFETY: a golden of a release; nothing of it is called.
+        // SAFETY: the library is a golden of a release, and nothing of it is called.
         unsafe { module::load_library(golden(name), Strictness::Strict) }
             .unwrap()
             .layout
@@ -227,7 +227,6 @@ fn a_kind_without_a_runtime_fails_when_it_is_called_and_says_why() {
     assert_eq!(metal.property_mask(), 1);
 }
 
-/// Whether the dynamic linker has the file mapped.
 #[test]
 fn a_mask_says_what_a_module_can_do() {
     use module::property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
@@ -264,6 +263,7 @@ fn a_layout_says_how_its_functions_are_called() {
     assert_eq!(convention(Layout::V0_22), Convention::Ffi);
 }
 
+/// Returns whether the dynamic linker has mapped the file.
 fn is_mapped(name: &str) -> bool {
     std::fs::read_to_string("/proc/self/maps")
         .unwrap()
@@ -278,7 +278,7 @@ fn a_library_stays_mapped_while_a_function_of_it_lives() {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("stays-mapped.so");
     std::fs::copy(golden("host-0.8.so"), &copy).unwrap();
-    // SAFETY: a copy of a golden of a release, called as it was compiled.
+    // SAFETY: the library is a copy of a golden of a release, called as it was compiled.
     let module = unsafe { module::load(&copy) }.unwrap();
     let function = module.require("add1").unwrap();
     drop(module);
@@ -292,7 +292,7 @@ fn a_library_stays_mapped_while_a_function_of_it_lives() {
     assert!(!is_mapped("stays-mapped.so"));
 }
 
-/// `add1` of 0.21, and of 0.22 on, which has fixed shapes.
+/// The test calls `add1` of 0.21, and of 0.22 and later, which has fixed shapes.
 #[test]
 fn one_process_calls_libraries_of_every_convention() {
     if !runs_here() {
@@ -353,7 +353,7 @@ fn static_constructors_fill_the_system_library() {
     if !runs_here() {
         return;
     }
-    // Opening it runs its constructors, which register what it has; the plain loader finds no blob under its own name.
+    // Opening the library runs its constructors, which register its content. The plain loader finds no blob under the library's own name.
     let opened = open("system-0.27.so");
     let system = module::system_library("modA_").unwrap();
     assert_eq!(system, module::system_library("modA_").unwrap());
@@ -367,21 +367,22 @@ fn static_constructors_fill_the_system_library() {
     );
     assert!(system.implements("my_fn", false).unwrap());
     assert!(!system.implements("nothing", true).unwrap());
-    // What it registered lives as long as the process does.
+    // The registered content lives as long as the process.
     std::mem::forget(opened);
 }
 
-/// The C interfaces leave a name without a folder to the dynamic linker; a path of this library's own `load` is a file.
-/// Where the linker looks is fixed when a process starts, so this test runs itself again.
+/// The C interfaces leave a name without a folder to the dynamic linker, but `load` of this library always takes a path as a file.
+///
+/// The search path of the linker is fixed when a process starts, so this test runs itself again.
 #[test]
 fn a_bare_name_is_left_to_the_dynamic_linker() {
     if !runs_here() {
         return;
     }
     if std::env::var_os("TVMSPEC_BARE_NAME").is_some() {
-        // SAFETY: copies of a golden of a release, called as it was compiled.
+        // SAFETY: the libraries are copies of a golden of a release, called as they were compiled.
         let named = |name: &str| unsafe { module::load_named(name) };
-        // SAFETY: copies of a golden of a release, called as it was compiled.
+        // SAFETY: the libraries are copies of a golden of a release, called as they were compiled.
         let path = |name: &str| unsafe { module::load(name) };
         adds_one(&named("elsewhere.so").unwrap(), "add1");
         assert!(named("here.so").is_err());
@@ -406,13 +407,13 @@ fn a_bare_name_is_left_to_the_dynamic_linker() {
     );
 }
 
-/// MOD-26: the message says which library, and what it misses.
+/// MOD-26: the message names the library and the missing functions.
 #[test]
 fn a_library_that_misses_functions_is_named_with_them() {
     if !runs_here() {
         return;
     }
-    // SAFETY: a golden that runs nothing when it is opened.
+    // SAFETY: the golden runs nothing when it is opened.
     let error = unsafe { module::load(golden("open-unmet.so")) }.unwrap_err();
     let message = error.to_string();
     for part in ["MOD-26", "open-unmet.so", "TVMNoSuchFunction"] {
@@ -429,7 +430,7 @@ fn a_version_behind_the_ending_is_not_the_ending() {
     for name in ["libm.so.6", "a.b-libx.so.1.22.333"] {
         let path = folder.path().join(name);
         std::fs::copy(golden("host-0.8.so"), &path).unwrap();
-        // SAFETY: a copy of a golden of a release, called as it was compiled.
+        // SAFETY: the library is a copy of a golden of a release, called as it was compiled.
         adds_one(&unsafe { module::load(&path) }.unwrap(), "add1");
     }
     for (name, ending) in [
@@ -438,7 +439,7 @@ fn a_version_behind_the_ending_is_not_the_ending() {
         ("lib.so.6.", ""),
         ("lib.tar.6", "6"),
     ] {
-        // SAFETY: it is not loaded.
+        // SAFETY: the file is not loaded.
         let error = unsafe { module::load(folder.path().join(name)) }.unwrap_err();
         let words = format!("Loader for `.{ending}` files is not registered");
         assert!(error.message().contains(&words), "{name}: {error}");

@@ -1,4 +1,4 @@
-// Modules of C++ that throw what `golden/module/foreign.cc` does not, and a handler in front of a function that lets it through.
+// C++ modules whose exceptions `golden/module/foreign.cc` does not have, and a handler around a function that lets an exception through.
 
 #include "../../golden/module/foreign.cc"
 
@@ -8,7 +8,7 @@ struct Silent : std::exception {
   const char* what() const noexcept override { return nullptr; }
 };
 
-// An exception of a language that is not C++.
+// An exception of a language other than C++.
 static _Unwind_Exception other;
 
 struct Edge : Module {
@@ -23,7 +23,7 @@ struct Edge : Module {
   }
 };
 
-// edge(none): a module without functions, which shows the array `none` as its imports.
+// edge(none): a module without functions, which returns the array `none` as its imports.
 FUNCTION(edge) {
   Edge* module = new Edge();
   module->header = {(1ull << 32) | 1, kModule, 0, delete_module};
@@ -35,7 +35,7 @@ FUNCTION(edge) {
   return 0;
 }
 
-// Whether an exception of any language comes out of `body`.
+// Returns whether an exception of any language leaves `body`.
 EXPORT int lets_through(void (*body)(void*), void* data) {
   try {
     body(data);

@@ -1,5 +1,5 @@
-//! Modules and libraries at the edges of what a compiler makes: exceptions that are not of C++ or have no text, errors and
-//! functions that must not outlive their use, threads that must not spin.
+//! Modules and libraries with rare properties: exceptions of other languages or without a text, errors and functions that must not outlive
+//! their use, and threads that must not spin.
 #![cfg(all(
     feature = "runtime",
     target_os = "linux",
@@ -25,11 +25,11 @@ fn golden(name: &str) -> PathBuf {
 }
 
 fn open(path: &Path) -> Module {
-    // SAFETY: a library of this project, whose functions are called as their comments say.
+    // SAFETY: the library belongs to this project, and its functions are called as their comments say.
     unsafe { module::load(path) }.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// `module_edges.cc` as a library; `None` where there is no compiler.
+/// Compiles `module_edges.cc` to a library. Returns `None` if there is no compiler.
 fn edges(folder: &Path) -> Option<PathBuf> {
     let library = folder.join("edges.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runtime/module_edges.cc");
@@ -47,7 +47,7 @@ fn edges(folder: &Path) -> Option<PathBuf> {
     is_built(compiler, "module_edges.cc").then_some(library)
 }
 
-/// Whether there is a compiler, which makes what is asked of it.
+/// Runs a compiler and checks its success. Returns false if there is no compiler.
 fn is_built(mut compiler: Command, what: &str) -> bool {
     match compiler.status() {
         Ok(status) => assert!(status.success(), "{what} does not compile"),
@@ -72,14 +72,14 @@ fn an_exception_whose_what_is_null_is_named_by_its_type() {
     let Some(path) = edges(folder.path()) else {
         return;
     };
-    // Its code is that of the module, which does not keep it.
+    // The library holds the code of the module, and the module does not keep the library.
     let library = open(&path);
     let module = edge(&library);
     let error = module.function("silent", false).unwrap_err();
     assert_eq!(error.kind(), "InternalError");
     let words = "an exception of the C++ type `6Silent`";
     assert_eq!(error.message(), words);
-    // The next one is caught as the first was.
+    // The next exception is caught like the first one.
     assert!(module.function("silent", false).is_err());
     let error = module.function("runtime", false).unwrap_err();
     assert_eq!(error.message(), "runtime says so");
@@ -89,7 +89,7 @@ fn an_exception_whose_what_is_null_is_named_by_its_type() {
 extern "C-unwind" fn look_up(module: *mut c_void) {
     // SAFETY: the test below passes a module that outlives the call.
     let module = unsafe { &*module.cast::<Module>() };
-    // What matters is that this does not return.
+    // The look-up must not return.
     let _ = module.function("other", false);
 }
 
@@ -101,15 +101,15 @@ fn an_exception_of_another_language_is_left_to_its_own_handler() {
     let Some(path) = edges(folder.path()) else {
         return;
     };
-    // Its code is that of the module, which does not keep it.
+    // The library holds the code of the module, and the module does not keep the library.
     let library = open(&path);
     let module = edge(&library);
-    // SAFETY: the library is loaded already.
+    // SAFETY: the library is already loaded.
     let symbols = unsafe { libloading::Library::new(&path) }.unwrap();
-    // SAFETY: of this type in the source.
+    // SAFETY: the function has this type in the source.
     let lets_through = unsafe { symbols.get::<LetsThrough>("lets_through") }.unwrap();
     let data = (&raw const module).cast_mut().cast();
-    // SAFETY: `look_up` takes a module, which lives here.
+    // SAFETY: `look_up` takes a module, and this one outlives the call.
     assert_eq!(unsafe { lets_through(look_up, data) }, 1);
 }
 
@@ -144,14 +144,14 @@ fn an_error_that_was_thrown_to_cxx_ends_with_the_exception() {
     let before = count();
     for _ in 0..10 {
         let answer = call.call_with([module.clone().into(), "save".into()]);
-        // The handler of the library caught it as the class that it is.
+        // The handler in the library caught the error as the correct class.
         assert_eq!(cast::<i64>(answer.unwrap().view()).unwrap(), -1);
     }
     assert_eq!(count(), before);
 }
 
 fn load_libstdcxx() -> Result<(), String> {
-    // SAFETY: a library of the system, which may be opened at any time.
+    // SAFETY: this is a library of the system, which may be opened at any time.
     let found = unsafe { libloading::Library::new("libstdc++.so.6") };
     found.map(std::mem::forget).map_err(|why| why.to_string())
 }
@@ -165,7 +165,7 @@ fn a_global_that_compiled_code_finds_often_is_kept_once() {
     let look_up = |name: &str| {
         let mut found = std::ptr::null_mut();
         let name = std::ffi::CString::new(name).unwrap();
-        // SAFETY: the address of a module, which lives here, a C string and a place.
+        // SAFETY: the arguments are the address of a live module, a C string, and a place.
         let code = unsafe { backend()(library.context(), name.as_ptr(), &raw mut found) };
         (code, found)
     };
@@ -174,25 +174,25 @@ fn a_global_that_compiled_code_finds_often_is_kept_once() {
     for _ in 0..20 {
         assert_eq!(look_up("module_edges.often"), (0, own));
     }
-    // MOD-13: the handle is borrowed from the module, which counts one reference for it, however often it is looked up.
+    // MOD-13: the handle is borrowed from the module, which holds one reference for it, whatever the number of look-ups.
     assert_eq!(count(), before + 1);
 }
 
 type GetFuncFromEnv =
     unsafe extern "C" fn(*mut c_void, *const std::ffi::c_char, *mut *mut c_void) -> c_int;
 
-/// The function that compiled code of 0.2 to 0.25 looks functions up by.
+/// Returns the function by which compiled code of 0.2 to 0.25 looks up functions.
 fn backend() -> GetFuncFromEnv {
-    // SAFETY: the program itself, which is open and exports the C interface.
+    // SAFETY: this is the program itself, which is open and exports the C interface.
     let process = unsafe { libloading::os::unix::Library::open(None::<&Path>, 2) }.unwrap();
-    // SAFETY: of the type that the C header declares.
+    // SAFETY: the C header declares this type.
     *unsafe { process.get::<GetFuncFromEnv>("TVMBackendGetFuncFromEnv") }.unwrap()
 }
 
 #[test]
 fn a_library_says_whether_it_has_a_blob() {
     let has_blob = |name: &str| {
-        // SAFETY: a golden of a release; nothing of it is called.
+        // SAFETY: the library is a golden of a release, and nothing of it is called.
         let loaded = unsafe { module::load_library(golden(name), Strictness::Strict) };
         loaded.unwrap().has_blob
     };
@@ -204,16 +204,16 @@ fn a_library_says_whether_it_has_a_blob() {
     }
 }
 
-/// Set in the process that launches: how often the pool spins.
+/// Environment variable of the process that launches. Its value says how often the pool spins.
 const SPINS: &str = "TVM_THREAD_POOL_SPIN_COUNT";
 
-/// Set there too, so that it runs the test below and no other does.
+/// Environment variable of the same process, which makes it run only the test below.
 const LAUNCHES: &str = "TVMSPEC_LAUNCHES";
 
-/// How long the launching thread waits for the task of a worker.
+/// Time that the launching thread waits for the task of a worker.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Nanoseconds that this thread has run on a processor.
+/// Returns the time in nanoseconds that this thread has run on a processor.
 fn ran() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split(' ').next().unwrap_or_default();
@@ -243,7 +243,7 @@ fn launches_once() {
     println!("\nOUTCOME {}", (ran() - before) / 1_000_000);
 }
 
-/// Milliseconds on a processor of the thread that waits for a task of a second; `None` where that cannot be measured.
+/// Measures the milliseconds of processor time of a thread that waits for a task of one second. Returns `None` if it cannot be measured.
 fn milliseconds(spins: &str) -> Option<u64> {
     let output = alone(module_path!(), "launches_once")
         .env(LAUNCHES, "1")
@@ -271,7 +271,7 @@ fn a_waiting_thread_spins_as_often_as_the_environment_says() {
     assert!(long > 100, "{long} ms with more rounds than a second has");
 }
 
-/// `source` as the library `name`, which needs another one; `None` where there is no compiler.
+/// Compiles `source` to the library `name`, which needs another library. Returns `None` if there is no compiler.
 fn compiled(folder: &Path, name: &str, source: &str, needs: Option<&Path>) -> Option<PathBuf> {
     let (library, text) = (folder.join(name), folder.join("own.c"));
     std::fs::write(&text, source).unwrap();
@@ -295,7 +295,7 @@ fn a_library_that_exports_nothing_has_no_functions() {
     assert_eq!(own.functions(), Vec::<String>::new());
 }
 
-/// The dynamic linker finds what a library needs in those that it needs, and so does a look-up in it.
+/// The dynamic linker also searches the dependencies of a library, and so does a look-up in the library.
 #[test]
 fn what_a_needed_library_has_counts_as_its_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -325,7 +325,7 @@ fn what_a_needed_library_has_counts_as_its_own() {
     }
 }
 
-/// Up to 0.21 a function that is called like documentation is one like others.
+/// Up to 0.21, a function with the name of documentation is an ordinary function.
 #[test]
 fn an_old_library_has_no_documentation() {
     let source = "void *__tvm_module_ctx; \
@@ -367,7 +367,7 @@ fn the_environment_says_how_many_workers_there_are() {
     let all = workers("TVM_NUM_THREADS", "100000");
     assert_eq!(workers("OMP_NUM_THREADS", "100000"), all);
     for name in ["TVM_NUM_THREADS", "OMP_NUM_THREADS"] {
-        // As `atoi` of C reads them.
+        // The value is parsed as `atoi` of C parses it.
         for one in ["1", " 1", "1 threads"] {
             assert_eq!(workers(name, one), 1, "{name}={one}");
         }

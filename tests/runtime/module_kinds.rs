@@ -1,4 +1,4 @@
-//! Kinds of modules that a user writes: what they answer, and what the defaults answer for them (MOD-14, MOD-15).
+//! Module kinds written by a user: their own answers, and the default answers (MOD-14, MOD-15).
 #![cfg(feature = "frontend")]
 
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use tvmspec::function::{Error, Function, registry};
 use tvmspec::module::{Module, ModuleKind};
 use tvmspec::value::{Any, AnyView, ByteArray};
 
-/// A module that answers everything.
+/// A module that answers every question itself.
 struct Own {
     written: Mutex<Vec<(String, String)>>,
 }
@@ -54,7 +54,7 @@ impl ModuleKind for Own {
     }
 }
 
-/// A module that answers nothing but its name.
+/// A module that answers only its name.
 struct Bare;
 
 impl ModuleKind for Bare {
@@ -67,11 +67,11 @@ impl ModuleKind for Bare {
     }
 }
 
-/// The builtins for modules come with the C interface.
+/// Registers the builtins for modules, which come with the C interface.
 fn ready() {
     let mut found = std::ptr::null_mut();
     let name = ByteArray::of(b"ffi.ModuleGetKind");
-    // SAFETY: a name and a place, both alive.
+    // SAFETY: the name and the place are both alive.
     let code = unsafe { TVMFFIFunctionGetGlobal(&name, &mut found) };
     assert!(code == 0 && !found.is_null());
 }

@@ -1,7 +1,7 @@
-//! The malformed libraries of `golden/module/robustness.py` through our loader, each in a process of its own.
+//! The malformed libraries of `golden/module/robustness.py`, each loaded in a separate process.
 //!
-//! No crash, no hang, and nothing that is wrong is accepted without a finding that names the rule. The table is printed;
-//! see it with `cargo test --test runtime module_robustness -- --nocapture`.
+//! No library may crash or hang the loader. A malformed one is rejected, or accepted with a finding that names the rule. The table is
+//! printed; see it with `cargo test --test runtime module_robustness -- --nocapture`.
 #![cfg(feature = "runtime")]
 
 use crate::support::alone::alone;
@@ -15,7 +15,7 @@ use tvmspec::module::{self, Module, ModuleKind};
 use tvmspec::rule::Strictness;
 use tvmspec::value::{Any, bytes_bytes};
 
-/// Set in the process that loads one library: its path.
+/// Environment variable of the process that loads one library. Its value is the path.
 const VICTIM: &str = "TVMSPEC_ROBUSTNESS_LIBRARY";
 
 const HOST: &str = r#"
@@ -27,7 +27,7 @@ int __tvm_ffi_rob_f(void* self, const Any* args, int count, Any* result) {
 }
 "#;
 
-/// A module of kind `rob`: nothing but there.
+/// A module of kind `rob` without any content.
 struct Rob;
 
 impl ModuleKind for Rob {
@@ -40,7 +40,7 @@ impl ModuleKind for Rob {
     }
 }
 
-/// What the process that loads prints on its last line.
+/// Runs in the process that loads, and prints the outcome as its last line.
 #[test]
 fn victim() {
     let Some(path) = std::env::var_os(VICTIM) else {
@@ -69,7 +69,7 @@ fn victim() {
 }
 
 fn outcome(path: &Path) -> String {
-    // SAFETY: a golden with edited data; its code is as it was.
+    // SAFETY: the library is a golden with edited data, and its code is unchanged.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
     let loaded = match loaded {
         Ok(loaded) => loaded,
@@ -111,7 +111,7 @@ fn text(content: &[u8]) -> Vec<u8> {
     [&(content.len() as u64).to_le_bytes()[..], content].concat()
 }
 
-/// The blob of a case; the large ones are made as `robustness.py` makes them.
+/// Returns the blob of a case. Large blobs are made in the same way as in `robustness.py`.
 fn blob(case: &Value) -> Vec<u8> {
     if let Some(hex) = case["blob"].as_str() {
         let digits = hex.as_bytes().chunks(2);
@@ -159,7 +159,7 @@ fn compile(folder: &Path, host: &Path, id: &str, blob: &[u8]) -> PathBuf {
     library
 }
 
-/// Runs `victim` on `library`: what it printed, or how it ended.
+/// Runs `victim` on `library`. Returns its output, or the way in which it ended.
 fn load(library: &Path) -> String {
     let mut child = alone(module_path!(), "victim")
         .arg("--test-threads=1")

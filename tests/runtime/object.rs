@@ -1,4 +1,4 @@
-//! Containers and saved objects, from outside.
+//! Containers and saved objects, through the public interface.
 #![cfg(feature = "frontend")]
 
 mod maps;

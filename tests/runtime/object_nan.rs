@@ -1,4 +1,4 @@
-//! Numbers that are none: equal, and of one hash.
+//! NaN values, which are equal and have one hash.
 #![cfg(feature = "frontend")]
 
 use tvmspec::function::registry;
@@ -10,7 +10,7 @@ fn call(name: &str, args: &[&Any]) -> Any {
     registry::require(name).unwrap().call(&views).unwrap()
 }
 
-/// OBJ-14: NaN equals NaN, whatever bits it has, and what is equal has one hash.
+/// OBJ-14: NaN equals NaN, whatever its bits are, and equal values have the same hash.
 #[test]
 fn what_is_no_number_is_equal_to_what_is_none() {
     tvmspec::object::init();

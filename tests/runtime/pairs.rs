@@ -1,7 +1,7 @@
-//! Safe functions in pairs, on shared objects: what two threads may call at once, each with each.
+//! Pairs of safe functions on shared objects: every two functions that two threads may call at the same time.
 //!
-//! Without a watcher this shows crashes alone. `.ci/sanitize` runs it under ThreadSanitizer, which reports every access that nothing
-//! orders.
+//! Without a race detector, this test finds only crashes. `.ci/sanitize` runs it under ThreadSanitizer, which reports every unordered
+//! access.
 #![cfg(feature = "frontend")]
 #![forbid(unsafe_code)]
 
@@ -28,10 +28,10 @@ impl ModuleKind for Plain {
     }
 }
 
-/// A function on objects that all threads share, and its name.
+/// A named function that works on objects shared by all threads.
 type Call = (String, Box<dyn Fn() + Send + Sync>);
 
-/// Runs each function beside each, itself included.
+/// Runs each function at the same time as each function, including itself.
 fn run_in_pairs(calls: &[Call]) {
     for (at, (left_name, left)) in calls.iter().enumerate() {
         for (right_name, right) in &calls[at..] {
@@ -80,7 +80,7 @@ fn methods_run_beside_each_other() {
             vec![$({
                 $(let $held = Any::from($held.clone());)*
                 call($name, move || {
-                    // A value that any thread may have, and each its own view of it.
+                    // Any thread may have the value, and each thread makes its own view of it.
                     $(let $held: $type = cast($held.view()).unwrap();)*
                     let _answer = black_box($body);
                 })
@@ -156,7 +156,7 @@ fn global_functions_run_beside_each_other() {
     for first in &shared {
         let mut calls: Vec<Call> = Vec::new();
         for name in registry::names() {
-            // Some end, wait, or take from others what these find.
+            // Some functions end the process, wait, or remove the data of the others.
             let is_left_out = [
                 "sleep",
                 "exit",
@@ -179,7 +179,7 @@ fn global_functions_run_beside_each_other() {
                 &[first, zero, one],
                 &[first, text.view()],
             ];
-            // What only fails touches no object.
+            // A call that only fails touches no object.
             let Some(form) = forms.iter().find(|form| function.call(form).is_ok()) else {
                 continue;
             };

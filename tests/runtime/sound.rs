@@ -1,5 +1,4 @@
-//! What safe Rust does with the parts of this library that are made of raw memory: the safe ways, on real input, and the
-//! ways that have to be rejected.
+//! Safe Rust code on the parts of this library that work on raw memory: the safe ways on real input, and the ways that must be rejected.
 
 #![cfg(feature = "frontend")]
 #![forbid(unsafe_code)]
@@ -51,7 +50,7 @@ fn a_tensor_is_an_argument() {
 fn a_number_is_no_hook_of_a_type() {
     object::init();
     let own = types::register("test.sound.Hooked", index::OBJECT).unwrap();
-    // Safe code comes by a pointer all the same: this one is the hook of another type.
+    // Safe code can also obtain a pointer. This one is the hook of another type.
     let column = types::column("__s_mutate__").unwrap();
     let pointer = column.value(index::STR).unwrap().to_any();
     assert_eq!(pointer.type_index(), index::OPAQUE);
@@ -104,7 +103,7 @@ fn a_record_without_memory_is_an_error() {
         let error = register(&format!("test.sound.Size{at}"), size).unwrap_err();
         assert_eq!(error.kind(), "ValueError", "{size}");
     }
-    // There may be memory for this one, of which nothing is touched.
+    // There may be enough memory for this one, and none of it is touched.
     let own = register("test.sound.Largest", i64::from(i32::MAX)).unwrap();
     match construct::make_object(&[own.into()]) {
         Ok(made) => assert_eq!(made.type_index(), own),
@@ -259,7 +258,7 @@ fn a_tensor_that_is_filled_is_read_whole() {
     });
 }
 
-/// Keys of a type of their own, which all have one hash; `equal` compares them.
+/// Makes keys of a new type that all have one hash. `equal` compares them.
 fn keys(name: &str, count: usize, equal: Function) -> Vec<Any> {
     object::init();
     let own = types::register(name, index::OBJECT).unwrap();
@@ -285,7 +284,7 @@ fn the_equality_of_a_key_changes_no_dict_that_looks_it_up() {
         ] {
             assert_eq!(error.kind(), "RuntimeError");
         }
-        // To look is fine: nothing changes before the last comparison.
+        // Reading is allowed, because nothing changes before the last comparison.
         assert_eq!(inside.to_vec().len(), inside.len());
         assert!(inside.get(1i64.into()).unwrap().is_none());
         Ok(Any::from(repr::repr(args[0])? == repr::repr(args[1])?))
@@ -303,7 +302,7 @@ fn the_equality_of_a_key_changes_no_dict_that_looks_it_up() {
     assert_eq!(dict.len(), 1);
 }
 
-/// A key without hooks goes into a dict under its lock alone, but not while another thread compares keys in it.
+/// A key without hooks enters a dict under the lock alone, but not while another thread compares keys in it.
 #[test]
 fn keys_with_hooks_and_keys_without_share_a_dict() {
     let dict = Dict::new();
@@ -360,7 +359,7 @@ fn dicts_whose_keys_look_into_each_other_wait_for_nothing_that_waits() {
     let both = [left.clone(), right.clone()];
     let equal = Function::from_packed(move |_| {
         for dict in &both {
-            // Changed, or in use: no wait that does not end.
+            // The call succeeds or finds the dict in use, but does not wait for ever.
             let _ = dict.set(5i64, "a text that lies on the heap");
             let _ = dict.get(5i64.into())?;
         }

@@ -14,12 +14,12 @@ fn c(text: &str) -> CString {
     CString::new(text).unwrap()
 }
 
-/// The return code and the text that a call leaves.
+/// Returns the return code and the text of a call.
 fn answer(call: impl FnOnce(*mut *mut c_char) -> c_int) -> (c_int, String) {
     let mut text = null_mut();
     let code = call(&raw mut text);
     assert!(!text.is_null());
-    // SAFETY: the library made the text, which ends with a zero.
+    // SAFETY: the library made the text, which ends with NUL.
     let answer = unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned();
     // SAFETY: the library made the text, and it is not used any more.
     unsafe { tvmspec_free(text) };
@@ -28,7 +28,7 @@ fn answer(call: impl FnOnce(*mut *mut c_char) -> c_int) -> (c_int, String) {
 
 fn read(release: &str, named: &str) -> (c_int, String) {
     let (release, named) = (c(release), c(named));
-    // SAFETY: two C strings and a place.
+    // SAFETY: the arguments are two C strings and a place.
     answer(|text| unsafe { tvmspec_target_read(release.as_ptr(), named.as_ptr(), text) })
 }
 
@@ -37,7 +37,7 @@ fn json_of((code, text): (c_int, String)) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// TGT-74: a kind that C registers is one of those that a frontend lists, and no other name is.
+/// TGT-74: a kind that C registers is in the list of a frontend, and no other name is.
 #[test]
 fn kinds_and_options_are_functions_of_the_registry() {
     use tvmspec::function::registry;
@@ -46,7 +46,7 @@ fn kinds_and_options_are_functions_of_the_registry() {
     let form = c(
         r#"{"name": "listed", "device_type": 12, "options": [{"name": "lanes", "type": "int"}]}"#,
     );
-    // SAFETY: a C string, no parser, and a place.
+    // SAFETY: the arguments are a C string, no parser, and a place.
     let registered = answer(|text| unsafe {
         tvmspec_target_register_kind(form.as_ptr(), None, null_mut(), text)
     });
@@ -87,16 +87,16 @@ fn kinds_and_options_are_functions_of_the_registry() {
     );
 }
 
-/// A parser that adds a model where none is stated, and rejects lanes of 3.
+/// Parses a target: adds a model if none is stated, and rejects three lanes.
 unsafe extern "C" fn parse(
     context: *mut c_void,
     config: *const c_char,
     answer: *mut *const c_char,
 ) -> c_int {
-    // SAFETY: the context is a counter, for ever.
+    // SAFETY: the context is a counter that is never freed.
     let calls = unsafe { &*context.cast::<AtomicUsize>() };
     calls.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: a C string, by the contract of parsers.
+    // SAFETY: `config` is a C string, by the contract of parsers.
     let config = unsafe { CStr::from_ptr(config) }.to_str().unwrap();
     let mut config: Value = serde_json::from_str(config).unwrap();
     let text = match config["lanes"].as_i64() {
@@ -106,9 +106,9 @@ unsafe extern "C" fn parse(
             config.to_string()
         }
     };
-    // The test leaks it: a parser keeps its text until its thread calls again.
+    // The test leaks the text, because a parser must keep it until its thread calls again.
     let code = c_int::from(text.starts_with("three"));
-    // SAFETY: a place, by the contract of parsers.
+    // SAFETY: `answer` is a place, by the contract of parsers.
     unsafe { answer.write(c(&text).into_raw()) };
     code
 }
@@ -118,7 +118,7 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 fn register_kind(form: &str, parser: Option<ParseTarget>) -> (c_int, String) {
     let form = c(form);
     let context = (&raw const CALLS).cast_mut().cast();
-    // SAFETY: a C string, a parser of any thread with its counter, and a place.
+    // SAFETY: the arguments are a C string, a parser that any thread may call, its counter, and a place.
     answer(|text| unsafe { tvmspec_target_register_kind(form.as_ptr(), parser, context, text) })
 }
 
@@ -128,7 +128,7 @@ fn a_kind_of_c_is_read_with_its_parser() {
     assert_eq!(register_kind(form, Some(parse)), (0, String::new()));
     let mut target = json_of(read("0.27", "foo"));
     let releases = target.as_object_mut().unwrap().remove("releases").unwrap();
-    // TGT-10: up to 0.6 a name is one of those that the release has.
+    // TGT-10: up to 0.6, only names that the release has are valid.
     assert_eq!(releases[0]["rejected"]["rule"], "TGT-10");
     assert_eq!(
         releases[1],
@@ -162,7 +162,7 @@ fn a_kind_of_c_is_read_with_its_parser() {
 fn a_tag_of_c_is_defined_once() {
     let define = |name: &str, config: &str, replace: c_int| {
         let (release, name, config) = (c("0.27"), c(name), c(config));
-        // SAFETY: three C strings and a place.
+        // SAFETY: the arguments are three C strings and a place.
         answer(|text| unsafe {
             tvmspec_target_register_tag(
                 release.as_ptr(),
@@ -188,15 +188,15 @@ fn what_is_no_target_is_rejected() {
     assert_eq!(read("0.27", "cuda -arch=sm_80").0, 1);
     assert_eq!(read("0.28", "cuda").0, 2);
     assert_eq!(read("", "").0, 2);
-    // SAFETY: null is no text, and no place.
+    // SAFETY: null is allowed for the texts and the place, and is rejected.
     let code = unsafe { tvmspec_target_read(null(), null(), null_mut()) };
     assert_eq!(code, 2);
-    // SAFETY: null is no text.
+    // SAFETY: null is allowed for a text, and is rejected.
     let (code, _) = answer(|text| unsafe { tvmspec_target_from_device(null(), null(), text) });
     assert_eq!(code, 2);
     let of = |release: &str, device: &str| {
         let (release, device) = (c(release), c(device));
-        // SAFETY: two C strings and a place.
+        // SAFETY: the arguments are two C strings and a place.
         answer(|text| unsafe {
             tvmspec_target_from_device(release.as_ptr(), device.as_ptr(), text)
         })

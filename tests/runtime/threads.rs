@@ -1,6 +1,8 @@
-//! What several threads may do at once: the registry, counts and weak references, the type table, errors, modules,
-//! parallel launches, run-once. Plain memory that only the promised order protects tells a race detector when it is broken:
-//! `.ci/sanitize` runs this under ThreadSanitizer and Miri.
+//! Operations that several threads may perform at once: the registry, counts and weak references, the type table, errors, modules, parallel
+//! launches, run-once.
+//!
+//! Some tests write plain memory that only the promised order protects, so a race detector notices if the order is broken. `.ci/sanitize`
+//! runs these tests under ThreadSanitizer and Miri.
 #![cfg(feature = "runtime")]
 
 use std::cell::UnsafeCell;
@@ -15,30 +17,30 @@ use tvmspec::value::header::{Header, Object, ObjectRef, Ref, dec_weak, inc_weak,
 use tvmspec::value::types::{self, ObjectIndex};
 use tvmspec::value::{Any, cast, index};
 
-/// An interpreter runs few rounds, a machine many.
+/// Number of rounds: few under Miri, and many on a machine.
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 2000 };
 const THREADS: usize = 4;
 
-/// Memory that nothing but the order of events protects.
+/// Memory that is protected only by the order of events.
 #[derive(Default)]
 struct Plain(UnsafeCell<usize>);
 
-// SAFETY: this is what the tests are about: the tested promise orders every access.
+// SAFETY: the tests check exactly this: the tested promise orders every access.
 unsafe impl Sync for Plain {}
 
 impl Plain {
     fn set(&self, value: usize) {
-        // SAFETY: see the type.
+        // SAFETY: the tested promise orders every access, as the type says.
         unsafe { *self.0.get() = value }
     }
 
     fn value(&self) -> usize {
-        // SAFETY: see the type.
+        // SAFETY: the tested promise orders every access, as the type says.
         unsafe { *self.0.get() }
     }
 }
 
-/// Counts how often a closure that holds one of these ended.
+/// A value that a closure holds. It counts how often such a closure was dropped.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl Drop for Counted<'_> {
@@ -64,7 +66,7 @@ fn readers_see_every_override_whole_and_in_order() {
             scope.spawn(|| {
                 let mut newest = 0;
                 while newest < ROUNDS as i64 {
-                    // Overriding leaves no moment without the name.
+                    // The name exists at every moment of an override.
                     let found = registry::lookup("threads.override").unwrap();
                     let seen = i64::try_from(&found.call(&[]).unwrap()).unwrap();
                     assert!(seen >= newest, "{seen} after {newest}");
@@ -80,7 +82,7 @@ fn readers_see_every_override_whole_and_in_order() {
             }
         }
     });
-    // Without a reader, what was replaced goes with the next change.
+    // Without a reader, replaced functions are freed by the next change.
     assert!(registry::remove("threads.override"));
     assert_eq!(ENDED.load(Ordering::Relaxed), ROUNDS + 1);
 }
@@ -108,7 +110,7 @@ fn names_of_many_writers_are_all_found() {
     assert_eq!(listed.count(), THREADS * names);
 }
 
-/// An object that tells of its end, with plain contents.
+/// An object with plain content that reports its end.
 #[repr(C)]
 struct Watched {
     header: Header,
@@ -116,7 +118,7 @@ struct Watched {
     ended: &'static AtomicUsize,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; the index is that of no other Rust type here.
+// SAFETY: the type is `#[repr(C)]` and starts with the header, and no other Rust type here has the index.
 unsafe impl Object for Watched {
     fn type_index() -> ObjectIndex {
         ObjectIndex::fixed(index::OPAQUE_PY)
@@ -172,25 +174,25 @@ fn the_last_of_many_holders_ends_an_object_once() {
     }
 }
 
-/// A weak reference, counted by hand as C++ does.
+/// A weak reference that is counted in the header, as C++ does it.
 struct Weak(AtomicPtr<Header>);
 
 impl Weak {
     fn of(object: &ObjectRef) -> Weak {
-        // SAFETY: alive.
+        // SAFETY: the object is alive.
         unsafe { inc_weak(object.as_ptr()) }
         Weak(AtomicPtr::new(object.as_ptr()))
     }
 
     fn upgrade(&self) -> Option<ObjectRef> {
-        // SAFETY: this holds a weak reference.
+        // SAFETY: this value holds a weak reference.
         unsafe { upgrade(self.0.load(Ordering::Relaxed)) }
     }
 }
 
 impl Drop for Weak {
     fn drop(&mut self) {
-        // SAFETY: one weak reference is ours.
+        // SAFETY: this value owns one weak reference.
         unsafe { dec_weak(*self.0.get_mut()) }
     }
 }
@@ -239,7 +241,7 @@ fn a_container_that_many_read_and_release_ends_with_its_elements() {
                     let found = own.at(key.view()).unwrap();
                     let array = cast::<Array>(found.view()).unwrap();
                     assert_eq!(array.len(), 3);
-                    // Changing a shared map changes a copy.
+                    // A change to a shared map changes a copy.
                     own.set(Any::from("own"), thread as i64).unwrap();
                     assert_eq!(own.len(), 2);
                 });
@@ -325,11 +327,11 @@ fn compiled_code_of_one_module_looks_up_on_many_threads() {
                     let again = own.from_environment("answer", release).unwrap();
                     assert_eq!(again.as_object().as_ptr(), first.as_object().as_ptr());
                     assert_eq!(own.imports()[0].kind(), "answering");
-                    // SAFETY: the context of a live module.
+                    // SAFETY: this is the context of a live module.
                     let same = unsafe { Module::from_context_or_handle(own.context()) };
                     assert_eq!(same.as_ref(), Some(&own));
                     let handle = own.as_object().as_ptr().cast();
-                    // SAFETY: the handle of a live module of this crate.
+                    // SAFETY: this is the handle of a live module of this crate.
                     let same = unsafe { Module::from_context_or_handle(handle) };
                     assert_eq!(same.as_ref(), Some(&own));
                 }
@@ -345,33 +347,33 @@ fn compiled_code_of_one_module_looks_up_on_many_threads() {
 const TASKS: usize = 4;
 const PHASES: usize = if cfg!(miri) { 3 } else { 200 };
 
-/// One plain cell per task, and how often a neighbour's was not what the barrier promises.
+/// One plain cell for each task, and the number of reads of a neighbour's cell that broke the promise of the barrier.
 #[derive(Default)]
 struct Ring {
     cells: [Plain; TASKS],
     wrong: AtomicUsize,
 }
 
-/// Writes the own cell, meets the others, reads all cells, meets them again.
+/// Writes its own cell, waits for the others, reads all cells, and waits again.
 unsafe extern "C" fn around(
     task: c_int,
     group: *mut parallel::GroupEnv,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: the launch below passes a ring that lives while this runs.
+    // SAFETY: the launch below passes a ring that outlives this call.
     let ring = unsafe { &*data.cast::<Ring>() };
-    // SAFETY: a launch passes its group, which lives while this runs.
+    // SAFETY: a launch passes its group, which outlives this call.
     let tasks = unsafe { (*group).num_task } as usize;
     let own = task as usize;
     for phase in 1..=PHASES {
         ring.cells[own].set(phase);
-        // SAFETY: own number, own group.
+        // SAFETY: the task passes its own number and group.
         unsafe { parallel::barrier(own, group) };
         let behind = ring.cells[..tasks]
             .iter()
             .filter(|cell| cell.value() != phase);
         ring.wrong.fetch_add(behind.count(), Ordering::Relaxed);
-        // SAFETY: own number, own group.
+        // SAFETY: the task passes its own number and group.
         unsafe { parallel::barrier(own, group) };
     }
     0
@@ -382,14 +384,14 @@ fn a_barrier_and_the_end_of_a_launch_order_memory() {
     parallel::configure(TASKS);
     let tasks = parallel::workers().min(TASKS);
     std::thread::scope(|scope| {
-        // Two launching threads: each has workers of its own.
+        // There are two launching threads, and each has its own workers.
         for _ in 0..2 {
             scope.spawn(|| {
                 let around: parallel::Task = around;
                 for _ in 0..ROUNDS / 20 {
                     let ring = Ring::default();
                     let data = (&raw const ring).cast_mut().cast();
-                    // SAFETY: `around` fits a ring, which outlives the launch.
+                    // SAFETY: `around` takes a ring, which outlives the launch.
                     unsafe { parallel::launch(around, data, tasks) }.unwrap();
                     assert_eq!(ring.wrong.load(Ordering::Relaxed), 0);
                     let written = ring.cells.iter().filter(|cell| cell.value() == PHASES);
@@ -416,7 +418,7 @@ fn what_runs_once_has_run_for_every_caller() {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     let data = (&raw const cell).cast_mut().cast();
-                    // SAFETY: `initialise` fits a cell.
+                    // SAFETY: `initialise` takes a cell.
                     assert_eq!(unsafe { once::run(&handle, initialise, data) }, 0);
                     assert_eq!(cell.value(), 1);
                 });

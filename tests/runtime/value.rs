@@ -1,4 +1,4 @@
-//! Values from outside: conversions, texts, type indices.
+//! Values through the public interface: conversions, texts, type indices.
 #![cfg(feature = "runtime")]
 
 use crate::support::skip::skipped;
@@ -30,7 +30,7 @@ proptest! {
     #[test]
     fn printed_data_types_read_as_themselves(code in 0u8..18, bits in 1u8.., lanes in 1u16..) {
         let dtype = DLDataType { code, bits, lanes };
-        // Small floats are printed with scalable lanes, and not read with them (VAL-17).
+        // Small floats with scalable lanes are printed, but the text is not read back (VAL-17).
         prop_assume!(code < 7 || lanes < 0x8000);
         if let Ok(text) = dtype_to_text(dtype) {
             let again = dtype_from_text(&text).unwrap();
@@ -47,7 +47,7 @@ proptest! {
     }
 }
 
-/// What `cast`, and `TryFrom` of each form of a value, make of `value`: all the same.
+/// Converts `value` with `cast`, and with `TryFrom` of each form of a value. Checks that all agree.
 fn converted<T>(value: Any) -> Result<T, String>
 where
     T: Argument + TryFrom<Any, Error = Violation>,
@@ -106,7 +106,7 @@ fn values_convert_with_try_from_as_with_cast() {
     let next = i64::try_from(function.call(&[41_i64.into()]).unwrap());
     assert_eq!(next, Ok(42));
     let list: List = [Any::from(1_i64), Any::from(2_i64)].into_iter().collect();
-    // The other sequence converts by copying.
+    // The other sequence type converts by copying.
     assert_eq!(
         converted::<Array>(list.clone().into()).map(|array| array.len()),
         Ok(2)
@@ -187,7 +187,7 @@ fn a_rejection_names_both_types() {
 
 #[test]
 fn hashes_of_type_keys_are_those_of_libstdcxx() {
-    // From the inventory of tvm-ffi 0.1.15.post2.
+    // The hashes come from the inventory of tvm-ffi 0.1.15.post2.
     for (key, hash) in [
         ("None", 18_116_513_903_021_958_570),
         ("int", 12_597_418_120_160_561_823),
@@ -199,7 +199,7 @@ fn hashes_of_type_keys_are_those_of_libstdcxx() {
     }
 }
 
-/// Type indices by the names that C has for them.
+/// Type indices with their names in C.
 const INDICES: [(&str, i32); 31] = [
     ("kTVMFFINone", index::NONE),
     ("kTVMFFIInt", index::INT),
@@ -234,7 +234,7 @@ const INDICES: [(&str, i32); 31] = [
     ("kTVMFFIAny", index::ANY),
 ];
 
-/// Flags of fields and methods by the names that C has for them.
+/// Flags of fields and methods with their names in C.
 const FLAGS: [(&str, i64); 13] = [
     ("kTVMFFIFieldFlagBitMaskWritable", flag::WRITABLE),
     ("kTVMFFIFieldFlagBitMaskHasDefault", flag::HAS_DEFAULT),
@@ -260,7 +260,7 @@ const FLAGS: [(&str, i64); 13] = [
     ),
 ];
 
-/// Type codes up to 0.20 by the names that C has for them.
+/// Type codes up to 0.20 with their names in C.
 const CODES: [(&str, i32); 15] = [
     ("kTVMArgInt", code::INT),
     ("kTVMArgFloat", code::FLOAT),
@@ -279,7 +279,7 @@ const CODES: [(&str, i32); 15] = [
     ("kTVMArgBool", code::BOOL),
 ];
 
-/// The enumerators of a header that are named for what it is of, with their numbers.
+/// Returns the enumerators of a header whose names begin with `k`, with their numbers.
 fn enumerators(header: &str) -> BTreeMap<&str, i64> {
     let named = header
         .split(['{', ',', '\n'])
@@ -296,7 +296,7 @@ fn enumerators(header: &str) -> BTreeMap<&str, i64> {
     numbers.collect()
 }
 
-/// Indices, flags and codes are those of the headers, of which none is forgotten; and of the wheel's where one is installed.
+/// Compares indices, flags and codes with all enumerators of the headers, and with the common ones of the wheel if one is installed.
 #[test]
 #[cfg_attr(miri, ignore = "asks Python where the wheel is")]
 fn numbers_are_those_of_the_headers() {
@@ -328,7 +328,7 @@ fn numbers_are_those_of_the_headers() {
     assert!(count > 35, "{count} numbers in common");
 }
 
-/// The headers of the tvm-ffi wheel, where one is installed.
+/// Returns the headers of the tvm-ffi wheel, if one is installed.
 fn wheel() -> Option<PathBuf> {
     let Some(python) = std::env::var_os("TVMSPEC_PYTHON") else {
         println!(
@@ -353,7 +353,7 @@ fn layouts() -> Vec<serde_json::Value> {
     table["layouts"].as_array().unwrap().clone()
 }
 
-/// `golden/value/probe.c` as a C compiler sees our header, and the wheel's where one is installed.
+/// Compiles `golden/value/probe.c` with the header of this project, and with the header of the wheel if one is installed.
 #[test]
 #[cfg_attr(miri, ignore = "compiles and runs C")]
 fn the_probe_prints_the_table() {
@@ -397,7 +397,7 @@ fn a_float_that_becomes_infinite_does_not_fit() {
     assert_eq!(float(f64::from(f32::MAX)), Ok(f32::MAX));
     assert_eq!(float(f64::NEG_INFINITY), Ok(f32::NEG_INFINITY));
     assert!(float(f64::NAN).is_ok_and(f32::is_nan));
-    // What is nearer to zero than any `f32` is rounded.
+    // A number that is nearer to zero than any `f32` is rounded.
     assert_eq!(float(1e-300), Ok(0.0));
     for far in [1e300, -1e300] {
         let broken = float(far).map_err(|broken| (broken.rule().id(), broken.kind().name()));

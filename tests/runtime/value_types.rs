@@ -1,4 +1,4 @@
-//! Cells, their schemas, and the indices of types, as Rust and C ask for them.
+//! Cells, their schemas, and the indices of types, through Rust and C.
 #![cfg(feature = "frontend")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -27,7 +27,7 @@ fn no_cells_are_at_any_address() {
             assert_eq!(cast::<i64>(*view).unwrap(), number);
         }
     }
-    // No element is at the address of none, whatever it is.
+    // A slice without elements ignores its address, whatever it is.
     let odd = std::ptr::without_provenance(3);
     assert_ne!(unsafe { AnyView::slice(odd, 0) }.as_ptr().cast(), odd);
 }
@@ -47,7 +47,7 @@ fn narrow_floats_are_arguments() {
         half.call(&[Any::from("3").view()]).unwrap_err().kind(),
         "TypeError"
     );
-    // As near as 24 bits are.
+    // The result is as close as 24 bits allow.
     let same = Function::from_typed(|number: f32| number);
     let tenth = same.call(&[0.1.into()]).unwrap();
     assert_eq!(f64::try_from(&tenth).unwrap(), f64::from(0.1f32));
@@ -60,7 +60,7 @@ fn a_typed_function_says_what_it_takes() {
         registry::details(name).unwrap().metadata
     }
     let plain = |name: &str| format!(r#"{{\"type\":\"{name}\"}}"#);
-    // The type of the result first, then those of the parameters.
+    // The type of the result comes first, then those of the parameters.
     let of = |types: &[&str]| {
         let types: Vec<String> = types.iter().map(|name| plain(name)).collect();
         let (result, params) = (&types[0], types[1..].join(","));
@@ -79,7 +79,7 @@ fn a_typed_function_says_what_it_takes() {
     assert_eq!(schema("t.float", of_float), of(&["float", "float"]));
 }
 
-/// The index that a C caller gets for a type, or -1.
+/// Returns the index that a C caller gets for a type, or -1.
 fn asked(key: &str, fixed: i32, slots: i32, parent: i32) -> i32 {
     let key = ByteArray::of(key.as_bytes());
     let depth = if parent == index::OBJECT { 1 } else { 2 };
@@ -91,18 +91,18 @@ fn an_index_that_a_type_states_is_free_and_behind_its_parent() {
     const OBJECT: i32 = index::OBJECT;
     let parent = asked("types.Parent", -1, 4, OBJECT);
     assert!(parent >= index::DYNAMIC_BEGIN);
-    // A caller names one of the indices that are set aside for children: no other type gets it.
+    // The caller names one of the indices that are reserved for children, and no other type gets it.
     let second = parent + 2;
     assert_eq!(asked("types.Second", second, 0, parent), second);
     assert_eq!(asked("types.Taken", second, 0, parent), -1);
     assert_eq!(asked("types.First", -1, 0, parent), parent + 1);
     assert_eq!(asked("types.Third", -1, 0, parent), -1);
     assert_eq!(types::key_of(second), "types.Second");
-    // Below its parent, and its parent's own.
+    // These indices are below the parent, or the parent's own.
     for fixed in [parent - 1, parent] {
         assert_eq!(asked("types.Below", fixed, 0, parent), -1, "{fixed}");
     }
-    // Beyond every index that there is.
+    // These indices are larger than any index that exists.
     for fixed in [1 << 20, (1 << 20) + 1, i32::MAX] {
         assert_eq!(asked("types.Beyond", fixed, 0, OBJECT), -1, "{fixed}");
         assert!(types::info(fixed).is_none());
@@ -111,7 +111,7 @@ fn an_index_that_a_type_states_is_free_and_behind_its_parent() {
 
 #[test]
 fn a_registered_type_sets_no_index_aside() {
-    // Other tests take indices at the same time: some pair of neighbours is theirs alone.
+    // Other tests take indices at the same time, but at least one pair of neighbours belongs only to this test.
     let neighbours = (0..50).any(|at| {
         let one = types::register(&format!("types.Near{at}"), index::OBJECT).unwrap();
         let two = types::register(&format!("types.Next{at}"), index::OBJECT).unwrap();

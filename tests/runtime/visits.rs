@@ -1,4 +1,4 @@
-//! Structural visits and rewrites by their names, from outside.
+//! Structural visits and rewrites by their global names, through the public interface.
 #![cfg(feature = "frontend")]
 
 use std::panic::resume_unwind;
@@ -18,7 +18,7 @@ fn array(items: Vec<Any>) -> Any {
     Array::new(items).into()
 }
 
-/// One callback for values of a type.
+/// Returns a list with one callback for values of a type.
 fn on(type_index: i32, function: Function) -> Any {
     array(vec![array(vec![type_index.into(), function.into()])])
 }
@@ -83,7 +83,7 @@ fn a_hash_goes_2000_levels_down_whatever_nests() {
     });
 }
 
-/// Runs `body` on a thread of so many kibibytes of stack.
+/// Runs `body` on a thread whose stack has this size in kibibytes.
 fn on_stack(kibibytes: usize, body: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(kibibytes << 10);
@@ -94,7 +94,7 @@ fn on_stack(kibibytes: usize, body: impl FnOnce() + Send) {
 
 #[test]
 fn what_fits_the_levels_but_not_the_stack_is_an_error_and_no_overflow() {
-    // Whether it fits depends on how this is built, but there is always an answer.
+    // Whether the value fits depends on the build, but there is always an answer.
     let answered = |result: Result| match result {
         Ok(_) => false,
         Err(error) => {
@@ -104,7 +104,7 @@ fn what_fits_the_levels_but_not_the_stack_is_an_error_and_no_overflow() {
         }
     };
     let (left, right) = (deep(1900), deep(1900));
-    // What is saved has 1,000 levels at most, and is rejected for those where the stack has room for more (OBJ-41).
+    // A saved value has at most 1,000 levels, so it is rejected for its depth if the stack has room for more (OBJ-41).
     let saved = deep(900);
     let two = || [left.clone(), right.clone()];
     let no = || array(vec![]);
@@ -138,7 +138,7 @@ fn what_fits_the_levels_but_not_the_stack_is_an_error_and_no_overflow() {
                 rejected += usize::from(answered(result));
             }
             assert!(kibibytes > 256 || rejected > 0);
-            // What is shallow fits every stack.
+            // A shallow value fits every stack.
             assert!(call("ffi.ReprPrint", &[deep(20)]).is_ok());
         });
     }
@@ -170,7 +170,7 @@ fn an_error_says_where_it_happened() {
         text(&call("ffi.VisitErrorContext.FindAccessPaths", &args).unwrap())
     };
     assert_eq!(paths(&root, false), "(<root>.value,)");
-    // Another root that holds the same object, beside one that does not.
+    // The other root holds the same object, next to one that does not hold it.
     let other = boxed(array(vec![Any::none(), root.clone(), boxed(inner)]));
     assert_eq!(paths(&other, false), "(<root>.value[1].value,)");
     let nowhere = boxed(array(vec![boxed(Any::from(6i64))]));
@@ -179,7 +179,7 @@ fn an_error_says_where_it_happened() {
 
 #[test]
 fn a_path_that_is_only_begun_is_found_when_it_is_looked_for() {
-    // An array lies between the two objects; it is recorded, and no object that the search looks for by itself.
+    // An array lies between the two objects. It is recorded, but the search does not look for it on its own.
     let root = boxed(array(vec![boxed(Any::from(5i64))]));
     let outer = boxed(root);
     let fails = Function::from_typed(|_: i64| Err::<(), Error>(Error::new("ValueError", "no")));
@@ -303,7 +303,7 @@ fn a_failed_rewrite_in_place_loses_nothing() {
         other => Ok(other + 10),
     });
     let entry = array(vec![index::INT.into(), fails.into()]);
-    // The map is held by the list alone, and the list is passed on by a reference that is taken.
+    // Only the list holds the map, and the list is passed on by a reference that is taken.
     let list = List::new(vec![Any::from(map)]);
     let held = list.at(0).unwrap();
     let args = [

@@ -1,4 +1,4 @@
-//! The allocator of the process (VAL-39), which frontends set and ask for. No object of this library is made with it.
+//! The allocator of the process (VAL-39), which frontends set and read. This library does not allocate its objects with it.
 
 use crate::function::{Error, ErrorKind, set_raised};
 use std::alloc::{Layout, alloc, dealloc};
@@ -6,20 +6,21 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Frees the memory of an object, whose address it gets.
+/// Frees the memory of an object, given its address.
 type DeleteSpace = unsafe extern "C-unwind" fn(*mut c_void);
 
 /// `TVMFFICustomAllocator`
 #[derive(Debug)]
 #[repr(C)]
 pub struct TVMFFICustomAllocator {
-    /// Returns memory for an object of a size, an alignment and a type index, or null with an error raised; gets the context.
+    /// Allocates memory for an object of a size, an alignment and a type index. Gets the context. Returns null with an error raised on
+    /// failure.
     pub allocate: unsafe extern "C-unwind" fn(usize, usize, i32, *mut c_void) -> *mut c_void,
-    /// What `allocate` is called with.
+    /// The last argument of `allocate`.
     pub context: *mut c_void,
 }
 
-// SAFETY: the context of the default one is null, and nobody writes to it.
+// SAFETY: the context of the default allocator is null, and nothing writes to it.
 unsafe impl Sync for TVMFFICustomAllocator {}
 
 static DEFAULT: TVMFFICustomAllocator = TVMFFICustomAllocator {
@@ -28,13 +29,13 @@ static DEFAULT: TVMFFICustomAllocator = TVMFFICustomAllocator {
 };
 static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new((&raw const DEFAULT).cast_mut());
 
-/// The allocator that was set last.
+/// Returns the allocator that was set last.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFIGetCustomAllocator() -> *mut TVMFFICustomAllocator {
     CURRENT.load(Ordering::Acquire)
 }
 
-/// Remembers an allocator; null goes back to the default.
+/// Sets the allocator. Null restores the default.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAllocator) -> i32 {
     let allocator = if allocator.is_null() {
@@ -46,16 +47,16 @@ pub extern "C-unwind" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAl
     0
 }
 
-/// What stands before memory of [`allocate`]; `TVMFFIObjectAllocHeader` is its last member.
+/// The header before memory of [`allocate`]. `TVMFFIObjectAllocHeader` is its last member.
 #[repr(C)]
 struct AllocationHeader {
     layout: Layout,
-    /// The distance from the begin of the allocation to the object.
+    /// The distance from the beginning of the allocation to the object.
     offset: usize,
     delete_space: DeleteSpace,
 }
 
-/// The `allocate` of the default allocator.
+/// Allocates memory with a header, as the `allocate` function of the default allocator.
 unsafe extern "C-unwind" fn allocate(
     size: usize,
     alignment: usize,
@@ -65,7 +66,7 @@ unsafe extern "C-unwind" fn allocate(
     let object = Layout::from_size_align(size, alignment);
     let layout = object.and_then(|object| Layout::new::<AllocationHeader>().extend(object));
     let memory = layout.map(|(layout, offset)| {
-        // SAFETY: the layout has the bytes of the header at least.
+        // SAFETY: the layout is at least as large as the header.
         (unsafe { alloc(layout) }, layout, offset)
     });
     let Ok((memory, layout, offset)) = memory else {
@@ -91,7 +92,7 @@ fn failed(size: usize, alignment: usize) -> *mut c_void {
     null_mut()
 }
 
-/// Where the header of an object lies: it ends where the object begins, so that the header's last member is the word before.
+/// Returns the header of an object. It ends where the object begins, so its last member is the word before the object.
 fn header_of(object: *mut u8) -> *mut AllocationHeader {
     object.wrapping_sub(size_of::<AllocationHeader>()).cast()
 }
@@ -101,6 +102,6 @@ unsafe extern "C-unwind" fn delete_space(object: *mut c_void) {
     let object = object.cast::<u8>();
     // SAFETY: `allocate` wrote the header before this object.
     let header = unsafe { header_of(object).read() };
-    // SAFETY: the allocation and its layout; the caller is done with the object.
+    // SAFETY: the allocation and its layout; the caller no longer uses the object.
     unsafe { dealloc(object.wrapping_sub(header.offset), header.layout) }
 }

@@ -1,18 +1,18 @@
-//! The calls that led here, as the text that errors carry: most recent first, up to where another language takes over.
+//! The current backtrace, as the text in errors: most recent call first, up to the boundary to another language.
 
 use crate::value::ByteArray;
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
 
-/// How many lines a text has at most, unless `TVM_TRACEBACK_LIMIT` says otherwise.
+/// Maximum number of lines, unless `TVM_TRACEBACK_LIMIT` sets another.
 const LIMIT: usize = 512;
 
 thread_local! {
     static TRACE: RefCell<(Vec<u8>, ByteArray)> = const { RefCell::new((Vec::new(), ByteArray::EMPTY)) };
 }
 
-/// The place of the caller, if both texts are there, and the calls above it, valid until the next call on this thread.
-/// Ends where a call crossed the interface or came from Python, which adds its own part, unless `cross_ffi_boundary`.
+/// Returns the location of the caller, if both texts are given, and the calls above it. The text is valid until the next call on this
+/// thread. Unless `cross_ffi_boundary` is set, it ends at a call through the interface or from Python, which adds its own part.
 ///
 /// # Safety
 /// `file` and `function` are C strings or null.
@@ -45,13 +45,13 @@ struct StackTrace {
     lines: usize,
     limit: usize,
     stops_at_boundary: bool,
-    /// Whether the frame that called for the trace was passed.
+    /// Whether the frame of `TVMFFIBacktrace` was passed.
     began: bool,
-    /// Whether the frame of the caller was passed.
+    /// Whether the frame of its caller was passed.
     passed_caller: bool,
 }
 
-/// Where another language takes over: calls through the interface, and the interpreter.
+/// Symbols at the boundary to another language: calls through the interface, and the interpreter.
 const BOUNDARY: [&[u8]; 5] = [
     b"TVMFFIFunctionCall",
     b"slot_tp_call",
@@ -60,7 +60,7 @@ const BOUNDARY: [&[u8]; 5] = [
     b"PyObject",
 ];
 
-/// Machinery between a function and its caller.
+/// Symbols of internal functions between a function and its caller.
 const MACHINERY: [&[u8]; 6] = [
     b"tvm::ffi::Function",
     b"tvm::ffi::detail::",
@@ -99,15 +99,15 @@ impl StackTrace {
         self.lines += 1;
     }
 
-    /// Takes a frame; false ends the walk. The file of a frame is not known, only the symbol.
+    /// Processes a frame. Returns false to end the walk. Only the symbol of a frame is known, not its file.
     fn frame(&mut self, symbol: Option<&[u8]>, named: bool) -> bool {
         let symbol = symbol.unwrap_or_default();
-        // Up to the function that was called, the frames are those of the walk.
+        // The first frames, up to `TVMFFIBacktrace`, belong to the walk itself.
         if !self.began {
             self.began = symbol == b"TVMFFIBacktrace";
             return true;
         }
-        // The caller has named its own place, which is a line already: the frame would be a second one.
+        // The caller's own location is already a line, so its frame would be a duplicate.
         if named && !self.passed_caller {
             self.passed_caller = true;
             return true;
@@ -137,7 +137,7 @@ mod stack {
 
     type Callback<'a> = &'a mut dyn FnMut(Option<&[u8]>) -> bool;
 
-    // The unwinder is the one that panics use.
+    // The unwinder that panics also use.
     unsafe extern "C" {
         fn _Unwind_Backtrace(
             step: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
@@ -150,7 +150,7 @@ mod stack {
     const GO_ON: c_int = 0;
     const END: c_int = 5;
 
-    /// Calls `frame` with the symbol of each call, innermost first, until it says false.
+    /// Calls `frame` with the symbol of each call, innermost first, until it returns false.
     #[inline(never)]
     pub(super) fn walk(mut frame: Callback<'_>) {
         let data = (&raw mut frame).cast();
@@ -159,10 +159,10 @@ mod stack {
     }
 
     unsafe extern "C" fn step(context: *mut c_void, data: *mut c_void) -> c_int {
-        // SAFETY: `data` is the address of the callback that `walk` passed, which only the walk uses until it ends.
+        // SAFETY: `data` is the address of the callback that `walk` passed; only the walk uses it until it ends.
         let frame = unsafe { &mut *data.cast::<Callback<'_>>() };
-        // The address is the one to return to, behind the call.
-        // SAFETY: `context` is what the unwinder passes to its callback, for the time of the call.
+        // The return address follows the call, so the address before it belongs to the caller.
+        // SAFETY: the unwinder passes `context` to its callback, valid for the call.
         let address = unsafe { _Unwind_GetIP(context) }.wrapping_sub(1);
         let mut info = SymbolInfo {
             file: std::ptr::null(),
@@ -170,12 +170,12 @@ mod stack {
             symbol: std::ptr::null(),
             address: std::ptr::null_mut(),
         };
-        // SAFETY: `dladdr` follows none of the addresses that it looks up, and writes its own variable `info`.
+        // SAFETY: `dladdr` does not dereference the addresses that it looks up, and writes only `info`.
         let code = unsafe { dladdr(std::ptr::without_provenance(address), &raw mut info) };
         if code == 0 || info.symbol.is_null() {
             return if frame(None) { GO_ON } else { END };
         }
-        // SAFETY: a symbol is a C string that lives while its library does.
+        // SAFETY: a symbol is a C string that lives as long as its library.
         let symbol = unsafe { CStr::from_ptr(info.symbol) };
         let goes_on = with_plain_name(symbol, |name| frame(Some(name)));
         if goes_on { GO_ON } else { END }
@@ -186,7 +186,7 @@ mod stack {
         then(symbol.to_bytes())
     }
 
-    /// The name as the programmer wrote it, where it is one of C++.
+    /// Demangles the name if it is a C++ name.
     #[cfg(all(feature = "cxx", target_arch = "x86_64", target_os = "linux"))]
     fn with_plain_name<T>(symbol: &CStr, then: impl FnOnce(&[u8]) -> T) -> T {
         unsafe extern "C" {
@@ -203,14 +203,14 @@ mod stack {
         }
         let mut status = 0;
         let none = std::ptr::null_mut();
-        // SAFETY: a C string; the result is memory of `malloc` or null.
+        // SAFETY: a C string; the result is memory from `malloc` or null.
         let plain = unsafe { __cxa_demangle(symbol.as_ptr(), none, none.cast(), &raw mut status) };
         if plain.is_null() {
             return then(symbol.to_bytes());
         }
         // SAFETY: a C string, freed below.
         let result = then(unsafe { CStr::from_ptr(plain) }.to_bytes());
-        // SAFETY: made by `malloc`, and not referred to any more.
+        // SAFETY: allocated by `malloc`, and no longer referenced.
         unsafe { free(plain.cast()) };
         result
     }
@@ -218,6 +218,6 @@ mod stack {
 
 #[cfg(not(any(all(target_os = "linux", target_env = "gnu"), target_os = "macos")))]
 mod stack {
-    /// No walk on this platform.
+    /// Does nothing, because this platform has no unwinder.
     pub(super) fn walk(_: &mut dyn FnMut(Option<&[u8]>) -> bool) {}
 }

@@ -1,4 +1,4 @@
-//! The environment: streams, the tensor allocator, Python's hooks.
+//! The environment: streams, the tensor allocator, and hooks of Python.
 
 use super::enter;
 use crate::function::frontend;
@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_char, c_void};
 /// Sets the current stream of a device for this thread.
 ///
 /// # Safety
-/// `stream` is null or a stream of that device, until another is set; `before` is null or writable.
+/// `stream` is null or a valid stream of that device until another one is set; `before` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvSetStream(
     device_type: i32,
@@ -20,9 +20,9 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvSetStream(
     before: *mut *mut c_void,
 ) -> i32 {
     enter(|| {
-        // SAFETY: `stream` is null or a stream of that device, until another is set, by this contract.
+        // SAFETY: `stream` is null or a valid stream of that device until another one is set, by this contract.
         let old = unsafe { env::set_stream(device_type, device_id, stream) }?;
-        // DEV-23: null from a caller that does not restore the stream before.
+        // DEV-23: a caller that does not restore the previous stream passes null.
         if !before.is_null() {
             // SAFETY: `before` is not null, so writable, by this contract.
             unsafe { before.write(old) }
@@ -31,17 +31,17 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvSetStream(
     })
 }
 
-/// The current stream of a device for this thread.
+/// Returns the current stream of a device for this thread.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) -> *mut c_void {
     env::stream(device_type, device_id)
 }
 
-/// Sets the tensor allocator of this thread, and of all threads where the caller says so.
+/// Sets the tensor allocator of this thread and, if `for_all` is set, of all threads.
 ///
 /// # Safety
-/// `allocator` is null or follows DLPack's convention from then on, on every thread if it is for all: it answers 0 and a tensor
-/// that belongs to the caller, or reports an error. `before` is null or writable.
+/// `allocator` is null or follows DLPack's convention from then on, with `for_all` on every thread. It returns 0 and a tensor that the
+/// caller owns, or reports an error. `before` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
     allocator: Option<TensorAllocator>,
@@ -57,13 +57,13 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
     0
 }
 
-/// The tensor allocator in force, or null.
+/// Returns the effective tensor allocator, or null.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<TensorAllocator> {
     env::allocator()
 }
 
-/// A tensor from the allocator in force.
+/// Allocates a tensor from the effective allocator.
 ///
 /// # Safety
 /// `prototype` and its shape are readable, `out` is writable.
@@ -81,7 +81,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvTensorAlloc(
     })
 }
 
-/// Calls the frontend for pending signals.
+/// Lets the frontend check for pending signals.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFIEnvCheckSignals() -> i32 {
     frontend::check_signals()

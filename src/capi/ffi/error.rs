@@ -6,7 +6,7 @@ use crate::value::ByteArray;
 use crate::value::header::{Header, ObjectRef};
 use std::ffi::{CStr, c_char};
 
-/// Takes this thread's error, or null.
+/// Takes this thread's error; null if there is none.
 ///
 /// # Safety
 /// `out` is writable.
@@ -17,24 +17,26 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorMoveFromRaised(out: *mut *mut Header)
     unsafe { out.write(error) }
 }
 
-/// Leaves an error for the caller of this thread; the handle stays with the caller.
+/// Raises an error on this thread. The caller keeps its handle.
 ///
 /// # Safety
 /// `error` is null or an object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIErrorSetRaised(error: *mut Header) {
     if error.is_null() {
-        // FUN-06: null replaces what is in the slot as well: it is empty then.
+        // FUN-06: null also replaces the error in the slot, which is then empty.
         drop(take_raised());
         return;
     }
-    // FUN-06: an object that is no error leaves the slot as it was: this function has no code to reject it by.
+    // FUN-06: an object that is not an error leaves the slot unchanged, because this function returns no code.
     // SAFETY: `error` is not null, so an object, by this contract; its type is checked.
     if let Ok(error) = Error::from_object(unsafe { ObjectRef::retain(error) }) {
         set_raised(error);
     }
 }
 
+/// Returns the bytes of a C string, and none for null.
+///
 /// # Safety
 /// `ptr` is null or a C string that lives for `'a`.
 unsafe fn text<'a>(ptr: *const c_char) -> &'a [u8] {
@@ -45,7 +47,7 @@ unsafe fn text<'a>(ptr: *const c_char) -> &'a [u8] {
     unsafe { CStr::from_ptr(ptr) }.to_bytes()
 }
 
-/// Makes and leaves an error.
+/// Creates and raises an error.
 ///
 /// # Safety
 /// Both are null or C strings.
@@ -65,7 +67,7 @@ fn raise(kind: &[u8], message: &[u8]) {
     set_raised(Error::with_parts(kind, message, b"", None, None));
 }
 
-/// Makes and leaves an error whose message is joined from parts; null parts are skipped.
+/// Creates and raises an error whose message is joined from parts. Null parts are skipped.
 ///
 /// # Safety
 /// `kind` is null or a C string; `parts` holds `count` C strings or nulls.
@@ -77,18 +79,18 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorSetRaisedFromCStrParts(
 ) {
     let mut message = Vec::new();
     for at in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: `parts` holds `count` of them, by this contract, and `at` is less.
+        // SAFETY: `parts` holds `count` pointers, by this contract, and `at` is less.
         let part = unsafe { parts.add(at) };
         // SAFETY: one of the `count` pointers that `parts` holds, by this contract.
         let part = unsafe { part.read() };
-        // SAFETY: `part` is a C string or null, as are all that `parts` holds, by this contract.
+        // SAFETY: `part` is a C string or null, like all entries of `parts`, by this contract.
         message.extend_from_slice(unsafe { text(part) });
     }
     // SAFETY: `kind` is null or a C string, by this contract.
     raise(unsafe { text(kind) }, &message);
 }
 
-/// Makes an error object.
+/// Creates an error object.
 ///
 /// # Safety
 /// All three byte arrays and their bytes are readable; `out` is writable.
@@ -104,10 +106,10 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorCreate(
     unsafe { TVMFFIErrorCreateWithCauseAndExtraContext(kind, message, backtrace, none, none, out) }
 }
 
-/// Makes an error object with a cause and a context, both borrowed and possibly null.
+/// Creates an error object with a cause and a context. Both are borrowed and may be null.
 ///
 /// # Safety
-/// As [`TVMFFIErrorCreate`]; cause and context are null or objects.
+/// As for [`TVMFFIErrorCreate`]; cause and context are null or objects.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIErrorCreateWithCauseAndExtraContext(
     kind: *const ByteArray,
@@ -118,7 +120,7 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorCreateWithCauseAndExtraContext(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // FUN-04: counted once more, since the caller keeps its references of both.
+        // FUN-04: new references, because the caller keeps its own.
         let retained = |object: *mut Header| {
             // SAFETY: not null, so an object, as cause and context are by this contract.
             (!object.is_null()).then(|| unsafe { ObjectRef::retain(object) })

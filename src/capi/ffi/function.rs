@@ -8,10 +8,10 @@ use crate::value::types::MethodInfo;
 use crate::value::{AnyView, ByteArray, RawAny, cast};
 use std::ffi::c_void;
 
-/// Makes a function of a C callback.
+/// Creates a function from a C callback.
 ///
 /// # Safety
-/// `call` follows the convention for `context` until `deleter` was called; `out` is writable.
+/// `call` follows the convention for `context` until `deleter` is called; `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIFunctionCreate(
     context: *mut c_void,
@@ -20,7 +20,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionCreate(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // SAFETY: `call` follows the convention for `context` until `deleter` was called, by this contract.
+        // SAFETY: `call` follows the convention for `context` until `deleter` is called, by this contract.
         let function = unsafe { Function::from_c(context, call, deleter) };
         // SAFETY: `out` is writable, by this contract.
         unsafe { out.write(function.into_object().into_raw()) };
@@ -31,7 +31,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionCreate(
 /// Calls a function.
 ///
 /// # Safety
-/// `function` is one; arguments and result follow the convention.
+/// `function` is a function; arguments and result follow the convention.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIFunctionCall(
     function: *mut FunctionObj,
@@ -39,30 +39,30 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionCall(
     count: i32,
     result: *mut RawAny,
 ) -> i32 {
-    // FUN-03: never the pointer for C++, out of which exceptions come: none may leave this function (FUN-07).
+    // FUN-03: never the pointer for C++, which throws exceptions. No exception may leave this function (FUN-07).
     // SAFETY: `function` is a function, by this contract.
     let call = unsafe { (*function).safe_call };
     // SAFETY: `args`, `count` and `result` follow the convention, by this contract.
     unsafe { call(function.cast(), args, count, result) }
 }
 
-/// The function of a name: an owned handle, or null when there is none.
+/// Looks up a function by name. Writes an owned handle, or null if there is none.
 ///
 /// # Safety
-/// `name` and its bytes are readable, `out` is writable. A caller of the function passes what it takes.
+/// `name` and its bytes are readable, `out` is writable. A caller of the function passes the arguments that it expects.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIFunctionGetGlobal(
     name: *const ByteArray,
     out: *mut *mut Header,
 ) -> i32 {
-    // A lookup may be the first call of the process, when nothing of this library is registered yet.
+    // A lookup may be the first call of the process, before this library has registered anything.
     super::init();
     // SAFETY: `name` is readable, by this contract.
     let name = unsafe { &*name };
     // SAFETY: the bytes of `name` are readable, by this contract.
     let name = unsafe { name.as_slice() };
-    // FUN-10: also of functions that safe Rust does not find, since a caller of C answers for its arguments.
-    // SAFETY: a caller of the function passes what it takes, by this contract. The lookup neither fails nor panics.
+    // FUN-10: also finds functions that safe Rust does not, because a C caller is responsible for its arguments.
+    // SAFETY: a caller of the function passes the arguments that it expects, by this contract. The lookup neither fails nor panics.
     let found = unsafe { registry::lookup_raw(name) };
     let handle = found.map_or(std::ptr::null_mut(), |function| {
         function.into_object().into_raw()

@@ -1,8 +1,8 @@
 //! The C interface of tvm-ffi (from 0.21 on). Declared in `include/tvm_ffi_c_api.h`.
 //!
-//! What the functions do is in the chapters, but for backtraces and the symbols of C++, which no chapter needs: [`backtrace`]
-//! walks the stack, `cxx` has classes and functions by their mangled names. No panic leaves these functions (FUN-07). Those
-//! that return a code return 0, or -1 with the error raised on this thread (FUN-01, FUN-06);
+//! The chapters define the behaviour of the functions, except backtraces and the symbols of C++, which no chapter needs: [`backtrace`]
+//! walks the stack, and `cxx` contains classes and functions by their mangled names. No panic leaves these functions (FUN-07). Those that
+//! return a code return 0, or -1 with the error raised on this thread (FUN-01, FUN-06).
 //! [`TVMFFITypeGetOrAllocIndex`](types::TVMFFITypeGetOrAllocIndex) returns an index.
 
 pub mod allocator;
@@ -22,7 +22,7 @@ use crate::function::{Result, caught, set_raised};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Registers what the library brings, once.
+/// Registers the library's types and functions, once.
 #[inline]
 pub(crate) fn init() {
     static READY: AtomicBool = AtomicBool::new(false);
@@ -31,7 +31,7 @@ pub(crate) fn init() {
         INIT.call_once(|| {
             crate::object::init();
             crate::module::builtin::register();
-            // Behind the registrations: a thread that sees it finds every name.
+            // After the registrations: a thread that reads true finds every name.
             READY.store(true, Ordering::Release);
         });
     }

@@ -1,6 +1,6 @@
-//! The functions of the tvm-ffi interface that compiled code of 0.22 on calls to find its way (`c_env_api.h`).
+//! The functions of the tvm-ffi interface that compiled code from 0.22 on uses to look up functions and symbols (`c_env_api.h`).
 //!
-//! What they do is in chapter [`module`](crate::module).
+//! The chapter [`module`](crate::module) defines their behaviour.
 
 use super::enter;
 use crate::function::{Error, ErrorKind};
@@ -9,9 +9,11 @@ use crate::release::Release;
 use crate::value::header::Header;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+/// Returns a name as text.
+///
 /// # Safety
 ///
-/// `name` must be null or a C string.
+/// `name` is null or a C string.
 unsafe fn text<'a>(name: *const c_char) -> Result<&'a str, Error> {
     if name.is_null() {
         return Err(Error::new(ErrorKind::Value, "the name is null"));
@@ -22,11 +24,11 @@ unsafe fn text<'a>(name: *const c_char) -> Result<&'a str, Error> {
         .map_err(|_| Error::new(ErrorKind::Value, "the name is not UTF-8"))
 }
 
-/// The function that compiled code of the library with `context` means by `name` (MOD-13). The handle is borrowed.
+/// Looks up the function `name` for compiled code of the library with `context` (MOD-13). The handle is borrowed.
 ///
 /// # Safety
 ///
-/// `context` must be what a loader wrote into the library's context symbol, `name` a C string, `out` a place for a handle.
+/// `context` is the value that a loader wrote into the library's context symbol, `name` is a C string, `out` is a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
     context: *mut c_void,
@@ -34,7 +36,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
     out: *mut *mut Header,
 ) -> c_int {
     enter(|| {
-        // SAFETY: `context` is what a loader wrote into the library's context symbol, by this contract.
+        // SAFETY: a loader wrote `context` into the library's context symbol, by this contract.
         let module = unsafe { Module::from_context(context) };
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name) }?;
@@ -46,7 +48,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
         })?;
         // SAFETY: only compiled code of a loaded library has `context`, and the contract of `module::load` covers its calls.
         let function = unsafe { module.environment(name, Release::LAST) }?;
-        // MOD-13: the handle is borrowed, and compiled code frees none: the module holds the function.
+        // MOD-13: the handle is borrowed and compiled code never frees it, so the module keeps the function alive.
         module.keep_alive(&function);
         // SAFETY: `out` is a place for a handle, by this contract.
         unsafe { out.write(function.as_object().as_ptr()) };
@@ -54,11 +56,11 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
     })
 }
 
-/// From now on libraries with a data symbol `name` get `address` written there (MOD-05).
+/// Registers an address that is written into the data symbol `name` of libraries loaded from now on (MOD-05).
 ///
 /// # Safety
 ///
-/// `name` must be a C string, `address` stay valid and be what libraries expect in their symbol of that name.
+/// `name` is a C string. `address` stays valid and has the type that libraries expect in their symbol of that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterContextSymbol(
     name: *const c_char,
@@ -67,17 +69,17 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterContextSymbol(
     enter(|| {
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name) }?;
-        // SAFETY: `address` stays valid and is what libraries expect in that symbol, by this contract.
+        // SAFETY: `address` stays valid and matches the libraries' symbol, by this contract.
         unsafe { context::register(name, address) };
         Ok(())
     })
 }
 
-/// Puts a statically linked symbol into the system library (MOD-16).
+/// Adds a statically linked symbol to the system library (MOD-16).
 ///
 /// # Safety
 ///
-/// `name` must be a C string, `address` stay valid for the life of the process and be what compiled code defines under that name.
+/// `name` is a C string. `address` stays valid for the life of the process and has the type that compiled code defines for that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterSystemLibSymbol(
     name: *const c_char,
@@ -86,7 +88,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterSystemLibSymbol(
     enter(|| {
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name) }?;
-        // SAFETY: `address` stays valid for the life of the process and is what `name` says, by this contract.
+        // SAFETY: `address` stays valid for the life of the process and matches `name`, by this contract.
         unsafe { system::register_or_warn(name, address) };
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! References, opaque objects, the version, and handles that are made once.
+//! References, opaque objects, the version, and handles that are initialised once.
 
 use super::enter;
 use crate::function::{Error, ErrorKind};
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// `TVMFFIVersion`: the version of the ABI, not of this crate.
 #[repr(C)]
 pub struct TVMFFIVersion {
-    /// Major.
+    /// Major version.
     pub major: u32,
-    /// Minor.
+    /// Minor version.
     pub minor: u32,
-    /// Patch.
+    /// Patch version.
     pub patch: u32,
 }
 
-/// The version of the ABI that this library follows: 0.1.16, what the wheel 0.1.15.post2 reports.
+/// Returns the version of the ABI that this library follows: 0.1.16, which the wheel 0.1.15.post2 reports.
 ///
 /// # Safety
 /// `out` is writable.
@@ -34,7 +34,7 @@ pub unsafe extern "C-unwind" fn TVMFFIGetVersion(out: *mut TVMFFIVersion) {
     unsafe { out.write(version) }
 }
 
-/// Adds a strong reference; null does nothing.
+/// Adds a strong reference. Does nothing for null.
 ///
 /// # Safety
 /// `object` is null or alive.
@@ -45,13 +45,13 @@ pub unsafe extern "C-unwind" fn TVMFFIObjectIncRef(object: *mut Header) -> i32 {
     0
 }
 
-/// Drops a strong reference; null does nothing.
+/// Drops a strong reference. Does nothing for null.
 ///
 /// # Safety
 /// `object` is null, or the caller owns a reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIObjectDecRef(object: *mut Header) -> i32 {
-    // SAFETY: `object` is null, or the caller owns a reference of it, by this contract.
+    // SAFETY: `object` is null, or the caller owns a reference to it, by this contract.
     unsafe { header::dec_ref(object) }
     0
 }
@@ -78,11 +78,11 @@ pub unsafe extern "C-unwind" fn TVMFFIObjectCreateOpaque(
 
 static ONCE: Turns<usize> = Turns::new();
 
-/// Makes the handle at `handle_addr` unless it is there. One maker of a handle at a time.
+/// Initialises the handle at `handle_addr` unless it exists. Only one initialiser of a handle runs at a time.
 ///
 /// # Safety
-/// `handle_addr` is an aligned pointer that, from the first call on, only this function and [`TVMFFIHandleDeinitOnce`] write;
-/// `init` may be called with a place for a pointer.
+/// `handle_addr` is an aligned pointer that, from the first call on, only this function and [`TVMFFIHandleDeinitOnce`] write. `init` may be
+/// called with a place for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
     handle_addr: *mut *mut c_void,
@@ -95,7 +95,7 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
     }
     let mut failed = 0;
     let entered = enter(|| {
-        // By handle: an initialiser may call code that has an initialiser of its own. Upstream has one lock, and waits for itself.
+        // One lock per handle: an initialiser may call code with another initialiser. Upstream has one lock, which deadlocks.
         let Some(_turn) = ONCE.take(&handle_addr.addr()) else {
             let text = "init_func initialises its own handle";
             return Err(Error::new(ErrorKind::Runtime, text));
@@ -118,14 +118,14 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
         slot.store(handle, Ordering::Release);
         Ok(())
     });
-    // MOD-28: the code of the initialiser is the result, and the error in the slot is its own.
+    // MOD-28: the result is the initialiser's code, and the error in the slot is the initialiser's.
     if failed != 0 { failed } else { entered }
 }
 
-/// Ends the handle at `handle_addr` if it is there.
+/// Deinitialises the handle at `handle_addr` if it exists.
 ///
 /// # Safety
-/// `handle_addr` is as for [`TVMFFIHandleInitOnce`]; `deinit` may be called with a handle that its `init` made, once.
+/// `handle_addr` is as for [`TVMFFIHandleInitOnce`]; `deinit` may be called once with a handle that its `init` created.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
     handle_addr: *mut *mut c_void,
@@ -137,11 +137,11 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
     let entered = enter(|| {
         let handle = slot.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !handle.is_null() {
-            // SAFETY: `deinit` may be called with the handle once, by this contract: the swap took it out.
+            // SAFETY: `deinit` may be called with the handle once, by this contract, and the swap took the handle out.
             failed = unsafe { deinit(handle) };
         }
         Ok(())
     });
-    // MOD-28: the code of the callback is the result, and the error in the slot is its own.
+    // MOD-28: the result is the callback's code, and the error in the slot is the callback's.
     if failed != 0 { failed } else { entered }
 }

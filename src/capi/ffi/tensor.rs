@@ -8,7 +8,7 @@ use crate::value::{AnyView, DLManagedTensor, DLManagedTensorVersioned, DLTensor,
 /// Takes over a DLPack tensor.
 ///
 /// # Safety
-/// `from` is a live tensor that belongs to the caller; `out` is writable.
+/// `from` is a live tensor that the caller owns; `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPack(
     from: *mut DLManagedTensor,
@@ -18,8 +18,8 @@ pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPack(
 ) -> i32 {
     enter(|| {
         let contiguous = require_contiguous != 0;
-        // OBJ-12: whole or not at all: what is rejected stays with its producer, and its deleter is not called.
-        // SAFETY: `from` is a live tensor that belongs to the caller, by this contract.
+        // OBJ-12: all or nothing: a rejected tensor stays with its owner, and its deleter is not called.
+        // SAFETY: `from` is a live tensor that the caller owns, by this contract.
         let tensor = unsafe { Tensor::from_dlpack(from, require_alignment.into(), contiguous) }?;
         // SAFETY: `out` is writable, by this contract.
         unsafe { out.write(tensor.into_object().into_raw()) };
@@ -30,7 +30,7 @@ pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPack(
 /// Takes over a DLPack 1.x tensor.
 ///
 /// # Safety
-/// As [`TVMFFITensorFromDLPack`].
+/// As for [`TVMFFITensorFromDLPack`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPackVersioned(
     from: *mut DLManagedTensorVersioned,
@@ -40,7 +40,7 @@ pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPackVersioned(
 ) -> i32 {
     enter(|| {
         let contiguous = require_contiguous != 0;
-        // SAFETY: `from` is a live tensor that belongs to the caller, by the contract of `TVMFFITensorFromDLPack`.
+        // SAFETY: `from` is a live tensor that the caller owns, by the contract of `TVMFFITensorFromDLPack`.
         let tensor =
             unsafe { Tensor::from_dlpack_versioned(from, require_alignment.into(), contiguous) }?;
         // SAFETY: `out` is writable, by that contract.
@@ -49,6 +49,8 @@ pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPackVersioned(
     })
 }
 
+/// Returns a tensor for a borrowed handle.
+///
 /// # Safety
 /// `handle` is an object.
 unsafe fn borrowed(handle: *mut Header) -> crate::function::Result<Tensor> {
@@ -57,10 +59,10 @@ unsafe fn borrowed(handle: *mut Header) -> crate::function::Result<Tensor> {
     Ok(cast::<Tensor>(AnyView::from(&object))?)
 }
 
-/// Returns a DLPack tensor that holds a reference of `from`.
+/// Returns a DLPack tensor that holds a reference to `from`.
 ///
 /// # Safety
-/// `from` is an object, `out` writable.
+/// `from` is an object, `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITensorToDLPack(
     from: *mut Header,
@@ -75,10 +77,10 @@ pub unsafe extern "C-unwind" fn TVMFFITensorToDLPack(
     })
 }
 
-/// Returns a DLPack 1.x tensor that holds a reference of `from`.
+/// Returns a DLPack 1.x tensor that holds a reference to `from`.
 ///
 /// # Safety
-/// As [`TVMFFITensorToDLPack`].
+/// As for [`TVMFFITensorToDLPack`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITensorToDLPackVersioned(
     from: *mut Header,
@@ -93,10 +95,10 @@ pub unsafe extern "C-unwind" fn TVMFFITensorToDLPackVersioned(
     })
 }
 
-/// A tensor with another description over the memory of `source`, which it keeps alive.
+/// Creates a tensor with another description over the memory of `source`, which it keeps alive.
 ///
 /// # Safety
-/// `source` is an object, `prototype` and its extents are readable and describe memory of it, `out` is writable.
+/// `source` is an object. `prototype` and its extents are readable and describe memory of `source`. `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITensorCreateUnsafeView(
     source: *mut Header,

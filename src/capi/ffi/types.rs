@@ -7,6 +7,8 @@ use crate::value::types::{
 };
 use crate::value::{AnyView, ByteArray, RawAny};
 
+/// Returns a key as text.
+///
 /// # Safety
 /// The array and its bytes are readable for `'a`.
 unsafe fn utf8<'a>(array: *const ByteArray) -> crate::function::Result<&'a str> {
@@ -17,7 +19,7 @@ unsafe fn utf8<'a>(array: *const ByteArray) -> crate::function::Result<&'a str> 
         .map_err(|_| Error::new(ErrorKind::Value, "a key that is not UTF-8"))
 }
 
-/// The index of a key.
+/// Returns the index of a key.
 ///
 /// # Safety
 /// `key` and its bytes are readable, `out` is writable.
@@ -35,8 +37,8 @@ pub unsafe extern "C-unwind" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out:
     })
 }
 
-/// The index of a type, a new one if it is unknown; parent -2 only looks it up, and returns -2 where there is none. A type that
-/// does not fit its parent is rejected with -1 and the error raised on this thread (VAL-15).
+/// Returns the index of a type, and allocates one for a new key. Parent -2 only looks up the key, and returns -2 if it is unknown. A type
+/// that does not fit its parent is rejected with -1 and the error raised on this thread (VAL-15).
 ///
 /// # Safety
 /// `key` and its bytes are readable.
@@ -50,7 +52,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
     parent: i32,
 ) -> i32 {
     let mut index = -1;
-    // A code of -1 is the answer that was there before.
+    // On an error the code -1 equals the initial value of `index`.
     enter(|| {
         super::init();
         // SAFETY: `key` and its bytes are readable, by this contract.
@@ -66,7 +68,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
                     can_overflow: can_overflow != 0,
                     parent,
                 })?;
-                // Its objects are the caller's: no Rust type takes a key that a library has registered.
+                // The caller lays out its objects, so no Rust type may take a key that a library has registered.
                 types::lay_out_elsewhere(at);
                 at
             }
@@ -76,7 +78,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
     index
 }
 
-/// What is known of a type; valid for ever. Ends the process for an unknown index, as the ABI says.
+/// Returns the description of a type, which is valid forever. Ends the process for an unknown index, as the ABI requires.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TypeInfo {
     unsafe extern "C" {
@@ -85,7 +87,7 @@ pub extern "C-unwind" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TypeInfo {
     super::init();
     match types::info(type_index) {
         Some(info) => info,
-        // Callers do not check whether this is null.
+        // Callers do not check for null.
         None => {
             eprintln!("Cannot find type info for type_index={type_index}");
             exit(-1)
@@ -93,7 +95,7 @@ pub extern "C-unwind" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TypeInfo {
     }
 }
 
-/// Keeps what a registered cell holds alive for ever.
+/// Keeps the value of a registered cell alive forever.
 ///
 /// # Safety
 /// `cell` is a valid view.
@@ -105,8 +107,8 @@ unsafe fn retain(cell: RawAny) -> RawAny {
 /// Adds a field.
 ///
 /// # Safety
-/// `info` and the strings in it are readable; a default, and a setter that is a function object, are valid. Every object of the type has the field that it describes, which its getter reads and
-/// its setter writes, for ever.
+/// `info` and the strings in it are readable. A default, and a setter that is a function object, are valid. Every object of the type has
+/// the described field, which its getter reads and its setter writes, forever.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
     type_index: i32,
@@ -123,12 +125,12 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
             field.default = RawAny::NONE;
         }
         if field.flags & flag::SETTER_IS_FUNCTION != 0 {
-            // SAFETY: a setter that is a function object is valid, by this contract; this reference keeps it for ever.
+            // SAFETY: a setter that is a function object is valid, by this contract; this reference keeps it alive forever.
             unsafe { crate::value::header::inc_ref(field.setter.cast()) }
         }
-        // SAFETY: the strings are readable and every object has the field, by this contract; default and setter are kept for ever.
+        // SAFETY: the strings are readable and every object has the field, by this contract; default and setter are kept forever.
         let pushed = unsafe { types::push_field(type_index, field) };
-        // The kind that tvm-ffi 0.1.13 and later raise here.
+        // tvm-ffi 0.1.13 and later raise this kind here.
         pushed.map_err(|broken| Error::of_violation(ErrorKind::Internal, broken))
     })
 }
@@ -148,15 +150,15 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMethod(
         let mut method = unsafe { info.read() };
         // SAFETY: the function in `info` is a valid view, by this contract.
         method.method = unsafe { retain(method.method) };
-        // SAFETY: the strings in `info` are readable, by this contract; the function is kept for ever.
+        // SAFETY: the strings in `info` are readable, by this contract; the function is kept forever.
         Ok(unsafe { types::push_method(type_index, method) }?)
     })
 }
 
-/// Sets what a type says of itself, once.
+/// Sets the metadata of a type, once.
 ///
 /// # Safety
-/// `metadata` and the documentation in it are readable; its maker makes objects of the type, which have at least the size in it.
+/// `metadata` and the documentation in it are readable. Its creator creates objects of the type, which have at least the stated size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
     type_index: i32,
@@ -166,16 +168,16 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
         super::init();
         // SAFETY: `metadata` is readable, by this contract.
         let metadata = unsafe { metadata.read() };
-        // SAFETY: the documentation is readable, and the maker makes objects of the type of that size, by this contract.
+        // SAFETY: the documentation is readable, and the creator creates objects of the type of that size, by this contract.
         unsafe { types::set_metadata(type_index, metadata) }
             .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
     })
 }
 
-/// Sets an attribute of a type, once; index 0 only makes the column.
+/// Sets an attribute of a type, once. Index 0 only creates the column.
 ///
 /// # Safety
-/// `name` and its bytes are readable, `value` is a valid view; a pointer in it is a C function of the attribute's convention, for ever.
+/// `name` and its bytes are readable, `value` is a valid view. A pointer in it is a C function with the attribute's convention, forever.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
     type_index: i32,
@@ -190,13 +192,13 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
         let value = unsafe { value.read() };
         // SAFETY: `value` is a valid view, by this contract.
         let value = unsafe { AnyView::from_raw(value) }.to_any();
-        // SAFETY: a pointer in `value` is a C function of the attribute's convention, by this contract.
+        // SAFETY: a pointer in `value` is a C function with the attribute's convention, by this contract.
         unsafe { types::set_any_attr(type_index, name, value) }
             .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
     })
 }
 
-/// The column of an attribute, or null, also for a name that is not UTF-8. Its address never changes.
+/// Returns the column of an attribute. Returns null if there is none or the name is not UTF-8. The address of a column never changes.
 ///
 /// # Safety
 /// `name` and its bytes are readable.

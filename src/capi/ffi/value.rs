@@ -1,4 +1,4 @@
-//! Values: owning a view, strings, bytes, big integers, data types.
+//! Values: conversion of views to owned values, strings, bytes, big integers, data types.
 
 use super::enter;
 use crate::object::big_int;
@@ -7,10 +7,10 @@ use crate::value::{
     heap_str,
 };
 
-/// Makes an owned value of a view.
+/// Converts a view to an owned value.
 ///
 /// # Safety
-/// `view` is a valid cell, `out` writable.
+/// `view` is a valid cell, `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIAnyViewToOwnedAny(
     view: *const RawAny,
@@ -18,14 +18,14 @@ pub unsafe extern "C-unwind" fn TVMFFIAnyViewToOwnedAny(
 ) -> i32 {
     // SAFETY: `view` is a valid cell, by this contract.
     let view = unsafe { view.read() };
-    // SAFETY: a valid cell holds what lives for the call, by this contract. Owning a value does not fail.
+    // SAFETY: the target of a valid cell lives for the call, by this contract. To own a value does not fail.
     let owned: Any = unsafe { AnyView::from_raw(view) }.to_any();
     // SAFETY: `out` is writable, by this contract.
     unsafe { out.write(owned.into_raw()) };
     0
 }
 
-/// The bytes of a byte array.
+/// Returns the bytes of a byte array.
 ///
 /// # Safety
 /// The array and its bytes are readable for `'a`.
@@ -55,7 +55,7 @@ pub unsafe extern "C-unwind" fn TVMFFIStringFromByteArray(
 /// Copies bytes into a bytes value.
 ///
 /// # Safety
-/// As [`TVMFFIStringFromByteArray`].
+/// As for [`TVMFFIStringFromByteArray`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIBytesFromByteArray(
     input: *const ByteArray,
@@ -68,10 +68,10 @@ pub unsafe extern "C-unwind" fn TVMFFIBytesFromByteArray(
     0
 }
 
-/// Makes an integer of any size from little-endian two's complement bytes.
+/// Creates an integer of any size from little-endian two's complement bytes.
 ///
 /// # Safety
-/// As [`TVMFFIStringFromByteArray`].
+/// As for [`TVMFFIStringFromByteArray`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIBigIntFromByteArray(
     input: *const ByteArray,
@@ -88,13 +88,13 @@ pub unsafe extern "C-unwind" fn TVMFFIBigIntFromByteArray(
     })
 }
 
-/// The words of an integer value, which they live in.
+/// Returns the words of an integer value, which stay in that value.
 ///
 /// # Safety
 /// `value` is a valid cell.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIBigIntGetContentByteArray(value: *const RawAny) -> ByteArray {
-    // SAFETY: `value` is a valid cell where it lies, by this contract.
+    // SAFETY: `value` is the address of a valid cell, by this contract.
     let value: &[AnyView<'_>] = unsafe { AnyView::slice(value, 1) };
     match value.first().and_then(big_int::words_of) {
         Some(words) => ByteArray {
@@ -115,7 +115,7 @@ pub unsafe extern "C-unwind" fn TVMFFIDataTypeFromString(
     out: *mut DLDataType,
 ) -> i32 {
     enter(|| {
-        // VAL-17: no name of a type has what stands for bytes that are not UTF-8, so that the parser rejects them.
+        // VAL-17: no type name contains the replacement character for invalid UTF-8, so the parser rejects such bytes.
         // SAFETY: `text` and its bytes are readable, by this contract.
         let text = String::from_utf8_lossy(unsafe { bytes(text) });
         let dtype = dtype_from_text(&text)?;
@@ -125,10 +125,10 @@ pub unsafe extern "C-unwind" fn TVMFFIDataTypeFromString(
     })
 }
 
-/// Prints a data type, always into a heap string.
+/// Formats a data type, always as a heap string.
 ///
 /// # Safety
-/// `dtype` is readable, `out` writable.
+/// `dtype` is readable, `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIDataTypeToString(
     dtype: *const DLDataType,

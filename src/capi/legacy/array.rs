@@ -1,6 +1,6 @@
 //! Arrays of tensors and their DLPack form.
 //!
-//! An array handle is the address of the description inside a tensor object of this crate.
+//! An array handle is the address of the description in a tensor object of this crate.
 
 use super::device::{TVMDeviceCopyDataFromTo, extents, reference};
 use super::{guard, put};
@@ -13,11 +13,11 @@ use crate::value::header::{Header, ObjectRef};
 use crate::value::{DLDataType, DLDevice};
 use std::ffi::{c_int, c_void};
 
-/// An array of `ndim` extents on a device. Its contents are not defined.
+/// Creates an array of `ndim` extents on a device, with undefined content.
 ///
 /// # Safety
 ///
-/// `shape` must hold `ndim` extents, `out` be a place for a handle.
+/// `shape` holds `ndim` extents, `out` is a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayAlloc(
     shape: *const i64,
@@ -39,7 +39,8 @@ pub unsafe extern "C" fn TVMArrayAlloc(
             )
         };
         let dtype = DLDataType {
-            // TEN-01: the interface has ints where a data type has 8 and 16 bits. Releases cut them off, and make an array of another type.
+            // TEN-01: the interface has ints, but a data type has 8 and 16 bits. Releases truncate them and create an array of another
+            // type.
             code: u8::try_from(dtype_code).map_err(|_| part(dtype_code))?,
             bits: u8::try_from(dtype_bits).map_err(|_| part(dtype_bits))?,
             lanes: u16::try_from(dtype_lanes).map_err(|_| part(dtype_lanes))?,
@@ -49,16 +50,16 @@ pub unsafe extern "C" fn TVMArrayAlloc(
             device_id,
         };
         let tensor = allocate(shape, dtype, device)?;
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the handle, by this contract.
         unsafe { put(out, handle_of(tensor)) }
     })
 }
 
-/// Drops the caller's reference of an array.
+/// Drops the caller's reference to an array.
 ///
 /// # Safety
 ///
-/// `handle` must be an array that the caller owns.
+/// `handle` is an array that the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayFree(handle: *mut DLTensor) -> c_int {
     guard(|| {
@@ -73,7 +74,7 @@ pub unsafe extern "C" fn TVMArrayFree(handle: *mut DLTensor) -> c_int {
 ///
 /// # Safety
 ///
-/// `handle` must be null or an array, `data` hold `nbytes` bytes.
+/// `handle` is null or an array, `data` holds `nbytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayCopyFromBytes(
     handle: *mut DLTensor,
@@ -83,16 +84,16 @@ pub unsafe extern "C" fn TVMArrayCopyFromBytes(
     guard(|| {
         // SAFETY: `handle` is null or an array, by this contract.
         let array = unsafe { reference(handle) }?;
-        // SAFETY: the memory of an array is there, and `data` holds `nbytes` bytes, by this contract.
+        // SAFETY: the memory of an array is valid, and `data` holds `nbytes` bytes, by this contract.
         unsafe { copy_bytes(&array, Space(data), nbytes, HostCopy::In) }
     })
 }
 
-/// Copies an array of exactly `nbytes` bytes out.
+/// Copies the bytes out of an array of exactly `nbytes` bytes.
 ///
 /// # Safety
 ///
-/// `handle` must be null or an array, `data` have room for `nbytes` bytes.
+/// `handle` is null or an array, `data` has room for `nbytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayCopyToBytes(
     handle: *mut DLTensor,
@@ -102,7 +103,7 @@ pub unsafe extern "C" fn TVMArrayCopyToBytes(
     guard(|| {
         // SAFETY: `handle` is null or an array, by this contract.
         let array = unsafe { reference(handle) }?;
-        // SAFETY: the memory of an array is there, and `data` has room for `nbytes` bytes, by this contract.
+        // SAFETY: the memory of an array is valid, and `data` has room for `nbytes` bytes, by this contract.
         unsafe { copy_bytes(&array, Space(data), nbytes, HostCopy::Out) }
     })
 }
@@ -111,15 +112,14 @@ pub unsafe extern "C" fn TVMArrayCopyToBytes(
 ///
 /// # Safety
 ///
-/// Both must be null or describe tensors whose memory is there; `stream` must be null, or one of the device that is not the
-/// host, and not freed.
+/// Both are null or describe tensors with valid memory. `stream` is null or a stream of the device that is not the host, and is not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayCopyFromTo(
     from: *mut DLTensor,
     to: *mut DLTensor,
     stream: *mut c_void,
 ) -> c_int {
-    // SAFETY: the two tensors and the stream are as that function requires, by this contract.
+    // SAFETY: the two tensors and the stream meet the contract of that function, by this contract.
     unsafe { TVMDeviceCopyDataFromTo(from, to, stream) }
 }
 
@@ -127,27 +127,27 @@ pub unsafe extern "C" fn TVMArrayCopyFromTo(
 ///
 /// # Safety
 ///
-/// `from` must be a tensor that the caller owns, `out` a place for a handle.
+/// `from` is a tensor that the caller owns, `out` is a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayFromDLPack(
     from: *mut DLManagedTensor,
     out: *mut *mut DLTensor,
 ) -> c_int {
     guard(|| {
-        // SAFETY: `from` is a live tensor that belongs to the caller, by this contract.
-        // OBJ-12: no alignment is asked for, and strides may be any, as up to 0.8; from 0.9 on releases reject both. What is rejected
-        // stays with the caller.
+        // SAFETY: `from` is a live tensor that the caller owns, by this contract.
+        // OBJ-12: any alignment and any strides are accepted, as up to 0.8. From 0.9 on releases reject both. The caller keeps a rejected
+        // tensor.
         let tensor = unsafe { Tensor::from_dlpack(from, 0, false) }?;
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the handle, by this contract.
         unsafe { put(out, handle_of(tensor)) }
     })
 }
 
-/// Returns an array as a DLPack tensor, which holds a reference of it.
+/// Returns an array as a DLPack tensor, which holds a reference to it.
 ///
 /// # Safety
 ///
-/// `from` must be null or an array, `out` a place for the tensor.
+/// `from` is null or an array, `out` is a place for the tensor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayToDLPack(
     from: *mut DLTensor,
@@ -161,28 +161,28 @@ pub unsafe extern "C" fn TVMArrayToDLPack(
     })
 }
 
-/// Ends a DLPack tensor.
+/// Deletes a DLPack tensor.
 ///
 /// # Safety
 ///
-/// `tensor` must be null or a tensor that the caller owns.
+/// `tensor` is null or a tensor that the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMDLManagedTensorCallDeleter(tensor: *mut DLManagedTensor) {
     // SAFETY: `tensor` is null or a tensor that the caller owns, by this contract.
     if let Some(delete) = unsafe { tensor.as_ref() }.and_then(|tensor| tensor.deleter) {
-        // SAFETY: the caller owns `tensor`, by this contract, and hands it to its deleter.
+        // SAFETY: the caller owns `tensor`, by this contract, and passes it to its deleter.
         unsafe { delete(tensor) }
     }
 }
 
-/// The tensor behind a handle.
+/// Returns the tensor of a handle.
 ///
 /// # Safety
 ///
-/// `handle` must be null, or an array of this interface that is alive.
+/// `handle` is null, or a live array of this interface.
 unsafe fn tensor(handle: *mut DLTensor) -> Result<Tensor, Error> {
     let object = object_of(handle)?;
-    // SAFETY: an array of this interface that is alive, by this contract; its object comes in front of the description.
+    // SAFETY: a live array of this interface, by this contract; its object precedes the description.
     let object = unsafe { ObjectRef::retain(object) };
     let tensor = <Tensor as crate::value::Argument>::try_from_view((&object).into());
     tensor.ok_or_else(|| Error::new(ErrorKind::Type, "the handle is not an array"))
@@ -192,7 +192,7 @@ fn object_of(handle: *mut DLTensor) -> Result<*mut Header, Error> {
     if handle.is_null() {
         return Err(Error::new(ErrorKind::Value, "a null array handle"));
     }
-    // Wrapping, since the address is not known to be one of ours until the type of the object is looked at.
+    // Wraps, because the address is not known to be valid until the type of the object is checked.
     Ok(handle.cast::<u8>().wrapping_sub(size_of::<Header>()).cast())
 }
 

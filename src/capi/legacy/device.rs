@@ -8,11 +8,11 @@ use crate::value::dlpack::DLTensor;
 use crate::value::{DLDataType, DLDevice};
 use std::ffi::{c_char, c_int, c_void};
 
-/// A new stream of a device.
+/// Creates a stream of a device.
 ///
 /// # Safety
 ///
-/// `out` must be a place for the stream.
+/// `out` is a place for the stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMStreamCreate(
     device_type: c_int,
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn TVMStreamCreate(
 ///
 /// # Safety
 ///
-/// `stream` must come from [`TVMStreamCreate`] for this device, be freed once, and not be in use.
+/// `stream` comes from [`TVMStreamCreate`] for this device, is freed once, and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMStreamFree(
     device_type: c_int,
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn TVMStreamFree(
 ) -> c_int {
     let device = Device::new(device_type, device_id);
     // SAFETY: `stream` comes from `TVMStreamCreate` for this device, by this contract.
-    // DEV-38: the handle says nothing of its device. The one that the caller states goes with it, and is held against the API below.
+    // DEV-38: the handle does not contain its device, so the caller's device is used, and is checked against the API below.
     let stream = unsafe { Stream::from_handle(device, stream) };
     // SAFETY: `stream` is freed once and not in use, by this contract.
     on(device, |api| unsafe { api.free_stream(device, stream) })
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn TVMStreamFree(
 ///
 /// # Safety
 ///
-/// `stream` must be null or one of that device, and not be freed while it is set.
+/// `stream` is null or a stream of that device, and is not freed while it is set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMSetStream(
     device_type: c_int,
@@ -60,15 +60,15 @@ pub unsafe extern "C" fn TVMSetStream(
     let device = Device::new(device_type, device_id);
     // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
     let stream = unsafe { Stream::from_handle(device, stream) };
-    // DEV-22: the table of the thread, for releases too whose backends kept a stream of their own.
+    // DEV-22: sets the table of the thread, also for releases whose backends stored the stream themselves.
     on(device, |api| api.set_stream(device, stream))
 }
 
-/// Waits for everything queued on a stream.
+/// Waits for all work that is queued on a stream.
 ///
 /// # Safety
 ///
-/// `stream` must be null or one of that device that is not freed.
+/// `stream` is null or a stream of that device that is not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMSynchronize(
     device_type: c_int,
@@ -81,11 +81,11 @@ pub unsafe extern "C" fn TVMSynchronize(
     on(device, |api| api.sync(device, stream))
 }
 
-/// What is queued on `after` from now on waits for what is queued on `before` now.
+/// Makes later work on `after` wait for the work that is queued on `before` now.
 ///
 /// # Safety
 ///
-/// Both must be null or streams of that device that are not freed.
+/// Both are null or streams of that device that are not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMStreamStreamSynchronize(
     device_type: c_int,
@@ -101,11 +101,11 @@ pub unsafe extern "C" fn TVMStreamStreamSynchronize(
     on(device, |api| api.sync_streams(device, before, after))
 }
 
-/// Memory of a device.
+/// Allocates memory of a device.
 ///
 /// # Safety
 ///
-/// `out` must be a place for the handle.
+/// `out` is a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceAllocDataSpace(
     device: DLDevice,
@@ -122,11 +122,11 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpace(
     })
 }
 
-/// Memory of a device for a tensor, in a memory scope; null is the flat one.
+/// Allocates memory of a device for a tensor, in a memory scope. A null scope means flat memory.
 ///
 /// # Safety
 ///
-/// `shape` must hold `ndim` extents, `scope` be null or a C string, `out` a place for the handle.
+/// `shape` holds `ndim` extents, `scope` is null or a C string, `out` is a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
     device: DLDevice,
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
         // SAFETY: `shape` holds `ndim` extents, by this contract.
         let shape = unsafe { extents(shape, ndim) }?;
         let scope = if scope.is_null() {
-            // DEV-13: null and "global" are flat memory; another scope is for the device to know.
+            // DEV-13: null and "global" mean flat memory. The device interprets any other scope.
             None
         } else {
             // SAFETY: `scope` is not null, so a C string, by this contract.
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
 ///
 /// # Safety
 ///
-/// `space` must come from one of the two above, for this device, be freed once, and not be in use.
+/// `space` comes from one of the two functions above, for this device, is freed once, and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: DLDevice, space: *mut c_void) -> c_int {
     let device = Device::from(device);
@@ -165,12 +165,11 @@ pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: DLDevice, space: *mut c_
     on(device, |api| unsafe { api.free(device, Space(space)) })
 }
 
-/// Copies between tensors of this process, one of them on the host or both on one type of device.
+/// Copies between tensors of this process. One of them is on the host, or both are on one type of device.
 ///
 /// # Safety
 ///
-/// Both must be null or describe tensors whose memory is there; `stream` must be null, or one of the device that is not the
-/// host, and not freed.
+/// Both are null or describe tensors with valid memory. `stream` is null or a stream of the device that is not the host, and is not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
     from: *mut DLTensor,
@@ -182,24 +181,24 @@ pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
         let from = unsafe { reference(from) }?;
         // SAFETY: `to` is null or describes a tensor, by this contract.
         let to = unsafe { reference(to) }?;
-        // DEV-38: the stream is of the side that is not the host, since that one makes the copy (DEV-19).
+        // DEV-38: the stream belongs to the side that is not the host, because that side makes the copy (DEV-19).
         let device = of_stream(from.device, to.device);
-        // SAFETY: `stream` is null or one of the device that is not the host, and not freed, by this contract.
+        // SAFETY: `stream` is null or a stream of the device that is not the host, and not freed, by this contract.
         let stream = unsafe { Stream::from_handle(device, stream) };
-        // SAFETY: the memory of both tensors is there, by this contract.
+        // SAFETY: the memory of both tensors is valid, by this contract.
         unsafe { Manager::global().copy_tensor(&from, &to, stream) }
     })
 }
 
-/// The extents of a shape.
+/// Returns the extents of a shape.
 ///
 /// # Safety
 ///
-/// `shape` must hold `ndim` extents, for `'a`.
+/// `shape` holds `ndim` extents, for `'a`.
 pub(super) unsafe fn extents<'a>(shape: *const i64, ndim: c_int) -> Result<&'a [i64]> {
     let count = usize::try_from(ndim)
         .map_err(|_| Error::new(ErrorKind::Value, "a negative number of extents"))?;
-    // A scalar has no extents, and its shape may be null, which no slice may begin at.
+    // A scalar has no extents, so its shape may be null, but a slice needs a non-null address.
     if count == 0 {
         return Ok(&[]);
     }
@@ -207,11 +206,11 @@ pub(super) unsafe fn extents<'a>(shape: *const i64, ndim: c_int) -> Result<&'a [
     Ok(unsafe { std::slice::from_raw_parts(shape, count) })
 }
 
-/// A tensor as devices take it.
+/// Returns a tensor in the form that devices accept.
 ///
 /// # Safety
 ///
-/// `dl` must be null, or describe a tensor that lives for `'a`: `ndim` extents, and as many strides or none.
+/// `dl` is null, or describes a tensor that lives for `'a`: `ndim` extents, and as many strides or none.
 pub(super) unsafe fn reference<'a>(dl: *const DLTensor) -> Result<TensorRef<'a>> {
     if dl.is_null() {
         return Err(Error::new(ErrorKind::Value, "a null tensor"));

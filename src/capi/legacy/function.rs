@@ -1,4 +1,4 @@
-//! Functions, callbacks and the registry of names. What they do is in `function::legacy`.
+//! Functions, callbacks and the registry of names. Their behaviour is defined in `function::legacy`.
 
 use super::{Handle, TVMObjectFree, guard, put, text};
 use crate::function::legacy::{self, callback};
@@ -9,12 +9,12 @@ use std::ptr;
 
 pub use crate::function::legacy::callback::{TVMPackedCFunc, TVMPackedCFuncFinalizer};
 
-/// Calls a function. A string in the result is valid until the next call on this thread; a handle in it belongs to the caller.
+/// Calls a function. A string in the result is valid until the next call on this thread. The caller owns a handle in the result.
 ///
 /// # Safety
 ///
-/// `function` must be the handle of a function, `values` and `codes` hold `count` arguments that it takes, the last two be
-/// places for the result.
+/// `function` is the handle of a function, `values` and `codes` hold `count` arguments that it expects, and the last two are places for the
+/// result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFuncCall(
     function: Handle,
@@ -30,29 +30,29 @@ pub unsafe extern "C-unwind" fn TVMFuncCall(
         // SAFETY: `values` and `codes` hold `count` arguments, by this contract.
         let args = unsafe { legacy::views(values, codes, count) }?;
         let (value, code) = legacy::call(&function, &args)?;
-        // SAFETY: `result` is a place for the result, by this contract; compiled code that wants no result passes places all the same.
+        // SAFETY: `result` is a place for the result, by this contract; compiled code that ignores the result also passes places.
         unsafe { put(result, value) }?;
         // SAFETY: `result_code` is a place for the code of the result, by this contract.
         unsafe { put(result_code, code) }
     })
 }
 
-/// Drops the caller's reference of a function.
+/// Drops the caller's reference to a function.
 ///
 /// # Safety
 ///
-/// `function` must be a handle that the caller owns.
+/// `function` is a handle that the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncFree(function: Handle) -> c_int {
     // SAFETY: `function` is a handle that the caller owns, by this contract.
     unsafe { TVMObjectFree(function) }
 }
 
-/// Makes a function of a callback. `finish` is called with `resource` when its last reference ends (FUN-20).
+/// Creates a function from a callback. `finish` is called with `resource` when the last reference is dropped (FUN-20).
 ///
 /// # Safety
 ///
-/// `callback` must be callable with `resource` from any thread until `finish` is called, once; `out` must be a place for a handle.
+/// `callback` is callable with `resource` from any thread until `finish` is called, once; `out` is a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncCreateFromCFunc(
     callback: TVMPackedCFunc,
@@ -63,16 +63,16 @@ pub unsafe extern "C" fn TVMFuncCreateFromCFunc(
     guard(|| {
         // SAFETY: `callback` is callable with `resource` from any thread until `finish` is called, by this contract.
         let function = unsafe { callback::from_callback(callback, resource, finish) };
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the handle, by this contract.
         unsafe { put(out, function.into_object().into_raw().cast()) }
     })
 }
 
-/// Sets the result of a callback, which is one value (FUN-17); the value is copied, a handle counted.
+/// Sets the result of a callback, which is one value (FUN-17). A value is copied, and a handle gets a new reference.
 ///
 /// # Safety
 ///
-/// `result` must be what the callback received, and `value` and `code` hold `count` values, at least one.
+/// `result` is the pointer that the callback received, and `value` and `code` hold `count` values, at least one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMCFuncSetReturn(
     result: Handle,
@@ -80,32 +80,32 @@ pub unsafe extern "C" fn TVMCFuncSetReturn(
     code: *mut c_int,
     count: c_int,
 ) -> c_int {
-    // SAFETY: `result` is what the callback received, and the arrays hold `count` values, by this contract.
+    // SAFETY: the callback received `result`, and the arrays hold `count` values, by this contract.
     guard(|| unsafe { callback::set_result(result, value, code, count) })
 }
 
-/// Turns an argument of a callback into a value that the callback owns; text and bytes are rejected (FUN-19).
+/// Turns an argument of a callback into a value that the callback owns. Text and bytes are rejected (FUN-19).
 ///
 /// # Safety
 ///
-/// `value` and `code` must hold one argument of the callback, and be writable.
+/// `value` and `code` hold one argument of the callback, and are writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMCbArgToReturn(value: *mut TVMValue, code: *mut c_int) -> c_int {
     guard(|| {
         // SAFETY: `value` and `code` hold one argument, by this contract.
         let (owned, owned_code) = unsafe { callback::own_argument(value, code) }?;
-        // SAFETY: `value` holds an argument of the callback, by this contract, which may be written.
+        // SAFETY: `value` holds an argument of the callback, by this contract, and is writable.
         unsafe { put(value, owned) }?;
-        // SAFETY: `code` holds the code of that argument, by this contract, which may be written.
+        // SAFETY: `code` holds the code of that argument, by this contract, and is writable.
         unsafe { put(code, owned_code) }
     })
 }
 
-/// Registers a global function; a name that is taken is an error unless `override_existing` is not 0 (FUN-22).
+/// Registers a global function. A taken name is an error unless `override_existing` is not 0 (FUN-22).
 ///
 /// # Safety
 ///
-/// `name` must be a C string, `function` the handle of a function.
+/// `name` is a C string, `function` is the handle of a function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncRegisterGlobal(
     name: *const c_char,
@@ -117,37 +117,37 @@ pub unsafe extern "C" fn TVMFuncRegisterGlobal(
         let name = unsafe { text(name, "the name") }?;
         // SAFETY: `function` is the handle of a function, by this contract.
         let function = unsafe { legacy::function(function) }?;
-        // FUN-22: a handle that was found before keeps its old body. Up to 0.6 C++ code that holds the address that
-        // `Registry::Get` returned calls the new one; no such address is handed out here.
+        // FUN-22: an earlier handle keeps its old body. Up to 0.6, C++ code with an address from `Registry::Get` calls the new one. This
+        // crate returns no such address.
         registry::register(name, function, override_existing != 0)
     })
 }
 
-/// The global function `name`; a null handle and success when there is none (FUN-21).
+/// Looks up the global function `name`. If there is none, writes a null handle and succeeds (FUN-21).
 ///
 /// # Safety
 ///
-/// `name` must be a C string, `out` a place for a handle. A caller of the function passes what it takes.
+/// `name` is a C string, `out` is a place for a handle. A caller of the function passes the arguments that it expects.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncGetGlobal(name: *const c_char, out: *mut Handle) -> c_int {
     guard(|| {
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
-        // SAFETY: a caller of the function passes what it takes, by this contract.
+        // SAFETY: a caller of the function passes the arguments that it expects, by this contract.
         let found = unsafe { registry::lookup_raw(name.as_bytes()) };
         let handle = found.map_or(ptr::null_mut(), |function| {
             function.into_object().into_raw()
         });
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the handle, by this contract.
         unsafe { put(out, handle.cast()) }
     })
 }
 
-/// The names of all global functions, valid until the next call of this on the same thread (FUN-24).
+/// Returns the names of all global functions, valid until the next call of this function on the same thread (FUN-24).
 ///
 /// # Safety
 ///
-/// Both must be places for the result.
+/// Both are places for the result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncListGlobalNames(
     out_size: *mut c_int,
@@ -162,18 +162,18 @@ pub unsafe extern "C" fn TVMFuncListGlobalNames(
     })
 }
 
-/// Removes a global function; success without one, too (FUN-23).
+/// Removes a global function. Succeeds even if there is none (FUN-23).
 ///
 /// # Safety
 ///
-/// `name` must be a C string.
+/// `name` is a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncRemoveGlobal(name: *const c_char) -> c_int {
     guard(|| {
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
-        // FUN-23: up to 0.7 the C interface has no such function, so that only frontends from 0.8 on come here.
-        // FUN-23: whether it was there is no part of the answer.
+        // FUN-23: up to 0.7 the C interface has no such function, so only frontends from 0.8 on call it.
+        // FUN-23: the result does not say whether the name existed.
         registry::remove(name);
         Ok(())
     })

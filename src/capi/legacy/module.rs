@@ -1,4 +1,4 @@
-//! Modules: loading, imports, lookup. What they do is in chapter [`crate::module`].
+//! Modules: loading, imports, lookup. The chapter [`crate::module`] defines their behaviour.
 
 use super::{Handle, TVMObjectFree, guard, put, text};
 use crate::function::legacy::SPOKEN;
@@ -7,11 +7,11 @@ use crate::module::{self, Module, legacy};
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
-/// Loads a module from a file; `format` is ignored, the extension says what it is.
+/// Loads a module from a file. `format` is ignored, because the extension decides.
 ///
 /// # Safety
 ///
-/// Both texts must be C strings, `out` a place for a handle, and the file code that keeps the contract of [`module::load`].
+/// Both texts are C strings, `out` is a place for a handle, and the file contains code that keeps the contract of [`module::load`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMModLoadFromFile(
     file_name: *const c_char,
@@ -30,11 +30,11 @@ pub unsafe extern "C" fn TVMModLoadFromFile(
     })
 }
 
-/// Makes `module` import `dependency`.
+/// Adds `dependency` to the imports of `module`.
 ///
 /// # Safety
 ///
-/// Both must be handles of modules.
+/// Both are handles of modules.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMModImport(module: Handle, dependency: Handle) -> c_int {
     guard(|| {
@@ -46,11 +46,11 @@ pub unsafe extern "C" fn TVMModImport(module: Handle, dependency: Handle) -> c_i
     })
 }
 
-/// The function `name` of a module; a null handle when there is none.
+/// Looks up the function `name` of a module. Writes a null handle if there is none.
 ///
 /// # Safety
 ///
-/// `module` must be the handle of a module, `name` a C string, `out` a place for a handle.
+/// `module` is the handle of a module, `name` is a C string, `out` is a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMModGetFunction(
     module: Handle,
@@ -67,27 +67,27 @@ pub unsafe extern "C" fn TVMModGetFunction(
         let handle = function.map_or(ptr::null_mut(), |function| {
             function.into_object().into_raw()
         });
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the handle, by this contract.
         unsafe { put(out, handle.cast()) }
     })
 }
 
-/// Drops the caller's reference of a module.
+/// Drops the caller's reference to a module.
 ///
 /// # Safety
 ///
-/// `module` must be a handle that the caller owns.
+/// `module` is a handle that the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMModFree(module: Handle) -> c_int {
     // SAFETY: `module` is a handle that the caller owns, by this contract.
     unsafe { TVMObjectFree(module) }
 }
 
-/// The function that compiled code of `module` means by `name`. The handle is borrowed: the module keeps it (MOD-13).
+/// Looks up the function `name` for compiled code of `module`. The handle is borrowed: the module keeps it (MOD-13).
 ///
 /// # Safety
 ///
-/// `module` must be what a loader wrote into the library's context, `name` a C string, `out` a place for a handle.
+/// `module` is the value that a loader wrote into the library's context, `name` is a C string, `out` is a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
     module: Handle,
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
     out: *mut Handle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: `module` is what a loader wrote into the library's context, by this contract.
+        // SAFETY: a loader wrote `module` into the library's context, by this contract.
         let module = unsafe { Module::from_context_or_handle(module) };
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
@@ -107,9 +107,9 @@ pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
         })?;
         // SAFETY: only compiled code of a loaded library has `module`, and the contract of `module::load` covers its calls.
         let function = unsafe { module.environment(name, SPOKEN) }?;
-        // MOD-13: the handle is borrowed, and compiled code frees none: the module holds the function.
+        // MOD-13: the handle is borrowed and compiled code never frees it, so the module keeps the function alive.
         module.keep_alive(&function);
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the handle, by this contract.
         unsafe { put(out, function.as_object().as_ptr().cast()) }
     })
 }

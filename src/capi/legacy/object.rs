@@ -7,11 +7,11 @@ use crate::value::types;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-/// The index of an object's type.
+/// Returns the index of an object's type.
 ///
 /// # Safety
 ///
-/// `object` must be the handle of an object, `out` a place for the index.
+/// `object` is the handle of an object, `out` is a place for the index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectGetTypeIndex(object: Handle, out: *mut c_uint) -> c_int {
     guard(|| {
@@ -20,16 +20,16 @@ pub unsafe extern "C" fn TVMObjectGetTypeIndex(object: Handle, out: *mut c_uint)
         }
         // SAFETY: `object` is not null, so the handle of an object, by this contract.
         let type_index = unsafe { (*object.cast::<Header>()).type_index };
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the index, by this contract.
         unsafe { put(out, type_index.unsigned_abs()) }
     })
 }
 
-/// The index of a type key.
+/// Returns the index of a type key.
 ///
 /// # Safety
 ///
-/// `key` must be a C string, `out` a place for the index.
+/// `key` is a C string, `out` is a place for the index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectTypeKey2Index(key: *const c_char, out: *mut c_uint) -> c_int {
     guard(|| {
@@ -41,16 +41,16 @@ pub unsafe extern "C" fn TVMObjectTypeKey2Index(key: *const c_char, out: *mut c_
                 format!("Cannot find type {key}: it is not registered"),
             )
         })?;
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the index, by this contract.
         unsafe { put(out, found.unsigned_abs()) }
     })
 }
 
-/// The key of a type index, as memory of C's `malloc` that the caller frees.
+/// Returns the key of a type index, in memory from C's `malloc` that the caller frees.
 ///
 /// # Safety
 ///
-/// `out` must be a place for the text.
+/// `out` is a place for the text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectTypeIndex2Key(
     type_index: c_uint,
@@ -64,32 +64,32 @@ pub unsafe extern "C" fn TVMObjectTypeIndex2Key(
                 format!("type index {type_index} is not registered"),
             )
         })?;
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the text, by this contract.
         unsafe { put(out, c_copy(known.key().as_bytes())) }
     })
 }
 
-/// Whether `child` is `parent` or derives from it.
+/// Returns whether `child` is `parent` or derives from it.
 ///
 /// # Safety
 ///
-/// `out` must be a place for the answer.
+/// `out` is a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectDerivedFrom(child: u32, parent: u32, out: *mut c_int) -> c_int {
     guard(|| {
         let both = (c_int::try_from(child), c_int::try_from(parent));
-        // VAL-16: an index beyond the table derives from itself alone. In 0.8 it fails a check, unless that of the parent is as high.
+        // VAL-16: an index beyond the table derives only from itself. In 0.8 it fails a check, unless the parent's index is as high.
         let derived = matches!(both, (Ok(child), Ok(parent)) if types::is_instance(child, parent));
-        // SAFETY: `out` is a place for it, by this contract.
+        // SAFETY: `out` is a place for the answer, by this contract.
         unsafe { put(out, c_int::from(derived)) }
     })
 }
 
-/// Counts a reference of an object.
+/// Adds a reference to an object.
 ///
 /// # Safety
 ///
-/// `object` must be null or the handle of an object.
+/// `object` is null or the handle of an object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectRetain(object: Handle) -> c_int {
     // SAFETY: `object` is null or the handle of an object, by this contract.
@@ -97,22 +97,22 @@ pub unsafe extern "C" fn TVMObjectRetain(object: Handle) -> c_int {
     0
 }
 
-/// Drops the caller's reference of an object.
+/// Drops the caller's reference to an object.
 ///
 /// # Safety
 ///
-/// `object` must be null or a handle that the caller owns.
+/// `object` is null or a handle that the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectFree(object: Handle) -> c_int {
     guard(|| {
-        // At the boundary, unlike counting one more: the last reference runs the deleter, whose panic must not reach C.
+        // Guarded, unlike `TVMObjectRetain`: the last reference runs the deleter, whose panic must not reach C.
         // SAFETY: `object` is null or a handle that the caller owns, by this contract.
         unsafe { dec_ref(object.cast()) };
         Ok(())
     })
 }
 
-/// A byte array as the interface passes it.
+/// A byte array in the form of this interface.
 #[repr(C)]
 pub struct TVMByteArray {
     /// First byte.
@@ -121,8 +121,7 @@ pub struct TVMByteArray {
     pub size: usize,
 }
 
-/// Frees a byte array. Those in results of [`TVMFuncCall`](super::TVMFuncCall) belong to the thread (FUN-16), and there are no
-/// others: this does nothing.
+/// Does nothing. The byte arrays in results of [`TVMFuncCall`](super::TVMFuncCall) belong to the thread (FUN-16), and there are no others.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMByteArrayFree(_array: *mut TVMByteArray) -> c_int {
     0
@@ -132,7 +131,7 @@ unsafe extern "C" {
     fn malloc(size: usize) -> *mut c_void;
 }
 
-/// A copy with a NUL behind, from C's allocator.
+/// Returns a copy with a final NUL, from C's allocator.
 fn c_copy(bytes: &[u8]) -> *mut c_char {
     // SAFETY: `malloc` allocates any size that is not 0, or returns null.
     let copy = unsafe { malloc(bytes.len() + 1) }.cast::<u8>();

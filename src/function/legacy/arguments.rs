@@ -1,4 +1,4 @@
-//! Arguments: values of 8 bytes and their type codes, from and to the cells of this crate.
+//! Arguments: conversion between values of 8 bytes with type codes, and cells.
 
 use crate::function::{Error, ErrorKind, Result};
 use crate::value::header::Header;
@@ -8,16 +8,16 @@ use std::ffi::{c_int, c_void};
 
 use super::SPOKEN;
 
-/// Zeroed values behind the arguments: code of a C host does not count them, and reads the ones it expects.
+/// Zeroed values after the arguments: generated code of a C host does not check their number, and reads as many as it expects.
 const SLACK: usize = 8;
 
-/// Arguments as a callee of the old convention expects them. They borrow from what they were made of.
+/// Arguments for a callee of the old convention. They borrow from the views.
 pub(crate) struct PackedArguments {
-    /// The values, with some zeroed ones behind them.
+    /// The values, followed by some zeroed ones.
     pub(crate) values: Vec<TVMValue>,
     /// Their codes.
     pub(crate) codes: Vec<c_int>,
-    /// What the handles of bytes point to; never read here.
+    /// The byte arrays that handles of bytes refer to; never read here.
     _arrays: Vec<ByteArray>,
 }
 
@@ -30,14 +30,14 @@ impl PackedArguments {
         for (at, arg) in args.iter().enumerate() {
             (values[at], codes[at]) = match bytes_bytes(arg) {
                 Some(bytes) => {
-                    // Never grows beyond what the first one reserves, so that addresses in it stay.
+                    // The first allocation is large enough for all, so the addresses stay valid.
                     arrays.reserve_exact(args.len() - arrays.len());
                     let array: *mut ByteArray = arrays.as_mut_ptr().wrapping_add(arrays.len());
                     arrays.push(ByteArray {
                         data: bytes.as_ptr().cast(),
                         size: bytes.len(),
                     });
-                    // VAL-19: bytes are passed as the address of a length and a pointer.
+                    // VAL-19: bytes are passed as the address of a byte array.
                     let v_handle = array.cast();
                     (TVMValue { v_handle }, code::BYTES)
                 }
@@ -52,7 +52,7 @@ impl PackedArguments {
     }
 }
 
-/// An argument for a callee of the old convention; borrows from `view`.
+/// Converts an argument for a callee of the old convention. Borrows from `view`.
 pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int)> {
     let raw = view.as_raw();
     let handle = |code| {
@@ -63,12 +63,12 @@ pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int)> {
             code,
         ))
     };
-    // MOD-03: any object of this process is a handle to a callee of the old convention; these two have codes of their own.
+    // MOD-03: any object of this process is a handle for a callee of the old convention. These two have separate codes.
     match raw.type_index {
         index::FUNCTION => handle(code::FUNCTION),
         index::MODULE => handle(code::MODULE),
         index::SMALL_STR => {
-            // The characters of a small string lie in the cell itself and end in NUL there.
+            // The characters of a small string are in the cell itself, and end in NUL there.
             let text = std::ptr::from_ref(raw)
                 .cast::<u8>()
                 .wrapping_add(std::mem::offset_of!(RawAny, payload));
@@ -76,7 +76,7 @@ pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int)> {
         }
         index::TENSOR | index::STR | index::BYTES => argument_of(view, SPOKEN).map_err(Error::from),
         other if other >= index::OBJECT_BEGIN => {
-            // VAL-22: the callee borrows the handle, under the code of its type.
+            // VAL-22: the callee borrows the handle, with the code of its type.
             if let Some((v_handle, code)) = crate::value::extension::borrowed(view) {
                 return Ok((TVMValue { v_handle }, code));
             }
@@ -86,11 +86,11 @@ pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int)> {
     }
 }
 
-/// The views of `count` arguments that arrived in two arrays, which a callee borrows until it returns (FUN-19).
+/// Returns views of `count` arguments from two arrays, which a callee borrows until it returns (FUN-19).
 ///
 /// # Safety
 ///
-/// `values` and `codes` must hold `count` of them, or `count` be 0; each value is what its code says, and lives for `'a`.
+/// `values` and `codes` hold `count` entries, or `count` is 0. Each value matches its code and lives for `'a`.
 pub(crate) unsafe fn views<'a>(
     values: *const TVMValue,
     codes: *const c_int,
@@ -98,15 +98,15 @@ pub(crate) unsafe fn views<'a>(
 ) -> Result<Vec<AnyView<'a>>> {
     let count = usize::try_from(count)
         .map_err(|_| Error::new(ErrorKind::Value, "a negative number of arguments"))?;
-    // Callers pass null arrays where they have no argument, which no slice may begin at.
+    // Callers pass null arrays if there are no arguments, but a slice needs a non-null address.
     if count == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: `values` holds `count` of them, by this contract.
+    // SAFETY: `values` holds `count` entries, by this contract.
     let values = unsafe { std::slice::from_raw_parts(values, count) };
-    // SAFETY: `codes` holds `count` of them, by this contract.
+    // SAFETY: `codes` holds `count` entries, by this contract.
     let codes = unsafe { std::slice::from_raw_parts(codes, count) };
-    // SAFETY: each value is what its code says and lives for `'a`, by this contract.
+    // SAFETY: each value matches its code and lives for `'a`, by this contract.
     let each = values
         .iter()
         .zip(codes)
@@ -114,27 +114,27 @@ pub(crate) unsafe fn views<'a>(
     each.collect()
 }
 
-/// An argument that arrived in the old convention; borrows what it points to.
+/// Converts an argument from the old convention. Borrows its target.
 ///
 /// # Safety
 ///
-/// `value` is what `code` says, and lives for `'a`; handles are objects of this process.
+/// `value` matches `code`, and lives for `'a`. Handles are objects of this process.
 pub(crate) unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a>> {
-    // SAFETY: any member may be read as an address: all eight bytes are written.
+    // SAFETY: any member may be read as an address, because all eight bytes are written.
     let pointer = || unsafe { value.v_handle };
     let object = |pointer: *mut c_void| match pointer.cast::<Header>() {
         object if !object.is_null() => {
             // SAFETY: handles are objects of this process, which live for `'a`.
             let type_index = unsafe { (*object).type_index };
             let raw = RawAny::of(type_index, AnyPayload { ptr: object.cast() });
-            // SAFETY: the cell holds an object of this process, which lives for `'a`, under its own type.
+            // SAFETY: the cell holds an object of this process with its own type index, which lives for `'a`.
             unsafe { AnyView::from_raw(raw) }
         }
         _ => AnyView::none(),
     };
     Ok(match code {
         code::OBJECT | code::MODULE | code::FUNCTION => object(pointer()),
-        // The handle of a tensor is its description, which comes behind the header.
+        // The handle of a tensor is its description, which follows the header.
         code::NDARRAY if !pointer().is_null() => object(
             pointer()
                 .cast::<u8>()
@@ -148,7 +148,7 @@ pub(crate) unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a
                 AnyView::from_raw(RawAny::of(index::RVALUE_REF, AnyPayload { ptr: pointer() }))
             }
         }
-        // SAFETY: `value` is what `code` says, and lives for `'a`.
+        // SAFETY: `value` matches `code`, and lives for `'a`.
         _ => unsafe { view_of(value, code) }.map_err(Error::from)?,
     })
 }

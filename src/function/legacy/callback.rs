@@ -1,4 +1,4 @@
-//! Functions of C callbacks: what a callback receives, sets and owns (FUN-17 to FUN-20).
+//! Functions of C callbacks: their arguments, results and resources (FUN-17 to FUN-20).
 
 use super::arguments::{PackedArguments, views};
 use super::result::pass_result;
@@ -8,7 +8,7 @@ use crate::value::legacy::TVMValue;
 use crate::value::{Any, index};
 use std::ffi::{c_int, c_void};
 
-/// A callback of C: arguments, where its result goes, and what it was made with.
+/// A C callback. It takes arguments, a place for its result, and its resource.
 pub type TVMPackedCFunc = unsafe extern "C-unwind" fn(
     args: *mut TVMValue,
     codes: *mut c_int,
@@ -17,27 +17,27 @@ pub type TVMPackedCFunc = unsafe extern "C-unwind" fn(
     resource: *mut c_void,
 ) -> c_int;
 
-/// Ends the resource of a callback.
+/// Frees the resource of a callback.
 pub type TVMPackedCFuncFinalizer = unsafe extern "C-unwind" fn(resource: *mut c_void);
 
-/// Makes a function of a callback, whose resource is finalised once, with the last reference of the function (FUN-20).
+/// Creates a function from a callback. Its resource is finalised once, with the last reference to the function (FUN-20).
 ///
 /// # Safety
 ///
-/// `callback` must be callable with `resource` from any thread until `finish` is called, which happens once.
+/// `callback` is callable with `resource` from any thread until `finish` is called, which happens once.
 pub(crate) unsafe fn from_callback(
     callback: TVMPackedCFunc,
-    // Passed to every call; its meaning is the callback's.
+    // Passed to every call. Only the callback knows its meaning.
     resource: *mut c_void,
     finish: Option<TVMPackedCFuncFinalizer>,
 ) -> Function {
     let resource = Resource { resource, finish };
     Function::from_packed(move |args| {
-        // Names the whole: the closure owns `resource`, with its `Drop`, and not the pointer in it alone.
+        // Captures the whole struct: the closure must own `resource` with its `Drop`, not only the pointer.
         let resource = &resource;
         let mut passed = PackedArguments::of(args)?;
         let mut result = Any::none();
-        // FUN-15: an old text stays readable, and is not taken for the text of this call (FUN-18).
+        // FUN-15: an old text stays readable, but is not mistaken for the text of this call (FUN-18).
         last_error::take();
         // SAFETY: `callback` is callable with `resource` from any thread, by this contract; the arrays hold the arguments.
         let returned = unsafe {
@@ -49,7 +49,7 @@ pub(crate) unsafe fn from_callback(
                 resource.resource,
             )
         };
-        // FUN-18: any other code is a failure, not only -1; and -2 is none of the frontend's (FUN-14).
+        // FUN-18: any other code is a failure, not only -1. -2 is not a code of the frontend here (FUN-14).
         if returned == 0 {
             Ok(result)
         } else {
@@ -58,14 +58,14 @@ pub(crate) unsafe fn from_callback(
     })
 }
 
-/// What a callback was made with; ends with the function (FUN-20).
+/// The resource of a callback, which is freed with the function (FUN-20).
 struct Resource {
     resource: *mut c_void,
     /// FUN-20: a null finaliser is not called.
     finish: Option<TVMPackedCFuncFinalizer>,
 }
 
-// SAFETY: `from_callback` alone makes it, by whose contract the resource may be used from any thread.
+// SAFETY: only `from_callback` creates it, by whose contract the resource may be used from any thread.
 unsafe impl Send for Resource {}
 // SAFETY: as for `Send`: several threads may use the resource at once.
 unsafe impl Sync for Resource {}
@@ -79,11 +79,11 @@ impl Drop for Resource {
     }
 }
 
-/// Sets the result of a callback: the value is copied, a handle counted.
+/// Sets the result of a callback: copies a value, or adds a reference for a handle.
 ///
 /// # Safety
 ///
-/// `result` must be what the callback received, and `values` and `codes` hold `count` values.
+/// `result` is the pointer that the callback received, and `values` and `codes` hold `count` values.
 pub(crate) unsafe fn set_result(
     result: *mut c_void,
     values: *const TVMValue,
@@ -98,16 +98,16 @@ pub(crate) unsafe fn set_result(
     }
     // SAFETY: `values` and `codes` hold one value, by this contract.
     let returned = unsafe { views(values, codes, 1) }?;
-    // SAFETY: `result` is what the callback received, by this contract: the address of the `Any` in `from_callback`.
+    // SAFETY: the callback received `result`, by this contract: the address of the `Any` in `from_callback`.
     unsafe { *result.cast::<Any>() = returned[0].to_any() };
     Ok(())
 }
 
-/// An argument of a callback as a value that the callback owns: a handle is counted once more (FUN-19).
+/// Returns an argument of a callback as a value that the callback owns. A handle gets a new reference (FUN-19).
 ///
 /// # Safety
 ///
-/// `value` and `code` must hold one argument of the callback.
+/// `value` and `code` hold one argument of the callback.
 pub(crate) unsafe fn own_argument(
     value: *const TVMValue,
     code: *const c_int,
@@ -120,12 +120,12 @@ pub(crate) unsafe fn own_argument(
             "text and bytes of an argument have no owner: copy them",
         ));
     }
-    // Only text and bytes are left in `unused`.
+    // `unused` can only receive text and bytes, which were rejected above.
     let mut unused = Any::none();
     pass_result(owned, &mut unused)
 }
 
-/// Whether results of this type are borrowed from the thread (FUN-16).
+/// Returns whether results of this type are borrowed from the thread (FUN-16).
 fn is_borrowed(value: &Any) -> bool {
     let kinds = [
         index::SMALL_STR,

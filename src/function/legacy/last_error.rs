@@ -1,8 +1,8 @@
-//! The text of the last failure on this thread, where compiled code of both eras puts it.
+//! The text of the last failure on this thread, which compiled code of both eras stores here.
 //!
-//! Up to 0.20 a function that fails calls `TVMAPISetLastError` with a text and returns -1, and the caller reads
-//! `TVMGetLastError`. From 0.21 on it raises an error object. The text lives here so that code in between, which serves
-//! both eras (parallel launch, workspace), can report to whichever is asking.
+//! Up to 0.20 a function that fails calls `TVMAPISetLastError` with a text and returns -1, and the caller reads `TVMGetLastError`. From
+//! 0.21 on it raises an error object. The text is stored here so that code that serves both eras (parallel launch, workspace) can report to
+//! either kind of caller.
 
 use crate::thread_local::with_kept;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ thread_local! {
     static LAST: RefCell<LastError> = RefCell::default();
 }
 
-/// The text, and whether it is news (FUN-15).
+/// The text, and whether it is new (FUN-15).
 #[derive(Default)]
 struct LastError {
     /// Stays after a success, and after it was taken.
@@ -21,7 +21,7 @@ struct LastError {
     fresh: bool,
 }
 
-/// Keeps `text` as the last failure of this thread. A NUL inside ends it, as it does for every C reader.
+/// Stores `text` as the last failure of this thread. A NUL inside ends it, as for every C reader.
 pub(crate) fn set(text: &str) {
     let upto = text.split('\0').next().unwrap_or_default();
     let text = CString::new(upto).unwrap_or_default();
@@ -33,20 +33,20 @@ pub(crate) fn set(text: &str) {
     });
 }
 
-/// The failure that was set since the last `take`, which stays readable through [`pointer()`].
+/// Returns the failure that was set since the last `take`. It stays readable through [`pointer()`].
 pub(crate) fn take() -> Option<String> {
     with_kept(&LAST, |slot| {
-        // FUN-15: what is taken is the news and not the text: `TVMGetLastError` goes on returning that.
+        // FUN-15: only the mark is reset. `TVMGetLastError` continues to return the text.
         let fresh = std::mem::replace(&mut slot.fresh, false);
         let text = slot.text.as_deref().filter(|_| fresh)?;
         Some(text.to_string_lossy().into_owned())
     })
 }
 
-/// The last failure as C reads it: never null, valid until the next [`set`] on this thread.
+/// Returns the last failure for C: never null, and valid until the next [`set`] on this thread.
 pub(crate) fn pointer() -> *const c_char {
     const NONE: &CStr = c"";
-    // Never null: before the first failure upstream returns empty text up to 0.13, and from 0.14 on null, which callers read as text.
+    // Never null. Before the first failure, upstream returns an empty text up to 0.13 and null from 0.14 on, which callers read as text.
     LAST.try_with(|slot| slot.borrow().text.as_deref().unwrap_or(NONE).as_ptr())
         .unwrap_or(NONE.as_ptr())
 }

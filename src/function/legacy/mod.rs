@@ -1,18 +1,18 @@
-//! Calls of 0.2 to 0.20: a function is a handle, arguments are values of 8 bytes beside an array of type codes, an error is a
-//! text on the thread.
+//! Calls of 0.2 to 0.20: a function is a handle, arguments are values of 8 bytes with an array of type codes, and an error is a text on the
+//! thread.
 //!
-//! | what | where | rules |
+//! | content | module | rules |
 //! |---|---|---|
 //! | arguments, in both directions | [`arguments`] | FUN-19, VAL-19 |
-//! | calls, results, and what stays on the thread after them | [`result`] | FUN-13, FUN-16, FUN-24 |
+//! | calls, results, and the data that stays on the thread after them | [`result`] | FUN-13, FUN-16, FUN-24 |
 //! | functions of C callbacks | [`callback`] | FUN-17 to FUN-20 |
-//! | how a call fails | [`failure`], [`last_error`] | FUN-14, FUN-15, FUN-18 |
+//! | failures of calls | [`failure`], [`last_error`] | FUN-14, FUN-15, FUN-18 |
 //!
-//! The registry that FUN-21 to FUN-23 are about is [`registry`](super::registry), and the error object of a frontend is in
+//! The registry of FUN-21 to FUN-23 is [`registry`](super::registry), and the error object of a frontend is in
 //! [`frontend`](super::frontend) (FUN-25).
 //!
-//! Handles are objects of this crate: that of a function, a module or an object is the address of the object, that of a
-//! tensor the address of the description inside it.
+//! Handles are objects of this crate. The handle of a function, a module or an object is the address of the object. The handle of a tensor
+//! is the address of the description inside it.
 
 mod arguments;
 pub(crate) mod callback;
@@ -31,29 +31,29 @@ use crate::release::Release;
 use crate::value::header::ObjectRef;
 use std::ffi::c_void;
 
-/// The release whose codes and texts are produced: the last one that had this convention.
+/// The release whose codes and texts are produced: the last one with this convention.
 pub(crate) const SPOKEN: Release = Release::of(20);
 
-/// The function behind a handle.
+/// Returns the function of a handle.
 ///
 /// # Safety
 ///
-/// `handle` must be null or a live object.
+/// `handle` is null or a live object.
 pub(crate) unsafe fn function(handle: *mut c_void) -> Result<Function> {
     // SAFETY: `handle` is null or a live object, by this contract.
     let object = unsafe { object(handle) }?;
-    // Releases call whatever the handle points to; handles of this crate are objects, whose type can be checked.
+    // Releases call any handle. Handles of this crate are objects, so the type can be checked.
     Function::from_object(object)
         .map_err(|_| Error::new(ErrorKind::Type, "the handle is not a function"))
 }
 
-/// The object behind a handle, counted once more.
+/// Returns the object of a handle, with a new reference.
 ///
 /// # Safety
 ///
-/// `handle` must be null or a live object.
+/// `handle` is null or a live object.
 pub(crate) unsafe fn object(handle: *mut c_void) -> Result<ObjectRef> {
-    // Releases follow a null handle, which ends the process.
+    // Releases dereference a null handle, which crashes the process.
     if handle.is_null() {
         return Err(Error::new(ErrorKind::Value, "a null handle"));
     }

@@ -13,26 +13,26 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 
 thread_local! {
-    /// What the last results of this thread point to.
+    /// The memory of the last results of this thread.
     static RESULTS: RefCell<ThreadResults> = RefCell::new(ThreadResults::default());
 }
 
-/// Calls `function`. Text, bytes and data types in the result are valid until the next call on this thread that returns
-/// one (FUN-16); any other handle has a reference, which belongs to the caller.
+/// Calls `function`. Text, bytes and data types in the result are valid until the next call on this thread that returns one (FUN-16). Any
+/// other handle has a reference, which the caller owns.
 pub(crate) fn call(function: &Function, args: &[AnyView<'_>]) -> Result<(TVMValue, c_int)> {
     let returned = function.call(args)?;
     let returned = match returned.type_index() {
-        // The name of a custom type is a question to the registry, and the function there may call this one.
+        // The name of a custom type comes from the registry, whose function may call this one.
         index::DATA_TYPE => Any::from(dtype_text(returned.as_raw().dtype())?),
         _ => returned,
     };
-    // The text before this one ends outside of the borrow, for the same reason: it may be an object of another library.
+    // The previous text is dropped outside the borrow for the same reason: it may be an object of another library.
     let mut ended = Any::none();
     RESULTS.with_borrow_mut(|results| results.pass(returned, &mut ended))
 }
 
-/// The names of all global functions as C strings, valid until the next listing on this thread (FUN-24). A name with a NUL
-/// inside has no C string, and is left out.
+/// Returns the names of all global functions as C strings, valid until the next listing on this thread (FUN-24). A name with a NUL inside
+/// is left out, because it has no C string.
 pub(crate) fn global_names() -> (usize, *const *const c_char) {
     let names = registry::names()
         .into_iter()
@@ -45,17 +45,17 @@ pub(crate) fn global_names() -> (usize, *const *const c_char) {
     })
 }
 
-/// What results point to: this convention has no owner for text and bytes, so the thread keeps them.
+/// The memory of results. This convention has no owner for text and bytes, so the thread keeps them.
 struct ThreadResults {
-    /// The text or the bytes of the last result that is borrowed (FUN-16).
+    /// The last borrowed text or bytes (FUN-16).
     result: Any,
-    /// Its bytes at an address of their own.
+    /// The bytes at a stable address.
     bytes: Box<[u8]>,
     /// The byte array whose address is the result.
     array: ByteArray,
-    /// The last listing (FUN-24).
+    /// The last listing of names (FUN-24).
     names: Vec<CString>,
-    /// The array of it that the caller reads.
+    /// The array of the listing for the caller.
     pointers: Vec<*const c_char>,
 }
 
@@ -72,13 +72,13 @@ impl Default for ThreadResults {
 }
 
 impl ThreadResults {
-    /// A result for a caller of this convention: bytes as a byte array. What the thread kept until now goes to `ended`.
+    /// Returns a result for a caller of this convention, with bytes as a byte array. The old content of the thread goes to `ended`.
     fn pass(&mut self, returned: Any, ended: &mut Any) -> Result<(TVMValue, c_int)> {
         match returned.type_index() {
             index::SMALL_BYTES | index::BYTES => {
                 *ended = std::mem::replace(&mut self.result, returned);
                 let view = self.result.view();
-                // A copy: short bytes lie in the cell itself, and a C reader wants an address.
+                // A copy: short bytes are in the cell itself, but a C reader needs an address.
                 self.bytes = bytes_bytes(&view).unwrap_or_default().into();
                 self.array = ByteArray::of(&self.bytes);
                 let v_handle = (&raw mut self.array).cast();
@@ -88,18 +88,18 @@ impl ThreadResults {
                 *ended = std::mem::take(&mut self.result);
                 pass_result(returned, &mut self.result)
             }
-            // Keeps nothing: what was kept stays readable (FUN-16).
+            // Stores nothing, so the old content stays readable (FUN-16).
             _ => pass_result(returned, ended),
         }
     }
 }
 
-/// A data type as releases of this interface wrote it: bool is one bit of `uint`, not a class of its own.
+/// Returns a data type in the spelling of releases with this interface: bool is one bit of `uint`, not a separate type.
 fn dtype_text(DLDataType { code, bits, lanes }: DLDataType) -> Result<String> {
     if code < Dtype::CUSTOM {
         return Ok(Dtype { code, bits, lanes }.text(SPOKEN)?);
     }
-    // VAL-21: up to 0.20 the bits follow the name in brackets, from 0.21 on they do not.
+    // VAL-21: up to 0.20 the bits follow the name in brackets. From 0.21 on they are omitted.
     let plain = Dtype {
         code: Dtype::INT,
         bits,
@@ -110,20 +110,20 @@ fn dtype_text(DLDataType { code, bits, lanes }: DLDataType) -> Result<String> {
     Ok(format!("custom[{}]{bits}", custom_name(code)?))
 }
 
-/// A result of the old convention, with the reference that it carries.
+/// Converts a result of the old convention and takes over its reference.
 ///
 /// # Safety
 ///
-/// As [`view`]; a handle carries one reference, which moves into the result. A string is copied.
+/// As for [`view`]. A handle has one reference, which moves into the result. A string is copied.
 pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any> {
-    // VAL-22: in front of the view, which a value would copy: this handle came with the result, and is to be destroyed once.
-    // SAFETY: any member may be read as an address: all eight bytes are written.
+    // VAL-22: before the view, which would be copied: this handle came with the result and must be destroyed once.
+    // SAFETY: any member may be read as an address, because all eight bytes are written.
     let handle = unsafe { value.v_handle };
     // SAFETY: a handle of the type of `code`, which moves into the result (VAL-22).
     if let Some(extension) = unsafe { Extension::adopt(code, handle) } {
         return Ok(extension.into());
     }
-    // SAFETY: `value` is what `code` says; what it names lives until the end of this function.
+    // SAFETY: `value` matches `code`; its target lives until the end of this function.
     let view = unsafe { view(value, code) }?;
     if !matches!(
         code,
@@ -131,12 +131,12 @@ pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any> {
     ) {
         return Ok(view.to_any());
     }
-    // SAFETY: a handle carries one reference, which moves into the result; that of nothing is None.
+    // SAFETY: a handle has one reference, which moves into the result; null is None.
     Ok(unsafe { Any::from_raw(*view.as_raw()) })
 }
 
-/// A result for a caller of the old convention. Strings and bytes are left in `keep`, which the caller holds until the
-/// next call on this thread.
+/// Converts a result for a caller of the old convention. Strings and bytes are stored in `keep`, which the caller keeps until the next call
+/// on this thread.
 pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_int)> {
     let result = match Extension::of(result) {
         Ok(extension) => {
@@ -150,8 +150,8 @@ pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_in
         index::FUNCTION => code::FUNCTION,
         index::MODULE => code::MODULE,
         index::TENSOR => {
-            // A tensor's handle is the address of its description, behind the header.
-            // FUN-16: with its reference, which the caller frees.
+            // A tensor's handle is the address of its description, after the header.
+            // FUN-16: it carries the reference, which the caller frees.
             let handle = result
                 .into_raw()
                 .ptr()
@@ -168,7 +168,7 @@ pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_in
             *keep = result;
             return text_result(keep);
         }
-        // MOD-03: a handle, which the caller passes on without looking inside; as a value an object has no code (VAL-19).
+        // MOD-03: a handle, which the caller passes on without inspecting it. As a value, an object has no code (VAL-19).
         other if other >= index::OBJECT_BEGIN => code::OBJECT,
         _ => return argument_of(&result.view(), SPOKEN).map_err(Into::into),
     };
@@ -180,7 +180,7 @@ pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_in
     ))
 }
 
-/// The string in `kept` as a C string: short ones end with a zero in the cell itself. Bytes have no form here (VAL-19).
+/// Returns the string in `kept` as a C string. Short ones end with a zero in the cell itself. Bytes have no form here (VAL-19).
 fn text_result(kept: &Any) -> Result<(TVMValue, c_int)> {
     match kept.type_index() {
         index::SMALL_STR | index::STR => {

@@ -4,37 +4,37 @@ use super::lookup;
 use crate::function::Error;
 use crate::value::{Any, Argument, CustomNames, cast, know_custom_names};
 
-/// The function that returns the code of a name: as it is called from 0.21 on, and in 0.6 to 0.20.
+/// The function that returns the code of a name: its name from 0.21 on, and that in 0.6 to 0.20.
 const CODE_OF: [&str; 2] = [
     "dtype.get_custom_type_code",
     "runtime._datatype_get_type_code",
 ];
-/// The function that returns the name of a code, likewise.
+/// The function that returns the name of a code, with both names.
 const NAME_OF: [&str; 2] = [
     "dtype.get_custom_type_name",
     "runtime._datatype_get_type_name",
 ];
 
-/// Connects the texts of data types with the registry, which chapter value knows nothing of.
+/// Connects the texts of data types with the registry, which chapter `value` does not know.
 pub(super) fn serve() {
     know_custom_names(CustomNames { code_of, name_of });
 }
 
-/// The code of a custom type; the error is the text of what went wrong.
+/// Returns the code of a custom type, or the reason for a failure.
 fn code_of(name: &str) -> Result<i64, String> {
-    // VAL-21: not cut to eight bits as upstream does: the caller rejects what is outside of 129 to 255.
+    // VAL-21: not truncated to eight bits as in upstream. The caller rejects codes outside 129 to 255.
     ask(CODE_OF, &Any::from(name))
 }
 
-/// The name of a custom type; the error is the text of what went wrong.
+/// Returns the name of a custom type, or the reason for a failure.
 fn name_of(code: u8) -> Result<String, String> {
     ask(NAME_OF, &Any::from(i64::from(code)))
 }
 
-/// Calls the first of `names` that is registered, with `about` alone.
+/// Calls the first registered function of `names` with `about` as its only argument.
 fn ask<T: Argument>(names: [&str; 2], about: &Any) -> Result<T, String> {
-    // Looked up each time: the library with these types may be loaded at any time, and override functions that are there.
-    // VAL-21: a library for older releases registers the older name only.
+    // Looked up for each call, because the library with these types may be loaded, or override functions, at any time.
+    // VAL-21: a library for older releases registers only the older name.
     let function = names.into_iter().find_map(lookup);
     let function = function.ok_or_else(|| format!("no global function `{}`", names[0]))?;
     let answer = function.call(&[about.view()]);

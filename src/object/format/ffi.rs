@@ -1,4 +1,4 @@
-//! Holding a JSON graph of tvm-ffi to what no type decides (OBJ-18 to OBJ-20).
+//! Checks on a tvm-ffi JSON graph that need no knowledge of types (OBJ-18 to OBJ-20).
 
 use super::text::{Build, int_at, read, string_at};
 use crate::object::format::key_hash::{UNTRUSTED_CHAIN, hash_text, home, table_size};
@@ -8,12 +8,12 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The first rule that a graph breaks, and where.
+/// The first rule that a graph breaks, with the position of the fault.
 #[derive(Debug)]
 pub struct GraphFault {
     /// The broken rule.
     pub violation: Violation,
-    /// The index that names no node, where that is what is wrong.
+    /// The index that names no node, if that is the fault.
     pub index: Option<i64>,
 }
 
@@ -34,15 +34,16 @@ impl From<Violation> for GraphFault {
     }
 }
 
-/// Holds the text of a graph to OBJ-18 to OBJ-20 without making values: follows containers from the root. Which field of an object is
-/// an index only its type knows: those are not followed. Time and memory are linear in the text.
+/// Checks the text of a graph against OBJ-18 to OBJ-20 without creating values. The check follows containers from the root.
+/// It does not follow the fields of objects, because only the object's type knows which fields are indices. Time and memory are linear in
+/// the text.
 ///
 /// # Errors
 ///
-/// The first rule that is broken: OBJ-16, OBJ-39 or OBJ-40 for the text, OBJ-18 for its members, OBJ-19 for a container inside itself,
-/// OBJ-20 for an index that names no node; under strict findings OBJ-28.
+/// Returns the first broken rule. The text can break OBJ-16, OBJ-39 or OBJ-40, and its members OBJ-18. A container inside itself breaks
+/// OBJ-19, and an index that names no node breaks OBJ-20. Under strict findings, a repeated member breaks OBJ-28.
 pub fn check(text: &[u8], findings: &mut Findings) -> Result<(), GraphFault> {
-    // The text first: what is wrong with it comes before any rule about the graph.
+    // Errors in the text are reported before any rule about the graph.
     let mut tree = Tree::read(text)?;
     tree.repeated.sort_unstable();
     for at in &tree.repeated {
@@ -61,9 +62,10 @@ pub fn check(text: &[u8], findings: &mut Findings) -> Result<(), GraphFault> {
         let message = "`nodes` of the graph is not an array";
         return Err(OBJ_18.rejected(Kind::Malformed, message).into());
     };
-    // OBJ-18: nodes that the root does not reach are not looked at, as a reader does not decode them.
+    // OBJ-18: nodes that the root does not reach are not checked, because a reader does not decode them.
     let mut state = vec![NodeState::New; nodes.len()];
-    // A stack of its own: a graph may be as deep as it has nodes, and a check makes no objects whose nesting OBJ-41 would bound.
+    // An explicit stack instead of recursion: a graph can be as deep as it has nodes. OBJ-41 bounds only the nesting of objects, and this
+    // check creates none.
     let mut open: Vec<(usize, std::slice::Iter<'_, JsonRef>)> = Vec::new();
     let mut next = Some(slot(tree.int(root), nodes.len(), || "the root".to_owned())?);
     loop {
@@ -89,7 +91,7 @@ pub fn check(text: &[u8], findings: &mut Findings) -> Result<(), GraphFault> {
         match rest.next() {
             Some(child) => {
                 let place = || format!("`data` of node {at}");
-                // One child at a time: the rest waits in its iterator, so that children are followed in their order.
+                // One child at a time: the iterator keeps the other children, so that they are followed in order.
                 next = Some(slot(tree.int(*child), nodes.len(), place)?);
             }
             None => {
@@ -102,18 +104,18 @@ pub fn check(text: &[u8], findings: &mut Findings) -> Result<(), GraphFault> {
     }
 }
 
-/// How far the walk from the root is with a node; one that is met open contains itself (OBJ-19).
+/// State of a node during the walk from the root. An open node that is met again contains itself (OBJ-19).
 #[derive(Clone, Copy)]
 enum NodeState {
-    /// Not reached so far.
+    /// Not reached yet.
     New,
-    /// On the way from the root to the node at hand.
+    /// On the path from the root to the current node.
     Open,
-    /// Followed to its end, and free of cycles.
+    /// Followed completely, without a cycle.
     Done,
 }
 
-/// The node that an index names.
+/// Returns the position of the node that an index names. `place` describes the location of the index for the message.
 fn slot(
     named: Option<i64>,
     count: usize,
@@ -134,7 +136,7 @@ fn slot(
     })
 }
 
-/// A graph in a few numbers.
+/// Key facts about a graph.
 #[derive(Clone, Debug)]
 #[cfg(feature = "inspect")]
 pub(crate) struct Summary {
@@ -142,13 +144,13 @@ pub(crate) struct Summary {
     pub(crate) root: Option<String>,
     /// The type key of each node that has one.
     pub(crate) keys: Vec<String>,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(crate) nodes: usize,
-    /// The release that wrote it, as far as it says so.
+    /// The release that wrote the graph, if the graph states one.
     pub(crate) written_by: Option<String>,
 }
 
-/// Sums up a graph; `None` where `text` is none.
+/// Summarizes a graph. Returns `None` if `text` is not a graph.
 #[cfg(feature = "inspect")]
 pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
     let tree = Tree::read(text).ok()?;
@@ -156,7 +158,7 @@ pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
     let root = tree.int(tree.member(tree.root, "root_index")?)?;
     let root = usize::try_from(root).ok()?;
     let key = |node: &JsonRef| tree.text(tree.member(*node, "type")?);
-    // OBJ-18: may be absent; what is in it is the writer's own.
+    // OBJ-18: `metadata` is optional, and its content is up to the writer.
     let metadata = tree.member(tree.root, "metadata");
     Some(Summary {
         root: nodes.get(root).and_then(key),
@@ -168,33 +170,33 @@ pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
     })
 }
 
-/// What a [`JsonRef`] is, and what its number counts. Values that no graph is checked for have none.
+/// The kind of a [`JsonRef`], which determines the meaning of its number. Values that no check looks at have no shape.
 #[derive(Clone, Copy, Debug)]
 enum JsonShape {
-    /// Where it starts in the text.
+    /// An integer. The number is the offset of its first digit or sign in the text.
     Int = 1,
-    /// Where its quote is in the text.
+    /// A string. The number is the offset of its quote in the text.
     Text,
-    /// Where its [`JsonShape::Length`] is among the values.
+    /// An array. The number is the position of its [`JsonShape::Length`] among the values.
     Array,
-    /// Where its [`JsonShape::Length`] is among the values.
+    /// An object. The number is the position of its [`JsonShape::Length`] among the values.
     Object,
-    /// How many values follow, those of a container: of an object names and values in turn.
+    /// The length of a container: the number of values that follow. An object stores names and values alternately.
     Length,
 }
 
-/// A value of a [`Tree`], in a word, so that no text is worth much more memory than it takes itself.
+/// A value of a [`Tree`] in one word, so that the tree is never much larger than its text.
 #[derive(Clone, Copy, Debug, Default)]
 struct JsonRef(u64);
 
 impl JsonRef {
-    /// A value of a shape, with its number in the upper 61 bits.
+    /// Creates a value of a shape, with the number in the upper 61 bits.
     fn new(shape: JsonShape, number: usize) -> JsonRef {
-        // A text of 2^61 bytes is none that memory holds.
+        // No text in memory has 2^61 bytes, so the number always fits.
         JsonRef((number as u64).wrapping_shl(3) | shape as u64)
     }
 
-    /// Its number, if it is of that shape.
+    /// Returns the number if the value has that shape.
     fn number(self, shape: JsonShape) -> Option<usize> {
         if self.0 & 7 != shape as u64 {
             return None;
@@ -203,21 +205,21 @@ impl JsonRef {
     }
 }
 
-/// A text and its values. Nothing nests in memory as it nests in the text.
+/// A text and its values, stored flat: nesting in the text causes no nesting in memory.
 #[derive(Debug)]
 struct Tree<'a> {
-    /// The whole text, from which numbers and strings are read again when they are wanted.
+    /// The whole text. Numbers and strings are parsed from it again when they are needed.
     text: &'a [u8],
     /// The outermost value.
     root: JsonRef,
-    /// Container by container, those inside before those around them. The first is that of everything empty.
+    /// The containers, each after the containers inside it. The first entry is the length shared by all empty containers.
     values: Vec<JsonRef>,
-    /// Positions of the names of members that their object has already (OBJ-28), object by object.
+    /// Offsets of names that repeat an earlier name of the same object (OBJ-28).
     repeated: Vec<usize>,
 }
 
 impl<'a> Tree<'a> {
-    /// Reads a text.
+    /// Parses a text.
     fn read(text: &'a [u8]) -> Result<Tree<'a>, Violation> {
         let mut tree = Tree {
             text,
@@ -229,35 +231,35 @@ impl<'a> Tree<'a> {
         Ok(tree)
     }
 
-    /// The integer that a value is; `None` for any other.
+    /// Returns the value as an integer; `None` for other values.
     fn int(&self, value: JsonRef) -> Option<i64> {
         int_at(self.text, value.number(JsonShape::Int)?)
     }
 
-    /// The string that a value is, its escapes resolved; `None` for any other.
+    /// Returns the value as a string with its escapes resolved; `None` for other values.
     fn bytes(&self, value: JsonRef) -> Option<Cow<'a, [u8]>> {
         string_at(self.text, value.number(JsonShape::Text)?)
     }
 
-    /// The same as text, with what is not UTF-8 replaced.
+    /// Like `bytes`, but as text: invalid UTF-8 is replaced.
     #[cfg(feature = "inspect")]
     fn text(&self, value: JsonRef) -> Option<String> {
         let bytes = self.bytes(value)?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What is in a container of that shape.
+    /// Returns the content of a container of that shape.
     fn inside(&self, value: JsonRef, shape: JsonShape) -> Option<&[JsonRef]> {
         let (length, rest) = self.values.get(value.number(shape)?..)?.split_first()?;
         rest.get(..length.number(JsonShape::Length)?)
     }
 
-    /// The elements of an array; `None` for any other value.
+    /// Returns the elements of an array; `None` for other values.
     fn items(&self, value: JsonRef) -> Option<&[JsonRef]> {
         self.inside(value, JsonShape::Array)
     }
 
-    /// Member `name` of an object: the last of that name.
+    /// Returns member `name` of an object. If the name repeats, the last one counts.
     fn member(&self, value: JsonRef, name: &str) -> Option<JsonRef> {
         let members = self.inside(value, JsonShape::Object)?.as_chunks().0;
         let is_named = |key: JsonRef| self.bytes(key).is_some_and(|key| *key == *name.as_bytes());
@@ -266,13 +268,13 @@ impl<'a> Tree<'a> {
         found.map(|[_, value]| *value)
     }
 
-    /// The indices in a container; nothing for any other node.
+    /// Returns the indices in a container node, and nothing for other nodes.
     fn children(&self, node: JsonRef, at: usize) -> Result<&[JsonRef], Violation> {
         let missing =
             |what: &str| OBJ_18.rejected(Kind::Missing, format!("node {at} has no {what}"));
         let key = self.member(node, "type").and_then(|key| self.bytes(key));
         let key = key.ok_or_else(|| missing("text `type`"))?;
-        // OBJ-18: None has no `data`; upstream ignores any.
+        // OBJ-18: None has no `data`. Upstream ignores it.
         if *key == *b"None" {
             return Ok(&[]);
         }
@@ -281,7 +283,7 @@ impl<'a> Tree<'a> {
         let pairs = match &*key {
             b"ffi.Array" | b"ffi.List" => false,
             b"ffi.Map" | b"ffi.Dict" => true,
-            // Data of any other type is followed by a reader that has the type.
+            // Other types: only a reader that has the type can interpret their `data`.
             _ => return Ok(&[]),
         };
         let wrong =
@@ -293,41 +295,41 @@ impl<'a> Tree<'a> {
         Ok(items)
     }
 
-    /// Whether a map of these pairs has more names in a chain than a file may choose. That a map grows where a chain finds no
-    /// free slot is not counted: at most every second of its slots is taken.
+    /// Returns whether a map of these pairs would have more names in one chain than an untrusted text may have. A map also grows when a
+    /// chain finds no free slot. That is not modelled, because at most half of the slots are taken.
     fn collide(&self, pairs: &[(JsonRef, JsonRef)]) -> bool {
         let count = pairs.len() as u64;
-        // OBJ-39: fewer names than a chain may have need no hash.
+        // OBJ-39: a chain of so few names is allowed, so no hash is needed.
         if count <= UNTRUSTED_CHAIN {
             return false;
         }
-        // The table that this many pairs get at once (OBJ-06): the reader makes the map of all of them.
+        // The size of the table for this many pairs (OBJ-06): the reader creates the map with all pairs at once.
         let (_, shift) = table_size(count);
         let home = |(name, _): &(JsonRef, JsonRef)| {
             let bytes = self.bytes(*name).unwrap_or_default();
             (home(hash_text(&bytes), shift), *name)
         };
         let mut homes: Vec<(u64, JsonRef)> = pairs.iter().map(home).collect();
-        // Names of one chain have one home slot (OBJ-07), so only those of equal homes are compared.
+        // Names in one chain have the same home slot (OBJ-07), so only names with equal homes are compared.
         homes.sort_unstable_by_key(|(home, _)| *home);
         homes.chunk_by(|(a, _), (b, _)| a == b).any(|chain| {
             let mut names = BTreeSet::new();
             chain.iter().any(|(_, name)| {
-                // A repeated name is not one more.
+                // A repeated name does not count again.
                 names.insert(self.bytes(*name));
                 names.len() as u64 > UNTRUSTED_CHAIN
             })
         })
     }
 
-    /// Keeps the names of `pairs` that are not the first of their text (OBJ-28).
+    /// Records the offsets of names in `pairs` that repeat an earlier name (OBJ-28).
     fn keep_repeated(&mut self, pairs: &[(JsonRef, JsonRef)]) {
         let hash = |(name, _): &(JsonRef, JsonRef)| {
             let bytes = self.bytes(*name).unwrap_or_default();
             (hash_text(&bytes), *name)
         };
         let mut names: Vec<(u64, JsonRef)> = pairs.iter().map(hash).collect();
-        // Stable: of names of one text the first in the text is no repetition.
+        // A stable sort: among equal names, the first in the text is not the repetition.
         names.sort_by_key(|(hash, _)| *hash);
         for equal in names.chunk_by(|(a, _), (b, _)| a == b) {
             if equal.len() == 1 {
@@ -342,7 +344,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Adds the length of a container, which its values follow.
+    /// Appends the length of a container. The caller then appends its values.
     fn container(&mut self, shape: JsonShape, length: usize) -> JsonRef {
         let container = JsonRef::new(shape, self.values.len());
         self.values.push(JsonRef::new(JsonShape::Length, length));
@@ -354,7 +356,7 @@ impl Build for &mut Tree<'_> {
     type Value = JsonRef;
 
     fn null(&mut self) -> JsonRef {
-        // A value that no rule of a graph is about is 0, which is no shape.
+        // Zero is not a shape. It stands for every value that no rule of a graph concerns.
         JsonRef::default()
     }
 
@@ -376,7 +378,7 @@ impl Build for &mut Tree<'_> {
 
     fn array(&mut self, items: Vec<JsonRef>) -> JsonRef {
         if items.is_empty() {
-            // All empty containers share the length at 0: a text of `[]` alone would otherwise cost a word for each.
+            // All empty containers share the length at position 0. Otherwise a text of many `[]` would cost one word for each.
             return JsonRef::new(JsonShape::Array, 0);
         }
         let array = self.container(JsonShape::Array, items.len());
@@ -389,7 +391,7 @@ impl Build for &mut Tree<'_> {
     }
 
     fn object(&mut self, pairs: Vec<(JsonRef, JsonRef)>) -> Option<JsonRef> {
-        // OBJ-39: while the text is read, since a reader that makes maps fails at this brace as well.
+        // OBJ-39: checked while the text is read, because a reader that creates maps also fails at this brace.
         if self.collide(&pairs) {
             return None;
         }

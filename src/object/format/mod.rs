@@ -1,5 +1,5 @@
-//! The format half: saved objects as text, without values, for every build. What is in here never panics, and takes no memory
-//! that its input does not justify: [`super`] states the lints for all of it.
+//! Formats of saved objects, without values, for every build. This code never panics, and allocates only as much as its input justifies.
+//! [`super`] sets the lints for all of it.
 
 pub mod ffi;
 pub(crate) mod key_hash;

@@ -1,5 +1,5 @@
-//! JSON text as the tvm-ffi reader takes it (OBJ-16): beyond the standard `NaN`, `Infinity`, `-Infinity`, and numbers such as `01`,
-//! `1.`, `.5` and `+1`.
+//! JSON text as the tvm-ffi reader accepts it (OBJ-16). Beyond the standard it accepts `NaN`, `Infinity`, `-Infinity`, and numbers such as
+//! `01`, `1.`, `.5` and `+1`.
 
 mod characters;
 
@@ -7,32 +7,32 @@ use crate::object::{OBJ_16, OBJ_39, OBJ_40};
 use crate::rule::{Kind, Violation};
 use std::borrow::Cow;
 
-/// How deep arrays and objects may nest (OBJ-40). The reference has no limit and overflows its stack.
+/// Maximum nesting depth of arrays and objects (OBJ-40). The reference has no limit, and its stack overflows.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// Makes values of what is read. A key of an object is a text.
+/// A builder that creates values from parsed JSON. An object key is a text value.
 pub(crate) trait Build {
-    /// A value.
+    /// The type of the created values.
     type Value: Default;
-    /// `null`.
+    /// Creates `null`.
     fn null(&mut self) -> Self::Value;
-    /// `true`, `false`.
+    /// Creates `true` or `false`.
     fn truth(&mut self, value: bool) -> Self::Value;
-    /// A number without a fraction and an exponent, of 64 bits, which starts at `at`.
+    /// Creates a 64-bit integer: a number without fraction and exponent, which starts at `at`.
     fn int(&mut self, value: i64, at: usize) -> Self::Value;
-    /// Any other number.
+    /// Creates any other number.
     fn float(&mut self, value: f64) -> Self::Value;
-    /// A string, its escapes resolved, whose quote is at `at`.
+    /// Creates a string. Its escapes are resolved, and its quote is at `at`.
     fn text(&mut self, bytes: &[u8], at: usize) -> Self::Value;
-    /// An array.
+    /// Creates an array.
     fn array(&mut self, items: Vec<Self::Value>) -> Self::Value;
-    /// An object without a member.
+    /// Creates an object without members.
     fn empty_object(&mut self) -> Self::Value;
-    /// An object, whose keys may repeat: the last counts. `None` where too many keys share a chain of a map (OBJ-39).
+    /// Creates an object. Keys may repeat; the last one counts. Returns `None` if too many keys share a chain of a map (OBJ-39).
     fn object(&mut self, pairs: Vec<(Self::Value, Self::Value)>) -> Option<Self::Value>;
 }
 
-/// Reads a text to its end.
+/// Parses a whole text.
 pub(crate) fn read<B: Build>(text: &[u8], build: B) -> Result<B::Value, Violation> {
     let mut reader = JsonReader { text, at: 0, build };
     reader.document().map_err(|wrong| {
@@ -45,55 +45,56 @@ pub(crate) fn read<B: Build>(text: &[u8], build: B) -> Result<B::Value, Violatio
     })
 }
 
-/// The integer at `at` of a text that was read.
+/// Returns the integer at `at` in a text that was parsed before.
 pub(crate) fn int_at(text: &[u8], at: usize) -> Option<i64> {
     let build = ();
     JsonReader { text, at, build }.figures().parse().ok()
 }
 
-/// The string whose quote is at `at` of a text that was read.
+/// Returns the string whose quote is at `at` in a text that was parsed before.
 pub(crate) fn string_at(text: &[u8], at: usize) -> Option<Cow<'_, [u8]>> {
     let build = ();
     JsonReader { text, at, build }.characters().ok()
 }
 
-/// What is wrong, and where.
+/// A parse error and its position.
 struct JsonError {
-    /// The message, in the words of upstream, which are those of the `json` module of Python.
+    /// The message, in the words of upstream, which match Python's `json` module.
     what: &'static str,
-    /// The byte that it is about.
+    /// Offset of the byte that the message is about.
     at: usize,
 }
 
-/// A text that is being read, by position: what is read into values is the business of `build`.
+/// A parser of a text. It keeps only a position; `build` creates the values.
 struct JsonReader<'a, B> {
     /// The whole text.
     text: &'a [u8],
     /// The next byte.
     at: usize,
-    /// What makes the values.
+    /// The builder of the values.
     build: B,
 }
 
-/// A container on the way.
+/// A container that is not closed yet.
 enum OpenContainer<V> {
-    /// An array and its elements so far.
+    /// An array with its elements so far.
     Array(Vec<V>),
-    /// An object, its members so far, and the name of the next one.
+    /// An object with its members so far and the name of the next one.
     Object(Vec<(V, V)>, V),
 }
 
-/// What is wrong where a value should begin.
+/// Message for text that does not begin a value.
 const VALUE: &str = "Expecting value";
-/// What is wrong where names collide (OBJ-39); [`read`] knows the rule by this message.
+/// Message for colliding names (OBJ-39). [`read`] recognizes the rule by this message.
 const COLLIDING: &str = "Too many names of an object share a chain of the map";
-/// What is wrong where containers nest too deep (OBJ-40); [`read`] knows the rule by this message.
+/// Message for containers that nest too deeply (OBJ-40). [`read`] recognizes the rule by this message.
 const TOO_DEEP: &str = "Nested too deeply";
-/// What is wrong where a name should begin.
+/// Message for text that does not begin a name.
 const NAME: &str = "Expecting property name enclosed in double quotes";
 
 impl<'a, B: Build> JsonReader<'a, B> {
-    /// The message with line and column, both from 1, and position, from 0 (OBJ-16). Columns count bytes, as positions do.
+    /// Formats the message with line and column, counted from 1, and position, counted from 0 (OBJ-16). Columns count bytes, as positions
+    /// do.
     fn describe(&self, wrong: &JsonError) -> String {
         let before = self.text.get(..wrong.at).unwrap_or(self.text);
         let mut lines = before.split(|byte| *byte == b'\n');
@@ -107,24 +108,24 @@ impl<'a, B: Build> JsonReader<'a, B> {
         )
     }
 
-    /// Reads a value, and nothing but space behind it.
+    /// Parses one value, after which only space may follow.
     fn document(&mut self) -> Result<B::Value, JsonError> {
         let value = self.value()?;
         self.skip_space();
         if self.at < self.text.len() {
-            // At the first byte that is too much, as Python's reader has it.
+            // Reported at the first extra byte, as Python's reader does.
             return self.wrong("Extra data");
         }
         Ok(value)
     }
 
-    /// Reads a value. Without recursion: OBJ-40 allows more levels than a small stack has room for.
+    /// Parses a value. Avoids recursion, because OBJ-40 allows more levels than fit on a small stack.
     fn value(&mut self) -> Result<B::Value, JsonError> {
         let mut open: Vec<OpenContainer<B::Value>> = Vec::new();
         loop {
             self.skip_space();
-            // A value by its first byte; an empty container is a value at once and is never open, so that it does not count in
-            // OBJ-40.
+            // The first byte selects the kind of value. An empty container is complete at once and is never opened, so that it does not
+            // count in OBJ-40.
             let mut done = match self.peek() {
                 None => return self.wrong(VALUE),
                 Some(b'{') => {
@@ -154,19 +155,19 @@ impl<'a, B: Build> JsonReader<'a, B> {
                 Some(b't') => self.literal("true", |build| build.truth(true))?,
                 Some(b'f') => self.literal("false", |build| build.truth(false))?,
                 Some(b'n') => self.literal("null", |build| build.null())?,
-                // OBJ-16: beyond the standard, so that every float that is printed (OBJ-17) reads back.
+                // OBJ-16: an extension of the standard, so that every printed float (OBJ-17) can be read back.
                 Some(b'N') => self.literal("NaN", |build| build.float(f64::NAN))?,
                 Some(b'I') => self.literal("Infinity", |build| build.float(f64::INFINITY))?,
-                // A minus begins a number as well: the byte behind it decides.
+                // A minus can also begin a number, so the next byte decides.
                 Some(b'-') if self.rest().get(1) == Some(&b'I') => {
                     self.literal("-Infinity", |build| build.float(f64::NEG_INFINITY))?
                 }
-                // Anything else begins a number or nothing.
+                // Any other byte must begin a number.
                 Some(_) => self.number()?,
             };
-            // Hand the value to what is open around it, as long as that ends.
+            // Adds the value to its container, and closes containers that end here.
             loop {
-                // Nothing is open: this was the outermost value.
+                // Nothing is open, so this was the outermost value.
                 let Some(around) = open.last_mut() else {
                     return Ok(done);
                 };
@@ -180,8 +181,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
                         self.step(1);
                         break;
                     }
-                    // The next name is read here, and so a comma with no name behind it is an error: the standard has no trailing
-                    // comma.
+                    // The next name is parsed here, so a trailing comma is an error, as in the standard.
                     (Some(b','), OpenContainer::Object(_, key)) => {
                         self.step(1);
                         self.skip_space();
@@ -202,7 +202,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         }
     }
 
-    /// The value of an object whose closing brace is the next byte.
+    /// Creates an object whose closing brace is the next byte.
     fn object(&mut self, pairs: Vec<(B::Value, B::Value)>) -> Result<B::Value, JsonError> {
         match self.build.object(pairs) {
             Some(object) => Ok(object),
@@ -210,7 +210,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         }
     }
 
-    /// Opens a container that is not empty, unless it nests too deep (OBJ-40).
+    /// Opens a non-empty container, unless it nests too deeply (OBJ-40).
     fn push(
         &self,
         open: &mut Vec<OpenContainer<B::Value>>,
@@ -223,7 +223,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         Ok(())
     }
 
-    /// Reads a name and its colon.
+    /// Parses a name and its colon.
     fn key(&mut self) -> Result<B::Value, JsonError> {
         if self.peek() != Some(b'"') {
             return self.wrong(NAME);
@@ -237,7 +237,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         Ok(key)
     }
 
-    /// Reads `word`, which the cursor is expected to be at.
+    /// Parses `word`, which must be next.
     fn literal(
         &mut self,
         word: &str,
@@ -250,33 +250,33 @@ impl<'a, B: Build> JsonReader<'a, B> {
         Ok(value(&mut self.build))
     }
 
-    /// Reads a number (OBJ-16). What is wrong with it is blamed on its first byte.
+    /// Parses a number (OBJ-16). An error is reported at its first byte.
     fn number(&mut self) -> Result<B::Value, JsonError> {
         let start = self.at;
-        // All bytes that a number can have, and then one parser: `1-2` is one wrong number and not two.
+        // Takes all bytes that can belong to a number, and parses once: `1-2` is one wrong number, not two numbers.
         let text = self.figures();
         let wrong = Err(JsonError {
             what: VALUE,
             at: start,
         });
-        // A byte that begins no value at all.
+        // The byte begins no value at all.
         if text.is_empty() {
             return wrong;
         }
-        // OBJ-16: an integer that does not fit 64 bits is a float.
+        // OBJ-16: an integer that does not fit 64 bits becomes a float.
         if !text.contains(['.', 'e', 'E'])
             && let Ok(value) = text.parse::<i64>()
         {
             return Ok(self.build.int(value, start));
         }
         match text.parse::<f64>() {
-            // OBJ-16: digits beyond the largest float would read as infinity, and print as another text.
+            // OBJ-16: a number beyond the largest float is rejected. It would become infinity and print as another text.
             Ok(value) if value.is_finite() => Ok(self.build.float(value)),
             _ => wrong,
         }
     }
 
-    /// Reads a string as a value.
+    /// Parses a string as a value.
     fn string(&mut self) -> Result<B::Value, JsonError> {
         let start = self.at;
         let text = self.characters()?;
@@ -284,37 +284,37 @@ impl<'a, B: Build> JsonReader<'a, B> {
     }
 }
 
-/// What makes no value.
+/// The part of the parser that does not create values.
 impl<'a, B> JsonReader<'a, B> {
-    /// The error at the next byte.
+    /// Returns the error at the next byte.
     const fn wrong<T>(&self, what: &'static str) -> Result<T, JsonError> {
         Err(JsonError { what, at: self.at })
     }
 
-    /// The text from the next byte on.
+    /// Returns the text from the next byte on.
     fn rest(&self) -> &'a [u8] {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Goes on by some bytes.
+    /// Advances by some bytes.
     fn step(&mut self, bytes: usize) {
         self.at = self.at.saturating_add(bytes);
     }
 
-    /// The next byte; `None` at the end of the text.
+    /// Returns the next byte; `None` at the end of the text.
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
-    /// Goes on behind what the standard calls space, and no other.
+    /// Skips the characters that the standard calls space.
     fn skip_space(&mut self) {
-        // JSON has these four; other space, as a form feed, is an error.
+        // JSON has only these four. Other space, such as a form feed, is an error.
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.step(1);
         }
     }
 
-    /// What a number may consist of.
+    /// Takes the characters that a number can consist of.
     fn figures(&mut self) -> &'a str {
         let start = self.at;
         while matches!(

@@ -1,4 +1,4 @@
-//! The runtime half: objects in memory, and what is done with them. It uses the format half, and never the other way round.
+//! The runtime half: objects in memory and operations on them. It uses the format half; the format half never uses it.
 
 pub(crate) mod container;
 pub(crate) mod json_graph;

@@ -1,6 +1,6 @@
-//! Names of types, for messages and for the metadata of functions.
+//! Type names for messages and for the metadata of functions.
 
-/// How a type is named: `text` in messages and `schema` in the JSON of function metadata.
+/// The name of a type: `text` for messages, and `json` for the metadata of functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// The name: `int`, `ffi.String`, `Optional`, ...
@@ -10,7 +10,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A type without arguments.
+    /// Creates a type without arguments.
     pub const fn plain(name: &'static str) -> Schema {
         Schema {
             name,
@@ -18,24 +18,24 @@ impl Schema {
         }
     }
 
-    /// A generic type.
+    /// Creates a generic type.
     pub fn of(name: &'static str, args: Vec<Schema>) -> Schema {
         Schema { name, args }
     }
 
-    /// A generic type of the types of these.
+    /// Creates a generic type from functions that return its arguments.
     pub(crate) fn with(name: &'static str, args: &[fn() -> Schema]) -> Schema {
         Schema::of(name, args.iter().map(|schema| schema()).collect())
     }
 
-    /// As messages write it: `Optional<int>`, `Array<Any>`.
+    /// Returns the name as in messages: `Optional<int>`, `Array<Any>`.
     pub fn text(&self) -> String {
         let name = match self.name {
-            // FUN-09: messages name text and bytes as those of C++ do; metadata has the type keys.
+            // FUN-09: messages use the names of C++ for text and bytes, but metadata uses the type keys.
             "ffi.String" => "str",
             "ffi.Bytes" => "bytes",
             name if self.args.is_empty() => name,
-            // FUN-09: as in messages of C++, where an `ffi.Array` with a type of elements is `Array<int>`.
+            // FUN-09: as in C++ messages, where an `ffi.Array` with an element type is `Array<int>`.
             name => name.strip_prefix("ffi.").unwrap_or(name),
         };
         if self.args.is_empty() {
@@ -45,9 +45,9 @@ impl Schema {
         format!("{name}<{}>", args.join(", "))
     }
 
-    /// As JSON: `{"type":"Optional","args":[{"type":"int"}]}`.
+    /// Returns the name as JSON: `{"type":"Optional","args":[{"type":"int"}]}`.
     pub fn json(&self) -> String {
-        // FUN-09: `args` stands where something is known: an empty list would state that the type holds nothing.
+        // FUN-09: `args` is written only if it is known. An empty list would state that the type has no content.
         if self.args.is_empty() {
             return format!("{{\"type\":\"{}\"}}", self.name);
         }

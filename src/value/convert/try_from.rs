@@ -1,4 +1,4 @@
-//! `TryFrom` of values for the Rust types that are an [`Argument`](super::Argument).
+//! Implementations of `TryFrom` values for the Rust types that are an [`Argument`](super::Argument).
 
 use super::cast;
 use crate::rule::{Kind, Violation};
@@ -6,7 +6,7 @@ use crate::value::header::ObjectRef;
 use crate::value::{AnyView, Bytes, DLDataType, DLDevice, Str, VAL_07};
 use std::ffi::c_void;
 
-/// `TryFrom` of values, borrowed or owned, by [`cast`], for types that are an [`Argument`].
+/// Implements `TryFrom` borrowed and owned values, with [`cast`], for types that are an [`Argument`].
 macro_rules! try_from_any {
     ($($type:ty)*) => {$(
         impl TryFrom<$crate::value::AnyView<'_>> for $type {
@@ -48,9 +48,9 @@ macro_rules! try_from_narrow {
             type Error = Violation;
 
             fn try_from(view: AnyView<'_>) -> Result<$type, Violation> {
-                // VAL-01: a cell has signed ints alone, so that a `u64` beyond 2^63 - 1 is a negative number here, and rejected as one.
+                // VAL-01: a cell has only signed ints, so a `u64` beyond 2^63 - 1 is a negative number here and is rejected.
                 let wide: i64 = cast(view)?;
-                // An argument of a function loses bits here (VAL-07); `TryFrom` of Rust loses none.
+                // An argument of a function loses bits here (VAL-07), but `TryFrom` must not lose any.
                 <$type>::try_from(wide).map_err(|_| {
                     let message = format!("{wide} does not fit into `{}`", stringify!($type));
                     VAL_07.rejected(Kind::Limit, message)
@@ -84,7 +84,7 @@ impl TryFrom<AnyView<'_>> for f32 {
     fn try_from(view: AnyView<'_>) -> Result<f32, Violation> {
         let wide: f64 = cast(view)?;
         let narrow: f32 = cast(view)?;
-        // As for integers: an argument of a function becomes infinite here (VAL-07). Digits are rounded in both.
+        // As for integers: an argument of a function becomes infinite here (VAL-07). Both round digits.
         if narrow.is_infinite() && wide.is_finite() {
             let message = format!("{wide:e} does not fit into `f32`");
             return Err(VAL_07.rejected(Kind::Limit, message));
@@ -109,7 +109,7 @@ impl TryFrom<crate::value::Any> for f32 {
     }
 }
 
-// VAL-07: no narrower numbers: `cast` cuts them off, so that they have the impls above.
+// VAL-07: narrower numbers are not listed here, because `cast` truncates them. The impls above cover them.
 try_from_any! {
     i64 bool f64 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
 }

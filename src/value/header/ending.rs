@@ -1,29 +1,29 @@
-//! Objects that end inside one another: a destructor releases what its object refers to, which may end in turn.
+//! Nested deletion of objects: a destructor releases the objects that its own refers to, and may delete them too.
 //!
-//! Released runtimes recurse here, and a chain that is long enough ends the process with its stack. Here an object that
-//! ends inside [`NESTED`] others waits in a queue of its thread (VAL-05).
+//! Released runtimes recurse here, and a chain that is long enough overflows the stack. Here an object that is deleted inside [`NESTED`]
+//! others waits in a queue of its thread (VAL-05).
 
 use super::{DELETE_WEAK, Deleter, Header, dec_weak, inc_weak};
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 
-/// Ends an object by `body`, now or, below [`NESTED`] others that are ending on this thread, once the last of those has ended:
-/// a chain of any length costs no stack. For deleters of objects that refer to others.
+/// Deletes an object with `body`. If [`NESTED`] deletions are already nested on this thread, the object waits in a queue until the
+/// innermost of them is done. A chain of any length thus needs no stack. Used by deleters of objects that refer to others.
 ///
 /// # Safety
-/// `body` is a deleter's work on `object` with `flags`, as the header's rules call it (VAL-05): once for each flag.
+/// `body` does the work of a deleter on `object` with `flags`, and VAL-05 allows the call: once for each flag.
 #[inline]
 pub(crate) unsafe fn end_nested(object: *mut Header, flags: i32, body: Deleter) {
-    // One look for the thread's own memory: in a shared library that is a call.
+    // A single access to the thread-local: in a shared library each access is a call.
     ENDING.with(|ending| {
         let depth = ending.depth.get();
         if depth >= NESTED {
-            // SAFETY: this function's contract.
+            // SAFETY: the contract of this function.
             return unsafe { wait(ending, object, flags, body) };
         }
         let level = NestingLevel(&ending.depth, depth);
         ending.depth.set(depth + 1);
-        // SAFETY: `body` and `flags` are what this contract requires.
+        // SAFETY: `body` and `flags` meet this contract.
         unsafe { body(object, flags) };
         if ending.has_queued.get() {
             end_waiting(ending);
@@ -32,13 +32,15 @@ pub(crate) unsafe fn end_nested(object: *mut Header, flags: i32, body: Deleter) 
     });
 }
 
+/// Puts an object into the queue.
+///
 /// # Safety
-/// As [`end_nested`].
+/// As for [`end_nested`].
 #[cold]
 #[inline(never)]
 unsafe fn wait(ending: &Ending, object: *mut Header, flags: i32, body: Deleter) {
     if flags & DELETE_WEAK == 0 {
-        // Who calls a deleter without DELETE_WEAK drops the shared weak reference next; this one keeps the memory.
+        // A caller of a deleter without DELETE_WEAK drops the shared weak reference next. This one keeps the memory allocated.
         // SAFETY: that shared reference is still counted.
         unsafe { inc_weak(object) };
     }
@@ -49,10 +51,12 @@ unsafe fn wait(ending: &Ending, object: *mut Header, flags: i32, body: Deleter) 
     ending.has_queued.set(true);
 }
 
+/// Deletes an object from the queue.
+///
 /// # Safety
-/// The argument was made by [`wait`] and is ended once.
+/// [`wait`] created the argument, and it is used once.
 unsafe fn end_one(PendingEnd(object, flags, body): PendingEnd) {
-    // SAFETY: the one call of the deleter for these flags.
+    // SAFETY: the only call of the deleter for these flags.
     unsafe { body(object, flags) };
     if flags & DELETE_WEAK == 0 {
         // SAFETY: the weak reference that `wait` counted.
@@ -63,30 +67,30 @@ unsafe fn end_one(PendingEnd(object, flags, body): PendingEnd) {
 #[cold]
 fn end_waiting(ending: &Ending) {
     loop {
-        // The borrow ends here: what ends next may put others into the queue.
+        // The borrow must end here, because the deletion may put other objects into the queue.
         let next = ending.queue.borrow_mut().pop();
         let Some(next) = next else { break };
-        // SAFETY: what waits was put there by `wait`, and is taken out once.
+        // SAFETY: `wait` created the entry, and it is removed once.
         unsafe { end_one(next) }
     }
-    // With its memory, which no destructor of the thread frees.
+    // Frees the queue's memory, because no destructor of the thread does.
     drop(ending.queue.take());
     ending.has_queued.set(false);
 }
 
-/// How many objects end inside one another before the rest waits its turn.
+/// Maximum number of nested deletions before further objects wait.
 const NESTED: u32 = 64;
 
-/// An object whose end waits, and how it ends.
+/// An object that waits for its deletion, with the flags and the deleter.
 struct PendingEnd(*mut Header, i32, Deleter);
 
-/// The objects that end on a thread.
+/// The deletion state of a thread.
 struct Ending {
-    /// How many end inside one another.
+    /// Number of nested deletions.
     depth: Cell<u32>,
-    /// Whether some wait.
+    /// Whether objects wait.
     has_queued: Cell<bool>,
-    /// Those that wait. Without a destructor, because objects end until the last destructor of the thread has run.
+    /// The waiting objects. Has no destructor, because objects may be deleted until the last destructor of the thread has run.
     queue: ManuallyDrop<RefCell<Vec<PendingEnd>>>,
 }
 
@@ -105,7 +109,7 @@ const _: () = assert!(
     "a thread would lose the queue before its last objects end"
 );
 
-/// One level of objects that end inside one another, also when a destructor panics.
+/// One level of nested deletions, which also ends if a destructor panics.
 #[must_use = "the level counts until it is dropped"]
 struct NestingLevel<'a>(&'a Cell<u32>, u32);
 

@@ -1,4 +1,4 @@
-//! References of objects: any ([`ObjectRef`]), or of a known type ([`Ref`]).
+//! References to objects: of any type ([`ObjectRef`]) or of a known type ([`Ref`]).
 
 use super::{
     DELETE_BOTH, DELETE_STRONG, DELETE_WEAK, Deleter, Header, dec_ref, end_nested, inc_ref,
@@ -10,22 +10,22 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// A counted reference of any object. One non-null pointer wide.
+/// A counted reference to any object. As wide as one non-null pointer.
 #[repr(transparent)]
 pub struct ObjectRef(NonNull<Header>);
 
-// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`): the types of this
-// crate that change in place, such as lists and dicts, order what threads do to one of them.
+// SAFETY: counts are atomic, and any thread may read and drop an object (the contract of `Object`): the types of this crate that change in
+// place, such as lists and dicts, synchronize their operations.
 unsafe impl Send for ObjectRef {}
-// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`): the types of this
-// crate that change in place, such as lists and dicts, order what threads do to one of them.
+// SAFETY: counts are atomic, and any thread may read and drop an object (the contract of `Object`): the types of this crate that change in
+// place, such as lists and dicts, synchronize their operations.
 unsafe impl Sync for ObjectRef {}
 
 impl ObjectRef {
     /// Takes over a reference.
     ///
     /// # Safety
-    /// `object` is non-null and alive, and one of its references belongs to the caller.
+    /// `object` is non-null and alive, and the caller owns one of its references.
     #[inline]
     pub const unsafe fn from_raw(object: *mut Header) -> ObjectRef {
         // SAFETY: non-null, by this contract.
@@ -35,13 +35,13 @@ impl ObjectRef {
     /// Takes over a reference unless `object` is null.
     ///
     /// # Safety
-    /// As [`ObjectRef::from_raw`] if not null.
+    /// As for [`ObjectRef::from_raw`] if not null.
     #[inline]
     pub unsafe fn from_nullable(object: *mut Header) -> Option<ObjectRef> {
         NonNull::new(object).map(ObjectRef)
     }
 
-    /// Counts a new reference of a borrowed object.
+    /// Creates a new reference to a borrowed object.
     ///
     /// # Safety
     /// `object` is non-null and alive.
@@ -49,11 +49,11 @@ impl ObjectRef {
     pub unsafe fn retain(object: *mut Header) -> ObjectRef {
         // SAFETY: alive, by this contract.
         unsafe { inc_ref(object) };
-        // SAFETY: the reference just added is ours.
+        // SAFETY: this function owns the reference that was just added.
         unsafe { ObjectRef::from_raw(object) }
     }
 
-    /// The address, with the reference: the caller owns that now.
+    /// Returns the address with the reference, which the caller then owns.
     #[inline]
     pub const fn into_raw(self) -> *mut Header {
         let ptr = self.0.as_ptr();
@@ -61,39 +61,39 @@ impl ObjectRef {
         ptr
     }
 
-    /// The address of the header; the reference stays here.
+    /// Returns the address of the header. The reference stays here.
     #[inline]
     pub const fn as_ptr(&self) -> *mut Header {
         self.0.as_ptr()
     }
 
-    /// The header, which starts the object.
+    /// Returns the header, which is the beginning of the object.
     #[inline]
     pub const fn header(&self) -> &Header {
         // SAFETY: alive while `self` is.
         unsafe { self.0.as_ref() }
     }
 
-    /// Index of the object's own type.
+    /// Returns the index of the object's own type.
     #[inline]
     pub const fn type_index(&self) -> i32 {
         self.header().type_index
     }
 
-    /// Whether this is the only strong reference, so that the holder may change the object in place.
+    /// Returns whether this is the only strong reference, so that the holder may change the object in place.
     #[inline]
     pub fn is_unique(&self) -> bool {
-        // The lower half counts strong references. Acquire: who changes it now sees what others wrote before they dropped theirs.
+        // The lower half counts strong references. Acquire: a change now sees the writes of others before they dropped their references.
         self.header().combined.load(Ordering::Acquire) as u32 == 1
     }
 
-    /// Whether the object is an instance of `T` or of a type derived from it.
+    /// Returns whether the object is an instance of `T` or of a derived type.
     #[inline]
     pub fn is<T: Object>(&self) -> bool {
         T::matches(self.type_index())
     }
 
-    /// A typed reference, or `self` back.
+    /// Converts to a typed reference, or returns `self`.
     #[inline]
     pub(crate) fn downcast<T: Object>(self) -> Result<Ref<T>, ObjectRef> {
         if self.is::<T>() {
@@ -103,7 +103,7 @@ impl ObjectRef {
         }
     }
 
-    /// The object as a `T`, borrowed.
+    /// Borrows the object as a `T`.
     #[inline]
     pub fn get<T: Object>(&self) -> Option<&T> {
         // SAFETY: the type index says that the object starts with a `T` (the contract of `Object`).
@@ -128,42 +128,42 @@ impl Drop for ObjectRef {
     }
 }
 
-/// A Rust type that is an object: `#[repr(C)]` with [`Header`] as its first field. It is dropped elsewhere than it lay when
-/// weak references outlive it.
+/// A Rust type that is an object: `#[repr(C)]` with [`Header`] as its first field. If weak references outlive it, it is moved before it is
+/// dropped.
 ///
 /// # Safety
-/// * The layout is that, and every object whose type index [`Object::matches`] really starts with this type.
-/// * Any thread may look at a value of this type while others do, and drop it: references of objects go between threads.
+/// * The type has that layout, and every object whose type index [`Object::matches`] starts with this type.
+/// * Any thread may read a value of this type while others do, and may drop it, because references to objects move between threads.
 pub unsafe trait Object: Sized + 'static {
-    /// The index under which new objects of this type are made.
+    /// Returns the type index for new objects of this type.
     fn type_index() -> ObjectIndex;
 
-    /// Whether an object with `type_index` is an instance, derived types included.
+    /// Returns whether an object with `type_index` is an instance, including derived types.
     #[inline]
     fn matches(type_index: i32) -> bool {
         types::is_instance(type_index, Self::type_index().get())
     }
 }
 
-/// A counted reference of an object known to be a `T`.
+/// A counted reference to an object of type `T`.
 #[repr(transparent)]
 pub struct Ref<T: Object>(ObjectRef, PhantomData<T>);
 
 impl<T: Object> Ref<T> {
-    /// What ends an object of [`Ref::new`].
+    /// The deleter for objects of [`Ref::new`].
     const DELETER: Deleter = if std::mem::needs_drop::<T>() {
         delete_boxed::<T>
     } else {
         end_boxed::<T>
     };
 
-    /// Puts `value` on the heap. Its header is overwritten with that of a fresh `T`.
+    /// Moves `value` to the heap. Its header is overwritten with that of a fresh `T`.
     pub fn new(value: T) -> Ref<T> {
-        // VAL-04: the header comes last, so that whatever `value` has in its place counts for nothing.
+        // VAL-04: the header is written last, so the header in `value` does not matter.
         let object = Box::into_raw(Box::new(value)).cast::<Header>();
         // SAFETY: `T` starts with a header (the contract of `Object`).
         unsafe { object.write(Header::new(T::type_index().get(), Self::DELETER)) };
-        // SAFETY: a whole object, whose only reference this is; its deleter, of the same type, frees the box.
+        // SAFETY: a complete object and its only reference; its deleter, of the same type, frees the box.
         let object = unsafe { ObjectRef::from_raw(object) };
         Ref(object, PhantomData)
     }
@@ -171,68 +171,68 @@ impl<T: Object> Ref<T> {
     /// Takes over a reference.
     ///
     /// # Safety
-    /// As [`ObjectRef::from_raw`], and the object starts with a `T`.
+    /// As for [`ObjectRef::from_raw`], and the object starts with a `T`.
     #[inline]
     pub const unsafe fn from_raw(object: *mut Header) -> Ref<T> {
         // SAFETY: the contract of `ObjectRef::from_raw` is part of this one.
         Ref(unsafe { ObjectRef::from_raw(object) }, PhantomData)
     }
 
-    /// A new reference of `object`, if it is a `T`.
+    /// Returns a new reference to `object`, if it is a `T`.
     #[inline]
     pub(crate) fn of(object: &ObjectRef) -> Option<Ref<T>> {
         object.is::<T>().then(|| Ref(object.clone(), PhantomData))
     }
 
-    /// `object` as what [`Ref::new`] made of a `T`, which its deleter shows. `None` for one that it did not make, and perhaps for
-    /// one that another copy of this function made.
+    /// Returns the `T` if [`Ref::new`] created `object` from one, which its deleter shows. Returns `None` for other objects, and possibly
+    /// for objects from another copy of this function.
     pub(crate) fn made(object: &ObjectRef) -> Option<&T> {
         let deleter = object.header().deleter?;
-        // By the deleter: a type index alone may be that of an object of another library, which lies otherwise.
+        // Compares the deleter: an object of another library may have the same type index, but another layout.
         let own = std::ptr::fn_addr_eq(deleter, Self::DELETER);
-        // SAFETY: `Ref::new` alone makes objects with this deleter, of a `T`; the index excludes another type whose
-        // deleter the linker found to be the same code.
+        // SAFETY: only `Ref::new` creates objects with this deleter, from a `T`; the index excludes another type whose deleter the linker
+        // merged with this one.
         (own && object.type_index() == T::type_index().get())
             .then(|| unsafe { &*object.as_ptr().cast::<T>() })
     }
 
-    /// The untyped reference.
+    /// Returns the untyped reference.
     #[inline]
     pub fn into_object(self) -> ObjectRef {
         self.0
     }
 
-    /// The untyped reference, borrowed.
+    /// Borrows the untyped reference.
     #[inline]
     pub const fn as_object(&self) -> &ObjectRef {
         &self.0
     }
 
-    /// The address of the object.
+    /// Returns the address of the object.
     #[inline]
     pub const fn as_ptr(&self) -> *mut T {
         self.0.as_ptr().cast()
     }
 }
 
-/// Deleter of objects made by [`Ref::new`] that refer to others.
+/// Deletes an object of [`Ref::new`] that refers to others.
 unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: i32) {
     // SAFETY: the caller of a deleter follows VAL-05, which is the contract of `end_boxed` too.
     unsafe { end_nested(object, flags, end_boxed::<T>) }
 }
 
-/// The work of [`delete_boxed`], and the deleter of objects of [`Ref::new`] that refer to no others.
+/// Does the work of [`delete_boxed`]. This is also the deleter for objects of [`Ref::new`] that refer to no others.
 ///
 /// # Safety
-/// As a deleter is called (VAL-05), for an object of [`Ref::new`].
+/// The call follows VAL-05, for an object of [`Ref::new`].
 unsafe extern "C-unwind" fn end_boxed<T: Object>(object: *mut Header, flags: i32) {
     // VAL-05: one call with both flags, or two with one each.
     match flags & DELETE_BOTH {
-        // SAFETY: called once when the last strong reference went, and there is no weak one.
+        // SAFETY: called once, when the last strong reference is gone and there is no weak one.
         DELETE_BOTH => unsafe {
             std::ptr::drop_in_place(object.cast::<T>());
         },
-        // SAFETY: called once when the last strong reference went.
+        // SAFETY: called once, when the last strong reference is gone.
         DELETE_STRONG => unsafe { drop_copy(object.cast::<T>()) },
         _ => {}
     }
@@ -242,8 +242,8 @@ unsafe extern "C-unwind" fn end_boxed<T: Object>(object: *mut Header, flags: i32
     }
 }
 
-/// Ends the contents of an object whose counts weak references still look at: `&mut T` in its destructor must not cover
-/// those counts, so the contents move to a copy with a header of its own.
+/// Drops the contents of an object whose counts are still read by weak references. `&mut T` in its destructor must not cover those counts,
+/// so the contents move to a copy with a separate header.
 ///
 /// # Safety
 /// No strong reference is left, and the contents are not used again.
@@ -259,7 +259,7 @@ unsafe fn drop_copy<T: Object>(object: *mut T) {
     unsafe { copy.as_mut_ptr().cast::<Header>().write(header) };
     let from = object.wrapping_byte_add(head).cast::<u8>();
     let to = copy.as_mut_ptr().wrapping_byte_add(head).cast::<u8>();
-    // SAFETY: the rest of the object, which is ours alone, by this contract.
+    // SAFETY: the rest of the object, to which this call has exclusive access, by this contract.
     unsafe { std::ptr::copy_nonoverlapping(from, to, size_of::<T>() - head) };
     // SAFETY: header and rest are written, and the original is not dropped, by this contract.
     unsafe { copy.assume_init_drop() }
@@ -315,11 +315,11 @@ macro_rules! static_object {
 }
 pub(crate) use static_object;
 
-/// Declares the Rust view of an object type without a fixed index, by its key and, where that is not `ffi.Object`, its parent. The index
-/// differs from process to process, and is never saved.
+/// Declares the Rust view of an object type without a fixed index, by its key and, unless it is `ffi.Object`, its parent. The index differs
+/// between processes and is never saved.
 macro_rules! dynamic_object {
     (@ $type:ty, $index:expr) => {
-        // SAFETY: `#[repr(C)]` with the header first; the index is that of this type alone, and of what is derived from it.
+        // SAFETY: `#[repr(C)]` with the header first; only this type and types derived from it have the index.
         unsafe impl $crate::value::Object for $type {
             fn type_index() -> $crate::value::types::ObjectIndex {
                 static TYPE: $crate::value::types::DynamicType = $index;
@@ -351,7 +351,7 @@ unsafe impl Object for BareObject {
 }
 
 impl BareObject {
-    /// A bare object, useful as a sentinel that is only equal to itself.
+    /// Creates a bare object, useful as a sentinel that equals only itself.
     #[allow(
         clippy::new_ret_no_self,
         reason = "callers need the counted object alone"

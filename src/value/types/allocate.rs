@@ -1,4 +1,4 @@
-//! New types: which index each gets, and from whose reserve (VAL-14, VAL-15).
+//! Allocation of new types and their indices (VAL-14, VAL-15).
 
 use super::info;
 use super::table::{INDICES, TypeWriter, published, writer};
@@ -6,14 +6,15 @@ use crate::rule::{Kind, Violation};
 use crate::value::{VAL_14, VAL_15};
 use std::sync::atomic::Ordering;
 
-/// The indices that are kept for Rust types ([`DynamicType`](super::DynamicType)), which need one whatever else is registered.
+/// Number of indices reserved for Rust types ([`DynamicType`](super::DynamicType)), which need one no matter how many others are
+/// registered.
 const KEPT: i32 = 1024;
 
-/// Registers a type below `parent` (`ffi.Object` by default) with room to overflow.
+/// Registers a type derived from `parent`, which may overflow.
 ///
 /// # Errors
 ///
-/// VAL-15 (type) for an unknown parent, one that has no room for more children, and when all type indices are taken.
+/// Returns VAL-15 (type) for an unknown parent, for one without room for more children, and if all type indices are taken.
 pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
     get_or_alloc(NewType {
         key,
@@ -25,34 +26,34 @@ pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
     })
 }
 
-/// A new type, as the arguments of `TVMFFITypeGetOrAllocIndex` describe it.
+/// A new type, with the arguments of `TVMFFITypeGetOrAllocIndex`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewType<'a> {
-    /// Its key.
+    /// The key.
     pub(crate) key: &'a str,
-    /// A fixed index, or -1 for the next that is free.
+    /// A fixed index, or -1 for the next free one.
     pub(crate) static_index: i32,
-    /// Distance from the root, which must be the parent's plus one; `None` leaves that unchecked.
+    /// Distance from the root, which must be the parent's plus one. `None` skips the check.
     pub(crate) depth: Option<i32>,
-    /// How many indices behind its own to reserve for derived types.
+    /// Number of indices to reserve after its own for derived types.
     pub(crate) child_slots: i32,
-    /// Whether derived types beyond those may take indices from elsewhere.
+    /// Whether more derived types may take indices from elsewhere.
     pub(crate) can_overflow: bool,
     /// Index of the parent.
     pub(crate) parent: i32,
 }
 
-/// The index of a type, allocated when its key is new; a known key keeps its index whatever else is passed.
+/// Returns the index of a type. A new key gets an index; a known key keeps its own, whatever the other arguments.
 pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let mut writer = writer();
-    // VAL-14: a key that is known keeps its index, whatever else is stated with it this time.
+    // VAL-14: a known key keeps its index, whatever the other arguments.
     if let Ok(at) = writer.index_of(new.key.as_bytes()) {
         return Ok(writer.keys[at].1);
     }
     allocate(&mut writer, new, KEPT)
 }
 
-/// A new type, whether its key is known or not; the last `kept` indices are left free.
+/// Creates a type, even if its key is known. The last `kept` indices stay free.
 pub(super) fn allocate(
     writer: &mut TypeWriter,
     new: NewType<'_>,
@@ -75,16 +76,16 @@ pub(super) fn allocate(
             parent.type_depth
         )
     })?;
-    // VAL-14: an index of its own, and one for each child that it reserves room for.
+    // VAL-14: one index for the type, and one for each child that it reserves room for.
     let wanted = new.child_slots.max(0).saturating_add(1);
     let mut next = writer.next;
-    // Relaxed: it changes under the writer's lock alone, which is held here.
+    // Relaxed: it changes only under the writer's lock, which is held here.
     let taken = slots.taken.load(Ordering::Relaxed);
-    // VAL-15: a parent that was registered without overflow forbids it to its children, too.
+    // VAL-15: a parent that was registered without overflow also forbids it to its children.
     let can_overflow = new.can_overflow && slots.can_overflow;
     let mut inside = false;
     let type_index = if new.static_index >= 0 {
-        // VAL-14: `duplicate` also where the index would not fit the parent, which is `type` (VAL-15).
+        // VAL-14: `duplicate` takes precedence over an index that does not fit the parent, which is `type` (VAL-15).
         if let Some(other) = info(new.static_index) {
             return Err(VAL_14.rejected(
                 Kind::Duplicate,
@@ -107,7 +108,7 @@ pub(super) fn allocate(
                 parent.key()
             )));
         }
-        // VAL-14: an earlier type may have this one as its fixed index.
+        // VAL-14: an earlier type may have this index as its fixed index.
         let free = (next..end).find(|&at| published(at).is_none());
         let first = free.unwrap_or(end);
         next = first.saturating_add(wanted);
@@ -120,14 +121,14 @@ pub(super) fn allocate(
         }
         first
     };
-    // VAL-15: the index of a type is larger than that of its parent.
+    // VAL-15: the index of a type exceeds that of its parent.
     if type_index <= new.parent || type_index >= INDICES || published(type_index).is_some() {
         return Err(reject(format!(
             "type `{}` would get index {type_index}, its parent has {}",
             new.key, new.parent
         )));
     }
-    // VAL-14: a fixed index takes nothing of what the parent reserved.
+    // VAL-14: a fixed index does not use the parent's reserve.
     if inside {
         slots.taken.store(taken + wanted, Ordering::Relaxed);
     }

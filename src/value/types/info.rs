@@ -1,6 +1,6 @@
-//! What reflection knows of a type, as the C ABI lays it out.
+//! The reflection data of a type, in the layout of the C ABI.
 //!
-//! Everything reachable from a [`TypeInfo`] lives for ever: only [`super`] makes one, and copies what it shows before that.
+//! Everything reachable from a [`TypeInfo`] lives forever: only [`super`] creates one, and copies the strings first.
 
 use super::super::string::ByteArray;
 use super::super::{AnyView, Header, RawAny};
@@ -8,10 +8,10 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-/// Reads the field at an address into a value: 0 and an owned value, or a code and a raised error.
+/// A function that reads the field at an address into a value. It returns 0 and an owned value, or a code and a raised error.
 pub(crate) type Getter = unsafe extern "C-unwind" fn(field: *mut c_void, out: *mut RawAny) -> i32;
 
-/// One field of a type (`TVMFFIFieldInfo`, 120 bytes). Only the registry makes one; see [`super::info`].
+/// One field of a type (`TVMFFIFieldInfo`, 120 bytes). Only the registry creates one; see [`super::info`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct FieldInfo {
@@ -28,11 +28,11 @@ pub struct FieldInfo {
     /// Offset from the header.
     pub(crate) offset: i64,
     pub(crate) getter: Option<Getter>,
-    /// `fn(field, value) -> rc`, or a function object when [`flag::SETTER_IS_FUNCTION`] is set.
+    /// `fn(field, value) -> rc`, or a function object if [`flag::SETTER_IS_FUNCTION`] is set.
     pub(crate) setter: *mut c_void,
-    /// The default, or the function that makes it.
+    /// The default, or the function that creates it.
     pub(crate) default: RawAny,
-    /// Type index that the field is declared with; -1 when it is not fixed.
+    /// Declared type index of the field; -1 if it is not fixed.
     pub(crate) static_type_index: i32,
 }
 
@@ -46,7 +46,7 @@ pub struct MethodInfo {
     pub(crate) metadata: ByteArray,
     /// Bits of [`flag`].
     pub(crate) flags: i64,
-    /// What is called: a function whose first argument is the object, unless it is static.
+    /// The function to call. Its first argument is the object, unless the method is static.
     pub(crate) method: RawAny,
 }
 
@@ -55,41 +55,41 @@ pub struct MethodInfo {
 #[repr(C)]
 pub struct TypeMetadata {
     pub(crate) doc: ByteArray,
-    /// Makes an empty object.
+    /// Creates an empty object.
     pub(crate) creator: Option<unsafe extern "C-unwind" fn(out: *mut *mut Header) -> i32>,
-    /// Size of the object in bytes; 0 when it varies.
+    /// Size of the object in bytes; 0 if it varies.
     pub(crate) total_size: i32,
-    /// How it is compared: 0 not at all, 1 tree, 2 free variable, 3 DAG node, 4 const tree, 5 by identity.
+    /// Structural kind: 0 unsupported, 1 tree, 2 free variable, 3 DAG node, 4 const tree, 5 by identity.
     pub(crate) structural_kind: i32,
 }
 
 /// One type (`TVMFFITypeInfo`, 72 bytes).
 #[repr(C)]
 pub struct TypeInfo {
-    /// Its index.
+    /// The index.
     pub(crate) type_index: i32,
     /// Distance from the root.
     pub(crate) type_depth: i32,
-    /// Its key.
+    /// The key.
     pub(crate) type_key: ByteArray,
-    /// `type_depth` ancestors, root first.
+    /// The `type_depth` ancestors, root first.
     pub(crate) ancestors: *const *const TypeInfo,
     /// Hash of the key ([`super::key_hash`]).
     pub(crate) key_hash: u64,
     pub(crate) num_fields: AtomicI32,
     pub(crate) num_methods: AtomicI32,
-    /// Fields of this type alone, without those of its ancestors.
+    /// Fields of this type, without those of its ancestors.
     pub(crate) fields: AtomicPtr<FieldInfo>,
-    /// Methods of this type alone.
+    /// Methods of this type, without those of its ancestors.
     pub(crate) methods: AtomicPtr<MethodInfo>,
-    /// Metadata, once registered.
+    /// The metadata; null until it is registered.
     pub(crate) metadata: AtomicPtr<TypeMetadata>,
 }
 
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     use std::mem::offset_of;
-    // C and C++ index arrays of these by their size: one field more is another ABI, whichever end it is at.
+    // C and C++ index arrays of these structs by their size, so an additional field would be another ABI.
     assert!(size_of::<FieldInfo>() == 120 && offset_of!(FieldInfo, default) == 96);
     assert!(size_of::<MethodInfo>() == 72 && offset_of!(MethodInfo, method) == 56);
     assert!(size_of::<TypeMetadata>() == 32 && offset_of!(TypeMetadata, total_size) == 24);
@@ -98,54 +98,54 @@ const _: () = {
 
 /// Bits of field and method flags.
 pub mod flag {
-    /// Has a setter.
+    /// The field has a setter.
     pub const WRITABLE: i64 = 1;
-    /// Has a default.
+    /// The field has a default.
     pub const HAS_DEFAULT: i64 = 2;
-    /// A method without an object.
+    /// The method takes no object.
     pub const STATIC_METHOD: i64 = 4;
-    /// Skipped by structural comparison and hash.
+    /// Structural comparison and hash skip the field.
     pub const EQ_HASH_IGNORE: i64 = 8;
-    /// Defines variables, patterns included.
+    /// The field defines variables, including those in patterns.
     pub const DEF_PATTERN: i64 = 16;
-    /// The default is a function that makes it.
+    /// The default is a function that creates it.
     pub const DEFAULT_IS_FACTORY: i64 = 32;
-    /// Left out of the text form.
+    /// The text form omits the field.
     pub const REPR_OFF: i64 = 64;
-    /// Left out of comparison.
+    /// Comparison skips the field.
     pub const COMPARE_OFF: i64 = 128;
-    /// Left out of the hash.
+    /// The hash skips the field.
     pub const HASH_OFF: i64 = 256;
-    /// Not an argument of the constructor.
+    /// The field is not a parameter of the constructor.
     pub const INIT_OFF: i64 = 512;
-    /// Only a named argument of the constructor.
+    /// The field is only a named parameter of the constructor.
     pub const KEYWORD_ONLY: i64 = 1024;
     /// `setter` is a function object.
     pub const SETTER_IS_FUNCTION: i64 = 2048;
-    /// Defines one variable.
+    /// The field defines one variable.
     pub const DEF_SIMPLE: i64 = 4096;
 }
 
-// SAFETY: the pointers go to memory that is never freed and never written again; counts and lists are atomic.
+// SAFETY: the pointers refer to memory that is never freed and never written again; counts and lists are atomic.
 unsafe impl Send for TypeInfo {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for TypeInfo {}
-// SAFETY: the pointers go to memory that is never freed and never written again.
+// SAFETY: the pointers refer to memory that is never freed and never written again.
 unsafe impl Send for FieldInfo {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for FieldInfo {}
 
-/// The text in memory that is never freed.
+/// Returns a text from memory that is never freed.
 fn text(bytes: &ByteArray) -> &'static str {
-    // SAFETY: `super` shows only entries whose strings it has copied to memory that is never freed.
+    // SAFETY: `super` publishes only entries whose strings it has copied to memory that is never freed.
     let bytes: &'static [u8] = unsafe { bytes.as_slice() };
-    // A library of C may register any bytes; who lists the types sees that, and no error.
+    // A C library may register any bytes. A list of types then shows this text instead of an error.
     std::str::from_utf8(bytes).unwrap_or("(not UTF-8)")
 }
 
-/// A published list.
+/// Returns a published list.
 fn list<T>(first: &AtomicPtr<T>, count: &AtomicI32) -> &'static [T] {
-    // The count first: a list that grew is published before its count, so that an old count goes with any list.
+    // The count is read first: a longer list is published before its count, so an old count fits any list.
     let count = count.load(Ordering::Acquire) as usize;
     match NonNull::new(first.load(Ordering::Acquire)) {
         // SAFETY: `super` publishes a list before its count, with at least that many elements, and never frees it.
@@ -155,38 +155,38 @@ fn list<T>(first: &AtomicPtr<T>, count: &AtomicI32) -> &'static [T] {
 }
 
 impl TypeInfo {
-    /// The index in the table of types: below 128 fixed by the ABI, above it handed out by this process.
+    /// Returns the index in the type table: fixed by the ABI below 128, allocated by this process above.
     pub const fn type_index(&self) -> i32 {
         self.type_index
     }
 
-    /// The key, such as `ffi.Array`, which is the same in every process.
+    /// Returns the key, such as `ffi.Array`, which is the same in every process.
     pub fn key(&self) -> &'static str {
         text(&self.type_key)
     }
 
-    /// The ancestors, root first.
+    /// Returns the ancestors, root first.
     pub fn ancestors(&self) -> &'static [&'static TypeInfo] {
-        // SAFETY: `ancestors` is not null and holds `type_depth` references to entries that live for ever.
+        // SAFETY: `ancestors` is not null and holds `type_depth` references to entries that live forever.
         unsafe { std::slice::from_raw_parts(self.ancestors.cast(), self.type_depth as usize) }
     }
 
-    /// The type that this one extends; `None` for the root, `ffi.Object`.
+    /// Returns the type that this one extends; `None` for the root, `ffi.Object`.
     pub fn parent(&self) -> Option<&'static TypeInfo> {
         self.ancestors().last().copied()
     }
 
-    /// Fields of this type alone.
+    /// Returns the fields of this type, without those of its ancestors.
     pub fn fields(&self) -> &'static [FieldInfo] {
         list(&self.fields, &self.num_fields)
     }
 
-    /// Methods of this type alone.
+    /// Returns the methods of this type, without those of its ancestors.
     pub fn methods(&self) -> &'static [MethodInfo] {
         list(&self.methods, &self.num_methods)
     }
 
-    /// Fields of the ancestors, root first, then its own.
+    /// Returns the fields of the ancestors, root first, then those of this type.
     pub(crate) fn all_fields(&self) -> impl Iterator<Item = &'static FieldInfo> + use<> {
         let own = self.fields();
         self.ancestors()
@@ -195,7 +195,7 @@ impl TypeInfo {
             .chain(own)
     }
 
-    /// The metadata, once registered.
+    /// Returns the metadata, if registered.
     pub fn metadata(&self) -> Option<&'static TypeMetadata> {
         // SAFETY: either null or memory that is never freed and never written again.
         unsafe { self.metadata.load(Ordering::Acquire).as_ref() }
@@ -203,30 +203,30 @@ impl TypeInfo {
 }
 
 impl FieldInfo {
-    /// The name, as it was registered.
+    /// Returns the registered name.
     pub fn name(&self) -> &'static str {
         text(&self.name)
     }
 
-    /// Bits of [`flag`].
+    /// Returns bits of [`flag`].
     pub const fn flags(&self) -> i64 {
         self.flags
     }
 
-    /// Type index that the field is declared with; -1 when it is not fixed.
+    /// Returns the declared type index of the field; -1 if it is not fixed.
     pub const fn static_type_index(&self) -> i32 {
         self.static_type_index
     }
 
-    /// The default, or the function that makes it.
+    /// Returns the default, or the function that creates it.
     pub(crate) const fn default_value(&self) -> AnyView<'static> {
-        // SAFETY: the caller that registers a default keeps it for ever (the contract of `super::push_field`).
+        // SAFETY: the caller that registers a default keeps it forever (the contract of `super::push_field`).
         unsafe { AnyView::from_raw(self.default) }
     }
 }
 
 impl MethodInfo {
-    /// The name, as it was registered.
+    /// Returns the registered name.
     pub fn name(&self) -> &'static str {
         text(&self.name)
     }

@@ -1,11 +1,11 @@
-//! The owner of the layout of a type's objects: one Rust type, or anything else.
+//! The owner of the layout of a type's objects: one Rust type, or something else.
 
 use super::DynamicType;
 use super::table::published;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The layout of the objects of a type, which never changes once it is known: objects of one index that lie in two ways would be
-/// read as each other.
+/// The layout of the objects of a type. It never changes once it is known: objects with one index and two layouts would be read
+/// incorrectly.
 pub(super) struct ObjectLayout(AtomicUsize);
 
 /// The owner of a layout: the address of a [`DynamicType`], or 1 for everything that is not a Rust type.
@@ -13,22 +13,22 @@ pub(super) struct ObjectLayout(AtomicUsize);
 pub(super) struct Owner(usize);
 
 impl Owner {
-    /// Reflection, for records in zeroed memory, and libraries of C.
+    /// Reflection, for records in zeroed memory, and C libraries.
     const ELSEWHERE: Owner = Owner(1);
 
-    /// The Rust type of `own`.
+    /// Returns the owner for the Rust type `own`.
     pub(super) fn of(own: &'static DynamicType) -> Owner {
         Owner(std::ptr::from_ref(own).addr())
     }
 }
 
 impl ObjectLayout {
-    /// A layout that is not known yet.
+    /// Creates a layout that is not known yet.
     pub(super) const fn unknown() -> ObjectLayout {
         ObjectLayout(AtomicUsize::new(0))
     }
 
-    /// Whether `owner` lays the objects out from now on; false where another does already.
+    /// Claims the layout for `owner`. Returns false if another owner has it.
     pub(super) fn claim(&self, owner: Owner) -> bool {
         let known = self
             .0
@@ -37,7 +37,7 @@ impl ObjectLayout {
     }
 }
 
-/// Records that the objects of a type have the memory of no Rust type; false where a [`DynamicType`] lays them out.
+/// Records that no Rust type lays out the objects of a type. Returns false if a [`DynamicType`] does.
 pub(crate) fn lay_out_elsewhere(type_index: i32) -> bool {
     published(type_index).is_some_and(|entry| entry.layout.claim(Owner::ELSEWHERE))
 }

@@ -1,4 +1,4 @@
-//! What reflection registers of a type: fields, methods, metadata, attributes (VAL-15).
+//! Registration of reflection data of a type: fields, methods, metadata, attributes (VAL-15).
 
 use super::table::{leak_bytes, published, writer};
 use super::{Column, FieldInfo, MethodInfo, TypeInfo, TypeMetadata, info, key_of};
@@ -7,18 +7,17 @@ use crate::value::string::ByteArray;
 use crate::value::{Any, VAL_15, index};
 use std::sync::atomic::Ordering;
 
-/// The attribute column `name`, if anything was ever registered under it.
+/// Returns the attribute column `name`, if anything was ever registered in it.
 pub fn column(name: &str) -> Option<&'static Column> {
     writer().column(name.as_bytes())
 }
 
-/// Sets attribute `name` of a type, once. Index 0 only makes the column. An opaque pointer is rejected: attributes that are
-/// pointers are called as C functions, and nothing shows that this one is.
+/// Sets attribute `name` of a type, once. Index 0 only creates the column. Rejects an opaque pointer: pointer attributes are called as C
+/// functions, and nothing proves that this pointer is one.
 ///
 /// # Errors
 ///
-/// VAL-15: unknown-kind where no type has this index, duplicate where the type has the attribute already, type for an opaque
-/// pointer.
+/// Returns VAL-15: unknown-kind if no type has this index, duplicate if the type already has the attribute, and type for an opaque pointer.
 pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation> {
     if value.type_index() == index::OPAQUE {
         let message = format!("TypeAttr `{name}` is a bare pointer, which only C may register");
@@ -28,10 +27,10 @@ pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation
     unsafe { set_any_attr(type_index, name, value) }
 }
 
-/// [`set_attr`] for any value.
+/// Like [`set_attr`], for any value.
 ///
 /// # Safety
-/// An opaque pointer is the address of a C function that follows the convention of the attribute, for ever.
+/// An opaque pointer is the address of a C function that follows the convention of the attribute, forever.
 pub(crate) unsafe fn set_any_attr(
     type_index: i32,
     name: &str,
@@ -47,7 +46,7 @@ pub(crate) unsafe fn set_any_attr(
             column
         }
     };
-    // VAL-15: index 0 makes the column and sets nothing.
+    // VAL-15: index 0 creates the column and sets nothing.
     if type_index == index::NONE {
         return Ok(());
     }
@@ -72,18 +71,18 @@ pub(crate) unsafe fn set_any_attr(
 /// Appends a field.
 ///
 /// # Safety
-/// * The strings of `field` are readable now; they are copied.
-/// * Every object of the type, and of types derived from it, has the field: at `offset` from its header lies something that
-///   `getter` reads, that `setter` writes (a function of its kind, or a function object where the flag says so), and
-///   that is a cell, a reference or plain memory as `static_type_index` and `size` say.
-/// * `default`, and a setter that is a function object, are valid for ever.
+/// * The strings of `field` are readable during the call. They are copied.
+/// * Every object of the type, and of types derived from it, has the field at `offset` from its header. `getter` reads it, and `setter`
+///   writes it (a function of its kind, or a function object if the flag says so). It is a cell, a reference or plain memory according to
+///   `static_type_index` and `size`.
+/// * `default`, and a setter that is a function object, are valid forever.
 pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation> {
     let _writer = writer();
     let info = known(type_index)?;
     // SAFETY: the first clause of this contract.
     field.name = unsafe { leak_text(field.name) };
     let name = field.name();
-    // VAL-15: the type's own fields alone: a name that an ancestor has, too, is accepted; upstream warns of it.
+    // VAL-15: only the type's own fields are checked. A name that an ancestor also has is accepted; upstream warns.
     if info.fields().iter().any(|known| known.name() == name) {
         return Err(VAL_15.rejected(
             Kind::Duplicate,
@@ -94,7 +93,7 @@ pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result
     field.doc = unsafe { leak_text(field.doc) };
     // SAFETY: the first clause of this contract.
     field.metadata = unsafe { leak_text(field.metadata) };
-    // A new list for each field, and the old one stays: readers take no lock and may be in it.
+    // A new list for each field. The old one is kept, because readers take no lock and may be using it.
     let mut list = info.fields().to_vec();
     list.push(field);
     let count = list.len() as i32;
@@ -104,18 +103,18 @@ pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result
     Ok(())
 }
 
-/// Appends a method. Two of one name are both listed, and the later one counts.
+/// Appends a method. If a name repeats, both are listed and the later one counts.
 ///
 /// # Safety
-/// The strings of `method` are readable now; they are copied. The function is valid for ever.
+/// The strings of `method` are readable during the call and are copied. The function is valid forever.
 pub(crate) unsafe fn push_method(type_index: i32, mut method: MethodInfo) -> Result<(), Violation> {
     let _writer = writer();
     let info = known(type_index)?;
-    // SAFETY: readable now, by this contract.
+    // SAFETY: readable during the call, by this contract.
     method.name = unsafe { leak_text(method.name) };
-    // SAFETY: readable now, by this contract.
+    // SAFETY: readable during the call, by this contract.
     method.doc = unsafe { leak_text(method.doc) };
-    // SAFETY: readable now, by this contract.
+    // SAFETY: readable during the call, by this contract.
     method.metadata = unsafe { leak_text(method.metadata) };
     let mut list = info.methods().to_vec();
     list.push(method);
@@ -129,8 +128,8 @@ pub(crate) unsafe fn push_method(type_index: i32, mut method: MethodInfo) -> Res
 /// Sets the metadata, once.
 ///
 /// # Safety
-/// The documentation is readable now; it is copied. `creator` makes an object of the type, and `total_size` is no more than
-/// the size of each object of the type.
+/// The documentation is readable during the call and is copied. `creator` creates an object of the type, and `total_size` does not exceed
+/// the size of any object of the type.
 pub(crate) unsafe fn set_metadata(
     type_index: i32,
     mut metadata: TypeMetadata,
@@ -146,7 +145,7 @@ pub(crate) unsafe fn set_metadata(
             ),
         ));
     }
-    // SAFETY: readable now, by this contract.
+    // SAFETY: readable during the call, by this contract.
     metadata.doc = unsafe { leak_text(metadata.doc) };
     info.metadata
         .store(Box::leak(Box::new(metadata)), Ordering::Release);
@@ -165,8 +164,8 @@ fn known(type_index: i32) -> Result<&'static TypeInfo, Violation> {
 /// Copies a text to memory that is never freed.
 ///
 /// # Safety
-/// `text` describes bytes that are readable now.
+/// `text` describes bytes that are readable during the call.
 unsafe fn leak_text(text: ByteArray) -> ByteArray {
-    // SAFETY: readable now, by this contract.
+    // SAFETY: readable during the call, by this contract.
     ByteArray::of(leak_bytes(unsafe { text.as_slice() }))
 }

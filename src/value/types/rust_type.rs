@@ -1,4 +1,4 @@
-//! Type indices of Rust types, whose objects may be read as those types (VAL-16).
+//! Type indices of Rust types, whose objects can be read as those types (VAL-16).
 
 use super::allocate::{NewType, allocate};
 use super::table::writer;
@@ -6,20 +6,20 @@ use super::{layout, published};
 use crate::value::index;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The type index of a Rust type: every object of this index, or of a type derived from it, begins with that Rust type.
+/// The type index of a Rust type: every object with this index, or of a derived type, begins with that Rust type.
 ///
-/// An `i32` does not prove that, because any program may register a key and make objects of its index. This is a fixed index, or
-/// one that a [`DynamicType`] has.
+/// An `i32` does not prove that, because any program may register a key and create objects with its index. An `ObjectIndex` is a fixed
+/// index, or that of a [`DynamicType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectIndex(i32);
 
 impl ObjectIndex {
-    /// An index that the ABI fixes, such as [`index::TENSOR`]. Safe code makes no objects of these but through the types of this
-    /// crate.
+    /// Returns an index that the ABI fixes, such as [`index::TENSOR`]. Safe code creates objects with these indices only through the types
+    /// of this crate.
     ///
     /// # Panics
     ///
-    /// For an index outside of 64 to 127.
+    /// Panics for an index outside 64 to 127.
     pub const fn fixed(type_index: i32) -> ObjectIndex {
         assert!(
             index::OBJECT_BEGIN <= type_index && type_index < index::DYNAMIC_BEGIN,
@@ -28,17 +28,17 @@ impl ObjectIndex {
         ObjectIndex(type_index)
     }
 
-    /// The number.
+    /// Returns the number.
     #[inline]
     pub const fn get(self) -> i32 {
         self.0
     }
 }
 
-/// The type of a Rust type without a fixed index, which is allocated when it is first used.
+/// A type without a fixed index for a Rust type. The index is allocated on first use.
 ///
-/// Its objects have the memory of that one Rust type. A key that was registered elsewhere before, by a program, a library or
-/// another Rust type, stays the key of that other type; this one then has the same name and an index that no lookup of the key returns.
+/// Its objects have the memory of that Rust type only. If another program, library or Rust type registered the key before, the key stays
+/// with that type. This type then has the same name, and an index that no lookup of the key returns.
 ///
 /// ```
 /// use tvmspec::value::types::{self, DynamicType};
@@ -51,17 +51,17 @@ impl ObjectIndex {
 pub struct DynamicType {
     key: &'static str,
     parent: fn() -> ObjectIndex,
-    /// 0 until it is known.
+    /// 0 until it is allocated.
     index: AtomicI32,
 }
 
 impl DynamicType {
-    /// A type of the key `key`, derived from `ffi.Object`.
+    /// Creates a type with the key `key`, derived from `ffi.Object`.
     pub const fn new(key: &'static str) -> DynamicType {
         DynamicType::below(key, || ObjectIndex::fixed(index::OBJECT))
     }
 
-    /// A type that is derived from `parent`, whose Rust type its own begins with.
+    /// Creates a type derived from `parent`. Its Rust type must begin with that of `parent`.
     pub(crate) const fn below(key: &'static str, parent: fn() -> ObjectIndex) -> DynamicType {
         DynamicType {
             key,
@@ -70,11 +70,11 @@ impl DynamicType {
         }
     }
 
-    /// The index of the type.
+    /// Returns the index of the type.
     ///
     /// # Panics
     ///
-    /// When no index is left for it: 1,024 are kept for these types.
+    /// Panics if no index is left: 1,024 are reserved for these types.
     #[inline]
     pub fn index(&'static self) -> ObjectIndex {
         match self.index.load(Ordering::Relaxed) {
@@ -85,7 +85,7 @@ impl DynamicType {
 
     #[cold]
     fn allocate(&'static self) -> ObjectIndex {
-        // Before the lock, which the parent takes as well.
+        // Before the lock, because the parent also takes it.
         let parent = (self.parent)().get();
         let mut writer = writer();
         let known = self.index.load(Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl DynamicType {
         let owner = layout::Owner::of(self);
         let listed = writer.index_of(self.key.as_bytes());
         let listed = listed.map(|at| writer.keys[at].1).ok();
-        // Below another parent its objects would be taken for those of that parent's Rust type.
+        // With another parent, its objects would be taken for those of that parent's Rust type.
         let fits = |at: &i32| {
             published(*at).is_some_and(|entry| {
                 let above = entry.info.parent().map(|above| above.type_index);

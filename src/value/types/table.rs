@@ -1,4 +1,4 @@
-//! The table of types: by index for readers, who take no lock, and by key for the one writer, who holds one.
+//! The type table: by index for readers, which take no lock, and by key for the writer, which holds a lock.
 
 use super::layout::ObjectLayout;
 use super::{Column, TypeInfo, key_hash};
@@ -9,22 +9,22 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 const CHUNK: usize = 1024;
 const CHUNKS: usize = 1024;
-/// How many types there can be.
+/// Maximum number of types.
 pub(super) const INDICES: i32 = (CHUNK * CHUNKS) as i32;
 type Chunk = [AtomicPtr<TypeEntry>; CHUNK];
 
-/// A type, and what it has left of the indices that it reserved for types derived from it (VAL-14).
+/// A type with its remaining reserve of indices for derived types (VAL-14).
 pub(super) struct TypeEntry {
     pub(super) info: TypeInfo,
-    /// Its own index and those behind it that it reserved.
+    /// Number of its own index and the indices that it reserved after it.
     pub(super) total: i32,
-    /// How many of them have a type. Changes under the writer's lock.
+    /// Number of these indices that have a type. Changes only under the writer's lock.
     pub(super) taken: AtomicI32,
     pub(super) can_overflow: bool,
     pub(super) layout: ObjectLayout,
 }
 
-// In chunks that stay where they are: readers hold no lock, and one list that grows would move under them.
+// Chunks that never move: readers hold no lock, and a growing list would move while they read.
 static TYPES: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
 
 pub(super) struct TypeWriter {
@@ -34,19 +34,19 @@ pub(super) struct TypeWriter {
     pub(super) columns: Vec<(&'static [u8], &'static Column)>,
 }
 
-/// Enters the types that are there from the start, once.
+/// Enters the predefined types, once.
 #[inline]
 pub(super) fn fill() {
     static FILLED: Once = Once::new();
     FILLED.call_once(|| {
-        // Not by `writer`, which calls this function: a `Once` that is entered again from inside waits for itself.
+        // Not through `writer`, which calls this function: a `Once` deadlocks if it is re-entered.
         let mut writer = lock();
         let mut enter = |at, key: &str, parent, can_overflow| {
             writer.enter(key.as_bytes(), at, parent, 0, can_overflow);
         };
-        // VAL-15: of the types that are there from the start, only `ffi.Object` takes children without a fixed index.
+        // VAL-15: among the predefined types, only `ffi.Object` accepts children without a fixed index.
         enter(index::OBJECT, index::OBJECT_KEYS[0], None, true);
-        // VAL-10, VAL-16: without a parent: a value without an object is no instance of `ffi.Object`.
+        // VAL-10, VAL-16: these have no parent, because a value without an object is not an instance of `ffi.Object`.
         for (at, key) in (0..).zip(index::PLAIN_KEYS) {
             enter(at, key, None, false);
         }
@@ -73,7 +73,7 @@ pub(super) fn writer() -> MutexGuard<'static, TypeWriter> {
 
 #[inline]
 pub(super) fn published(type_index: i32) -> Option<&'static TypeEntry> {
-    // Below zero there is no type: views of extensions have such tags (VAL-22), and a type that could not be registered is -1.
+    // There is no type below zero: views of extensions have such tags (VAL-22), and -1 stands for a failed registration.
     let at = usize::try_from(type_index).ok()?;
     let chunk = TYPES.get(at / CHUNK)?.load(Ordering::Acquire);
     // SAFETY: null, or a chunk that was published complete and is never freed.
@@ -96,7 +96,7 @@ impl TypeWriter {
         None
     }
 
-    /// Enters a type, which stays for ever with all that it refers to: C and C++ keep its address (VAL-14, VAL-16).
+    /// Enters a type. It stays forever with everything that it refers to, because C and C++ keep its address (VAL-14, VAL-16).
     pub(super) fn enter(
         &mut self,
         key: &[u8],
@@ -105,7 +105,7 @@ impl TypeWriter {
         child_slots: i32,
         can_overflow: bool,
     ) {
-        // VAL-15: texts are copied, as the caller may change them afterwards. A type stays for as long as the process.
+        // VAL-15: texts are copied, because the caller may change them. A type lives as long as the process.
         let key: &'static [u8] = leak_bytes(key);
         let mut ancestors: Vec<&'static TypeInfo> = Vec::new();
         if let Some(parent) = parent {
@@ -127,7 +127,7 @@ impl TypeWriter {
                 metadata: AtomicPtr::new(std::ptr::null_mut()),
             },
             total: child_slots.saturating_add(1),
-            // VAL-14: its own index is the first of those that it reserves.
+            // VAL-14: a type's own index is the first one of its reserve.
             taken: AtomicI32::new(1),
             can_overflow,
             layout: ObjectLayout::unknown(),
@@ -140,16 +140,16 @@ impl TypeWriter {
         }
         // SAFETY: the chunk was just ensured, and is never freed.
         let chunk: &Chunk = unsafe { &*chunk.load(Ordering::Acquire) };
-        // All of it is written before this: readers take no lock, and may find it by its index from here on.
+        // Everything is written before this, because readers take no lock and can now find the type by its index.
         chunk[at % CHUNK].store(entry, Ordering::Release);
-        // A key that is known stays that of its first type: a Rust type whose key was taken has an index alone.
+        // A known key stays with its first type. A Rust type whose key was taken has only an index.
         if let Err(place) = self.index_of(key) {
             self.keys.insert(place, (key, type_index));
         }
     }
 }
 
-/// Copies to memory that is never freed, with a NUL behind.
+/// Copies bytes to memory that is never freed, and appends a NUL.
 pub(crate) fn leak_bytes(bytes: &[u8]) -> &'static [u8] {
     &Vec::leak([bytes, b"\0"].concat())[..bytes.len()]
 }

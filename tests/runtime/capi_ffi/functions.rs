@@ -1,4 +1,4 @@
-//! Functions: callbacks, signals, and what runs once.
+//! Functions: callbacks, signals, and handles that are made once.
 
 use super::{ENDED, context, ended, own, raised};
 use std::ffi::{CStr, c_void};
@@ -13,7 +13,7 @@ use tvmspec::function::FunctionObj;
 use tvmspec::value::header::Header;
 use tvmspec::value::{Any, ByteArray, RawAny, index};
 
-/// Adds its context to an integer; raises for anything else.
+/// Adds its context to an integer, and raises an error for any other value.
 unsafe extern "C-unwind" fn adds(
     context: *mut c_void,
     args: *const RawAny,
@@ -110,7 +110,7 @@ fn null_is_no_function_of_a_name() {
     assert_eq!(raised().kind(), "TypeError");
 }
 
-/// What is made once.
+/// The number of handles that were made.
 static MADE: AtomicI32 = AtomicI32::new(0);
 
 unsafe extern "C-unwind" fn make(out: *mut *mut c_void) -> i32 {
@@ -156,12 +156,12 @@ fn code_that_is_called_once_may_come_back() {
         0
     );
     tvmspec::module::register_loader("tests.turns", |_| {
-        // Its own library is not there yet; another is.
+        // The library itself is not registered yet, but another one is.
         let own = tvmspec::module::system_library("turns_").unwrap_err();
         assert!(own.reason().starts_with("MOD-17: "), "{}", own.reason());
         tvmspec::module::system_library("turns.other_")
     });
-    // On a thread of its own: before, it waited for itself.
+    // This runs on a separate thread, because an earlier version waited for itself.
     within_seconds(|| {
         let system = tvmspec::module::system_library("turns_").unwrap();
         assert_eq!(system.imports().len(), 1);
@@ -169,7 +169,7 @@ fn code_that_is_called_once_may_come_back() {
     });
 }
 
-/// Runs `body` on a thread of its own, which is to be done soon.
+/// Runs `body` on a separate thread, and fails if it takes more than 20 seconds.
 fn within_seconds(body: impl FnOnce() + Send + 'static) {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -185,7 +185,7 @@ fn within_seconds(body: impl FnOnce() + Send + 'static) {
     thread.join().unwrap();
 }
 
-/// The handles of [`an_initialiser_may_initialise_another_handle`].
+/// The outer handle of [`an_initialiser_may_initialise_another_handle`].
 static OUTER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 static INNER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());

@@ -1,4 +1,4 @@
-//! Types of C: their indices, fields, attributes and hashes.
+//! Types of C code: their indices, fields, attributes and hashes.
 
 use super::raised;
 use std::ffi::c_void;
@@ -13,14 +13,14 @@ use tvmspec::value::header::{Header, ObjectRef};
 use tvmspec::value::types::{Column, FieldInfo, MethodInfo, TypeMetadata, flag};
 use tvmspec::value::{Any, AnyPayload, AnyView, ByteArray, DLDataType, RawAny, index};
 
-/// An object of a type of C's: a header and a number.
+/// An object of a C type: a header and a number.
 #[repr(C)]
 struct Numbered {
     header: Header,
     number: i64,
 }
 
-/// `TVMFFIFieldInfo` as C fills it in.
+/// `TVMFFIFieldInfo` as C code fills it in.
 #[repr(C)]
 struct Field {
     name: ByteArray,
@@ -36,7 +36,7 @@ struct Field {
     static_type_index: i32,
 }
 
-/// `TVMFFIMethodInfo` as C fills it in.
+/// `TVMFFIMethodInfo` as C code fills it in.
 #[repr(C)]
 struct Method {
     name: ByteArray,
@@ -46,7 +46,7 @@ struct Method {
     method: RawAny,
 }
 
-/// `TVMFFITypeMetadata` as C fills it in.
+/// `TVMFFITypeMetadata` as C code fills it in.
 #[repr(C)]
 struct Metadata {
     doc: ByteArray,
@@ -116,7 +116,7 @@ fn a_type_of_c_has_fields_and_attributes() {
     drop((raised(), text, double));
     let info = unsafe { &*TVMFFIGetTypeInfo(own) };
     let field = info.fields().first().unwrap();
-    // What was shown goes away; the table has its own.
+    // The caller's data is freed, but the table has its own copy.
     let method = info.methods().first().unwrap();
     assert_eq!(method.name(), "double");
     let method = unsafe { &*ptr::from_ref(method).cast::<Method>() };
@@ -144,7 +144,7 @@ fn a_type_of_c_has_fields_and_attributes() {
     assert!(String::try_from(kept).unwrap().ends_with("on the heap"));
 }
 
-/// An object of a type of C's: a header and three values.
+/// An object of a C type: a header and three values.
 #[repr(C)]
 struct ThreeValues {
     header: Header,
@@ -162,7 +162,7 @@ unsafe extern "C-unwind" fn delete_values(object: *mut Header, flags: i32) {
     }
 }
 
-/// What a graph makes an object with is what says that it can be saved.
+/// Stands for the function with which a graph creates an object. A type with such a function can be saved.
 unsafe extern "C-unwind" fn make_no_values(_: *mut *mut Header) -> i32 {
     -1
 }
@@ -227,7 +227,7 @@ fn fields_are_saved_in_place_as_they_are_declared() {
     assert!(graph.tensor(1).is_some() && graph.tensor(2).is_none());
 }
 
-/// The number of the object.
+/// Returns the number of the object as its hash.
 unsafe extern "C" fn hash_is_number(key: *const RawAny) -> RawAny {
     let number = unsafe { (*(*key).ptr().cast::<Numbered>()).number };
     Any::from(number).into_raw()
@@ -292,7 +292,7 @@ fn no_type_gets_an_index_that_is_taken_or_that_there_is_not() {
     rejected("test.capi.Large", -1, 1, 1 << 20, index::OBJECT);
     assert_eq!(tvmspec::value::types::key_of(index::STR), "ffi.String");
 
-    // A fixed index with more room than there are indices: the indices below it stay inside.
+    // The fixed index reserves more room than there are indices. Indices below it stay inside the range.
     let fixed = 900_000;
     assert_eq!(
         ask("test.capi.Fixed", fixed, 1, i32::MAX, index::OBJECT),
@@ -302,11 +302,11 @@ fn no_type_gets_an_index_that_is_taken_or_that_there_is_not() {
     assert_eq!(inner, fixed + 1);
     rejected("test.capi.Outside", -1, 2, 0, fixed);
 
-    // Another type has the next index first: neither loses it.
+    // Another type gets the next index first, and neither type loses its index.
     let next = ask("test.capi.One", -1, 1, 0, index::OBJECT) + 1;
     let taken = next..next + 8;
     for at in taken.clone() {
-        // Tests beside this one may have been faster.
+        // Tests that run at the same time may have taken the index already.
         let _ = ask(&format!("test.capi.Taken{at}"), at, 1, 0, index::OBJECT);
     }
     for at in taken {

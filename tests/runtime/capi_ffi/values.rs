@@ -1,4 +1,4 @@
-//! Texts, errors, tensors and objects, which come and go.
+//! Texts, errors, tensors and objects, from creation to their end.
 
 use super::{ENDED, context, ended, own, raised};
 use std::ffi::{c_char, c_void};
@@ -127,7 +127,7 @@ fn a_tensor_goes_out_and_in_and_is_viewed() {
     }
 }
 
-/// A tensor of one dimension without extents, which no import accepts.
+/// Returns a tensor of one dimension without extents, which no import accepts.
 unsafe extern "C-unwind" fn allocate_without_extents(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
@@ -153,7 +153,7 @@ unsafe extern "C-unwind" fn allocate_without_extents(
     0
 }
 
-/// How many tensors of [`allocate_without_extents`] have ended.
+/// Number of tensors from [`allocate_without_extents`] that have ended.
 static DELETED: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
@@ -178,7 +178,7 @@ fn a_tensor_of_an_allocator_that_is_rejected_ends() {
     }
     assert!(raised().message().contains("no extents"));
     assert_eq!(DELETED.load(Ordering::Relaxed), 1);
-    // That of one thread is not that of another, but where it is for all.
+    // The allocator of one thread is not used by another, unless it is set for all threads.
     let elsewhere = || {
         let asked = std::thread::spawn(|| TVMFFIEnvGetDLPackManagedTensorAllocator().is_some());
         asked.join().unwrap()
@@ -195,7 +195,7 @@ fn a_tensor_of_an_allocator_that_is_rejected_ends() {
     }
 }
 
-/// An error as another library makes it: the public part, and behind it what is no part of ours.
+/// An error as another library makes it: the public part, followed by private fields.
 #[repr(C)]
 struct ErrorOfAnother {
     header: Header,
@@ -254,12 +254,12 @@ fn streams_and_opaque_objects_are_kept() {
     assert!(ENDED[1].load(Ordering::Relaxed) > 0);
 }
 
-/// The parts of an error as C reads them: kind, message, backtrace.
+/// Returns the parts of an error as C reads them: kind, message, backtrace.
 fn parts(error: &Error) -> [Vec<u8>; 3] {
     let object = error.clone().into_object();
-    // SAFETY: what is behind the header of an error begins with these three.
+    // SAFETY: the header of an error is followed by these three parts.
     let parts = unsafe { &*object.as_ptr().add(1).cast::<[ByteArray; 3]>() };
-    // SAFETY: texts of the error, which `object` keeps.
+    // SAFETY: these are texts of the error, which `object` keeps alive.
     parts
         .each_ref()
         .map(|part| unsafe { part.as_slice() }.to_vec())

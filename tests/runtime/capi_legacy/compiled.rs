@@ -1,4 +1,4 @@
-//! What compiled code asks for: arrays, workspace, workers, and code that runs once.
+//! Functions that compiled code calls: arrays, workspace, workers, and code that runs once.
 
 use super::last_error;
 use std::ffi::{c_int, c_void};
@@ -27,7 +27,7 @@ fn an_array_is_made_filled_shared_and_freed() {
                 last_error()
             );
         }
-        // Memory of a device that there is not is none of the host either.
+        // Memory of a missing device is not memory of the host.
         let code = TVMArrayAlloc(shape.as_ptr(), 2, 2, 32, 1, 77, 0, &mut back);
         assert!(code == -1 && back.is_null());
         let data = bytes.as_mut_ptr().cast();
@@ -85,7 +85,7 @@ fn compiled_code_has_workspace_workers_and_runs_once() {
         assert!(TVMBackendAllocWorkspace(1, 0, u64::MAX, 2, 32).is_null());
         assert!(TVMBackendAllocWorkspace(77, 0, 64, 2, 32).is_null());
         assert!(last_error().contains("77"), "{}", last_error());
-        // Of a device that there is not, which has no workspace to free.
+        // The device does not exist, so it has no workspace to free.
         assert_eq!(TVMBackendFreeWorkspace(77, 0, second), -1);
         assert_eq!(second.cast::<[u8; 100]>().read(), [2; 100]);
         assert_eq!(TVMBackendFreeWorkspace(1, 0, second), 0);
@@ -104,7 +104,7 @@ fn compiled_code_has_workspace_workers_and_runs_once() {
     assert_eq!(count.load(Ordering::Relaxed), 1);
 }
 
-/// An initialiser that comes back to its own handle, and to another.
+/// An initialiser that calls back with its own handle, and with another one.
 struct ComesBack {
     own: *mut c_void,
     other: *mut c_void,
@@ -122,7 +122,7 @@ unsafe extern "C" fn comes_back(data: *mut c_void) -> c_int {
 #[test]
 fn an_initialiser_may_come_back() {
     let (sender, receiver) = std::sync::mpsc::channel();
-    // On a thread of its own: before, it waited for itself.
+    // This runs on a separate thread, because an earlier version waited for itself.
     std::thread::spawn(move || {
         let mut data = ComesBack {
             own: ptr::null_mut(),
@@ -134,6 +134,6 @@ fn an_initialiser_may_come_back() {
         sender.send((code, data.calls, data.own.is_null())).unwrap();
     });
     let within = std::time::Duration::from_secs(20);
-    // Once for each handle: the second call finds both running.
+    // The initialiser runs once for each handle, and the second call finds both running.
     assert_eq!(receiver.recv_timeout(within).unwrap(), (0, 2, false));
 }

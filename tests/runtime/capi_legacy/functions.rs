@@ -1,4 +1,4 @@
-//! Functions and callbacks, and how they fail.
+//! Functions and callbacks, and their failures.
 
 use super::{call, last_error, registered};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -15,7 +15,7 @@ unsafe extern "C-unwind" fn finish(resource: *mut c_void) {
     FINISHED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Returns an integer with its resource added, a text as it is; fails for anything else.
+/// Adds its resource to an integer, returns a text unchanged, and fails for any other value.
 unsafe extern "C-unwind" fn answers(
     args: *mut TVMValue,
     codes: *mut c_int,
@@ -100,7 +100,7 @@ fn a_call_without_arguments_has_no_arrays() {
     };
     assert_eq!(bare(counts, 0), (0, 0, code::INT));
     assert_eq!(bare(counts, -1).0, -1);
-    // Nor is null a function.
+    // Null is not a function.
     assert_eq!(bare(ptr::null_mut(), 0).0, -1);
     assert!(last_error().contains("null"), "{}", last_error());
     assert_eq!(unsafe { TVMFuncFree(counts) }, 0);
@@ -126,7 +126,7 @@ fn a_failure_has_its_own_text_once() {
     }
     assert_eq!(call(quiet, TVMValue { v_int64: 1 }, code::INT).0, -1);
     assert!(!last_error().contains("an old text"), "{}", last_error());
-    // A frontend takes the kind off the front once.
+    // A frontend removes the kind from the start of the text once.
     let named = registered(c"test.capi.named", |_| {
         Err(Error::new(ErrorKind::Value, "ValueError: 3 is too much"))
     });
@@ -163,20 +163,20 @@ fn an_error_of_the_frontend_is_counted_while_it_can_be() {
         );
     };
     let own: *mut c_void = (&raw const COUNTED).cast_mut().cast();
-    // Nothing to count with: it is not held.
+    // Without a function that counts, the error is not held.
     unsafe { TVMAPISetLastPythonError(own) };
     assert!(TVMGetLastPythonError().is_null());
     register(c"Py_IncRef", count_in as *mut c_void);
     unsafe { TVMAPISetLastPythonError(own) };
     assert!(TVMGetLastPythonError().is_null());
     register(c"Py_DecRef", count_out as *mut c_void);
-    // Nor is nothing held.
+    // Null is not held either.
     unsafe { TVMAPISetLastPythonError(ptr::null_mut()) };
     assert!(TVMGetLastPythonError().is_null());
     assert_eq!(counted(), [0, 0]);
     unsafe { TVMAPISetLastPythonError(own) };
     assert_eq!((TVMGetLastPythonError(), counted()), (own, [1, 0]));
-    // A frontend that ends takes back what counts; what it left has no owner then.
+    // A frontend that ends unregisters its counting functions. The error that it left has no owner from then on.
     register(c"Py_DecRef", ptr::null_mut());
     TVMDropLastPythonError();
     assert!(TVMGetLastPythonError().is_null());
@@ -195,7 +195,7 @@ unsafe extern "C-unwind" fn fails_with(
     -1
 }
 
-/// The error of a callback of C that left `text`.
+/// Returns the error of a C callback that left `text`.
 fn error_of(text: &str) -> Error {
     let mut made = ptr::null_mut();
     let name = c"test.capi.fails_with";
@@ -211,7 +211,7 @@ fn error_of(text: &str) -> Error {
 
 #[test]
 fn a_text_is_taken_apart_as_releases_do() {
-    // What `TVMGetLastError` of 0.8.0 and 0.19.0 says of callbacks that left these texts.
+    // The expected values are those of `TVMGetLastError` of 0.8.0 and 0.19.0 for callbacks that left these texts.
     for (text, parsed) in [
         ("plain text", "TVMError: plain text"),
         ("ValueError: with kind", "ValueError: with kind"),

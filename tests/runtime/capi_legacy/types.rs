@@ -1,4 +1,4 @@
-//! Types by their keys and indices, and objects of none.
+//! Types by their keys and indices, and objects of unknown types.
 
 use super::{call, last_error, registered};
 use std::ffi::{CStr, c_int, c_void};
@@ -17,7 +17,7 @@ unsafe extern "C-unwind" fn echo(
     unsafe { TVMCFuncSetReturn(result, args, codes, 1) }
 }
 
-/// Calls `resource`, which returns a text, before it returns the name of a type.
+/// Calls `resource`, which returns a text, and then returns the name of a type.
 unsafe extern "C-unwind" fn names_a_type(
     _: *mut TVMValue,
     _: *mut c_int,
@@ -67,7 +67,7 @@ fn an_object_of_no_other_type_is_an_object() {
     let object = unsafe { ObjectRef::from_raw(object) };
     let strong = object.header().strong_count();
 
-    // As an argument of a callback, which returns it.
+    // The object is the argument of a callback, which returns it.
     let mut echoes = ptr::null_mut();
     let made = unsafe { TVMFuncCreateFromCFunc(echo, ptr::null_mut(), None, &mut echoes) };
     assert_eq!(made, 0);
@@ -78,7 +78,7 @@ fn an_object_of_no_other_type_is_an_object() {
     assert_eq!(object.header().strong_count(), strong + 1);
     assert_eq!(unsafe { TVMObjectFree(result.v_handle) }, 0);
 
-    // As the result of a function, and as what it was handed to move.
+    // The object is the result of a function, and an argument passed by an r-value reference.
     let kept = Any::from(object.clone());
     let answers = registered(c"test.capi.object", move |_| Ok(kept.clone()));
     let (done, result, of) = call(answers, TVMValue { v_int64: 1 }, code::INT);

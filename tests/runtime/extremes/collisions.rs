@@ -1,4 +1,4 @@
-//! Names that collide.
+//! Names whose hashes collide.
 
 use super::{Dice, builtin};
 use tvmspec::object::Map;
@@ -7,7 +7,7 @@ use tvmspec::object::json_graph::{ffi, json};
 use tvmspec::rule::Findings;
 use tvmspec::value::{Any, index};
 
-/// Keys of 16 bytes with the same hash: a polynomial over two words modulo the prime 2^31 - 1.
+/// Returns keys of 16 bytes with the same hash. The hash is a polynomial over two words modulo the prime 2^31 - 1.
 fn colliding(count: usize) -> Vec<String> {
     const BASE: u64 = 1_099_511_628_211;
     const MODULUS: u64 = 2_147_483_647;
@@ -15,7 +15,7 @@ fn colliding(count: usize) -> Vec<String> {
     let mut dice = Dice(1);
     let mut second = |shifted: u64| {
         (0..2_000).find_map(|_| {
-            // The upper half is any letters; 2^32 is 2 modulo the prime, so the lower half is what is left to a hash of 5.
+            // The upper half is four letters or digits. 2^32 is 2 modulo the prime, so the lower half is the rest that gives a hash of 5.
             let upper = u32::from_le_bytes([(); 4].map(|()| LETTERS[dice.below(LETTERS.len())]));
             let sum = shifted.wrapping_add(u64::from(upper) << 32);
             let lower = u32::try_from((MODULUS + 5 - sum % MODULUS) % MODULUS).unwrap();
@@ -24,7 +24,7 @@ fn colliding(count: usize) -> Vec<String> {
             plain.then(|| String::from_utf8(bytes.to_vec()).unwrap())
         })
     };
-    // Some first words leave no second one of letters.
+    // Some first words have no second word that consists of letters and digits.
     let key = |number: usize| {
         let first = format!("{number:08}");
         let word = u64::from_le_bytes(first.as_bytes().try_into().unwrap());
@@ -61,10 +61,10 @@ fn names_that_collide_are_rejected_before_they_cost_time() {
         "{}",
         error.message()
     );
-    // A repeated name is not one more.
+    // A repeated name does not count again.
     let twice = text(256).replace('}', &format!(", \"{}\": 2}}", keys[0]));
     assert!(parse.call_with([Any::from(twice.as_str())]).is_ok());
-    // What a program chooses itself is not bounded.
+    // The keys that a program itself chooses have no limit.
     let pairs = keys
         .iter()
         .map(|key| (Any::from(key.as_str()), Any::from(1)))
@@ -72,7 +72,7 @@ fn names_that_collide_are_rejected_before_they_cost_time() {
     assert_eq!(Map::from_pairs(pairs).unwrap().len(), 400);
 }
 
-/// Names of one home in a dense map of that shift, all of different hashes.
+/// Returns names with one home in a dense map of that shift, all with different hashes.
 fn neighbours(count: usize, shift: u32) -> Vec<String> {
     let is_at_home = |name: &String| {
         let hash = any_hash(Any::from(name.as_str()).view()).unwrap();
@@ -87,7 +87,7 @@ fn both_readers_of_json_count_the_names_of_a_chain_alike() {
     let rejected = |names: &[&String]| {
         let members: Vec<String> = names
             .iter()
-            // The same name in other letters is the same name.
+            // A name with other escapes is the same name.
             .enumerate()
             .map(|(at, name)| match at % 7 {
                 0 => format!("\"\\u{:04x}{}\":{at}", name.as_bytes()[0], &name[1..]),
@@ -114,7 +114,7 @@ fn both_readers_of_json_count_the_names_of_a_chain_alike() {
     for round in 0..120 {
         let chain = if round % 2 == 0 { &same } else { &near };
         let mut names: Vec<&String> = chain.iter().take(250 + dice.below(14)).collect();
-        // From 512 to 1,023 pairs a map has 2,048 slots: the neighbours are some in no other.
+        // From 512 to 1,023 pairs, a map has 2,048 slots. Only in such a map do the neighbours share a home.
         names.extend(plain.iter().take(dice.below(1_000)));
         let repeated = dice.below(30);
         names.extend_from_within(..repeated);

@@ -1,10 +1,10 @@
-//! Values in which an object occurs many times: work by their size, and not by the number of paths (OBJ-14).
+//! Values in which an object occurs many times. The work must depend on their size, not on the number of paths (OBJ-14).
 
 use tvmspec::function::registry;
 use tvmspec::object::{self, Array, List, Map, recursive, structural};
 use tvmspec::value::{Any, AnyView};
 
-/// Containers, each with the one before in it twice: there are 2^levels paths to the innermost.
+/// Returns nested containers, each of which holds the one before it twice. There are 2^levels paths to the innermost one.
 fn doubled(levels: usize, pair: fn(Any) -> Any) -> Any {
     let innermost: Any = Array::new([Any::from(0i64)]).into();
     (0..levels).fold(innermost, |inner, _| pair(inner))
@@ -48,7 +48,7 @@ fn a_shared_container_is_looked_at_once() {
             registry::require(name).unwrap().call(args).unwrap();
         }
     }
-    // As tvm-ffi 0.1.15, which takes 2^20 steps for it.
+    // tvm-ffi 0.1.15 gives this hash, for which it takes 2^20 steps.
     let twenty = doubled(20, arrays);
     assert_eq!(
         structural::hash(twenty.view(), false, false).unwrap() as i64,

@@ -5,7 +5,7 @@ use crate::support::cargo;
 use crate::support::skip::skipped;
 use std::path::PathBuf;
 
-/// Names of the functions that `text` declares or defines, behind `marker`.
+/// Returns the names of the functions that `text` declares or defines after `marker`.
 fn names_behind(text: &str, marker: &str) -> std::collections::BTreeSet<String> {
     let mut found = std::collections::BTreeSet::new();
     for (at, _) in text.match_indices(marker) {

@@ -1,4 +1,4 @@
-//! Maps and dicts: the order of their keys, their tables, and who shares them.
+//! Maps and dicts: the order of their keys, their tables, and their holders.
 
 use super::{heap_text, int};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn an_update_moves_a_key_to_the_end_of_a_dense_map_only() {
     assert_eq!(keys(&map), ["b", "c", "d", "e", "f", "g", "h", "a"]);
 }
 
-/// A table that is nearly full has chains that no slot is left for (OBJ-07).
+/// A table that is nearly full has chains for which no slot is left (OBJ-07).
 #[test]
 fn a_dict_that_is_nearly_full_finds_every_key() {
     const KEYS: i64 = 2_020;
@@ -67,7 +67,7 @@ fn a_map_copies_when_shared_and_a_dict_does_not() {
 }
 
 proptest! {
-    /// Against a model: pairs in a vector, updates in place while there are at most four, at the end afterwards.
+    /// The model is a vector of pairs. An update stays in place while there are at most four pairs, and later moves to the end.
     #[test]
     fn dict_equals_the_naive_model(steps in proptest::collection::vec((0u8..3, 0i64..60), 1..300)) {
         let dict = Dict::new();
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// Fills its dict when it ends.
+/// A value that fills its dict when it ends.
 struct Refills(Dict, i64);
 
 impl Refills {

@@ -1,4 +1,4 @@
-//! What goes through containers that nest or hold themselves.
+//! Operations on containers that nest or contain themselves.
 
 use tvmspec::function::registry;
 use tvmspec::object::{Array, List, Tensor, sequence_of};
@@ -17,7 +17,7 @@ fn a_search_for_devices_ends_in_what_nests_and_in_what_is_in_itself() {
     own.push(own.clone().into());
     assert_eq!(device(&own.clone().into()), DLDevice::CPU);
     own.clear();
-    // Each holds the one before twice: as many ways as there are atoms, and 100 lists.
+    // Each list holds the one before it twice, so 100 lists have 2^100 paths.
     let mut twice = Any::from(List::new(vec![]));
     for _ in 0..100 {
         twice = Any::from(List::new(vec![twice.clone(), twice]));
@@ -37,7 +37,7 @@ fn a_search_for_devices_ends_in_what_nests_and_in_what_is_in_itself() {
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         };
-        // SAFETY: a tensor of no memory is not read.
+        // SAFETY: the tensor has no memory, and it is not read.
         Any::from(unsafe { Tensor::over(dl, Box::new(|| ())) })
     };
     let mut links = vec![List::new(vec![elsewhere(0)])];
@@ -46,13 +46,13 @@ fn a_search_for_devices_ends_in_what_nests_and_in_what_is_in_itself() {
     }
     let all = Any::from(links[200_000].clone());
     assert_eq!(device(&all).device_id, 0, "depth first");
-    // From the inside out: the end of a chain of values recurses, here as in the reference.
+    // The lists are cleared from the inside out, because the end of a chain of values recurses, as in the reference.
     for link in links {
         link.clear();
     }
 }
 
-/// `value` at `steps`, each an index of a sequence.
+/// Returns the value after that many steps from `value`, each to an element of a sequence.
 pub(crate) fn at(value: &Any, steps: usize) -> Any {
     (0..steps).fold(value.clone(), |value, _| {
         sequence_of(value.view()).unwrap()[0].clone()
@@ -64,12 +64,12 @@ fn a_deep_copy_has_no_original_of_a_container_in_itself() {
     tvmspec::object::init();
     let copy = registry::lookup("ffi.DeepCopy").unwrap();
     let place = |value: &Any| value.as_object().unwrap().as_ptr();
-    // [[[..]]]: an array, a list and an array, and then the first one again.
+    // The value is [[[..]]]: an array, a list and an array, followed by the first one again.
     let list = List::new(Vec::new());
     let first = Any::from(Array::new(vec![list.clone().into()]));
     let inner = Any::from(Array::new(vec![first.clone()]));
     list.push(inner.clone());
-    // From each of the three, and from a fourth outside that reaches the last array by two ways.
+    // The copy starts from each of the three, and from a fourth array outside, from which two paths lead to the last array.
     let outside = Array::new(vec![first.clone(), inner.clone()]).into();
     let originals = [&first, &inner, &list.clone().into()].map(place);
     for from in [&first, &inner, &list.clone().into(), &outside] {
@@ -78,13 +78,13 @@ fn a_deep_copy_has_no_original_of_a_container_in_itself() {
             let met = at(&copied, steps);
             assert!(!originals.contains(&place(&met)), "{steps}");
         }
-        // Three steps lead to where they began; from outside, to the array that is the second element.
+        // Three steps lead back to the start. From outside, they lead to the array that is the second element.
         let again = match place(from) == place(&outside) {
             true => sequence_of(copied.view()).unwrap()[1].clone(),
             false => copied.clone(),
         };
         assert_eq!(place(&at(&copied, 3)), place(&again));
-        // What contains itself would never end.
+        // A value that contains itself would never end.
         let lists = (0..3).filter_map(|steps| cast::<List>(at(&copied, steps).view()).ok());
         let lists: Vec<List> = lists.collect();
         lists.iter().for_each(List::clear);

@@ -14,7 +14,7 @@ use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
 use tvmspec::value::{Any, Str};
 use tvmspec::wire::Writer;
 
-/// What releases saved: name and text.
+/// Returns the names and texts of the objects that releases saved.
 fn saved() -> Vec<(String, Vec<u8>)> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/object");
     let mut files = Vec::new();
@@ -50,7 +50,7 @@ fn what_releases_saved_is_written_back_byte_for_byte() {
 #[cfg(feature = "suite")]
 #[test]
 fn the_form_of_saved_objects_keeps_to_its_schema() {
-    // The form is that of the operations, and refers to forms that chapters share.
+    // The form is that of the operations, and refers to forms that all chapters share.
     let definitions = |text: &str| -> serde_json::Value {
         let text = text.replace("values.json#", "#");
         serde_json::from_str::<serde_json::Value>(&text).unwrap()["$defs"].take()
@@ -88,7 +88,7 @@ fn no_prefix_of_a_saved_object_is_one() {
     }
 }
 
-/// A graph in which `links` arrays hold each other, the first innermost.
+/// Returns a graph of `links` arrays, each in the next, the first innermost.
 fn chain(links: usize) -> LegacyGraph {
     let link = |index: usize| LegacyNode {
         type_key: "Array".into(),
@@ -111,13 +111,13 @@ fn nesting_is_bounded_whichever_way_it_is_met() {
     for minor in [8, 21] {
         let graph = LegacyGraph::of(value.view(), Release::of(minor)).unwrap();
         assert_eq!(graph.nodes.len(), 901);
-        // Children behind their parents, as a release writes them.
+        // Children follow their parents, as a release writes them.
         let text = graph.write(None).unwrap();
         let read = LegacyGraph::read(&text, &mut Findings::default()).unwrap();
         assert_eq!(read, graph);
     }
     assert!(chain(100_000).value().is_err());
-    // Every link is met on its own before the one that holds it: nothing is deep on the way, the result would be.
+    // Every link is read before the one that holds it. So nothing is deep on the way, but the result would be.
     let mut flat = chain(100_000);
     flat.nodes.push(LegacyNode {
         type_key: "Array".into(),
@@ -145,7 +145,7 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A node whose children come before it, which keeps cycles out.
+/// Returns a node whose children come before it, so there are no cycles.
 fn node(index: usize) -> impl Strategy<Value = LegacyNode> {
     let children =
         || proptest::collection::vec(0..index.max(1), 0..if index == 0 { 1 } else { 24 });
@@ -212,7 +212,7 @@ fn graphs() -> impl Strategy<Value = LegacyGraph> {
         })
 }
 
-/// Values that 0.21 can save, floats of few digits.
+/// Returns values that 0.21 can save, and floats with few digits.
 fn values() -> impl Strategy<Value = Any> {
     let leaf = prop_oneof![
         Just(()).prop_map(|()| Any::none()),
@@ -308,7 +308,7 @@ fn types_that_describe_themselves_are_saved_field_by_field() {
     let back = graph.value().unwrap();
     assert!(tvmspec::object::recursive::equal(path.view(), back.view()).unwrap());
 
-    // Only the type knows that this is a reference: no rule of the text sees the cycle, and the value has none.
+    // Only the type knows that this is a reference. No rule of the text sees the cycle, and the value has none.
     for (parent, kind) in [("1", "ValueError"), ("9", "ValueError"), ("3", "TypeError")] {
         let mut wrong = graph.clone();
         wrong.nodes[1].attrs.insert("parent".into(), parent.into());
@@ -321,7 +321,7 @@ fn types_that_describe_themselves_are_saved_field_by_field() {
     assert!(wrong.value().is_err());
 }
 
-/// OBJ-36 in every type that every process knows, with the place of the number.
+/// OBJ-36 is checked for every type that all processes know, including the place of the number.
 #[test]
 fn numbers_of_saved_objects_are_numbers_to_their_end() {
     let text = |node: &str| {
@@ -370,7 +370,7 @@ fn numbers_of_saved_objects_are_numbers_to_their_end() {
                 &good[..at as usize],
                 &good[at as usize + 1 + number.len()..]
             );
-            // A float may be with a point.
+            // A float may end with a point.
             if wrong.ends_with('.') && node.contains("loat") {
                 continue;
             }
@@ -383,7 +383,7 @@ fn numbers_of_saved_objects_are_numbers_to_their_end() {
             assert_eq!(broken.field(), "nodes[1]");
         }
     }
-    // The last of several attributes is what is read, and what is blamed.
+    // If an attribute occurs several times, the last one is read and reported.
     let bad = text(r#""type_key": "bool", "attrs": {"v_int64": "1", "v_int64": "2"}"#);
     let broken = verify(&bad).unwrap_err();
     assert_eq!(broken.offset(), bad.find("\"2\"").map(|at| at as u64));

@@ -9,7 +9,7 @@ use tvmspec::value::{Any, Str};
 
 #[test]
 fn hashes_of_the_reference() {
-    // Observed on the wheel of tvm-ffi 0.1.15.post2.
+    // The values were observed on the wheel of tvm-ffi 0.1.15.post2.
     for (value, hash) in [
         (int(1), 0x9e37_79fb),
         (Any::from("k0"), 0x9e37_ba35),
@@ -47,7 +47,7 @@ fn a_number_of_a_file_has_a_bounded_number_of_digits() {
             .to_vec();
         Ok::<_, tvmspec::function::Error>(big_int::to_decimal(&words) == text)
     };
-    // Around the digits that are read at once, and at the bound.
+    // The lengths are near the number of digits that are read at once, and at the limit.
     for digits in [1, 18, 19, 20, 37, 38, 39, 100_000] {
         assert!(read(digits).unwrap(), "{digits}");
     }

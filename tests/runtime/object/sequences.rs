@@ -1,4 +1,4 @@
-//! Arrays and lists, what looks into them, and what stays of them while they change.
+//! Arrays and lists, the functions that read them, and borrowed content while they change.
 
 use super::{heap_text, int};
 use tvmspec::function::registry;
@@ -43,7 +43,7 @@ fn builtins_that_look_into_a_container_take_its_own_type_alone() {
             }
         }
     }
-    // These change a list, and take what converts to one.
+    // These functions change a list, and accept values that convert to a list.
     let reverse = registry::require("ffi.ListReverse").unwrap();
     assert!(reverse.call(&[containers[0].1.view()]).is_ok());
 }
@@ -70,10 +70,10 @@ fn room_that_no_memory_has_is_an_error() {
     let reserve = registry::require("ffi.ListReserve").unwrap();
     let list = List::new(vec![int(1)]);
     let own = Any::from(list.clone());
-    // Room for so many bytes that they wrap to few, and for more than any machine has.
+    // The room in bytes wraps to a small number, or is larger than the memory of any machine.
     for count in [(1i64 << 60) + 1, 1 << 62, i64::MAX, 1 << 59, 1 << 55] {
         let error = reserve.call(&[own.view(), count.into()]).unwrap_err();
-        // Observed on the wheel of tvm-ffi 0.1.15.post2 for what does not wrap.
+        // The message was observed on the wheel of tvm-ffi 0.1.15.post2 for counts that do not wrap.
         let expected = (error.kind().as_str(), error.message());
         assert_eq!(expected, ("InternalError", "std::bad_alloc"), "{count}");
     }

@@ -1,4 +1,4 @@
-//! Tensors: their elements by strides and types, and their way through DLPack.
+//! Tensors: their elements by strides and types, and their conversion through DLPack.
 
 use tvmspec::object::{Scalar, Shape, Tensor};
 use tvmspec::rule::Kind;
@@ -35,7 +35,7 @@ fn tensors_go_out_and_in_through_dlpack() {
         assert_eq!(back.shape(), [2, 3]);
         assert_eq!(back.to_bytes().unwrap(), [7; 24]);
     }
-    // Both are the memory of the first.
+    // Both tensors share the memory of the first one.
     back.fill(&[8; 24]).unwrap();
     assert_eq!(from_old.to_bytes().unwrap(), [8; 24]);
     assert_eq!(Shape::new(&[1, 2]).as_slice(), [1, 2]);
@@ -45,7 +45,7 @@ fn tensors_go_out_and_in_through_dlpack() {
 fn a_read_only_tensor_is_not_written_to() {
     let original = Tensor::from_slice(&[1_u8, 2, 3], &[3]).unwrap();
     let exported = original.to_dlpack_versioned();
-    // SAFETY: a producer of DLPack 1.x returns a struct that is its consumer's until the deleter is called.
+    // SAFETY: a producer of DLPack 1.x returns a struct that belongs to its consumer until the deleter is called.
     unsafe { (*exported).flags |= 1 };
     // SAFETY: `exported` is new, and nothing else owns it.
     let imported = unsafe { Tensor::from_dlpack_versioned(exported, 0, true) }.unwrap();
@@ -58,7 +58,7 @@ fn a_read_only_tensor_is_not_written_to() {
 
     // The export has the flag again.
     let again = imported.to_dlpack_versioned();
-    // SAFETY: as above.
+    // SAFETY: a producer of DLPack 1.x returns a struct that belongs to its consumer until the deleter is called.
     let flags = unsafe { (*again).flags };
     assert_eq!(flags, 1);
     // SAFETY: `again` is new, and nothing else owns it.
@@ -71,15 +71,16 @@ fn a_description_without_extents_is_not_imported() {
     let tensor = Tensor::from_slice(&[1_u8, 2], &[2]).unwrap();
     for ndim in [1, -1] {
         let exported = tensor.to_dlpack_versioned();
-        // SAFETY: a producer of DLPack 1.x returns a struct that is its consumer's until the deleter is called.
+        // SAFETY: a producer of DLPack 1.x returns a struct that belongs to its consumer until the deleter is called.
         let dl = unsafe { &mut (*exported).dl_tensor };
         (dl.ndim, dl.shape) = (ndim, std::ptr::null_mut());
         // SAFETY: `exported` is new, and nothing else owns it.
         let error = unsafe { Tensor::from_dlpack_versioned(exported, 0, false) }.unwrap_err();
         assert!(error.to_string().contains("no extents"), "{error}");
-        // SAFETY: the same; it is still the caller's.
+        // SAFETY: a producer of DLPack 1.x returns a struct that belongs to its consumer until the deleter is called. The failed import did
+        // not take it.
         let delete = unsafe { (*exported).deleter }.unwrap();
-        // SAFETY: it is called once.
+        // SAFETY: the deleter is called once.
         unsafe { delete(exported) };
     }
 }
@@ -145,7 +146,7 @@ fn elements_of_another_type_count_or_device_are_rejected() {
             format!("2 elements for a tensor of shape {shape:?}")
         );
     }
-    // No element, and one without an axis.
+    // One tensor has no elements, and one has no axes.
     let none = Tensor::from_slice::<f64>(&[], &[4, 0]).unwrap();
     assert!(none.to_vec::<f64>().unwrap().is_empty());
     assert_eq!(
@@ -155,13 +156,13 @@ fn elements_of_another_type_count_or_device_are_rejected() {
             .unwrap(),
         [7]
     );
-    // Any byte but 0 is true in compiled code.
+    // In compiled code, any byte but 0 is true.
     let bools = Tensor::empty(&[3], "bool".parse().unwrap()).unwrap();
     bools.fill(&[0, 1, 255]).unwrap();
     assert_eq!(bools.to_vec::<bool>().unwrap(), [false, true, true]);
 }
 
-/// A tensor over `numbers` with this description.
+/// Returns a tensor over `numbers` with this description.
 fn over(numbers: &[i16], device: DLDevice, shape: &[i64], strides: &[i64], skipped: u64) -> Tensor {
     let mut numbers = numbers.to_vec();
     let (mut shape, mut strides) = (shape.to_vec(), strides.to_vec());
@@ -174,7 +175,7 @@ fn over(numbers: &[i16], device: DLDevice, shape: &[i64], strides: &[i64], skipp
         strides: strides.as_mut_ptr(),
         byte_offset: skipped,
     };
-    // SAFETY: `finish` holds the numbers; the description is inside of them, as each caller counts.
+    // SAFETY: `finish` holds the numbers, and each caller passes a description that stays inside them.
     unsafe { Tensor::over(dl, Box::new(move || drop(numbers))) }
 }
 
@@ -195,7 +196,7 @@ fn elements_are_read_by_their_strides() {
     assert_eq!(repeated.to_vec::<i16>().unwrap(), [0, 1, 0, 1]);
     let empty = over(&numbers, DLDevice::CPU, &[2, 0, 3], &[9, 9, 9], 0);
     assert!(empty.to_vec::<i16>().unwrap().is_empty());
-    // A row repeated more often than memory has room for, and than can be counted.
+    // The row is repeated more often than memory has room for, and more often than can be counted.
     let huge = over(&numbers, DLDevice::CPU, &[1 << 60, 4], &[0, 1], 0);
     let error = huge.to_vec::<i16>().unwrap_err();
     assert!(error.message().contains("no room in memory"), "{error}");
@@ -219,7 +220,7 @@ fn elements_are_read_by_their_strides() {
 #[test]
 fn a_tensor_without_memory_is_an_error_and_no_end() {
     let float = DLDataType::scalar(2, 32);
-    // More than the addresses of any machine, and more than can be counted.
+    // The sizes exceed the address space of any machine, or overflow.
     for shape in [&[1 << 59][..], &[1 << 48, 4], &[i64::MAX], &[i64::MAX, 9]] {
         let error = Tensor::empty(shape, float).map(drop).unwrap_err();
         assert!(error.message().contains("a tensor of shape"), "{error}");

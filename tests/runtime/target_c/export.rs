@@ -1,4 +1,4 @@
-//! Exports, and library binaries that are replaced.
+//! Exports, and the replacement of library binaries.
 
 use super::{answer, c};
 use crate::support::skip::skipped;
@@ -13,11 +13,11 @@ use tvmspec::capi::export::*;
 
 fn export(job: &Value, compile: Option<CompileLibrary>) -> (c_int, String) {
     let job = c(&job.to_string());
-    // SAFETY: a C string, a compiler without a context, and a place.
+    // SAFETY: the arguments are a C string, a compiler without a context, and a place.
     answer(|text| unsafe { tvmspec_export(job.as_ptr(), compile, null_mut(), text) })
 }
 
-/// Concatenates nothing: writes the paths of its inputs and its arguments, one a line.
+/// Compiles nothing, but writes the paths of its inputs and its arguments, one per line.
 unsafe extern "C" fn list(
     _: *mut c_void,
     output: *const c_char,
@@ -27,17 +27,17 @@ unsafe extern "C" fn list(
     option_count: usize,
 ) -> c_int {
     let text = |text: *const c_char| {
-        // SAFETY: a C string, by the contract of compilers.
+        // SAFETY: the argument is a C string, by the contract of compilers.
         unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()
     };
-    // SAFETY: as many as are counted, by the contract of compilers.
+    // SAFETY: there are `input_count` inputs, by the contract of compilers.
     let inputs = unsafe { std::slice::from_raw_parts(inputs, input_count) };
     let names: Vec<String> = inputs.iter().map(|input| text(*input)).collect();
     let names = names
         .iter()
         .map(|name| Path::new(name).file_name().unwrap().to_str().unwrap());
     assert_eq!(names.collect::<Vec<_>>(), ["lib0.c", "devc.c"]);
-    // SAFETY: as many as are counted, by the contract of compilers.
+    // SAFETY: there are `option_count` options, by the contract of compilers.
     let options = unsafe { std::slice::from_raw_parts(options, option_count) };
     if options.iter().any(|option| text(*option) == "-fail") {
         return 7;
@@ -125,7 +125,7 @@ fn a_job_of_c_is_exported_and_a_library_binary_replaced() {
 
     let replace = |input: &str, index: usize, blob: &[u8], output: &str| {
         let (input, output) = (c(input), c(output));
-        // SAFETY: two C strings, bytes that live on, and a place.
+        // SAFETY: the arguments are two C strings, bytes that outlive the call, and a place.
         answer(|text| unsafe {
             tvmspec_replace(
                 input.as_ptr(),

@@ -1,6 +1,6 @@
-//! Type information and virtual tables of `tvm::ffi::Error` and `tvm::ffi::ModuleObj`, in the layout of the Itanium C++ ABI.
+//! Type information and vtables of `tvm::ffi::Error` and `tvm::ffi::ModuleObj`, in the layout of the Itanium C++ ABI.
 //!
-//! A class that C++ derives from one of these names them in its own type information; a handler finds its class by the name in it.
+//! The type information of a derived C++ class refers to these. An exception handler finds its class by the name in them.
 
 use super::modules::{clear_imports, import_module};
 use super::{returned, throw};
@@ -26,7 +26,7 @@ unsafe extern "C-unwind" {
 #[repr(transparent)]
 pub(crate) struct Word(*const c_void);
 
-// SAFETY: an address or a number of a table that is never written.
+// SAFETY: an address or a number in a table that is never written.
 unsafe impl Sync for Word {}
 
 impl Word {
@@ -43,26 +43,26 @@ impl Word {
     }
 }
 
-/// The part of a C++ table that objects point at: behind the offset to the top and the type information.
+/// Returns the part of a C++ vtable that objects point at, after the offset to the top and the type information.
 const fn body<T>(table: *const T) -> Word {
     Word(table.cast::<usize>().wrapping_add(2).cast())
 }
 
-/// Name of the class, as C++ mangles it.
+/// Mangled name of the class.
 #[unsafe(export_name = "_ZTSN3tvm3ffi5ErrorE")]
 pub(crate) static ERROR_NAME: [u8; 17] = *b"N3tvm3ffi5ErrorE\0";
-/// Name of the class, as C++ mangles it.
+/// Mangled name of the class.
 #[unsafe(export_name = "_ZTSN3tvm3ffi9ModuleObjE")]
 pub(crate) static MODULE_NAME: [u8; 21] = *b"N3tvm3ffi9ModuleObjE\0";
 static OBJECT_REF_TEXT: [u8; 21] = *b"N3tvm3ffi9ObjectRefE\0";
 static OBJECT_TEXT: [u8; 18] = *b"N3tvm3ffi6ObjectE\0";
 
-/// Two 32-bit fields of a type information as one word: flags and number of bases.
+/// Returns two 32-bit fields of a type information as one word: flags and number of bases.
 const fn flags_and_bases(flags: u32, bases: u32) -> Word {
     Word::number((bases as usize) << 32 | flags as usize)
 }
 
-/// Where a public base lies in the class.
+/// Returns the entry for a public base at an offset in the class.
 const fn public_base_at(offset: usize) -> Word {
     Word::number(offset << 8 | 2)
 }
@@ -79,18 +79,19 @@ static OBJECT_INFO: [Word; 2] = [
 /// Type information of `tvm::ffi::Error`: an `ObjectRef` at 8 and a `std::exception` at 0.
 #[unsafe(export_name = "_ZTIN3tvm3ffi5ErrorE")]
 pub(crate) static ERROR_INFO: [Word; 7] = [
-    // Two bases, one of them not at the start: the class with multiple bases of the ABI, although neither is virtual.
+    // Two bases, one of them not at the start. The ABI uses its class for multiple bases here, although neither is virtual.
     body(&raw const VMI_TABLE),
     Word::of(&raw const ERROR_NAME),
     flags_and_bases(0, 2),
     Word::of(&raw const OBJECT_REF_INFO),
-    // At 8, behind the table: `std::exception` has virtual functions and takes the start, wherever it stands in the list of bases.
+    // At 8, after the vtable pointer: `std::exception` has virtual functions and is placed first, whatever its position in the list of
+    // bases.
     public_base_at(8),
     Word::of(&raw const STD_EXCEPTION),
     public_base_at(0),
 ];
 
-/// Virtual table of `tvm::ffi::Error`.
+/// Vtable of `tvm::ffi::Error`.
 #[unsafe(export_name = "_ZTVN3tvm3ffi5ErrorE")]
 pub(crate) static ERROR_TABLE: [Word; 5] = [
     Word::number(0),
@@ -105,22 +106,21 @@ pub(crate) static ERROR_TABLE: [Word; 5] = [
 pub(crate) static MODULE_INFO: [Word; 5] = [
     body(&raw const VMI_TABLE),
     Word::of(&raw const MODULE_NAME),
-    // One base, yet the class of tables for several: that for one base has no room for where it lies, which is not 0.
+    // Only one base, but in the class for several bases: the class for one base cannot store an offset other than 0.
     flags_and_bases(0, 1),
     Word::of(&raw const OBJECT_INFO),
     public_base_at(8),
 ];
 
-/// Virtual table of the abstract class `tvm::ffi::ModuleObj`. Classes derived from it bring their own copies of all but
-/// the last two functions.
+/// Vtable of the abstract class `tvm::ffi::ModuleObj`. Classes derived from it have their own copies of all functions except the last two.
 #[unsafe(export_name = "_ZTVN3tvm3ffi9ModuleObjE")]
 pub(crate) static MODULE_TABLE: [Word; 14] = [
     Word::number(0),
     Word::of(&raw const MODULE_INFO),
     Word::code(__cxa_pure_virtual as *const ()),
-    // MOD-15: 0, as for a kind that is in no row.
+    // MOD-15: returns 0, as for a kind that is in no row.
     Word::code(base_property_mask as *const ()),
-    // What each class has to bring; the same function as in C++, which ends the process with a message.
+    // Functions that each class must define. The entry is the same as in C++, which aborts the process with a message.
     Word::code(__cxa_pure_virtual as *const ()),
     Word::code(__cxa_pure_virtual as *const ()),
     Word::code(base_no_text as *const ()),
@@ -142,8 +142,7 @@ unsafe extern "C-unwind" fn base_no_text(
     _: *mut c_void,
     _: *const RawAny,
 ) -> *mut RawAny {
-    // SAFETY: `out` is the place of the result, as C++ calls it; None is the absent optional, and an empty string where
-    // one is needed.
+    // SAFETY: `out` is the place of the result, as C++ calls it; None is the absent optional, and an empty string if one is needed.
     unsafe { returned(out, Any::none().into_raw()) }
 }
 
@@ -169,7 +168,7 @@ unsafe extern "C-unwind" fn base_formats(
     unsafe { returned(out, Array::new(Vec::new()).into_object().into_raw()) }
 }
 
-/// What an exception of the class begins with.
+/// Returns the vtable pointer of an exception of the class.
 pub(super) const fn error_table() -> *const c_void {
     body(&raw const ERROR_TABLE).0
 }

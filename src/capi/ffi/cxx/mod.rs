@@ -1,22 +1,22 @@
-//! What C++ consumers of `libtvm_ffi.so` link beside the C interface: functions by their mangled names, and the type
-//! information and virtual table of the two classes whose inline members refer to them.
+//! Symbols that C++ consumers of `libtvm_ffi.so` link in addition to the C interface: functions by their mangled names, and the type
+//! information and vtables of the two classes with inline members.
 //!
-//! Written for x86-64 System V with libstdc++, where a result that owns something is written through a hidden first
-//! argument and no function here takes one by value. An error leaves as a C++ exception of the class `tvm::ffi::Error`;
-//! frames of Rust between here and the handler unwind.
+//! Written for x86-64 System V with libstdc++. There a result that owns something is written through a hidden first argument, and no
+//! function here takes one by value. An error leaves as a C++ exception of the class `tvm::ffi::Error`, and Rust frames up to the handler
+//! unwind.
 //!
-//! All functions have one contract, "as C++ calls it": the caller is C++ code that was compiled against the declaration that
-//! the function is named for.
+//! All functions have the same contract, "as C++ calls it": the caller is C++ code that was compiled with the declaration of the function
+//! with that name.
 //!
 //! * A hidden `out` is an uninitialised place for the result, which the function fills unless it throws.
 //! * `this` is a live module.
-//! * A reference is the address of a live object of the declared class, which stays as it is for the call: a cell for `Any`,
-//!   `String` and optional values, a handle for object references. A pointer is null or the address of an object that may be written.
+//! * A reference is the address of a live object of the declared class, which does not change during the call: a cell for `Any`, `String`
+//!   and optional values, a handle for object references. A pointer is null or the address of a writable object.
 //!
-//! | file | what it has |
+//! | file | content |
 //! |---|---|
 //! | `classes` | tables of `tvm::ffi::Error` and `tvm::ffi::ModuleObj` |
-//! | `values` | functions of values: JSON, graphs, structural comparison, copies, text |
+//! | `values` | functions on values: JSON, graphs, structural comparison, copies, text |
 //! | `modules` | the members of `Module` and `ModuleObj` |
 
 mod classes;
@@ -38,11 +38,11 @@ unsafe extern "C-unwind" {
     ) -> !;
 }
 
-/// Throws an error as C++ does.
+/// Throws an error as a C++ exception.
 fn throw(error: Error) -> ! {
-    // SAFETY: `__cxa_allocate_exception` returns memory for that many bytes, or ends the process.
+    // SAFETY: `__cxa_allocate_exception` returns memory for that many bytes, or aborts the process.
     let memory = unsafe { __cxa_allocate_exception(size_of::<Exception>()) };
-    // The exception owns the reference: `throwing::destroy`, which C++ calls behind the last handler, drops it.
+    // The exception owns the reference. C++ calls `throwing::destroy` after the last handler, which drops it.
     let exception = Exception {
         table: classes::error_table(),
         error: error.into_object().into_raw(),
@@ -76,7 +76,7 @@ unsafe fn returned<T>(place: *mut T, value: T) -> *mut T {
     place
 }
 
-/// The value behind a reference.
+/// Returns the value of a reference.
 ///
 /// # Safety
 /// `cell` is a reference to a cell that lives for `'a`.
@@ -87,7 +87,7 @@ unsafe fn view<'a>(cell: *const RawAny) -> AnyView<'a> {
     unsafe { AnyView::from_raw(cell) }
 }
 
-/// The text of a string behind a reference.
+/// Returns the text of a string reference.
 ///
 /// # Safety
 /// `cell` is a reference to a cell.

@@ -1,4 +1,4 @@
-//! The members of `Module` and `ModuleObj` that C++ calls by their mangled names.
+//! The members of `Module` and `ModuleObj`, which C++ calls by their mangled names.
 
 use super::{or_throw, returned, text, throw};
 use crate::function::{Error, ErrorKind};
@@ -7,10 +7,10 @@ use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, RawAny, Str};
 use std::ffi::c_void;
 
-/// `Module::LoadFromFile(String const&) -> Module`
+/// Implements `Module::LoadFromFile(String const&) -> Module`.
 ///
 /// # Safety
-/// As C++ calls it, of a file that keeps the contract of [`module::load`].
+/// As C++ calls it, for a file that keeps the contract of [`module::load`].
 #[unsafe(export_name = "_ZN3tvm3ffi6Module12LoadFromFileERKNS0_6StringE")]
 pub(crate) unsafe extern "C-unwind" fn load_from_file(
     out: *mut *mut Header,
@@ -24,7 +24,7 @@ pub(crate) unsafe extern "C-unwind" fn load_from_file(
     unsafe { returned(out, module.into_object().into_raw()) }
 }
 
-/// `Module::VisitContextSymbols(TypedFunction<void(String, void*)> const&)`
+/// Implements `Module::VisitContextSymbols(TypedFunction<void(String, void*)> const&)`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -32,20 +32,20 @@ pub(crate) unsafe extern "C-unwind" fn load_from_file(
 pub(crate) unsafe extern "C-unwind" fn visit_context_symbols(callback: *const *mut Header) {
     // SAFETY: `callback` is a reference to a handle, as C++ calls it.
     let callback = unsafe { callback.read() };
-    // SAFETY: a `TypedFunction` is the handle of an object, as C++ calls it; its type is checked all the same.
+    // SAFETY: a `TypedFunction` is the handle of an object, as C++ calls it; its type is checked nevertheless.
     let object = unsafe { ObjectRef::retain(callback) };
     let Ok(function) = crate::function::Function::from_object(object) else {
         return;
     };
     for (name, address) in context::added() {
         let name = Str::new(&name);
-        // SAFETY: the address of a symbol that was added under this name, which `context::register` promises to be valid.
+        // SAFETY: the address of a symbol that was added under this name; `context::register` requires it to be valid.
         let address = unsafe { AnyView::handle(address) };
         or_throw(function.call(&[(&name).into(), address]).map(drop));
     }
 }
 
-/// The module that a virtual function is called on.
+/// Returns the module that a virtual function is called on.
 ///
 /// # Safety
 /// `this` is a live module.
@@ -57,7 +57,7 @@ unsafe fn module_at(this: *mut c_void) -> Module {
     }
 }
 
-/// `ModuleObj::GetFunction(String const&, bool) -> Optional<Function>`
+/// Implements `ModuleObj::GetFunction(String const&, bool) -> Optional<Function>`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -73,7 +73,7 @@ pub(crate) unsafe extern "C-unwind" fn module_get_function(
     // SAFETY: `name` is a reference to a cell, as C++ calls it.
     let name = unsafe { text(name) };
     let found = or_throw(module.function(&name, deep));
-    // To C++ an optional of a reference is the handle alone, and empty where that is null.
+    // In C++, an optional reference is only the handle, and null is the empty optional.
     let handle = found.map_or(std::ptr::null_mut(), |function| {
         function.into_object().into_raw()
     });
@@ -81,7 +81,7 @@ pub(crate) unsafe extern "C-unwind" fn module_get_function(
     unsafe { returned(out, handle) }
 }
 
-/// `ModuleObj::GetFunctionMetadata(String const&, bool) -> Optional<String>`
+/// Implements `ModuleObj::GetFunctionMetadata(String const&, bool) -> Optional<String>`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -101,7 +101,7 @@ pub(crate) unsafe extern "C-unwind" fn module_get_metadata(
     unsafe { returned(out, Any::from(found).into_raw()) }
 }
 
-/// `ModuleObj::GetFunctionDoc(String const&, bool) -> Optional<String>`
+/// Implements `ModuleObj::GetFunctionDoc(String const&, bool) -> Optional<String>`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -121,7 +121,7 @@ pub(crate) unsafe extern "C-unwind" fn module_get_doc(
     unsafe { returned(out, Any::from(found).into_raw()) }
 }
 
-/// `ModuleObj::ImplementsFunction(String const&, bool) -> bool`
+/// Implements `ModuleObj::ImplementsFunction(String const&, bool) -> bool`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -138,7 +138,7 @@ pub(crate) unsafe extern "C-unwind" fn module_implements(
     or_throw(module.implements(&name, deep))
 }
 
-/// `ModuleObj::ImportModule(Module const&)`
+/// Implements `ModuleObj::ImportModule(Module const&)`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -156,7 +156,7 @@ pub(crate) unsafe extern "C-unwind" fn import_module(this: *mut c_void, other: *
     or_throw(module.import_in_object(other));
 }
 
-/// `ModuleObj::ClearImports()`
+/// Implements `ModuleObj::ClearImports()`.
 ///
 /// # Safety
 /// As C++ calls it.

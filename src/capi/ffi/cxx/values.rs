@@ -1,4 +1,4 @@
-//! Functions of values by their mangled names: JSON, the graphs of objects, structural and recursive comparison, copies, text.
+//! Functions on values by their mangled names: JSON, the graphs of objects, structural and recursive comparison, copies, text.
 
 use super::{or_throw, returned, view};
 use crate::function::Error;
@@ -10,7 +10,7 @@ use crate::value::{Any, AnyView, RawAny, Str, cast, str_bytes};
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
 
-/// `json::Parse(String const&, String*) -> Any`: throws only when there is no place for the message.
+/// Implements `json::Parse(String const&, String*) -> Any`. Throws only if there is no place for the message.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -23,7 +23,7 @@ pub(crate) unsafe extern "C-unwind" fn json_parse(
     // SAFETY: `source` is a reference to a cell, as C++ calls it.
     let source: AnyView<'_> = unsafe { view(source) };
     let parsed = json::parse(str_bytes(&source).unwrap_or_default());
-    // The caller of C++ passes a place for the message to get no exception, so nothing is thrown then; the place holds a live string, which
+    // A C++ caller that passes a place for the message wants no exception, so nothing is thrown then. The place holds a live string, which
     // is replaced and dropped.
     let value = if message.is_null() {
         or_throw(parsed)
@@ -32,7 +32,7 @@ pub(crate) unsafe extern "C-unwind" fn json_parse(
             Ok(value) => (value, Str::new("")),
             Err(error) => (Any::none(), Str::new(error.message())),
         };
-        // SAFETY: `message` is not null, so the address of a string that may be written, as C++ calls it.
+        // SAFETY: `message` is not null, so the address of a writable string, as C++ calls it.
         drop(unsafe { message.cast::<Any>().replace(text.into()) });
         value
     };
@@ -40,7 +40,7 @@ pub(crate) unsafe extern "C-unwind" fn json_parse(
     unsafe { returned(out, value.into_raw()) }
 }
 
-/// `json::Stringify(Any const&, Optional<int> const&) -> String`
+/// Implements `json::Stringify(Any const&, Optional<int> const&) -> String`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -60,15 +60,15 @@ pub(crate) unsafe extern "C-unwind" fn json_stringify(
     unsafe { returned(out, Any::from(text).into_raw()) }
 }
 
-/// `std::optional<int>`, which `Optional<int>` is up to tvm-ffi 0.1.12; from 0.1.13 on that is a cell.
+/// `std::optional<int>`, the layout of `Optional<int>` up to tvm-ffi 0.1.12. From 0.1.13 on `Optional<int>` is a cell.
 #[repr(C)]
 pub(crate) struct OptionalInt {
     value: c_int,
     engaged: bool,
 }
 
-/// `json::Stringify(Any const&, Optional<int>) -> String`, as it is up to tvm-ffi 0.1.12: TVM 0.22 to 0.25 link to it. The
-/// class has a copy constructor of its own, so that it is passed by its address.
+/// Implements `json::Stringify(Any const&, Optional<int>) -> String` of tvm-ffi up to 0.1.12, to which TVM 0.22 to 0.25 link. The class has
+/// a copy constructor, so it is passed by address.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -78,18 +78,18 @@ pub(crate) unsafe extern "C-unwind" fn json_stringify_by_value(
     value: *const RawAny,
     indent: *const OptionalInt,
 ) -> *mut RawAny {
-    // SAFETY: `indent` is an argument passed by its address, which lives for the call, as C++ calls it.
+    // SAFETY: `indent` is an argument passed by address, which lives for the call, as C++ calls it.
     let indent = unsafe { &*indent };
     let indent = indent.engaged.then_some(indent.value);
     // SAFETY: `value` is a reference to a cell, as C++ calls it.
     let value: AnyView<'_> = unsafe { view(value) };
-    // OBJ-17: without a number of spaces the text is compact, as with 0.
+    // OBJ-17: without an indent the text is compact, as with 0.
     let text = or_throw(json::stringify(value, indent.map_or(0, i64::from)));
     // SAFETY: `out` is the place of the result, as C++ calls it.
     unsafe { returned(out, Any::from(text).into_raw()) }
 }
 
-/// `ToJSONGraph(Any const&, Any const&) -> Any`
+/// Implements `ToJSONGraph(Any const&, Any const&) -> Any`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -108,7 +108,7 @@ pub(crate) unsafe extern "C-unwind" fn to_json_graph(
     unsafe { returned(out, graph.into_raw()) }
 }
 
-/// `FromJSONGraph(Any const&) -> Any`
+/// Implements `FromJSONGraph(Any const&) -> Any`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -124,7 +124,7 @@ pub(crate) unsafe extern "C-unwind" fn from_json_graph(
     unsafe { returned(out, value.into_raw()) }
 }
 
-/// `StructuralHash::Hash(Any const&, bool, bool) -> uint64_t`
+/// Implements `StructuralHash::Hash(Any const&, bool, bool) -> uint64_t`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -139,7 +139,7 @@ pub(crate) unsafe extern "C-unwind" fn structural_hash(
     or_throw(structural::hash(value, map_free_vars, skip))
 }
 
-/// `StructuralEqual::Equal(Any const&, Any const&, bool, bool) -> bool`
+/// Implements `StructuralEqual::Equal(Any const&, Any const&, bool, bool) -> bool`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -157,7 +157,7 @@ pub(crate) unsafe extern "C-unwind" fn structural_equal(
     or_throw(structural::equal(left, right, map_free_vars, skip))
 }
 
-/// `StructuralEqual::GetFirstMismatch(...) -> Optional<Tuple<AccessPath, AccessPath>>`
+/// Implements `StructuralEqual::GetFirstMismatch(...) -> Optional<Tuple<AccessPath, AccessPath>>`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -182,7 +182,7 @@ pub(crate) unsafe extern "C-unwind" fn first_mismatch(
     unsafe { returned(out, handle) }
 }
 
-/// `VisitErrorContext::FindAccessPaths(ObjectRef const&, VisitErrorContext const&, bool) -> Array<AccessPath>`
+/// Implements `VisitErrorContext::FindAccessPaths(ObjectRef const&, VisitErrorContext const&, bool) -> Array<AccessPath>`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -195,13 +195,13 @@ pub(crate) unsafe extern "C-unwind" fn find_access_paths(
 ) -> *mut *mut Header {
     // SAFETY: `root` is a reference to a handle, as C++ calls it.
     let root = unsafe { root.read() };
-    // SAFETY: null or an object that lives for the call, as C++ calls it; the reference is never dropped here.
+    // SAFETY: null or an object that lives for the call, as C++ calls it; this function never drops the reference.
     let root = unsafe { ObjectRef::from_nullable(root) }.map(ManuallyDrop::new);
     // SAFETY: `context` is a reference to a handle, as C++ calls it.
     let context = unsafe { context.read() };
-    // SAFETY: a `VisitErrorContext` is the handle of an object, as C++ calls it; its type is checked all the same.
+    // SAFETY: a `VisitErrorContext` is the handle of an object, as C++ calls it; its type is checked nevertheless.
     let context = unsafe { ObjectRef::retain(context) }.downcast();
-    // A null root has no parts, and a context of another type no paths: an empty array for both, and no exception.
+    // A null root has no parts, and a context of another type has no paths. Both give an empty array without an exception.
     let found = match (&root, &context) {
         (Some(root), Ok(context)) => find_paths(root, context, allow_prefix),
         _ => Ok(Array::new(Vec::new())),
@@ -211,7 +211,7 @@ pub(crate) unsafe extern "C-unwind" fn find_access_paths(
     unsafe { returned(out, found.into_raw()) }
 }
 
-/// `DeepCopy(Any const&) -> Any`
+/// Implements `DeepCopy(Any const&) -> Any`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -227,7 +227,7 @@ pub(crate) unsafe extern "C-unwind" fn deep_copy(
     unsafe { returned(out, copy.into_raw()) }
 }
 
-/// `ReprPrint(Any const&) -> String`
+/// Implements `ReprPrint(Any const&) -> String`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -243,7 +243,7 @@ pub(crate) unsafe extern "C-unwind" fn repr_print(
     unsafe { returned(out, Any::from(text).into_raw()) }
 }
 
-/// `RecursiveHash(Any const&) -> int64_t`
+/// Implements `RecursiveHash(Any const&) -> int64_t`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -251,11 +251,11 @@ pub(crate) unsafe extern "C-unwind" fn repr_print(
 pub(crate) unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
     // SAFETY: `value` is a reference to a cell, as C++ calls it.
     let value = unsafe { view(value) };
-    // The same 64 bits: C++ of this function has a signed result, unlike the structural hash above.
+    // The same 64 bits: in C++ this function has a signed result, unlike the structural hash above.
     or_throw(recursive::hash(value)) as i64
 }
 
-/// `RecursiveEq(Any const&, Any const&) -> bool`
+/// Implements `RecursiveEq(Any const&, Any const&) -> bool`.
 ///
 /// # Safety
 /// As C++ calls it.
@@ -273,7 +273,7 @@ pub(crate) unsafe extern "C-unwind" fn recursive_eq(
 
 macro_rules! orders {
     ($($name:ident $symbol:literal $operator:tt)*) => {$(
-        /// An order by contents.
+        /// Compares two values by content for order.
         ///
         /// # Safety
         /// As C++ calls it.

@@ -1,15 +1,15 @@
-//! What is checked of a legacy graph once its nodes are read (OBJ-24, OBJ-27).
+//! Checks on a legacy graph after its nodes are read (OBJ-24, OBJ-27).
 
 use super::{Container, LegacyNode};
 use crate::object::{OBJ_24, OBJ_27};
 use crate::rule::{Kind, Violation};
 
-/// OBJ-24: a map has as many keys as values, or, without keys, pairs.
+/// Checks OBJ-24: a map has as many keys as values, or it has no keys and stores pairs.
 pub(super) fn check_container(node: &LegacyNode, at: u64) -> Result<(), Violation> {
     let (keys, values) = (node.keys.len(), node.data.len());
     let kept = match node.container() {
         None | Some(Container::Array) => true,
-        // OBJ-24: also the empty map, which has neither member.
+        // OBJ-24: this arm also accepts the empty map, which has neither member.
         Some(Container::Map) if keys == 0 => values.is_multiple_of(2),
         Some(Container::Map | Container::StrMap) => keys == values,
     };
@@ -21,18 +21,18 @@ pub(super) fn check_container(node: &LegacyNode, at: u64) -> Result<(), Violatio
     })
 }
 
-/// OBJ-27, along `data`: takes away nodes that nothing refers to until none is left.
+/// Checks OBJ-27 along `data`: removes nodes without a referrer until no such node remains.
 pub(super) fn check_cycles(nodes: &[LegacyNode], starts: &[u64]) -> Result<(), Violation> {
     let mut referrers = vec![0usize; nodes.len()];
     for node in nodes {
         for child in &node.data {
-            // OBJ-23 has been checked, so that each is there.
+            // The index is valid: OBJ-23 has been checked.
             if let Some(count) = referrers.get_mut(*child) {
                 *count = count.saturating_add(1);
             }
         }
     }
-    // Without recursion: a chain may be as long as the file.
+    // An explicit stack instead of recursion: a chain can be as long as the file.
     let free = referrers
         .iter()
         .enumerate()
@@ -44,14 +44,14 @@ pub(super) fn check_cycles(nodes: &[LegacyNode], starts: &[u64]) -> Result<(), V
             let Some(count) = referrers.get_mut(*child) else {
                 continue;
             };
-            // Once for each reference, as it was counted: a node may name another several times.
+            // Once for each reference: a node may name another one several times.
             *count = count.saturating_sub(1);
             if *count == 0 {
                 ready.push(*child);
             }
         }
     }
-    // What still has a referrer is on a cycle or below one; the first of these nodes is named.
+    // A node that still has a referrer is on a cycle or reachable from one. The message names the first such node.
     let left = referrers.iter().position(|count| *count != 0);
     let at = left.and_then(|index| starts.get(index).copied());
     OBJ_27.require_as(Kind::Cycle, left.is_none(), at.unwrap_or(0), || {

@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// `{"root", "nodes": [{"type_key", ...}], "tensors": [...], "attrs": {...}}`.
+/// Returns the graph as `{"root", "nodes": [{"type_key", ...}], "tensors": [...], "attrs": {...}}`.
 ///
 /// # Errors
 ///
-/// The rule that a tensor of the graph breaks.
+/// Returns the rule that a tensor of the graph breaks.
 pub fn to_json(graph: &LegacyGraph) -> Result<Value, Violation> {
     let mut form = Map::new();
     form.insert("root".into(), graph.root.into());
@@ -32,11 +32,11 @@ pub fn to_json(graph: &LegacyGraph) -> Result<Value, Violation> {
     Ok(Value::Object(form))
 }
 
-/// The form of a node; a member that is empty is left out.
+/// Returns the form of a node. Empty members are left out.
 fn of_node(node: &LegacyNode) -> Value {
     let mut form = Map::new();
     form.insert("type_key".into(), node.type_key.as_str().into());
-    // Empty is absent in the file, too (OBJ-31).
+    // OBJ-31: the file also leaves out empty members.
     for (name, bytes) in [("global_key", &node.global_key), ("repr", &node.repr)] {
         if !bytes.is_empty() {
             form.insert(name.into(), of_text(bytes));
@@ -57,7 +57,7 @@ fn of_node(node: &LegacyNode) -> Value {
     Value::Object(form)
 }
 
-/// Names and texts, as a JSON object.
+/// Returns names and texts as a JSON object.
 fn of_attrs(attrs: &BTreeMap<String, Vec<u8>>) -> Value {
     let attrs = attrs.iter();
     Value::Object(
@@ -67,7 +67,7 @@ fn of_attrs(attrs: &BTreeMap<String, Vec<u8>>) -> Value {
     )
 }
 
-/// A string, or `{"bytes": "<base64>"}` for what is not UTF-8.
+/// Returns a string, or `{"bytes": "<base64>"}` if the bytes are not UTF-8.
 fn of_text(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -75,11 +75,12 @@ fn of_text(bytes: &[u8]) -> Value {
     }
 }
 
-/// The graph of a form.
+/// Reads the graph from its form.
 ///
 /// # Errors
 ///
-/// [`FormError::Form`] for what is not of this form; [`FormError::Broken`] with the rule that a tensor breaks, of chapter `tensor`.
+/// Returns [`FormError::Form`] for JSON that is not of this form. Returns [`FormError::Broken`] with the rule of chapter `tensor` that a
+/// tensor breaks.
 pub fn from_json(form: &Value) -> Result<LegacyGraph, FormError> {
     let nodes = form.get("nodes").and_then(Value::as_array);
     let nodes = nodes.ok_or("a graph has an array `nodes`")?;
@@ -91,7 +92,7 @@ pub fn from_json(form: &Value) -> Result<LegacyGraph, FormError> {
     };
     if let Some(list) = form.get("tensors") {
         let list = list.as_array().ok_or("`tensors` is an array")?;
-        // OBJ-26: the size of a record is counted as the release in `tvm_version` counts it.
+        // OBJ-26: the size of a record follows the release in `tvm_version`.
         let sizing = graph.release().map(crate::tensor::Sizing::of);
         let record = |form: &Value| -> Result<Vec<u8>, FormError> {
             let owned = tensor::to_tensor(form).map_err(FormError::Form)?;
@@ -107,10 +108,10 @@ pub fn from_json(form: &Value) -> Result<LegacyGraph, FormError> {
     Ok(graph)
 }
 
-/// Why a form has no graph.
+/// The reason why a form is not a graph.
 #[derive(Debug)]
 pub enum FormError {
-    /// It is not of the form; says what is missing or wrong.
+    /// The JSON does not match the form. The message says what is missing or wrong.
     Form(ParseError),
     /// A tensor breaks a rule.
     Broken(Violation),
@@ -133,7 +134,7 @@ impl From<&str> for FormError {
     }
 }
 
-/// The inverse of [`of_node`].
+/// Reads a node from its form. This is the inverse of [`of_node`].
 fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
     let list = |name: &str| {
         form.get(name)
@@ -141,9 +142,9 @@ fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
             .into_iter()
             .flatten()
     };
-    // What is absent is empty, as in a node that is read.
+    // An absent member is empty, as in a node read from a file.
     let text = |name: &str| form.get(name).map_or(Ok(Vec::new()), to_text);
-    // Empty for null, and never absent.
+    // The key is required. It is empty for null.
     let key = form.get("type_key").and_then(Value::as_str);
     Ok(LegacyNode {
         type_key: key.ok_or("a node has a string `type_key`")?.to_owned(),
@@ -155,7 +156,7 @@ fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
     })
 }
 
-/// The inverse of [`of_attrs`]; none where the member is absent.
+/// Reads attributes from their form. This is the inverse of [`of_attrs`]. An absent member has no attributes.
 fn to_attrs(form: Option<&Value>) -> Result<BTreeMap<String, Vec<u8>>, FormError> {
     let attrs = form.and_then(Value::as_object).into_iter().flatten();
     attrs
@@ -163,14 +164,14 @@ fn to_attrs(form: Option<&Value>) -> Result<BTreeMap<String, Vec<u8>>, FormError
         .collect()
 }
 
-/// The inverse of [`of_text`].
+/// Reads a text from its form. This is the inverse of [`of_text`].
 fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
     if let Some(text) = form.as_str() {
         return Ok(text.as_bytes().to_vec());
     }
     let bytes = form.get("bytes").and_then(Value::as_str);
     let bytes = bytes.and_then(|text| BASE64_STANDARD.decode(text).ok());
-    // C++ strings hold any bytes, and JSON text is UTF-8: hence two forms of a text.
+    // C++ strings hold any bytes, but JSON text is UTF-8: hence two forms of a text.
     bytes.ok_or_else(|| {
         FormError::Form(ParseError::new(format!(
             "{form} is neither a string nor bytes in base64"
@@ -178,7 +179,7 @@ fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
     })
 }
 
-/// The index of a node, from 0 on.
+/// Reads the index of a node, counted from 0.
 fn index(form: &Value) -> Result<usize, FormError> {
     let index = form.as_u64().and_then(|index| usize::try_from(index).ok());
     index.ok_or_else(|| FormError::Form(ParseError::new(format!("{form} is not an index"))))

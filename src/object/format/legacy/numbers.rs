@@ -1,30 +1,30 @@
-//! Numbers that a node has as text (OBJ-36).
+//! Numbers that a node stores as text (OBJ-36).
 
 use super::LegacyNode;
 use crate::object::OBJ_36;
 use crate::rule::{Kind, Violation};
 use std::str::FromStr;
 
-/// What a text is to be read as.
+/// The number type that a text is parsed as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     /// 0 or 1.
     Bool,
     /// 64 bits.
     Int,
-    /// 32 bits: a half of a device.
+    /// 32 bits: one half of a device.
     Half,
-    /// A float, or one of the words for what is not finite.
+    /// A float, or a word for infinity or NaN.
     Float,
 }
 
-/// The numbers among the fields of a type, by name.
+/// The numeric fields of a type, by name.
 pub(crate) type NumberFields = Vec<(String, Number)>;
 
-/// The numbers of the types that every process describes to reflection.
+/// Returns the numeric fields of the types that every process registers with reflection.
 pub(super) fn described(key: &str) -> NumberFields {
     let fields: &[(&str, Number)] = match key {
-        // Fixed here, so that a build without a runtime finds what one with a runtime does: a test of the latter compares both.
+        // A fixed table, so that builds without a runtime agree with builds that have one. A test compares both.
         "ffi.Enum" | "ffi.StrEnum" => &[("_int_index", Number::Int)],
         "ffi.IntEnum" => &[("_int_index", Number::Int), ("value", Number::Int)],
         "ffi.StructuralKey" => &[("hash_i64", Number::Int)],
@@ -36,8 +36,8 @@ pub(super) fn described(key: &str) -> NumberFields {
     fields.iter().map(owned).collect()
 }
 
-/// Holds the numbers of a node to the rule, those of `fields` and of the types that the form itself has. `place`: where an attribute
-/// is, or, without a name, the representation.
+/// Checks the numbers of a node: those in `fields`, and those of the types that the form itself defines. `place` returns the offset of an
+/// attribute, or of the representation if there is no name.
 pub(super) fn check(
     node: &LegacyNode,
     fields: &dyn Fn(&str) -> NumberFields,
@@ -52,7 +52,7 @@ pub(super) fn check(
                 None => return Ok(()),
             },
         };
-        // Bytes that are no UTF-8 become a letter that no number has.
+        // Invalid UTF-8 becomes a replacement character, which is in no number.
         let text = String::from_utf8_lossy(text);
         let read = match number {
             Number::Bool => truth(node, &text).map(drop),
@@ -60,7 +60,7 @@ pub(super) fn check(
             Number::Half => parse::<i32>(node, &text).map(drop),
             Number::Float => float(node, &text).map(drop),
         };
-        // Broken without an offset, as a value has none; here the text is at hand.
+        // A parsed value has no offset. The text is still available here, so the violation gets one.
         read.map_err(|broken| OBJ_36.broken(broken.kind(), place(name), broken.message()))
     };
     match node.type_key.as_str() {
@@ -88,7 +88,7 @@ pub(super) fn check(
     }
 }
 
-/// The violation for a text that is no number, or none that fits.
+/// Returns the violation for a text that is not a number or does not fit.
 fn no_number(node: &LegacyNode, text: &str) -> Violation {
     let message = format!(
         "a `{}` has `{text}` where a number is expected",
@@ -97,13 +97,13 @@ fn no_number(node: &LegacyNode, text: &str) -> Violation {
     OBJ_36.rejected(Kind::Malformed, message)
 }
 
-/// An integer that fits `T`, in decimal digits (OBJ-36).
+/// Parses an integer that fits `T`, in decimal digits (OBJ-36).
 pub(crate) fn parse<T: FromStr>(node: &LegacyNode, text: &str) -> Result<T, Violation> {
-    // OBJ-36: Rust reads a text to its end and no blanks; upstream reads what the text begins with, so that `3abc` is 3.
+    // OBJ-36: Rust parses the whole text and accepts no blanks. Upstream parses a prefix, so that `3abc` is 3.
     text.parse().map_err(|_| no_number(node, text))
 }
 
-/// A bool: 0 or 1 (OBJ-36).
+/// Parses a bool: 0 or 1 (OBJ-36).
 pub(crate) fn truth(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
     match text {
         "0" => Ok(false),
@@ -112,7 +112,7 @@ pub(crate) fn truth(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
     }
 }
 
-/// A float. Of the words that Rust knows only those that releases write (OBJ-36).
+/// Parses a float. Accepts only the words for infinity and NaN that releases write (OBJ-36).
 pub(crate) fn float(node: &LegacyNode, text: &str) -> Result<f64, Violation> {
     let value = parse(node, text)?;
     // Rust reads `infinity`, `NaN` and `+inf` as well, which no release writes.

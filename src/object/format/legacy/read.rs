@@ -1,4 +1,4 @@
-//! Reading a legacy graph (OBJ-21 to OBJ-30, OBJ-36, OBJ-37).
+//! Reader of legacy graphs (OBJ-21 to OBJ-30, OBJ-36, OBJ-37).
 
 use super::check::{check_container, check_cycles};
 use super::numbers::{self, NumberFields};
@@ -12,29 +12,29 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use std::collections::BTreeMap;
 
 impl LegacyGraph {
-    /// Reads a graph and holds it to every rule that does not depend on the types of its nodes.
+    /// Reads a graph and checks every rule that does not depend on the types of its nodes.
     ///
-    /// Which text is a reference only a type knows: attributes are not followed.
+    /// Does not follow attributes, because only a type knows which texts are references.
     ///
     /// # Errors
     ///
-    /// The first rule that is broken: OBJ-21 to OBJ-27, or one of tensor records. Under [`Strictness::Strict`] the first oddity, too:
-    /// OBJ-28 to OBJ-30, OBJ-37, or one of tensor records.
+    /// Returns the first broken rule: OBJ-21 to OBJ-27, or a rule of tensor records. Under [`Strictness::Strict`], an oddity is also an
+    /// error: OBJ-28 to OBJ-30, OBJ-37, or one in a tensor record.
     pub fn read(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
         LegacyGraph::read_as(text, None, findings)
     }
 
-    /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of the types that the form itself has and of those that
-    /// every process describes.
+    /// Like [`LegacyGraph::read`], but also checks numbers against OBJ-36. It knows the types that the form defines and those that every
+    /// process registers.
     ///
     /// # Errors
     ///
-    /// As [`LegacyGraph::read`], and OBJ-36 where a number is none.
+    /// Like [`LegacyGraph::read`], and OBJ-36 for a text that is not a number.
     pub fn verify(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
         LegacyGraph::verify_with(text, &numbers::described, findings)
     }
 
-    /// [`LegacyGraph::verify`], and in nodes of the types of which `fields` knows the fields.
+    /// Like [`LegacyGraph::verify`], with `fields` as the source of numeric fields.
     pub(crate) fn verify_with(
         text: &[u8],
         fields: &dyn Fn(&str) -> NumberFields,
@@ -43,19 +43,19 @@ impl LegacyGraph {
         LegacyGraph::read_as(text, Some(fields), findings)
     }
 
-    /// Reads a graph. With `numbers`, the fields of types that are numbers, numbers are held to OBJ-36 node by node.
+    /// Reads a graph. `numbers` returns the numeric fields of a type; if it is given, each node is checked against OBJ-36.
     fn read_as(
         text: &[u8],
         numbers: Option<&dyn Fn(&str) -> NumberFields>,
         findings: &mut Findings,
     ) -> Result<LegacyGraph, Violation> {
         let mut reader = LegacyReader::new(text);
-        // Of the brace: where an absent member is blamed.
+        // Offset of the brace. A missing member is reported here.
         let start = reader.here();
         let (mut root, mut nodes, mut tensors, mut attrs) = (None, None, None, None);
         let mut begun = false;
         while let Some((key, at)) = reader.member("a graph", &mut begun)? {
-            // The value is blamed where it begins, and a repeated member at its name.
+            // A wrong value is reported at its first byte, and a repeated member at its name.
             let value_at = reader.here();
             let again = match key.as_slice() {
                 b"root" => {
@@ -66,10 +66,10 @@ impl LegacyGraph {
                     let value = read_nodes(&mut reader, numbers, findings)?;
                     nodes.replace((value, value_at)).is_some()
                 }
-                // Kept as text: the release that counts their bytes may be a later member.
+                // Kept as text: the release, which decides how their bytes are counted, may be in a later member.
                 b"b64ndarrays" => tensors.replace(read_texts(&mut reader)?).is_some(),
                 b"attrs" => attrs.replace(read_attrs(&mut reader, findings)?).is_some(),
-                // OBJ-22: releases reject what they do not declare.
+                // OBJ-22: releases reject members that they do not declare.
                 other => return Err(unknown("a graph", other, at)),
             };
             once(findings, again, "the graph", &key, at)?;
@@ -78,12 +78,12 @@ impl LegacyGraph {
             let message = format!("the graph has no `{what}`");
             OBJ_22.broken(Kind::Missing, start, message)
         };
-        // Only now: members may be in any order, and an absent one is known at the closing brace.
+        // Checked at the end: members may have any order, so a missing one is known only at the closing brace.
         let (root, root_at) = root.ok_or_else(|| missing("root"))?;
         let ((nodes, starts), nodes_at) = nodes.ok_or_else(|| missing("nodes"))?;
         let rest_at = reader.here();
         if !reader.rest().is_empty() {
-            // OBJ-29: a finding: C++ does not look behind the graph, and Python from 0.16 on rejects it.
+            // OBJ-29 is a finding: C++ ignores bytes after the graph, and Python from 0.16 on rejects them.
             let message = "bytes follow the graph";
             findings.note(OBJ_29, Kind::Trailing, rest_at, message)?;
         }
@@ -94,7 +94,7 @@ impl LegacyGraph {
                 format!("the root is node {root}, there are {count}")
             })
             .map_err(|broken| broken.in_field("root"))?;
-        // OBJ-30: a graph without nodes breaks OBJ-23 above, as its root names none.
+        // OBJ-30: a graph without nodes has already failed OBJ-23 above, because its root names no node.
         if nodes.first().is_some_and(|node| !node.type_key.is_empty()) {
             findings.note(
                 OBJ_30,
@@ -103,7 +103,7 @@ impl LegacyGraph {
                 "node 0 is not the null node",
             )?;
         }
-        // OBJ-27 along `data` alone: which attribute is a reference only its type knows.
+        // OBJ-27, along `data` only: only its type knows which attributes are references.
         check_cycles(&nodes, &starts)?;
         let mut graph = LegacyGraph {
             root: root.unwrap_or_default(),
@@ -111,7 +111,7 @@ impl LegacyGraph {
             tensors: None,
             attrs: attrs.unwrap_or_default(),
         };
-        // How a tensor is counted is only known when the release is.
+        // Tensors can be counted only after the release is known.
         if let Some(list) = tensors {
             let mut records = Vec::new();
             for (text, at) in &list {
@@ -122,14 +122,14 @@ impl LegacyGraph {
         Ok(graph)
     }
 
-    /// The bytes of the record in `text`, whose string starts at `at`.
+    /// Returns the bytes of the record in `text`, whose string starts at `at`.
     fn read_tensor(
         &self,
         text: &[u8],
         at: u64,
         findings: &mut Findings,
     ) -> Result<Vec<u8>, Violation> {
-        // OBJ-26: held to its rules here, although a value is made of it only when a field refers to it.
+        // OBJ-26: every tensor is checked here, although a value is created only when a field refers to it.
         let bytes = BASE64_STANDARD.decode(text).map_err(|error| {
             OBJ_26
                 .broken(
@@ -139,12 +139,13 @@ impl LegacyGraph {
                 )
                 .in_field("b64ndarrays")
         })?;
-        // Byte n of the record is in the letters from n / 3 * 4 on, behind the quote.
+        // Byte n of the record is encoded from letter n / 3 * 4 on, counted after the quote.
         let place = |offset: u64| {
             let letters = (offset / 3).saturating_mul(4);
             at.saturating_add(1).saturating_add(letters)
         };
-        // Its offsets count from the record, and a strict list would end at the first: they are moved into the text below.
+        // The record's offsets count from its own start, and a strict list would end at the first finding. Findings are therefore
+        // collected, and moved to offsets in the text below.
         let mut inner = Findings::new(Strictness::Lenient);
         let mut cursor = Cursor::new(&bytes);
         TensorRecord::read(&mut cursor, self.sizing(), &mut inner)
@@ -163,7 +164,7 @@ impl LegacyGraph {
     }
 }
 
-/// The tensors, still as text, and where each is.
+/// Reads the tensors as text, each with its offset.
 fn read_texts(reader: &mut LegacyReader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Violation> {
     let (mut texts, mut begun) = (Vec::new(), false);
     while reader.element("b64ndarrays", &mut begun)? {
@@ -173,18 +174,18 @@ fn read_texts(reader: &mut LegacyReader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Viol
     Ok(texts)
 }
 
-/// The nodes, and where each is.
+/// Reads the nodes, each with its offset.
 fn read_nodes(
     reader: &mut LegacyReader<'_>,
     numbers: Option<&dyn Fn(&str) -> NumberFields>,
     findings: &mut Findings,
 ) -> Result<(Vec<LegacyNode>, Vec<u64>), Violation> {
     let (mut nodes, mut starts, mut begun) = (Vec::new(), Vec::new(), false);
-    // Indices may point forward: they are held to the number of nodes when that is known.
+    // Indices may point forward, so they are checked when the number of nodes is known.
     let mut largest = None;
     while reader.element("nodes", &mut begun)? {
         let at = reader.here();
-        // A violation names the node, since an offset alone is hard to find in a text of one line.
+        // A violation names the node, because an offset alone is hard to find in a text of one line.
         let index = nodes.len();
         let node = read_node(reader, findings, at, &mut largest)
             .and_then(|(node, places)| {
@@ -198,7 +199,7 @@ fn read_nodes(
         starts.push(at);
     }
     if let Some((value, at)) = largest {
-        // The largest decides: if it is a node, all are. Its place is that of the first of its size.
+        // If the largest index is a node, all are. Among equal indices, the first one is reported.
         OBJ_23.require(value < nodes.len() as u128, at, || {
             let value = match value {
                 BEYOND => "more than a word".to_owned(),
@@ -210,30 +211,30 @@ fn read_nodes(
     Ok((nodes, starts))
 }
 
-/// Where the representation and the attributes of a node stand.
+/// The offsets of a node's representation and attributes.
 struct NodeOffsets {
-    /// Of the quote of the last representation, or of the brace of a node without one.
+    /// Offset of the quote of the last representation, or of the node's brace if it has none.
     repr: u64,
-    /// Of the brace of the last `attrs`, or of that of a node without any.
+    /// Offset of the brace of the last `attrs`, or of the node's brace if it has none.
     attrs: u64,
 }
 
 impl NodeOffsets {
-    /// Where an attribute is, or, without a name, the representation. Looked for again only where it is wrong.
+    /// Returns the offset of an attribute, or of the representation if there is no name.
     fn of(&self, reader: &LegacyReader<'_>, name: Option<&str>) -> u64 {
         let Some(name) = name else {
             return self.repr;
         };
         let (mut reader, mut begun) = (reader.back_at(self.attrs), false);
-        // Read again rather than kept: the place of every attribute would be held for the few that are wrong.
+        // The attributes are read again instead of stored: offsets are needed only for wrong ones, which are rare.
         let mut place = self.attrs;
-        // The last of several counts.
+        // If a name repeats, the last one counts.
         while let Ok(Some((key, _))) = reader.member("attrs", &mut begun) {
             let at = reader.here();
             if key == name.as_bytes() {
                 place = at;
             }
-            // Not reached: the text was read once.
+            // Cannot fail: the text has already been read once.
             if reader.string("an attribute").is_err() {
                 break;
             }
@@ -242,10 +243,10 @@ impl NodeOffsets {
     }
 }
 
-/// An index that no machine word holds.
+/// Stands for an index that does not fit a machine word.
 const BEYOND: u128 = u128::MAX;
 
-/// A node; `largest` is the largest index in any `data` so far, and where it is.
+/// Reads a node. `largest` is the largest index in any `data` so far, with its offset.
 fn read_node(
     reader: &mut LegacyReader<'_>,
     findings: &mut Findings,
@@ -257,7 +258,7 @@ fn read_node(
         repr: start,
         attrs: start,
     };
-    // OBJ-25: apart until both are known, whichever comes first.
+    // OBJ-25: kept apart until both are known, because they may come in either order.
     let (mut text, mut bytes) = (Vec::new(), Vec::new());
     let (mut seen, mut begun): (Vec<Vec<u8>>, bool) = (Vec::new(), false);
     while let Some((key, at)) = reader.member("a node", &mut begun)? {
@@ -278,7 +279,7 @@ fn read_node(
             b"attrs" => node.attrs = read_attrs(reader, findings)?,
             b"keys" => {
                 let mut begun = false;
-                // OBJ-28: of a repeated member the last counts, and this one is filled item by item.
+                // OBJ-28: if a member repeats, the last one counts.
                 node.keys.clear();
                 while reader.element("keys", &mut begun)? {
                     node.keys.push(reader.string("a key")?);
@@ -286,18 +287,17 @@ fn read_node(
             }
             b"data" => {
                 let mut begun = false;
-                // As `keys`: the last counts.
+                // As for `keys`: the last one counts.
                 node.data.clear();
                 while reader.element("data", &mut begun)? {
                     let at = reader.here();
                     let value = reader.number("data")?;
-                    // In 128 bits, so that an index beyond a word is larger than all others, whatever a word is here.
+                    // Compared in 128 bits, so that an index beyond a word is larger than all others on every platform.
                     let wide = value.map_or(BEYOND, |value| value as u128);
                     if largest.is_none_or(|(known, _)| wide > known) {
                         *largest = Some((wide, at));
                     }
-                    // An index beyond a word is no node (OBJ-23); this one breaks the rule at the end, as its number is kept in
-                    // `largest`.
+                    // OBJ-23: an index beyond a word names no node. It is recorded in `largest`, so the check at the end fails.
                     node.data.push(value.unwrap_or(usize::MAX));
                 }
             }
@@ -309,7 +309,7 @@ fn read_node(
             seen.push(key);
         }
     }
-    // From here on a node has one representation, in whichever member it was, and writing chooses the member anew.
+    // From here on a node has one representation, no matter which member it came from. The writer chooses the member again.
     OBJ_25.require_as(
         Kind::Duplicate,
         text.is_empty() || bytes.is_empty(),
@@ -319,9 +319,9 @@ fn read_node(
     OBJ_25.require(text.iter().all(|byte| is_plain(*byte)), start, || {
         "`repr_str` holds a byte that is not from space to `~`".to_owned()
     })?;
-    // OBJ-42: the names of the attributes are those that a frontend reads of a live node. This library is a runtime, which has no
-    // functions for that: nodes of these releases are read from their JSON alone.
-    // OBJ-25: releases drop these attributes silently, and the graph would be written back without them.
+    // OBJ-42: attribute names are those that a frontend reads from a live node. This library is only a runtime and has no functions for
+    // that, so nodes of these releases are read only from their JSON.
+    // OBJ-25: releases drop these attributes silently, and would write the graph back without them.
     let alone = node.attrs.is_empty() || text.is_empty() && bytes.is_empty();
     OBJ_25.require(alone, start, || {
         "a node has a representation and attributes".to_owned()
@@ -331,7 +331,7 @@ fn read_node(
     Ok((node, places))
 }
 
-/// OBJ-25: base64 of the length, u64, and that many bytes. Nothing stays nothing.
+/// Reads OBJ-25: base64 of the length, a u64, and that many bytes. An empty string stays empty.
 fn read_bytes(
     reader: &mut LegacyReader<'_>,
     findings: &mut Findings,
@@ -350,9 +350,9 @@ fn read_bytes(
         )
     })?;
     let mut cursor = Cursor::new(&all);
-    // A violation counts from the string: letters are no bytes.
+    // A violation is reported at the string, because letters do not map to whole bytes.
     let outside = |broken: Violation| OBJ_25.broken(broken.kind(), at, broken.message());
-    // OBJ-25: u64, little endian, inside of the base64: C++ writes the string as a record of its own.
+    // OBJ-25: the u64 is inside the base64, because C++ writes the string as a record with its own length.
     let length = *cursor.u64("length", OBJ_25).map_err(outside)?;
     let bytes = cursor
         .take(length, "bytes", OBJ_25)
@@ -363,7 +363,7 @@ fn read_bytes(
             "{} bytes follow those that `repr_b64` counts",
             cursor.remaining()
         );
-        // OBJ-29: no release looks behind the bytes that are counted.
+        // OBJ-29: no release checks for bytes after the counted ones.
         findings.note(OBJ_29, Kind::Trailing, at, message)?;
     }
     let plain = bytes.iter().all(|byte| is_plain(*byte));
@@ -373,14 +373,14 @@ fn read_bytes(
     Ok(bytes)
 }
 
-/// Reads names and texts. Of a repeated name the last counts (OBJ-28).
+/// Reads names and texts. If a name repeats, the last one counts (OBJ-28).
 fn read_attrs(
     reader: &mut LegacyReader<'_>,
     findings: &mut Findings,
 ) -> Result<BTreeMap<String, Vec<u8>>, Violation> {
     let (mut attrs, mut begun) = (BTreeMap::new(), false);
     while let Some((key, at)) = reader.member("attrs", &mut begun)? {
-        // OBJ-21: a name is UTF-8, while its value may be any bytes of a C++ string.
+        // OBJ-21: a name is UTF-8, but its value may be any bytes of a C++ string.
         let name = utf8(key.clone(), "the name of an attribute", at)?;
         let value = reader.string("an attribute")?;
         let again = attrs.insert(name, value).is_some();
@@ -389,7 +389,7 @@ fn read_attrs(
     Ok(attrs)
 }
 
-/// A name as text (OBJ-21), which is at `at`.
+/// Converts a name at offset `at` to text (OBJ-21).
 fn utf8(bytes: Vec<u8>, what: &str, at: u64) -> Result<String, Violation> {
     String::from_utf8(bytes).map_err(|_| {
         let message = format!("{what} is not UTF-8");
@@ -397,13 +397,13 @@ fn utf8(bytes: Vec<u8>, what: &str, at: u64) -> Result<String, Violation> {
     })
 }
 
-/// The violation for a member that the form does not have (OBJ-22), whose name is at `at`.
+/// Returns the violation for an unknown member (OBJ-22), whose name is at `at`.
 fn unknown(what: &str, key: &[u8], at: u64) -> Violation {
     let message = format!("{what} has no member `{}`", key.escape_ascii());
     OBJ_22.broken(Kind::Unsupported, at, message)
 }
 
-/// Notes a member that is there a second time (OBJ-28). `again` states whether it is.
+/// Notes a repeated member (OBJ-28). `again` says whether it is repeated.
 fn once(
     findings: &mut Findings,
     again: bool,

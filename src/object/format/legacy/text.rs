@@ -1,14 +1,14 @@
-//! The JSON of 0.2 to 0.21: what its reader takes, and how its writer spaces and breaks lines.
+//! The JSON dialect of 0.2 to 0.21: the syntax that its reader accepts, and the layout that its writer produces.
 
 use crate::object::OBJ_21;
 use crate::rule::{Kind, Violation};
 
-/// Whether `repr_str` may hold the byte (OBJ-25).
+/// Returns whether `repr_str` may contain the byte (OBJ-25).
 pub(super) const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~')
 }
 
-/// Reads values of known types from text; no value is kept unless it is asked for, and nothing nests but by the caller.
+/// A reader of values of known types. It keeps no values and does not recurse; nesting is up to the caller.
 pub(super) struct LegacyReader<'a> {
     /// The whole text.
     text: &'a [u8],
@@ -17,12 +17,12 @@ pub(super) struct LegacyReader<'a> {
 }
 
 impl<'a> LegacyReader<'a> {
-    /// A reader at the beginning of a text.
+    /// Creates a reader at the beginning of a text.
     pub(super) fn new(text: &'a [u8]) -> LegacyReader<'a> {
         LegacyReader { text, at: 0 }
     }
 
-    /// A reader of the same text, from `at` on.
+    /// Creates a reader of the same text that starts at `at`.
     pub(super) fn back_at(&self, at: u64) -> LegacyReader<'a> {
         let at = usize::try_from(at).unwrap_or(self.text.len());
         LegacyReader {
@@ -31,19 +31,20 @@ impl<'a> LegacyReader<'a> {
         }
     }
 
-    /// Offset of the next byte that is not space.
+    /// Skips space and returns the offset of the next byte.
     pub(super) fn here(&mut self) -> u64 {
         self.skip();
         self.at as u64
     }
 
-    /// What is left behind space.
+    /// Skips space and returns the rest of the text.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         self.skip();
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The name of the next member of an object, and its offset; `None` behind the last. `begun` is false before the first.
+    /// Reads the name of the next member of an object and returns it with its offset; `None` after the last. `begun` is false before the
+    /// first.
     pub(super) fn member(
         &mut self,
         what: &str,
@@ -58,13 +59,13 @@ impl<'a> LegacyReader<'a> {
         Ok(Some((key, at)))
     }
 
-    /// Whether an array has a next element, which is then what comes. `begun` is false before the first.
+    /// Returns whether an array has another element, and moves to it. `begun` is false before the first.
     pub(super) fn element(&mut self, what: &str, begun: &mut bool) -> Result<bool, Violation> {
         self.next(b"[]", what, begun)
     }
 
-    /// Whether a container has a next item, which is then what comes. Reads its opening bracket before the first, and a comma
-    /// before all others.
+    /// Returns whether a container has another item, and moves to it. Reads the opening bracket before the first item, and a comma before
+    /// every other.
     fn next(
         &mut self,
         brackets: &[u8; 2],
@@ -72,12 +73,12 @@ impl<'a> LegacyReader<'a> {
         begun: &mut bool,
     ) -> Result<bool, Violation> {
         let [open, close] = *brackets;
-        // The caller keeps the state, so that a text of any depth takes no memory here.
+        // The caller keeps the state, so that nesting takes no memory here.
         let first = !std::mem::replace(begun, true);
         if first {
             self.expect(open, what)?;
         }
-        // OBJ-21: also behind the opening bracket alone, and never behind a comma.
+        // OBJ-21: the closing bracket may follow the opening bracket or an item, but never a comma.
         if self.accept(close) {
             return Ok(false);
         }
@@ -87,8 +88,7 @@ impl<'a> LegacyReader<'a> {
         Ok(true)
     }
 
-    /// A string: five escapes, everything else as it stands, no end of line.
-    /// `what` is named in the violation.
+    /// Reads a string: five escapes, every other byte unchanged, and no line break. `what` names the string in a violation.
     pub(super) fn string(&mut self, what: &str) -> Result<Vec<u8>, Violation> {
         self.expect(b'"', what)?;
         let mut text = Vec::new();
@@ -100,7 +100,7 @@ impl<'a> LegacyReader<'a> {
                     Some(b'r') => b'\r',
                     Some(b'n') => b'\n',
                     Some(b't') => b'\t',
-                    // OBJ-21: no `\/` and no `\u`, which JSON has: writers of this form never wrote them.
+                    // OBJ-21: the escapes `\/` and `\u` of JSON are missing, because writers of this form never wrote them.
                     Some(plain @ (b'"' | b'\\')) => plain,
                     Some(other) => {
                         let message = format!(
@@ -112,7 +112,7 @@ impl<'a> LegacyReader<'a> {
                     None => return Err(self.ends(what)),
                 }),
                 Some(byte) => {
-                    // OBJ-21: a string ends on its line. Every other byte is text, control characters too.
+                    // OBJ-21: a string ends on its line. Every other byte is text, even control characters.
                     let inside = !matches!(byte, b'\r' | b'\n');
                     OBJ_21.require(inside, at as u64, || format!("a line ends inside {what}"))?;
                     text.push(byte);
@@ -122,10 +122,10 @@ impl<'a> LegacyReader<'a> {
         }
     }
 
-    /// A count or index in decimal digits; `None` where it is more than a machine word.
+    /// Reads a count or an index in decimal digits. Returns `None` if it does not fit a machine word.
     pub(super) fn number(&mut self, what: &str) -> Result<Option<usize>, Violation> {
         let start = self.here();
-        // OBJ-23: a number too large is read to its end, and is an index of no node rather than broken text.
+        // OBJ-23: a number that is too large is read to its end. It is an index of no node, not malformed text.
         let mut value = Some(0usize);
         let mut digits = 0u32;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -139,19 +139,19 @@ impl<'a> LegacyReader<'a> {
         if digits > 0 {
             return Ok(value);
         }
-        // A sign is no digit: -1 is broken text here, not an index.
+        // A sign is not a digit: -1 is malformed text here, not an index.
         match self.peek() {
             None => Err(self.ends(what)),
             Some(_) => Err(self.not(what, "a number from 0 on", start)),
         }
     }
 
-    /// Reads one byte, which is expected in `what`.
+    /// Reads `byte`, which must be next in `what`.
     fn expect(&mut self, byte: u8, what: &str) -> Result<(), Violation> {
         if self.accept(byte) {
             return Ok(());
         }
-        // OBJ-21: upstream takes the end of the text for every bracket that is missing.
+        // OBJ-21: upstream accepts the end of the text instead of any missing bracket.
         match self.peek() {
             None => Err(self.ends(what)),
             Some(_) => {
@@ -161,7 +161,7 @@ impl<'a> LegacyReader<'a> {
         }
     }
 
-    /// Reads `byte` if it is next behind space; whether it is.
+    /// Skips space, and reads `byte` if it is next. Returns whether it was.
     fn accept(&mut self, byte: u8) -> bool {
         self.skip();
         let there = self.peek() == Some(byte);
@@ -171,7 +171,7 @@ impl<'a> LegacyReader<'a> {
         there
     }
 
-    /// The violation for a byte at `at` that is not what is wanted.
+    /// Returns the violation for an unexpected byte at `at`.
     fn not(&self, what: &str, wanted: &str, at: u64) -> Violation {
         let found = self.peek().map_or(String::new(), |byte| {
             format!(", not `{}`", char::from(byte).escape_default())
@@ -183,26 +183,26 @@ impl<'a> LegacyReader<'a> {
         )
     }
 
-    /// The violation for a text that ends inside of `what`.
+    /// Returns the violation for a text that ends inside `what`.
     fn ends(&self, what: &str) -> Violation {
-        // OBJ-21: of kind truncated, as more of the text may make it whole.
+        // OBJ-21: the kind is truncated, because more text could complete it.
         let message = format!("the text ends inside {what}");
         OBJ_21.broken(Kind::Truncated, self.at as u64, message)
     }
 
-    /// The next byte; `None` at the end of the text.
+    /// Returns the next byte; `None` at the end of the text.
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
-    /// The next byte, which is then read.
+    /// Reads the next byte.
     fn take(&mut self) -> Option<u8> {
         let byte = self.peek()?;
         self.at = self.at.saturating_add(1);
         Some(byte)
     }
 
-    /// Space is what `isspace` calls so: the vertical tab and the form feed, too.
+    /// Skips space as defined by `isspace`, which includes the vertical tab and the form feed.
     fn skip(&mut self) {
         while let Some(b' ' | b'\t'..=b'\r') = self.peek() {
             self.at = self.at.saturating_add(1);
@@ -210,37 +210,37 @@ impl<'a> LegacyReader<'a> {
     }
 }
 
-/// Writes text with two spaces for each level, and a space behind every comma, even at the end of a line.
+/// A writer that indents by two spaces for each level, and writes a space after every comma, even at the end of a line.
 #[derive(Default)]
 pub(super) struct LegacyWriter {
     /// The text so far.
     text: Vec<u8>,
-    /// The containers that are open, outermost first.
+    /// The open containers, outermost first.
     scopes: Vec<WriterScope>,
 }
 
-/// A container that is open.
+/// An open container.
 struct WriterScope {
-    /// Whether each of its items is on a line of its own.
+    /// Whether each item has its own line.
     lines: bool,
-    /// Whether it has no item yet.
+    /// Whether the container has no item yet.
     empty: bool,
     /// Its closing bracket.
     close: u8,
 }
 
 impl LegacyWriter {
-    /// The finished text.
+    /// Returns the finished text.
     pub(super) fn into_text(self) -> Vec<u8> {
         self.text
     }
 
-    /// Opens an object; `lines`: each member on its own line.
+    /// Opens an object. With `lines`, each member has its own line.
     pub(super) fn object(&mut self, lines: bool) {
         self.open(b'{', b'}', lines);
     }
 
-    /// Opens an array; `lines`: each element on its own line.
+    /// Opens an array. With `lines`, each element has its own line.
     pub(super) fn array(&mut self, lines: bool) {
         self.open(b'[', b']', lines);
     }
@@ -255,12 +255,12 @@ impl LegacyWriter {
         });
     }
 
-    /// Closes what was opened last.
+    /// Closes the container that was opened last.
     pub(super) fn close(&mut self) {
         let Some(scope) = self.scopes.pop() else {
             return;
         };
-        // An empty container has both brackets on one line, also where its items would have lines of their own.
+        // An empty container has both brackets on one line, even if its items would have their own lines.
         if scope.lines && !scope.empty {
             self.line();
         }
@@ -274,16 +274,16 @@ impl LegacyWriter {
         };
         let lines = scope.lines;
         if !std::mem::replace(&mut scope.empty, false) {
-            // OBJ-31: the space is there even where the line ends.
+            // OBJ-31: the space is written even at the end of a line.
             self.text.extend_from_slice(b", ");
         }
-        // The first item begins a line, too.
+        // The first item also begins a new line.
         if lines {
             self.line();
         }
     }
 
-    /// Starts a member. The name is written as it is.
+    /// Starts a member. The name is written unchanged.
     pub(super) fn member(&mut self, name: &str) {
         self.element();
         self.text.push(b'"');
@@ -291,13 +291,13 @@ impl LegacyWriter {
         self.text.extend_from_slice(b"\": ");
     }
 
-    /// Writes a string with the five escapes of OBJ-21; every other byte as it is.
+    /// Writes a string with the five escapes of OBJ-21.
     pub(super) fn string(&mut self, bytes: &[u8]) {
         self.text.push(b'"');
         for byte in bytes {
             match byte {
-                // OBJ-21: these five have escapes; every other byte is written as it is, control characters and what is not UTF-8
-                // too.
+                // OBJ-21: only these five bytes are escaped. Every other byte is written unchanged, also control characters and invalid
+                // UTF-8.
                 b'\r' => self.text.extend_from_slice(b"\\r"),
                 b'\n' => self.text.extend_from_slice(b"\\n"),
                 b'\t' => self.text.extend_from_slice(b"\\t"),
@@ -316,7 +316,7 @@ impl LegacyWriter {
     /// Begins a line, with two spaces for each open container.
     fn line(&mut self) {
         self.text.push(b'\n');
-        // OBJ-31: by the containers that are open, those on one line among them.
+        // OBJ-31: open containers on a single line also count.
         for _ in &self.scopes {
             self.text.extend_from_slice(b"  ");
         }

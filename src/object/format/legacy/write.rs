@@ -1,4 +1,4 @@
-//! Writing a legacy graph, byte for byte as releases do (OBJ-31, OBJ-32).
+//! Writer of legacy graphs, byte for byte as releases write them (OBJ-31, OBJ-32).
 
 use super::text::{LegacyWriter, is_plain};
 use super::{LegacyGraph, LegacyNode};
@@ -8,15 +8,15 @@ use crate::rule::{Kind, Violation};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use std::collections::BTreeMap;
 
-/// Numbers up to this many are on one line.
+/// Maximum number of node indices on one line.
 const ON_ONE_LINE: usize = 10;
 
 impl LegacyGraph {
-    /// The text. Rejects what no release can write (OBJ-31), and, with a release, what that one does not know (OBJ-32).
+    /// Returns the text of the graph. Rejects a graph that no release can write (OBJ-31), or that `release` does not know (OBJ-32).
     ///
     /// # Errors
     ///
-    /// OBJ-31; OBJ-32 for what `release` does not know; OBJ-25 for a text that its form cannot hold.
+    /// Returns OBJ-31, OBJ-32 for content that `release` does not know, or OBJ-25 for a text that its form cannot hold.
     pub fn write(&self, release: Option<Release>) -> Result<Vec<u8>, Violation> {
         if let Some(release) = release {
             self.known_to(release)?;
@@ -42,13 +42,13 @@ impl LegacyGraph {
             }
             out.close();
         }
-        // OBJ-31: sorted by name, whatever order they were read in.
+        // OBJ-31: sorted by name, no matter in which order they were read.
         write_attrs(&self.attrs, &mut out)?;
         out.close();
         Ok(out.into_text())
     }
 
-    /// Holds the graph to OBJ-32: its members and type keys are those of `release`.
+    /// Checks OBJ-32: `release` knows the members and type keys of the graph.
     fn known_to(&self, release: Release) -> Result<(), Violation> {
         let releases = self.releases();
         let known = releases.is_some_and(|releases| releases.contains(release));
@@ -59,7 +59,7 @@ impl LegacyGraph {
             ),
             None => "no release knows every member and container of this graph".to_owned(),
         })?;
-        // OBJ-32: from 0.4 on the member is there, even empty. In 0.2 and 0.3 it is unknown, which the check above finds.
+        // OBJ-32: from 0.4 on the member exists, even if it is empty. 0.2 and 0.3 do not know it, which the check above finds.
         let tensors = self.tensors.is_some() == (release.minor() >= 4);
         OBJ_32.demand(Kind::Missing, tensors, || {
             format!("a graph of {release} has the member `b64ndarrays`, even empty")
@@ -68,12 +68,12 @@ impl LegacyGraph {
 }
 
 impl LegacyNode {
-    /// Writes a node: its members in the order of OBJ-22, empty ones left out.
+    /// Writes a node, with its members in the order of OBJ-22. Empty members are left out.
     fn write(&self, out: &mut LegacyWriter) -> Result<(), Violation> {
         out.object(true);
         out.member("type_key");
         out.string(self.type_key.as_bytes());
-        // OBJ-31: empty members are left out, so that no release sees one that it does not know.
+        // OBJ-31: empty members are left out, so that no release meets a member that it does not know.
         if !self.global_key.is_empty() {
             out.member("global_key");
             out.string(&self.global_key);
@@ -82,7 +82,7 @@ impl LegacyNode {
             OBJ_25.demand(Kind::Malformed, self.attrs.is_empty(), || {
                 "a node with a representation has no attributes".to_owned()
             })?;
-            // OBJ-25: the bytes decide, and not the type: text with one other byte is written as bytes, too.
+            // OBJ-25: the bytes decide, not the type. A text with a single other byte is written as bytes.
             if self.repr.iter().all(|byte| is_plain(*byte)) {
                 out.member("repr_str");
                 out.string(&self.repr);
@@ -105,7 +105,7 @@ impl LegacyNode {
         }
         if !self.data.is_empty() {
             out.member("data");
-            // OBJ-31: numbers share a line up to ten; texts never do.
+            // OBJ-31: up to ten numbers share a line; texts never do.
             out.array(self.data.len() > ON_ONE_LINE);
             for index in &self.data {
                 out.element();
@@ -118,16 +118,16 @@ impl LegacyNode {
     }
 }
 
-/// Writes attributes, sorted by name as the map has them; nothing where there are none.
+/// Writes attributes, which the map sorts by name. Writes nothing if there are none.
 fn write_attrs(attrs: &BTreeMap<String, Vec<u8>>, out: &mut LegacyWriter) -> Result<(), Violation> {
     if attrs.is_empty() {
         return Ok(());
     }
     out.member("attrs");
-    // OBJ-31: one attribute is on the line of its brackets.
+    // OBJ-31: a single attribute is on the same line as its brackets.
     out.object(attrs.len() > 1);
     for (name, value) in attrs {
-        // The released writer puts names between quotes as they are: these would not be read back.
+        // The released writer does not escape names, so a name with these characters could not be read back.
         let plain = !name.contains(['"', '\\', '\r', '\n']);
         OBJ_31.demand(Kind::Unsupported, plain, || {
             format!("an attribute named {name:?} cannot be written")

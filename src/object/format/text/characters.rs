@@ -1,16 +1,15 @@
-//! The strings of JSON, and their escapes.
+//! JSON strings and their escapes.
 
 use super::{JsonError, JsonReader};
 use std::borrow::Cow;
 
 impl<'a, B> JsonReader<'a, B> {
-    /// A string, its escapes resolved.
-    /// Borrowed where it has none.
+    /// Parses a string and resolves its escapes. Borrows from the text if there are no escapes.
     pub(super) fn characters(&mut self) -> Result<Cow<'a, [u8]>, JsonError> {
         let start = self.at;
         self.step(1);
         let rest = self.rest();
-        // Most strings have no escape: those are borrowed from the text.
+        // Most strings have no escape, and are borrowed from the text.
         let plain = rest
             .iter()
             .position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ')
@@ -36,7 +35,7 @@ impl<'a, B> JsonReader<'a, B> {
                     return Ok(text.into());
                 }
                 Some(b'\\') => self.escape(&mut text)?,
-                // A line may not end inside a string, nor any other control character stand there.
+                // A string may not contain a line break or any other control character.
                 Some(byte) if byte < b' ' => return self.wrong("Invalid control character at"),
                 Some(byte) => {
                     text.push(byte);
@@ -46,11 +45,10 @@ impl<'a, B> JsonReader<'a, B> {
         }
     }
 
-    /// Reads an escape; `/` has one too, and is written with it (OBJ-17). What is unknown is blamed on the letter behind the
-    /// backslash.
+    /// Parses an escape. The printer also escapes `/` (OBJ-17). An unknown escape is reported at the letter after the backslash.
     fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
         self.step(1);
-        // The letter is looked at before it is read, so that an unknown one is where the error is.
+        // The letter is only peeked at, so that an error is reported at its position.
         let byte = match self.peek() {
             Some(plain @ (b'"' | b'\\' | b'/')) => plain,
             Some(b'b') => 8,
@@ -66,16 +64,16 @@ impl<'a, B> JsonReader<'a, B> {
         Ok(())
     }
 
-    /// Reads `\uXXXX`, or a pair of them for what UTF-16 has as surrogates. Half a pair is no text and is rejected.
+    /// Parses `\uXXXX`, or two of them for a UTF-16 surrogate pair. A lone surrogate is not text and is rejected.
     fn unicode(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
-        /// What is wrong with half a pair of surrogates.
+        /// Message for a lone surrogate.
         const PAIR: &str = "Invalid surrogate pair of \\uXXXX escapes";
         let start = self.at;
         let first = self.four_digits(start)?;
-        // A second escape that makes no pair is blamed where it is, a first one without a second where that is.
+        // If the second escape makes no pair, the error is reported there. If there is no second escape, the error is at the first.
         let mut wrong = start;
         let mut units = vec![first];
-        // Beyond U+FFFF an escape has two halves, as in UTF-16.
+        // A character beyond U+FFFF is written as two escapes, as in UTF-16.
         if (0xd800..0xdc00).contains(&first) && self.rest().starts_with(b"\\u") {
             self.step(1);
             wrong = self.at.saturating_add(1);
@@ -90,9 +88,9 @@ impl<'a, B> JsonReader<'a, B> {
         Ok(())
     }
 
-    /// Four hexadecimal digits after the `u` at the cursor.
+    /// Parses the four hexadecimal digits after the `u` at the cursor.
     fn four_digits(&mut self, blame: usize) -> Result<u16, JsonError> {
-        // The cursor is at the `u`. `from_str_radix` accepts a sign, so the digits are looked at first.
+        // `from_str_radix` accepts a sign, so the digits are checked first.
         let digits = self.rest().get(1..5);
         let code = digits
             .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))

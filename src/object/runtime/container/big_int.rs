@@ -1,5 +1,5 @@
-//! Integers beyond 64 bits: two's complement words, least significant first, as few as possible. A frontend passes them through; nothing
-//! computes with them here beyond comparison, hash and text.
+//! Integers beyond 64 bits: two's complement words, least significant first, as few as possible. This crate only compares, hashes and
+//! prints them; a frontend passes them through.
 //!
 //! | bytes  | field                  | rule   |
 //! |--------|------------------------|--------|
@@ -14,7 +14,7 @@ use crate::value::heap::{allocate, delete_plain};
 use crate::value::{Any, AnyPayload, AnyView, RawAny, index};
 use std::cmp::Ordering;
 
-/// The fixed part of a big integer. The words follow in the same block, whose size is therefore that of the number.
+/// The fixed part of a big integer. The words follow in the same block, so the size of the block depends on the number.
 #[repr(C)]
 struct BigIntObj {
     header: Header,
@@ -24,22 +24,22 @@ struct BigIntObj {
 
 const _: () = assert!(size_of::<BigIntObj>() == 32);
 
-/// Decimal digits that are taken or made at once: 10^19 is the greatest power of ten in a word.
+/// Number of decimal digits that are converted at once: 10^19 is the greatest power of ten that fits a word.
 const GROUP: usize = 19;
 /// Ten to the power of [`GROUP`].
 const GROUP_UNIT: u64 = 10_000_000_000_000_000_000;
 
-/// Digits of a number in a file at most (OBJ-10). Reading takes time with their square.
+/// Maximum number of digits in a file (OBJ-10). The time to read them is quadratic.
 const MOST_DIGITS: usize = 100_000;
 
-/// Whether `words` has a last word that only repeats the sign of the one before.
+/// Returns whether the last word only repeats the sign of the word before it.
 fn is_padded(words: &[i64]) -> bool {
-    // An arithmetic shift: 0 for a word that is not negative, else -1.
+    // An arithmetic shift: 0 for a non-negative word, otherwise -1.
     matches!(words, [.., before, last] if *last == *before >> 63)
 }
 
-/// The value of two's complement `words`, least significant first; what fits 64 bits becomes a plain int, and words that only repeat
-/// the sign are left out (OBJ-10). No words are 0.
+/// Creates the value of two's complement `words`, least significant first. A number that fits 64 bits becomes a plain int, and words that
+/// only repeat the sign are dropped (OBJ-10). No words are 0.
 pub fn from_words(words: &[i64]) -> Any {
     let mut words = words;
     while is_padded(words) {
@@ -57,9 +57,9 @@ pub fn from_words(words: &[i64]) -> Any {
             };
             // SAFETY: the block holds the head.
             unsafe { object.cast::<BigIntObj>().write(own) };
-            // SAFETY: the block holds the words behind the head.
+            // SAFETY: the block holds the words after the head.
             let data = unsafe { object.add(head) }.cast::<i64>();
-            // SAFETY: as for their address; the block is new, so nothing overlaps.
+            // SAFETY: as for computing their address. The block is new, so nothing overlaps.
             unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), data, words.len()) };
             let ptr = object.cast();
             // SAFETY: a whole object, whose only reference moves into the cell.
@@ -68,11 +68,11 @@ pub fn from_words(words: &[i64]) -> Any {
     }
 }
 
-/// The value of little-endian two's complement bytes, a multiple of 8 of them.
+/// Creates the value of little-endian two's complement bytes. Their number is a multiple of 8.
 ///
 /// # Errors
 ///
-/// OBJ-10 for a number of bytes that is no multiple of 8.
+/// Returns OBJ-10 if the number of bytes is not a multiple of 8.
 pub fn from_bytes(bytes: &[u8]) -> Result {
     if !bytes.len().is_multiple_of(8) {
         let violation = OBJ_10.rejected(
@@ -95,8 +95,8 @@ pub fn from_bytes(bytes: &[u8]) -> Result {
     Ok(from_words(&words))
 }
 
-/// The words of an int or big int, least significant first; a plain int, or a bool, is one word inside the cell. `None` for any other
-/// value.
+/// Returns the words of an int or big int, least significant first. A plain int or a bool is one word inside the cell. Returns `None` for
+/// other values.
 pub fn words_of<'a>(view: &'a AnyView<'_>) -> Option<&'a [i64]> {
     let raw = view.as_raw();
     match raw.type_index {
@@ -117,7 +117,7 @@ pub fn words_of<'a>(view: &'a AnyView<'_>) -> Option<&'a [i64]> {
     }
 }
 
-/// Order of two integers of any size, each of as few words as possible (OBJ-10).
+/// Compares two integers of any size, each in as few words as possible (OBJ-10).
 pub fn compare(left: &[i64], right: &[i64]) -> Ordering {
     let negative = |words: &[i64]| words.last().is_some_and(|last| *last < 0);
     match (negative(left), negative(right)) {
@@ -125,7 +125,7 @@ pub fn compare(left: &[i64], right: &[i64]) -> Ordering {
         (false, true) => return Ordering::Greater,
         _ => {}
     }
-    // OBJ-10: no word is too many, so of two numbers of one sign the longer one is further from zero.
+    // OBJ-10: numbers have no redundant words, so among numbers of one sign the longer one is further from zero.
     let by_length = left.len().cmp(&right.len());
     if by_length != Ordering::Equal {
         return if negative(left) {
@@ -134,17 +134,17 @@ pub fn compare(left: &[i64], right: &[i64]) -> Ordering {
             by_length
         };
     }
-    // Of one sign and length, two's complement numbers are in the order of their words as unsigned ones.
+    // With equal sign and length, two's complement numbers compare like their unsigned words.
     let unsigned = |words: &[i64]| words.iter().rev().map(|w| *w as u64).collect::<Vec<_>>();
     unsigned(left).cmp(&unsigned(right))
 }
 
-/// Decimal text of two's complement `words`, with a minus where the number is negative. Takes time with the square of their number.
+/// Returns two's complement `words` as decimal text, with a minus for a negative number. The time is quadratic in the number of words.
 pub fn to_decimal(words: &[i64]) -> String {
     let negative = words.last().is_some_and(|last| *last < 0);
     let mut digits: Vec<u64> = words.iter().map(|word| *word as u64).collect();
     if negative {
-        // The magnitude: every bit the other way round, plus one.
+        // The magnitude: all bits inverted, plus one.
         let mut carry = true;
         for digit in &mut digits {
             let (sum, over) = (!*digit).overflowing_add(u64::from(carry));
@@ -152,7 +152,7 @@ pub fn to_decimal(words: &[i64]) -> String {
             carry = over;
         }
     }
-    // A group of digits at a time, of which the least significant comes first.
+    // One group of digits at a time, least significant first.
     let mut groups = Vec::new();
     loop {
         let mut rest = 0u128;
@@ -183,7 +183,7 @@ pub fn to_decimal(words: &[i64]) -> String {
     text
 }
 
-/// [`from_decimal`] of a text of a file, whose writer is not trusted with a long one.
+/// Like [`from_decimal`], but limits the number of digits, because the text comes from an untrusted file.
 pub(crate) fn from_untrusted_decimal(text: &str) -> Result {
     let digits = text.strip_prefix('-').unwrap_or(text).len();
     OBJ_10.demand(Kind::Limit, digits <= MOST_DIGITS, || {
@@ -192,11 +192,11 @@ pub(crate) fn from_untrusted_decimal(text: &str) -> Result {
     from_decimal(text)
 }
 
-/// The value of decimal text: an optional sign and digits, nothing else. Takes time with the square of their number.
+/// Parses decimal text: an optional sign and digits. The time is quadratic in the number of digits.
 ///
 /// # Errors
 ///
-/// A ValueError for anything but an optional sign and digits.
+/// Returns a ValueError for any other text.
 pub fn from_decimal(text: &str) -> Result {
     let (negative, digits) = match text.as_bytes() {
         [b'-', rest @ ..] => (true, rest),
@@ -210,7 +210,7 @@ pub fn from_decimal(text: &str) -> Result {
         ));
     }
     let mut words: Vec<u64> = Vec::new();
-    // The magnitude times a power of ten plus that many digits, word by word. Nineteen at a time, as many as a word holds.
+    // Multiplies the magnitude by a power of ten and adds the next digits, word by word. A word holds nineteen digits.
     let (first, groups) = digits.split_at(digits.len() % GROUP);
     for group in std::iter::once(first).chain(groups.chunks_exact(GROUP)) {
         let number = |number: u64, digit: &u8| number * 10 + u64::from(digit - b'0');
@@ -224,7 +224,7 @@ pub fn from_decimal(text: &str) -> Result {
             words.push(carry as u64);
         }
     }
-    // Room for the sign, which `from_words` leaves out where it is not needed.
+    // Room for the sign. `from_words` drops it if it is not needed.
     words.push(0);
     if negative {
         let mut carry = true;
@@ -238,7 +238,7 @@ pub fn from_decimal(text: &str) -> Result {
     Ok(from_words(&words))
 }
 
-/// Hash of a big int: the byte hash of its words, each in little-endian order on every machine (OBJ-01). Its type's hooks return it.
+/// Hashes a big int: the byte hash of its words, in little-endian order on every machine (OBJ-01). The hooks of its type return this hash.
 pub fn hash(words: &[i64]) -> u64 {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     super::hash::hash_bytes(&bytes)

@@ -1,24 +1,24 @@
-//! The locks of objects that change in place: lists, dicts and the fields of records, which safe code shares between threads.
+//! The locks of objects that change in place: lists, dicts and the fields of records. Safe code shares these objects between threads.
 //!
-//! The memory of these objects is part of the ABI and has no room for a lock, so the locks are a table that is indexed by address. A thread
-//! holds one for a few instructions, in which it calls no hook and drops no value. A lookup in a dict that calls hooks holds none:
-//! a `Stay` of `map` keeps other threads away from the dict instead.
+//! The memory of these objects is part of the ABI and has no room for a lock, so the locks are in a table indexed by address. A thread
+//! holds a lock for a few instructions, without calling a hook or dropping a value. A dict lookup that calls hooks holds no lock. It
+//! registers a `Stay` of `map` instead, which keeps other threads away from the dict.
 //!
-//! Upstream has no locks: two threads that change one list of C++ race. Libraries that change a container through inlined code
-//! ignore these locks as well, which is one reason why loading a library is `unsafe`.
+//! Upstream has no locks: two threads that change one C++ list race. Libraries that change a container through inlined code also ignore
+//! these locks. This is one reason why loading a library is `unsafe`.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A spin lock. Taking it is one atomic read-modify-write operation, and releasing it is a plain store: half of the cost of a mutex, which
-/// has to find out on release whether a thread sleeps.
+/// A spin lock. An acquire is one atomic read-modify-write operation, and a release is a plain store. A mutex costs twice as much, because
+/// its release must check for sleeping threads.
 struct ObjectLock {
     is_held: AtomicBool,
-    /// Number of stays at the objects of this lock. Written while the lock is held.
+    /// Number of stays at the objects of this lock. Written only while the lock is held.
     stays: AtomicU32,
 }
 
-/// The table of locks. All their bytes are zero, so they take no room in the library's file.
+/// The table of locks. All bytes are zero, so the table takes no space in the library's file.
 static LOCKS: [ObjectLock; 64] = [const {
     ObjectLock {
         is_held: AtomicBool::new(false),
@@ -26,20 +26,22 @@ static LOCKS: [ObjectLock; 64] = [const {
     }
 }; 64];
 
-/// Number of times that a thread tries a lock before it sleeps.
+/// Number of attempts before a thread sleeps.
 const SPINS: u32 = if cfg!(miri) { 1 } else { 100 };
 
-/// Time that a thread sleeps between tries: the holder was preempted, or copies a long list.
+/// Sleep time between attempts. The holder was preempted, or copies a long list.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Releases a lock when it is dropped.
+/// A held lock, released on drop.
 #[must_use = "the lock is released when the guard is dropped"]
 pub(super) struct LockGuard(&'static ObjectLock);
 
-/// Locks `object`, which may also be a field. The lock is not reentrant: its holder calls no hook, drops no value, and locks no other object.
+/// Locks `object`, which may also be a field. The lock is not reentrant: its holder must not call a hook, drop a value, or lock another
+/// object.
 #[inline]
 pub(super) fn lock<T>(object: *const T) -> LockGuard {
-    // Objects that change in place are at least 64 bytes apart. Two objects with the same lock wait for each other needlessly, and no more.
+    // Objects that change in place are at least 64 bytes apart. If two objects share a lock, their threads wait needlessly, without further
+    // harm.
     let lock = &LOCKS[(object.addr() >> 6) % LOCKS.len()];
     if !lock.try_take() {
         lock.wait();
@@ -47,7 +49,7 @@ pub(super) fn lock<T>(object: *const T) -> LockGuard {
     LockGuard(lock)
 }
 
-/// Runs `work` while `object`, which may also be a field, is locked. The obligations are those of [`lock`].
+/// Runs `work` while `object`, which may also be a field, is locked. `work` must obey the restrictions of [`lock`].
 // Each call has its own `work`, so that inlining duplicates nothing.
 #[inline(always)]
 pub(crate) fn with_lock<T, R>(object: *const T, work: impl FnOnce() -> R) -> R {
@@ -56,7 +58,7 @@ pub(crate) fn with_lock<T, R>(object: *const T, work: impl FnOnce() -> R) -> R {
 }
 
 impl ObjectLock {
-    /// Takes the lock if it is free. The writes of its last holder are visible then.
+    /// Takes the lock if it is free. The writes of its last holder are then visible.
     #[inline]
     fn try_take(&self) -> bool {
         let taken =
@@ -65,12 +67,12 @@ impl ObjectLock {
         taken.is_ok()
     }
 
-    /// Takes the lock once it is free.
+    /// Waits until the lock is free and takes it.
     #[cold]
     #[inline(never)]
     fn wait(&self) {
         let mut spins = 0;
-        // A load first: a compare-exchange takes the cache line from the holder even where it fails.
+        // Loads first: a compare-exchange takes the cache line from the holder even if it fails.
         while self.is_held.load(Ordering::Relaxed) || !self.try_take() {
             if spins < SPINS {
                 spins += 1;
@@ -83,7 +85,7 @@ impl ObjectLock {
 }
 
 impl LockGuard {
-    /// Whether no thread stays at the object, so that a position found before is not used after a change.
+    /// Returns whether no thread stays at the object. A change is then safe: no thread uses a position that it found before.
     #[inline]
     pub(super) fn has_no_stay(&self) -> bool {
         self.0.stays.load(Ordering::Relaxed) == 0
@@ -98,7 +100,7 @@ impl LockGuard {
 }
 
 impl Drop for LockGuard {
-    // Also when `work` panics, which it does before its first change: for more elements than memory can hold.
+    // Also runs when `work` panics. `work` panics only before its first change, when it needs more elements than memory can hold.
     #[inline]
     fn drop(&mut self) {
         self.0.is_held.store(false, Ordering::Release);

@@ -1,4 +1,4 @@
-//! Shapes: immutable lists of extents (OBJ-09). Apart from arrays, since compiled code reads them as an array of C.
+//! Shapes: immutable lists of extents (OBJ-09). They differ from arrays because compiled code reads them as a C array.
 //!
 //! | bytes  | field                   | rule   |
 //! |--------|-------------------------|--------|
@@ -14,9 +14,9 @@ use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 /// The fixed part of a shape.
 #[repr(C)]
 pub(crate) struct ShapeObj {
-    /// Counts, index and deleter.
+    /// Reference counts, type index and deleter.
     header: Header,
-    /// The first extent: behind the object, or where the maker of the shape has them.
+    /// The first extent: directly after the object, or wherever the shape's creator stores them.
     data: *const i64,
     /// Number of extents.
     size: usize,
@@ -26,18 +26,18 @@ const _: () = assert!(size_of::<ShapeObj>() == 40);
 
 static_object!(ShapeObj, index::SHAPE);
 
-/// A list of extents that does not change: i64 each, the outermost first; negative ones are allowed (OBJ-09).
+/// An immutable list of extents: i64 each, the outermost first. Negative extents are allowed (OBJ-09).
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Shape(Ref<ShapeObj>);
 
 impl Shape {
-    /// A shape of `extents`.
+    /// Creates a shape of `extents`.
     pub fn new(extents: &[i64]) -> Shape {
         let head = size_of::<ShapeObj>();
         let object = allocate(head + size_of_val(extents));
         let data = object.wrapping_add(head).cast::<i64>();
-        // SAFETY: the block holds the extents behind the head.
+        // SAFETY: the block holds the extents after the head.
         unsafe { std::ptr::copy_nonoverlapping(extents.as_ptr(), data, extents.len()) };
         let shape = ShapeObj {
             header: Header::new(index::SHAPE, delete_plain),
@@ -46,22 +46,22 @@ impl Shape {
         };
         // SAFETY: the block holds the head, and is aligned for any object.
         unsafe { object.cast::<ShapeObj>().write(shape) };
-        // SAFETY: a fresh object has one reference, which is this one.
+        // SAFETY: a fresh object has one reference, which moves here.
         Shape(unsafe { Ref::from_raw(object.cast()) })
     }
 
-    /// The extents, the outermost first; none for the shape of a scalar.
+    /// Returns the extents, the outermost first. The shape of a scalar has none.
     pub fn as_slice(&self) -> &[i64] {
         extents_of(AnyView::from(self.0.as_object())).unwrap_or_default()
     }
 
-    /// The object, with the reference that this handle held.
+    /// Returns the object with this handle's reference.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }
 }
 
-/// The extents of a value that is a shape; `None` for any other. A sequence of integers is none: it converts (OBJ-09).
+/// Returns the extents of a shape; `None` for other values. A sequence of integers is not a shape, but converts to one (OBJ-09).
 pub fn extents_of(view: AnyView<'_>) -> Option<&[i64]> {
     if view.type_index() != index::SHAPE {
         return None;
@@ -69,11 +69,11 @@ pub fn extents_of(view: AnyView<'_>) -> Option<&[i64]> {
     let shape = view.as_raw().ptr().cast::<ShapeObj>();
     // SAFETY: an object of this index begins with a `ShapeObj` (OBJ-09), and lives for the view's life.
     let shape = unsafe { &*shape };
-    // A slice needs an address, which another library need not have for the shape of a scalar.
+    // A slice needs an address, but another library may leave the address of a scalar's shape null.
     if shape.size == 0 || shape.data.is_null() {
         return Some(&[]);
     }
-    // SAFETY: `size` extents lie at the address (OBJ-09), and do not change while the shape lives.
+    // SAFETY: `size` extents are at the address (OBJ-09), and do not change while the shape lives.
     Some(unsafe { std::slice::from_raw_parts(shape.data, shape.size) })
 }
 
@@ -96,7 +96,7 @@ impl Argument for Shape {
         if let Some(found) = Ref::<ShapeObj>::try_from_view(view) {
             return Some(Shape(found));
         }
-        // OBJ-09: a sequence converts, array or list, if each of its elements converts to an int.
+        // OBJ-09: an array or a list converts if each of its elements converts to an int.
         let items = sequence_of(view)?;
         let extents: Option<Vec<i64>> = items
             .iter()

@@ -9,7 +9,7 @@
 //! | big integer | `{"int": "<decimal>"}` |
 //! | shape, array, list | `{"shape": [1, 2]}`, `{"array": [...]}`, `{"list": [...]}` |
 //! | map, dict | `{"map": [[key, value], ...]}`, `{"dict": [...]}` |
-//! | any other object | `{"object": "<type key>"}`, `{"error": [kind, message]}`; from JSON a bare object, an error |
+//! | other objects | `{"object": "<type key>"}`, `{"error": [kind, message]}`. Read back: an object without fields, an error |
 
 use crate::function::Error;
 use crate::object::{
@@ -24,8 +24,7 @@ use crate::wire::json::float_form;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-/// The form of a value.
-/// A text that is not UTF-8 has its bytes replaced; an object of another type than those of the table is shown by its key alone.
+/// Returns the form of a value. Invalid UTF-8 in a text is replaced. An object of a type that is not in the table is shown only by its key.
 pub fn to_json(value: AnyView<'_>) -> Value {
     let raw = value.as_raw();
     if let Some(text) = str_bytes(&value) {
@@ -37,13 +36,13 @@ pub fn to_json(value: AnyView<'_>) -> Value {
     match raw.type_index {
         index::NONE => Value::Null,
         index::BOOL => json!(raw.int() != 0),
-        // JSON of cases is read with 64-bit integers, so that these need no form of their own.
+        // Cases are read with 64-bit integers, so integers need no special form.
         index::INT => json!(raw.int()),
-        // Apart from integers: 1 and 1.0 are one number in JSON and two keys here (OBJ-02).
+        // A separate form: 1 and 1.0 are one number in JSON, but two keys here (OBJ-02).
         index::FLOAT => json!({"float": float_form(raw.float())}),
         index::DATA_TYPE => json!({"dtype": dtype_to_text(raw.dtype()).unwrap_or_default()}),
         index::DEVICE => json!({"device": [raw.device().device_type, raw.device().device_id]}),
-        // As text: JSON readers make floats of numbers beyond 64 bits.
+        // As text, because JSON readers turn numbers beyond 64 bits into floats.
         index::BIG_INT => {
             json!({"int": big_int::to_decimal(big_int::words_of(&value).unwrap_or_default())})
         }
@@ -56,18 +55,18 @@ pub fn to_json(value: AnyView<'_>) -> Value {
             Ok(Ok(error)) => json!({"error": [error.kind().as_str(), error.message()]}),
             _ => Value::Null,
         },
-        // By its key alone: what an object holds is the business of the operations that look into it.
+        // Only the type key: other operations show the content of an object.
         own => json!({"object": types::key_of(own)}),
     }
 }
 
-/// The forms of the elements of a sequence.
+/// Returns the forms of the elements of a sequence.
 fn list(value: AnyView<'_>) -> Vec<Value> {
     let items = sequence_of(value).unwrap_or_default();
     items.iter().map(|item| to_json(item.view())).collect()
 }
 
-/// The pairs of a map or dict, `[key, value]` each, in the order of iteration: a JSON object has text as its only keys.
+/// Returns the pairs of a map or dict as `[key, value]`, in iteration order. A JSON object could have only text as keys.
 fn pairs(value: AnyView<'_>) -> Vec<Value> {
     pairs_of(value)
         .iter()
@@ -76,11 +75,11 @@ fn pairs(value: AnyView<'_>) -> Vec<Value> {
         .collect()
 }
 
-/// The value of a form.
+/// Reads a value from its form.
 ///
 /// # Errors
 ///
-/// A [`ParseError`] with the form.
+/// Returns a [`ParseError`] that shows the form.
 pub fn from_json(form: &Value) -> Result<Any, ParseError> {
     let wrong = || ParseError::new(format!("no value has the form {form}"));
     Ok(match form {
@@ -88,7 +87,7 @@ pub fn from_json(form: &Value) -> Result<Any, ParseError> {
         Value::Bool(value) => Any::from(*value),
         Value::Number(value) => Any::from(value.as_i64().ok_or_else(wrong)?),
         Value::String(text) => Any::from(text.as_str()),
-        // Arrays, lists and shapes are different values, so a bare array is none of them.
+        // Arrays, lists and shapes are different values, so a bare array is ambiguous.
         Value::Array(_) => return Err(wrong()),
         Value::Object(map) => {
             // The first member is the kind; no form has a second one.
@@ -98,7 +97,8 @@ pub fn from_json(form: &Value) -> Result<Any, ParseError> {
     })
 }
 
-/// The value of `{kind: content}`; `None` where the content is not of that kind, an error where a part of it has no value.
+/// Reads the value of `{kind: content}`. Returns `None` if the content does not match the kind, and an error if a part of it is not a
+/// value.
 fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, ParseError>> {
     let items = || -> Option<Result<Vec<Any>, ParseError>> {
         Some(content.as_array()?.iter().map(from_json).collect())
@@ -108,7 +108,7 @@ fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, ParseError>> {
             Some("nan") => Any::from(f64::NAN),
             Some("inf") => Any::from(f64::INFINITY),
             Some("-inf") => Any::from(f64::NEG_INFINITY),
-            // JSON readers of some languages drop the sign of zero, and 0.0 and -0.0 are two keys (OBJ-02).
+            // JSON readers of some languages drop the sign of zero, but 0.0 and -0.0 are two keys (OBJ-02).
             Some("-0") => Any::from(-0.0),
             _ => Any::from(content.as_f64()?),
         },
@@ -126,7 +126,7 @@ fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, ParseError>> {
             let extents: Option<Vec<i64>> = content.as_array()?.iter().map(Value::as_i64).collect();
             Any::from(Shape::new(&extents?))
         }
-        // A type key alone makes no object: what comes back is one without fields.
+        // A type key alone cannot create the object, so the result is one without fields.
         "object" => Any::from(BareObject::new()),
         "error" => {
             let parts = content.as_array()?;
@@ -141,7 +141,7 @@ fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, ParseError>> {
     Some(Ok(plain))
 }
 
-/// A map where `fixed`, else a dict, of pairs that are set in turn.
+/// Creates a map if `fixed`, otherwise a dict, and sets the pairs one after another.
 fn mapping(fixed: bool, pairs: &[Value]) -> Result<Any, ParseError> {
     let (mut map, dict) = (Map::new(), Dict::new());
     for pair in pairs {
@@ -149,7 +149,7 @@ fn mapping(fixed: bool, pairs: &[Value]) -> Result<Any, ParseError> {
             return Err(ParseError::new(format!("a pair is not {pair}")));
         };
         let (key, value) = (from_json(key)?, from_json(value)?);
-        // In turn, and not as pairs at once: a map that is made of four pairs at once is dense from the start (OBJ-06).
+        // One after another: a map that is created with four pairs at once is dense from the start (OBJ-06).
         let set = if fixed {
             map.set(key, value)
         } else {

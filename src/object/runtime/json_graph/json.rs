@@ -1,5 +1,5 @@
-//! JSON text to values and back (OBJ-16, OBJ-17), with what the tvm-ffi reader accepts beyond the standard: `NaN`,
-//! `Infinity`, `-Infinity`, and numbers such as `01`, `1.`, `.5` and `+1`.
+//! Conversion between JSON text and values (OBJ-16, OBJ-17). Like the tvm-ffi reader, it accepts more than the standard: `NaN`, `Infinity`,
+//! `-Infinity`, and numbers such as `01`, `1.`, `.5` and `+1`.
 
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::format::text::{Build, MAX_DEPTH, read};
@@ -9,26 +9,26 @@ use crate::object::{Array, Map, OBJ_17, OBJ_40, pairs_of, sequence_of};
 use crate::rule::Kind;
 use crate::value::{Any, AnyView, Str, index, str_bytes, types};
 
-/// The most spaces that a level is indented by.
+/// Maximum indentation of a level, in spaces.
 pub(crate) const MAX_INDENT: usize = 1024;
-/// The longest text that is written, in bytes. Depth times indent makes small values long.
+/// Maximum size of a written text, in bytes. The product of depth and indentation can make small values long.
 pub(crate) const MAX_TEXT: usize = 1 << 30;
 
-/// The value of JSON text: None, bool, int, float, string, array, map. A repeated key keeps its last value.
+/// Parses JSON text into a value: None, bool, int, float, string, array or map. A repeated key keeps its last value.
 ///
 /// # Errors
 ///
-/// A ValueError with OBJ-16 at the byte that is not JSON; OBJ-40 where it nests deeper than 10,000; OBJ-39 for keys that would
-/// share a chain of more than 256.
+/// Returns a ValueError with OBJ-16 at the byte where the text stops being JSON. Returns OBJ-40 if it nests deeper than 10,000, and OBJ-39
+/// for keys that would share a chain of more than 256.
 pub fn parse(text: &[u8]) -> Result {
     read(text, Values).map_err(|broken| match broken.kind() {
         Kind::Malformed => Error::of_violation(ErrorKind::Value, broken),
-        // A bound of this crate (OBJ-39, OBJ-40): upstream raises no error there, so there is no kind of it to match.
+        // A limit of this crate (OBJ-39, OBJ-40). Upstream raises no error here, so there is no kind to match.
         _ => broken.into(),
     })
 }
 
-/// Makes values of this process.
+/// A builder of values in this process.
 struct Values;
 
 impl Build for Values {
@@ -63,18 +63,18 @@ impl Build for Values {
     }
 
     fn object(&mut self, pairs: Vec<(Any, Any)>) -> Option<Any> {
-        // Text hashes and compares without an error, so it is the chain that is too long.
+        // Text hashes and compares without errors, so the cause is a chain that is too long.
         Map::from_untrusted(pairs).ok().map(Any::from)
     }
 }
 
-/// JSON text of a value. `indent` of 0 is compact, a negative one has the lines of an indented text and no spaces before them. Only
-/// None, bool, int, float, string, array, list and map have one.
+/// Returns the JSON text of a value: None, bool, int, float, string, array, list or map. An `indent` of 0 is compact. A negative one breaks
+/// lines, but does not indent them.
 pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
-    // OBJ-17: upstream tests for 0 alone, so what is negative has lines too.
+    // OBJ-17: upstream compares with 0 only, so a negative indent also breaks lines.
     let has_lines = indent != 0;
     let indent = match usize::try_from(indent.max(0)) {
-        // Upstream has no bound: each level of a small value would cost as many bytes as the caller likes.
+        // Upstream has no limit, so each level of a small value could cost any number of bytes.
         Ok(indent) if indent <= MAX_INDENT => indent,
         _ => {
             let message = format!("an indent of {indent} spaces is more than {MAX_INDENT}");
@@ -89,14 +89,14 @@ pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
         open: Vec::new(),
     };
     writer.value(value)?;
-    // A value without lines, such as one string, was not measured on the way.
+    // A value without lines, such as a single string, has not been measured yet.
     writer.hold_length(0)?;
-    // JSON is UTF-8: bytes of a string that are not are replaced.
+    // JSON is UTF-8, so invalid bytes of a string are replaced.
     Ok(String::from_utf8(writer.text)
         .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned()))
 }
 
-/// A float as JSON: always with a fraction or an exponent.
+/// Returns a float as JSON, always with a fraction or an exponent.
 pub fn float_text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".into();
@@ -104,28 +104,29 @@ pub fn float_text(value: f64) -> String {
     if value.is_infinite() {
         return if value < 0.0 { "-Infinity" } else { "Infinity" }.into();
     }
-    // OBJ-17: below 2^53 a whole number has its digits and `.0`; from there on 17 digits read back as the same float.
+    // OBJ-17: a whole number below 2^53 is written with its digits and `.0`. Other numbers get 17 digits, which read back as the same
+    // float.
     if value.abs() < (1u64 << 53) as f64 && value.fract() == 0.0 {
         return format!("{value:.1}");
     }
     general(value, 17)
 }
 
-/// A string as JSON, `/` and DEL escaped, what is beyond ASCII as it is.
+/// Writes a string as JSON. Escapes `/` and DEL, and copies characters beyond ASCII.
 pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for &byte in bytes {
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
-            // OBJ-17: JSON needs no escape of `/` and DEL, and the text of every release has one.
+            // OBJ-17: JSON does not require escapes for `/` and DEL, but every release writes them.
             b'/' => out.extend_from_slice(b"\\/"),
             8 => out.extend_from_slice(b"\\b"),
             12 => out.extend_from_slice(b"\\f"),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            // By bytes: those of UTF-8 beyond ASCII are all above 127, and are left as they are.
+            // Works on bytes: UTF-8 bytes beyond ASCII are above 127 and are copied.
             0..32 | 127 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
             _ => out.push(byte),
         }
@@ -133,30 +134,30 @@ pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The ValueError with OBJ-17, kind limit, for an indent or a text that is too long.
+/// Returns the ValueError with OBJ-17 of kind limit, for an indent or a text that is too long.
 #[cold]
 fn too_much(message: String) -> Error {
     Error::of_violation(ErrorKind::Value, OBJ_17.rejected(Kind::Limit, message))
 }
 
-/// The ValueError with OBJ-17, kind unsupported, for what has no JSON.
+/// Returns the ValueError with OBJ-17 of kind unsupported, for a value without JSON.
 #[cold]
 fn unsupported(message: impl Into<String>) -> Error {
     let violation = OBJ_17.rejected(Kind::Unsupported, message.into());
     Error::of_violation(ErrorKind::Value, violation)
 }
 
-/// A text that is being written.
+/// A writer of JSON text.
 struct JsonWriter {
-    /// The text so far. Bytes, because a string of C++ need not be UTF-8.
+    /// The text so far. Bytes, because a C++ string may be invalid UTF-8.
     text: Vec<u8>,
-    /// Whether each part of a container is on a line of its own.
+    /// Whether each part of a container has its own line.
     has_lines: bool,
     /// Spaces for each level, up to [`MAX_INDENT`].
     indent: usize,
-    /// Spaces in front of a line now.
+    /// Current indentation, in spaces.
     level: usize,
-    /// Addresses of the containers on the way.
+    /// Addresses of the open containers.
     open: Vec<usize>,
 }
 
@@ -179,7 +180,7 @@ impl JsonWriter {
             index::SMALL_STR | index::STR => {
                 string_text(str_bytes(&value).unwrap_or_default(), &mut self.text);
             }
-            // OBJ-17: a dict has no JSON, although a list has.
+            // OBJ-17: a list has a JSON text, but a dict does not.
             index::ARRAY | index::LIST | index::MAP => self.container(value)?,
             own => {
                 let message = format!("Unsupported type: `{}`", types::key_of(own));
@@ -189,20 +190,20 @@ impl JsonWriter {
         Ok(())
     }
 
-    /// Writes an array, a list or a map, one level further in.
+    /// Writes an array, a list or a map, and indents its parts by one level.
     fn container(&mut self, value: AnyView<'_>) -> Result<()> {
         let at = value.as_raw().ptr() as usize;
-        // OBJ-17: only a list can come to hold itself, directly or further down, and without this its text has no end.
+        // OBJ-17: only a list can contain itself, directly or indirectly. Without this check its text would be infinite.
         if self.open.contains(&at) {
             return Err(unsupported("Cycle detected: List contains itself"));
         }
-        // OBJ-40: with the outermost counted as one.
+        // OBJ-40: the outermost container counts as one.
         if self.open.len() >= MAX_DEPTH {
             let message = format!("the value nests deeper than {MAX_DEPTH}");
             return Err(OBJ_40.rejected(Kind::Limit, message).into());
         }
         depth::check_stack()?;
-        // Only what is on the way: a value that occurs twice side by side is written twice.
+        // Contains only open values, so a value that occurs twice without nesting is written twice.
         self.open.push(at);
         self.level += self.indent;
         if let Some(items) = sequence_of(value) {
@@ -239,7 +240,7 @@ impl JsonWriter {
         Ok(())
     }
 
-    /// A comma before all but the first part of a container, and a new line.
+    /// Writes a comma, except before the first part of a container, and starts a new line.
     fn separate(&mut self, count: usize) -> Result<()> {
         if count > 0 {
             self.text.push(b',');
@@ -247,7 +248,7 @@ impl JsonWriter {
         self.line()
     }
 
-    /// Holds the text with so many more bytes to its limit.
+    /// Checks that the text stays within its limit after `more` bytes.
     fn hold_length(&self, more: usize) -> Result<()> {
         if self.text.len() + more <= MAX_TEXT {
             return Ok(());
@@ -257,9 +258,9 @@ impl JsonWriter {
         )))
     }
 
-    /// A new line with its indent, in indented text; in any text this is where its length is checked.
+    /// Starts an indented new line in a text with lines. Checks the length in every text.
     fn line(&mut self) -> Result<()> {
-        // Before the line is written: the spaces alone may be most of the text.
+        // Before the line is written, because the indentation may be most of the text.
         self.hold_length(self.level)?;
         if self.has_lines {
             self.text.push(b'\n');

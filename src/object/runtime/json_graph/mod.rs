@@ -1,4 +1,4 @@
-//! Saved objects as values: the graphs of both eras, and JSON text. The forms themselves are in `format`.
+//! Saved objects as values: the graphs of both eras, and JSON text. The formats themselves are in `format`.
 
 #[cfg(feature = "suite")]
 pub mod form;

@@ -1,4 +1,4 @@
-//! Constructors made from reflection, and types that a frontend defines (OBJ-15).
+//! Constructors derived from reflection, and types that a frontend defines (OBJ-15).
 
 use super::builtin::{enum_index, kwargs};
 use super::column;
@@ -10,7 +10,7 @@ use crate::value::header::{Header, ObjectRef};
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
 use crate::value::{Any, AnyView, Argument, cast, index};
 
-/// The description of a type.
+/// Returns the description of a type.
 fn info(type_index: i32) -> Result<&'static TypeInfo> {
     types::info(type_index).ok_or_else(|| {
         Error::new(
@@ -20,24 +20,24 @@ fn info(type_index: i32) -> Result<&'static TypeInfo> {
     })
 }
 
-/// The parameters of a constructor, `__ffi_init__` (OBJ-15). Made once for a type, when its constructor is registered: a field that is
-/// registered later is no parameter.
+/// The parameters of a constructor, `__ffi_init__` (OBJ-15). Computed once, when the constructor of a type is registered. A field that is
+/// registered later is not a parameter.
 struct InitParameters {
-    /// Key of the type, for errors.
+    /// Key of the type, for error messages.
     key: &'static str,
     /// The type itself.
     info: &'static TypeInfo,
-    /// Fields of `info` and its ancestors, the root's first.
+    /// Fields of `info` and its ancestors, starting with the root's.
     fields: Vec<&'static FieldInfo>,
-    /// Positions in `fields` of those that positional arguments fill: those without a default first, each group in the order of fields.
+    /// Positions in `fields` that positional arguments fill. Those without a default come first, and each group is in field order.
     positional: Vec<usize>,
 }
 
 impl InitParameters {
-    /// The parameters of a type's constructor, from the flags of its fields.
+    /// Derives the parameters of a type's constructor from the flags of its fields.
     fn of(info: &'static TypeInfo) -> InitParameters {
         let fields: Vec<&'static FieldInfo> = info.all_fields().collect();
-        // As parameters of Python, one with a default never comes before one without: a derived type may add a field that needs a value.
+        // As in Python, parameters without a default precede those with one, because a derived type may add a field that needs a value.
         let (mut positional, mut optional): (Vec<usize>, Vec<usize>) = (0..fields.len())
             .filter(|&at| fields[at].flags & (flag::INIT_OFF | flag::KEYWORD_ONLY) == 0)
             .partition(|&at| fields[at].flags & flag::HAS_DEFAULT == 0);
@@ -50,14 +50,14 @@ impl InitParameters {
         }
     }
 
-    /// The last field of that name that a constructor takes: a derived type's hides that of an ancestor.
+    /// Returns the last field of that name that the constructor accepts. A field of a derived type hides that of an ancestor.
     fn named(&self, name: &str) -> Option<usize> {
         (0..self.fields.len()).rev().find(|&at| {
             self.fields[at].name() == name && self.fields[at].flags & flag::INIT_OFF == 0
         })
     }
 
-    /// An error of this constructor: a TypeError with OBJ-15, whose text begins with the type.
+    /// Returns an error of this constructor: a TypeError with OBJ-15, whose text begins with the type.
     fn reject(&self, message: impl std::fmt::Display) -> Error {
         let message = format!("{}.__ffi_init__() {message}", self.key);
         Error::of_violation(
@@ -66,16 +66,16 @@ impl InitParameters {
         )
     }
 
-    /// The error of a setter, with the name of the field: of the same kind and backtrace, and with the setter's error as its cause.
+    /// Adds the name of the field to the error of a setter. Kind and backtrace stay, and the setter's error becomes the cause.
     fn at_field(&self, what: &str, field: &FieldInfo, error: Error) -> Error {
-        // Upstream indents every line of the text that it nests.
+        // Upstream indents every line of the nested text.
         let inner = error.message().replace('\n', "\n  ");
         let message = format!(
             "{}.__ffi_init__() {what} '{}':\n  {inner}",
             self.key,
             field.name()
         );
-        // With the parts of the error: a frontend raises its own exception again by the kind, and shows where it came from.
+        // Keeps the parts of the error: a frontend raises its own exception by kind, and shows the origin.
         let (kind, trace) = (error.kind().as_str().to_owned(), error.backtrace());
         Error::with_parts(
             kind.as_bytes(),
@@ -86,7 +86,7 @@ impl InitParameters {
         )
     }
 
-    /// Sets the fields of a new object: by position, behind the mark for names by name, the rest to their defaults.
+    /// Sets the fields of a new object: first by position, then by name after the marker, and the rest to their defaults.
     fn bind(&self, object: &ObjectRef, args: &[AnyView<'_>]) -> Result<()> {
         let mut bound = vec![false; self.fields.len()];
         let set = |at: usize, value: AnyView<'_>, bound: &mut Vec<bool>| -> Result<()> {
@@ -96,7 +96,7 @@ impl InitParameters {
             bound[at] = true;
             Ok(())
         };
-        // By address: an equal object is none, and a text could be an argument.
+        // Compared by address: another object that is equal is not the marker, and a text could be an argument.
         let marker = args.iter().position(|arg| {
             arg.as_object()
                 .is_some_and(|object| object.as_ptr() == kwargs().as_ptr())
@@ -125,7 +125,7 @@ impl InitParameters {
                     self.reject(format_args!("got an unexpected keyword argument '{name}'"))
                 );
             };
-            // OBJ-15: a field with two values is an error, wherever the first one comes from.
+            // OBJ-15: a field with two values is an error, no matter how the first one was passed.
             if bound[at] {
                 return Err(self.reject(format_args!("got multiple values for argument '{name}'")));
             }
@@ -134,13 +134,13 @@ impl InitParameters {
         self.fill(object, &bound)
     }
 
-    /// Field `at` of an object that was made for this constructor.
+    /// Returns field `at` of an object that was created for this constructor.
     fn own<'a>(&self, object: &'a ObjectRef, at: usize) -> Result<OwnField<'a>> {
         OwnField::of(object, self.info, |_| self.fields.get(at).copied())
             .ok_or_else(|| self.reject("made an object of another type"))
     }
 
-    /// Sets the fields that no argument names to their defaults; those without one that are no parameters stay as they were made.
+    /// Sets the fields without an argument to their defaults. Fields that have no default and are not parameters stay unchanged.
     fn fill(&self, object: &ObjectRef, bound: &[bool]) -> Result<()> {
         for at in (0..self.fields.len()).filter(|&at| !bound[at]) {
             let field = self.fields[at];
@@ -167,7 +167,7 @@ impl InitParameters {
 pub(crate) fn register_init(type_index: i32) -> Result<()> {
     let info = info(type_index)?;
     let parameters = InitParameters::of(info);
-    // The object first, since its fields are set in place; an error drops it.
+    // The object is created first, because its fields are set in place. An error drops it.
     let init = Function::from_packed(move |args| {
         let object = create(info)?;
         parameters.bind(&object, args)?;
@@ -182,7 +182,7 @@ fn set_attr(type_index: i32, attribute: &column::TypeAttribute, function: Functi
         .map_err(|broken| Error::new(ErrorKind::Runtime, broken.message()))
 }
 
-/// Registers what a type needs whose objects only reflection knows: constructor, empty object, copy.
+/// Registers the hooks of a type whose objects only reflection knows: constructor, empty object, copy.
 pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
     // The size of an object is a C `int` in `TVMFFITypeMetadata`.
     let size = i32::try_from(size)
@@ -194,7 +194,7 @@ pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
             "the size of an object is 0 to 2147483647 bytes",
         )
     })?;
-    // Before anything is registered: a type that fails here may be registered again with another size.
+    // Before any registration, so that a type that fails here can be registered again with another size.
     check_record(info(type_index)?, size)?;
     register_init(type_index)?;
     let make = Function::named(None, move || allocate_record(type_index, size));
@@ -205,13 +205,13 @@ pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
     set_attr(type_index, &column::SHALLOW_COPY, copy)
 }
 
-/// Checks that zeroed memory of `size` bytes can be an object of a type; from then on it can, and no Rust type is laid out under its key.
+/// Checks that zeroed memory of `size` bytes can be an object of a type. After success, no Rust type can be laid out under its key.
 fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
     let reject = |kind: ErrorKind<'_>, why: String| {
         let message = format!("Type `{}` cannot be a record: {why}", info.key());
         Err(Error::new(kind, message))
     };
-    // A record ends as one (`end_record`), so no ancestor may have memory that only a Rust type ends.
+    // A record is freed by `end_record`, so no ancestor may have memory that only a Rust type can free.
     for one in info.ancestors().iter().copied().chain([info]) {
         if !is_open(one) {
             let why = format!("objects of `{}` are laid out by this library", one.key());
@@ -224,7 +224,7 @@ fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
         }
     }
     for field in info.all_fields() {
-        // OBJ-15: upstream takes this field, and what is written there is other memory.
+        // OBJ-15: upstream accepts such a field, and writes to it corrupt other memory.
         let end = field.offset.checked_add(field.size);
         let fits = end.and_then(|end| usize::try_from(end).ok());
         if field.offset < size_of::<Header>() as i64 || fits.is_none_or(|end| end > size) {
@@ -235,27 +235,29 @@ fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether objects of a type may have no more to them than zeroed memory: not where a Rust type is behind it that such
-/// memory is no valid state of. Members of enumerations are.
+/// Returns whether objects of a type may consist of zeroed memory. This is false if zeroed memory is not a valid state of its Rust type.
+/// Members of enumerations are allowed.
 fn is_open(info: &'static TypeInfo) -> bool {
     match info.type_index {
-        // A header and nothing else.
+        // Only a header.
         index::OBJECT => true,
-        // Types with a fixed index are Rust types here, of whose fields reflection knows few or none.
+        // Types with a fixed index are Rust types here, and reflection knows few or none of their fields.
         own if own < index::DYNAMIC_BEGIN => false,
-        // Zeroed, their number is 0 and their name a cell with None; Python derives its enumerations from them.
+        // When zeroed, their number is 0 and their name is a cell with None. Python derives its enumerations from them.
         own if types::is_instance(own, enum_index()) => true,
         own => types::lay_out_elsewhere(own),
     }
 }
 
-/// `ffi.MakeObjectFromPackedArgs`: type index or key, then names and values.
+/// Implements `ffi.MakeObjectFromPackedArgs`: type index or key, then names and values.
 ///
 /// # Errors
 ///
-/// A TypeError without a type; an InternalError for an unknown key and for arguments that do not come in pairs; a RuntimeError for an
-/// unknown index and for a type that reflection cannot make; a TypeError with OBJ-15 for a field without a value and a default, a
-/// TypeError for a name that is no field; what the maker of the type or the setter of a field fails with.
+/// * A TypeError without a type.
+/// * An InternalError for an unknown key, and for arguments that are not pairs.
+/// * A RuntimeError for an unknown index, and for a type that reflection cannot create.
+/// * A TypeError with OBJ-15 for a field without a value and a default, and a TypeError for a name that is not a field.
+/// * The errors of the creator of the type and of the setters of fields.
 pub fn make_object(args: &[AnyView<'_>]) -> Result {
     let [first, pairs @ ..] = args else {
         return Err(Error::new(
@@ -279,7 +281,7 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
         ));
     }
     let info = info(type_index)?;
-    // Fields are set in place; where one fails, the object ends with those that are set.
+    // Fields are set in place. If one fails, the object is dropped with the fields set so far.
     let object = create(info)?;
     // All names are read before the first field is set.
     let names: Result<Vec<String>> = pairs
@@ -290,7 +292,7 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
     let names = names?;
     let mut used = vec![false; names.len()];
     for field in fields_of(&object) {
-        // OBJ-15: a name that occurs twice is used once, and the second one then is no field of the type.
+        // OBJ-15: a repeated name is used once, so the second occurrence is reported as an unknown field.
         let found = (0..names.len()).find(|&at| !used[at] && names[at] == field.name());
         if let Some(at) = found {
             field.set(pairs[at * 2 + 1])?;

@@ -1,8 +1,8 @@
-//! Describing Rust types to reflection: what C++ does with `refl::ObjectDef` in every library that has types.
+//! Registration of Rust types with reflection, as C++ does with `refl::ObjectDef` in every library that defines types.
 //!
-//! Names, documentation, flags and schemas are upstream's, letter by letter: stubs of Python are made of them, and a Rust type of this
-//! library takes the place of the C++ type of its key. Results of registrations are dropped, since a type that has the part keeps it
-//! (VAL-15).
+//! Names, documentation, flags and schemas match upstream exactly: Python stubs are generated from them, and a Rust type of this library
+//! replaces the C++ type with its key. The results of registrations are ignored, because a type that already has the attribute or field
+//! keeps it (VAL-15).
 
 use super::column;
 use super::storage::{read_field, write_field};
@@ -13,34 +13,34 @@ use crate::value::{Any, Argument, ByteArray, RawAny};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-/// Adds the field `member` of the Rust type that is described: its name, documentation, declared type index, flags and JSON schema. A
-/// macro, since only that can name a member of a struct.
+/// Adds the field `member` of the described Rust type: its name, documentation, declared type index, flags and JSON schema. Only a macro
+/// can name a member of a struct.
 macro_rules! field {
     (
         $describe:expr, $object:ty, $member:ident: $type:ty,
         $name:expr, $doc:expr, $index:expr, $flags:expr, $schema:expr
     ) => {{
         let describe: &$crate::object::reflect::describe::TypeDescription<$object> = &$describe;
-        // The member has this type, or this does not compile.
+        // Fails to compile if the member has another type.
         let _: fn(&$object) -> &$type = |object| &object.$member;
         let offset = std::mem::offset_of!($object, $member);
-        // SAFETY: objects of the type that is described start with `$object`, which has a `$type` at this offset.
+        // SAFETY: objects of the described type start with `$object`, which has a `$type` at this offset.
         unsafe { describe.field::<$type>($name, $doc, offset, $index, $flags, $schema) };
     }};
 }
 pub(crate) use field;
 
-/// Describes the Rust type `T` to reflection, or with `()` a type whose objects only begin with what is known here.
+/// A builder that registers the Rust type `T` with reflection. With `()`, only the beginning of the objects is known here.
 pub(crate) struct TypeDescription<T = ()> {
-    /// The index that everything is registered under.
+    /// The type index for all registrations.
     type_index: i32,
-    /// The Rust type, without owning one: a description may go to any thread.
+    /// The Rust type. A function type, so that the description can go to any thread.
     of: PhantomData<fn(&T)>,
 }
 
 impl TypeDescription {
-    /// A type of `size` bytes that reflection does not make: an object of it comes from a function. `structural_kind` says how it
-    /// is compared (0 not at all, 1 tree, 2 free variable, 3 node of a graph, 4 constant tree, 5 by identity). No type derives from
+    /// Describes a type of `size` bytes that reflection cannot create: its objects come from a function. `structural_kind` says how it is
+    /// compared (0 not at all, 1 tree, 2 free variable, 3 node of a graph, 4 constant tree, 5 by identity). No other type may derive from
     /// it.
     pub(crate) fn opaque(type_index: i32, size: usize, structural_kind: i32) -> TypeDescription {
         let describe = TypeDescription::<()> {
@@ -54,17 +54,18 @@ impl TypeDescription {
 }
 
 impl<T: Object + Clone + Default> TypeDescription<T> {
-    /// A type that can be made empty and copied: its creator and `__ffi_new__` return `T::default()`, `__ffi_shallow_copy__` a
-    /// clone. The size is that of `T`, `structural_kind` as for [`TypeDescription::opaque`]. No type derives from it, in Python either.
+    /// Describes a type that can be created empty and copied. Its creator and `__ffi_new__` return `T::default()`, and
+    /// `__ffi_shallow_copy__` returns a clone. The size is that of `T`, and `structural_kind` is as for [`TypeDescription::opaque`]. No
+    /// other type may derive from it, not even in Python.
     pub(crate) fn whole(structural_kind: i32) -> TypeDescription<T> {
-        /// The creator of the type: writes an owned object, and returns 0.
+        /// Writes an owned object and returns 0, as the creator of the type.
         unsafe extern "C-unwind" fn create<T: Object + Default>(out: *mut *mut Header) -> i32 {
             let object = Ref::new(T::default()).into_object();
             // SAFETY: a creator is called with a place for the handle.
             unsafe { out.write(object.into_raw()) }
             0
         }
-        // Upstream registers both, too: `__ffi_new__` wraps the creator.
+        // Upstream also registers both: `__ffi_new__` wraps the creator.
         let describe = TypeDescription::<T> {
             type_index: T::type_index().get(),
             of: PhantomData,
@@ -101,19 +102,19 @@ impl<T> TypeDescription<T> {
             total_size: size as i32,
             structural_kind,
         };
-        // SAFETY: no documentation; `whole` passes a creator of this very type, and size is that of the Rust type or, for an
-        // abstract one, of what all objects of it start with.
+        // SAFETY: no documentation; `whole` passes a creator of this very type; the size is that of the Rust type or, for an abstract one,
+        // of the common beginning of all its objects.
         let _ = unsafe { types::set_metadata(self.type_index, metadata) };
     }
 
-    /// Sets an attribute of the type; one that it has already stays.
+    /// Sets an attribute of the type. An existing attribute stays.
     pub(crate) fn attr(&self, column: &column::TypeAttribute, value: Any) -> &TypeDescription<T> {
         let _ = types::set_attr(self.type_index, column.name(), value);
         self
     }
 
-    /// Adds a field of Rust type `F`, `offset` bytes behind the beginning of the header. `static_type_index` is the index that it
-    /// is declared with, -1 for any value; `flags` are bits of [`flag`]; `schema` is a type schema as JSON.
+    /// Adds a field of Rust type `F`, `offset` bytes after the beginning of the header. `static_type_index` is the declared index, -1 for
+    /// any value. `flags` are bits of [`flag`], and `schema` is a type schema as JSON.
     ///
     /// # Safety
     /// Objects of the type have an `F` at `offset`.
@@ -139,18 +140,18 @@ impl<T> TypeDescription<T> {
             alignment: align_of::<F>() as i64,
             offset: offset as i64,
             getter: Some(read_field::<F>),
-            // Without the flag for writable fields Python shows it as read-only; the setter is there for what makes objects.
+            // Without the flag for writable fields, Python shows it as read-only. Creation of objects still needs the setter.
             setter: write_field::<F> as *mut c_void,
             default: RawAny::NONE,
             static_type_index,
         };
-        // SAFETY: strings that are borrowed for the call; the field is there by this contract, read and written as the type
-        // that it is; there is no default.
+        // SAFETY: the strings are borrowed for the call; the field is there by this contract, and is read and written with its own type;
+        // there is no default.
         let _ = unsafe { types::push_field(self.type_index, field) };
         self
     }
 
-    /// Adds a method, or a static method, with the metadata of the types of `body`. The first parameter of a method is the object.
+    /// Adds a method or a static method, with the metadata of the types of `body`. The first parameter of a method is the object.
     pub(crate) fn method<P: 'static, F: TypedFn<P>>(
         &self,
         name: &'static str,
@@ -161,7 +162,7 @@ impl<T> TypeDescription<T> {
         self.push_method(name, doc, is_static, Code::of(body))
     }
 
-    /// [`TypeDescription::method`] without its type parameters, so that it is compiled once for each described type.
+    /// Does the work of [`TypeDescription::method`] without its type parameters, so that it is compiled once for each described type.
     fn push_method(
         &self,
         name: &'static str,
@@ -178,13 +179,13 @@ impl<T> TypeDescription<T> {
             flags: if is_static { flag::STATIC_METHOD } else { 0 },
             method: Any::from(function).into_raw(),
         };
-        // SAFETY: strings that are borrowed for the call, and a function whose reference the entry keeps for ever.
+        // SAFETY: the strings are borrowed for the call, and the entry keeps the function's reference forever.
         let _ = unsafe { types::push_method(self.type_index, method) };
         self
     }
 }
 
-/// `{"type_schema":"<schema as JSON text>"}`: upstream keeps the schema as a text inside of the JSON, not as an object.
+/// Returns `{"type_schema":"<schema as JSON text>"}`. Upstream stores the schema as text inside the JSON, not as an object.
 fn schema_json(schema: &str) -> String {
     format!(
         "{{\"type_schema\":\"{}\"}}",

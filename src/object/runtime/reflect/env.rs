@@ -1,7 +1,7 @@
-//! The environment of a thread: streams and the tensor allocator.
+//! The environment of a thread: its streams and its tensor allocator.
 //!
-//! Python's frontend sets both to those of PyTorch before it calls a function with its tensors: kernels run on that stream, and new tensors
-//! come from that allocator. They are the thread's, since two threads may compute on two streams at once.
+//! Python's frontend sets both to those of PyTorch before it calls a function with PyTorch tensors. Kernels then run on that stream, and
+//! new tensors come from that allocator. Both are per thread, because two threads may compute on two streams at once.
 
 use crate::function::{Error, ErrorKind, Result, set_raised, take_raised};
 use crate::object::container::tensor::{Tensor, TensorAllocator};
@@ -12,20 +12,20 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::{PoisonError, RwLock};
 
 thread_local! {
-    /// By device type and number; a device that no stream was set for has the default one, null.
+    /// Streams by device type and number. A device without an entry uses the default stream, null.
     static STREAMS: RefCell<SmallMap<(i32, i32), *mut c_void>> = const { RefCell::new(SmallMap::new()) };
-    /// The allocator that this thread has set.
+    /// The allocator of this thread.
     static ALLOCATOR: Cell<Option<TensorAllocator>> = const { Cell::new(None) };
 }
 
-/// The allocator that threads without their own use.
+/// The allocator for threads without their own.
 static GLOBAL_ALLOCATOR: RwLock<Option<TensorAllocator>> = RwLock::new(None);
 
-/// Sets the current stream of a device for this thread and returns the one before; null is the default stream. The stream stays the
-/// caller's: nothing here counts or frees it.
+/// Sets the current stream of a device for this thread and returns the previous one. Null is the default stream. The caller keeps ownership
+/// of the stream.
 ///
 /// # Safety
-/// `stream` is null or a stream of that device, until another is set.
+/// `stream` is null or a valid stream of that device until another one is set.
 pub(crate) unsafe fn set_stream(
     device_type: i32,
     device_id: i32,
@@ -42,22 +42,24 @@ pub(crate) unsafe fn set_stream(
     Ok(before.unwrap_or(std::ptr::null_mut()))
 }
 
-/// The current stream of a device for this thread; null, the default stream, for a device without one and for numbers that name none.
+/// Returns the current stream of a device for this thread. Returns null, the default stream, for a device without one and for invalid
+/// numbers.
 pub(crate) fn stream(device_type: i32, device_id: i32) -> *mut c_void {
     let key = (device_type, device_id);
     with_kept(&STREAMS, |streams| streams.find(&key).copied()).unwrap_or(std::ptr::null_mut())
 }
 
-/// Sets this thread's allocator, and with `for_all` that of all threads; returns this thread's one before.
+/// Sets the allocator of this thread and, with `for_all`, of all threads. Returns the previous allocator of this thread.
 ///
 /// # Safety
-/// `allocator` may be called from then on, by every thread if it is for all: for a prototype with a readable shape it
-/// answers 0 and a DLPack tensor that belongs to the caller, or reports an error.
+/// From then on `allocator` may be called, with `for_all` by every thread. For a prototype with a readable shape, it returns 0 and a DLPack
+/// tensor that the caller owns, or reports an error.
 pub(crate) unsafe fn set_allocator(
     allocator: Option<TensorAllocator>,
     for_all: bool,
 ) -> Option<TensorAllocator> {
-    // As for streams (DEV-23), the result is the thread's own in either case: who restores it does not restore that of all threads.
+    // As for streams (DEV-23), the result is always the allocator of the thread. A caller that restores it does not restore the
+    // allocator of all threads.
     if for_all {
         let mut global = GLOBAL_ALLOCATOR
             .write()
@@ -67,9 +69,9 @@ pub(crate) unsafe fn set_allocator(
     ALLOCATOR.replace(allocator)
 }
 
-/// The allocator in force: this thread's, else that of all threads.
+/// Returns the effective allocator: the one of this thread, or else the one of all threads.
 pub(crate) fn allocator() -> Option<TensorAllocator> {
-    // A closure, so that the lock is taken only where the thread has no allocator of its own.
+    // A closure, so that the lock is taken only if the thread has no allocator.
     let global = || {
         GLOBAL_ALLOCATOR
             .read()
@@ -78,10 +80,10 @@ pub(crate) fn allocator() -> Option<TensorAllocator> {
     ALLOCATOR.get().or_else(|| *global())
 }
 
+/// Stores an error of that kind and message on this thread (FUN-06). An allocator calls this to report why it failed.
+///
 /// # Safety
 /// `kind` and `message` are C strings.
-/// What an allocator calls to report why it failed: leaves an error of that kind and message on this thread (FUN-06).
-///
 unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message: *const c_char) {
     // SAFETY: a C string, by this contract.
     let kind = unsafe { CStr::from_ptr(kind) };
@@ -90,8 +92,8 @@ unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message:
     set_raised(Error::new(&*kind.to_string_lossy(), message.to_bytes()));
 }
 
-/// A tensor of the device, data type and shape of `prototype` from the allocator in force; its memory is the allocator's, and is released
-/// through the deleter that came with it.
+/// Allocates a tensor with the device, data type and shape of `prototype` from the effective allocator. The allocator owns the memory. It
+/// is released through the deleter of the DLPack tensor.
 ///
 /// # Safety
 /// `prototype` has a readable shape.
@@ -102,9 +104,9 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
             "TVMFFIEnvTensorAlloc: allocator is nullptr, likely because no allocator was set in the environment",
         ));
     };
-    // `report` needs no context: it leaves the error on this thread, where it is taken below.
+    // `report` needs no context: it stores the error on this thread, and the error is taken below.
     let mut out = std::ptr::null_mut();
-    // SAFETY: an allocator may be called (the contract of `set_allocator`), with a prototype as it is in this contract.
+    // SAFETY: an allocator may be called (the contract of `set_allocator`), with a prototype that meets this contract.
     let code = unsafe { allocator(prototype, &mut out, std::ptr::null_mut(), report) };
     if code != 0 {
         return Err(take_raised().unwrap_or_else(|| {
@@ -120,13 +122,13 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
             "the tensor allocator returned no tensor",
         ));
     }
-    // SAFETY: an allocator that returns 0 has written a tensor that belongs to its caller (the contract of `set_allocator`).
+    // SAFETY: an allocator that returns 0 has written a tensor that its caller owns (the contract of `set_allocator`).
     let imported = unsafe { Tensor::from_dlpack_versioned(out, 0, false) };
     if imported.is_err() {
-        // OBJ-12: what is rejected stays with who has it, which is this function: no caller learns of it.
-        // SAFETY: a live managed tensor, which the import has left as it was.
+        // OBJ-12: a rejected tensor still belongs to this function, because no caller learns of it.
+        // SAFETY: a live managed tensor, which the import has left unchanged.
         if let Some(delete) = unsafe { (*out).deleter } {
-            // SAFETY: the deleter of a tensor that belongs to this function, called once with that tensor.
+            // SAFETY: the deleter of a tensor that this function owns, called once with that tensor.
             unsafe { delete(out) };
         }
     }

@@ -1,8 +1,8 @@
-//! Reflection: what types say about their fields, methods and hooks, and objects that are made, read and changed by it (OBJ-15).
+//! Reflection: descriptions of fields, methods and hooks of types, and the creation, reading and changing of objects through them (OBJ-15).
 //! The table of types itself is in the chapter `value` (VAL-14, VAL-15). [`describe`] fills it for Rust types, [`column`] names the
-//! attributes that are looked at here, [`native`] calls hooks that are C functions; [`record`] reads and writes fields, [`storage`]
-//! knows how they lie in memory, [`construct`] makes whole objects. [`builtin`] registers the types and functions of this library;
-//! [`env`] and [`opaque`] hold what a frontend, Python's for one, brings.
+//! attributes that are read here, and [`native`] calls hooks that are C functions. [`record`] reads and writes fields, [`storage`] knows
+//! their memory layout, and [`construct`] creates whole objects. [`builtin`] registers the types and functions of this library. [`env`] and
+//! [`opaque`] store objects that a frontend such as Python provides.
 
 pub(crate) mod builtin;
 pub(crate) mod column;

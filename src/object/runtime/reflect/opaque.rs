@@ -1,10 +1,10 @@
-//! Objects of a frontend language: a handle and what ends it (`ffi.OpaquePyObject`). A value of Python that has no form of this ABI passes
-//! through functions and containers in one, and comes back as the same value.
+//! Objects of a frontend language: a handle and its deleter (`ffi.OpaquePyObject`). A Python value without an equivalent in this ABI passes
+//! through functions and containers in such an object, and comes back as the same value.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 24..32 | the handle, which C++ and Python read |
-//! | 32..40 | what ends it, known here alone |
+//! | 32..40 | the deleter, which only this library knows |
 
 use crate::function::{Error, ErrorKind, Result};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
@@ -16,9 +16,9 @@ use std::ffi::c_void;
 #[repr(C)]
 struct OpaqueObj {
     header: Header,
-    /// What the frontend knows its value by; of Python the address of the object.
+    /// The frontend's handle of its value. For Python, the address of the object.
     handle: *mut c_void,
-    /// Called with the handle when the object ends; `None` for a handle that needs no end.
+    /// Called with the handle when the object is freed; `None` for a handle that needs no release.
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
@@ -28,7 +28,7 @@ unsafe impl Object for OpaqueObj {
         ObjectIndex::fixed(index::OPAQUE_PY)
     }
 
-    // Objects of this index that another library made have another end, so none is taken for one of these.
+    // Objects of this index from another library have another deleter, so none of them matches.
     fn matches(_: i32) -> bool {
         false
     }
@@ -43,7 +43,7 @@ impl Drop for OpaqueObj {
     }
 }
 
-/// Wraps `handle`; `finish` is called with it when the last reference goes, on whichever thread that happens.
+/// Wraps `handle`. `finish` is called with it when the last reference is dropped, on that thread.
 ///
 /// # Safety
 /// `finish` may be called once with `handle`, from any thread.
@@ -52,14 +52,14 @@ pub(crate) unsafe fn wrap(
     type_index: i32,
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 ) -> Result<ObjectRef> {
-    // VAL-14: one index for values of any frontend is reserved, that of Python. The text is upstream's.
+    // VAL-14: only one index is reserved for values of frontends, that of Python. The text is upstream's.
     if type_index != index::OPAQUE_PY {
         return Err(Error::new(
             ErrorKind::Runtime,
             "Only kTVMFFIOpaquePyObject is supported for now",
         ));
     }
-    // Only until `Ref::new` writes the deleter of the type.
+    // A placeholder until `Ref::new` writes the deleter of the type.
     unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
     Ok(Ref::new(OpaqueObj {
         header: Header::new(type_index, nothing),

@@ -1,4 +1,4 @@
-//! Reflection in use: reading and writing the fields of objects, and empty objects of a type.
+//! Access through reflection: reading and writing fields of objects, and creating empty objects of a type.
 
 use super::column;
 use crate::function::{Error, ErrorKind, Function, Result, raised};
@@ -8,7 +8,7 @@ use crate::value::{Any, AnyView, RawAny, cast};
 use std::ffi::c_void;
 use std::ops::Deref;
 
-/// The value of the field `name` of an object, its own or one of its ancestors'.
+/// Returns the value of field `name` of an object. The field may belong to an ancestor of its type.
 ///
 /// ```
 /// # use tvmspec::object;
@@ -24,7 +24,7 @@ use std::ops::Deref;
 /// ```
 ///
 /// # Errors
-/// An AttributeError where the type has no field of this name, and what reading it ends with.
+/// Returns an AttributeError if the type has no field of this name, and the error of its getter.
 pub fn field(object: &ObjectRef, name: &str) -> Result {
     let mut fields = fields_of(object);
     let found = fields.find(|field| field.name() == name);
@@ -38,10 +38,10 @@ pub fn field(object: &ObjectRef, name: &str) -> Result {
     found.get()
 }
 
-/// A field of an object: what reflection knows of it, and an object that has it.
+/// A field of an object: its reflection data and the object.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnField<'a> {
-    /// The object that has the field: it lives while its field is read or written.
+    /// The object that has the field. It stays alive while the field is read or written.
     object: &'a ObjectRef,
     /// Name, flags, offset, getter and setter.
     info: &'static FieldInfo,
@@ -55,15 +55,15 @@ impl Deref for OwnField<'_> {
     }
 }
 
-/// The fields of an object, those of its ancestors first; none for an object whose type does not describe itself.
+/// Returns the fields of an object, those of its ancestors first. An object whose type has no reflection data has none.
 pub(crate) fn fields_of(object: &ObjectRef) -> impl Iterator<Item = OwnField<'_>> {
     let info = types::info(object.type_index());
     let fields = info.into_iter().flat_map(TypeInfo::all_fields);
     fields.map(move |info| OwnField { object, info })
 }
 
-/// The fields of two objects of one type, side by side; none where they are not of one type. Only of one type do the same offsets lead
-/// to the same fields.
+/// Returns the fields of two objects of one type in pairs, and nothing if the types differ. Only objects of one type have the same fields
+/// at the same offsets.
 pub(crate) fn fields_of_both<'a>(
     left: &'a ObjectRef,
     right: &'a ObjectRef,
@@ -83,7 +83,7 @@ pub(crate) fn fields_of_both<'a>(
 }
 
 impl<'a> OwnField<'a> {
-    /// A field of `info` or its ancestors, of an object that is of that type; `None` where it is not.
+    /// Returns a field of `info` or its ancestors, for an object of that type; otherwise `None`.
     pub(crate) fn of(
         object: &'a ObjectRef,
         info: &TypeInfo,
@@ -95,12 +95,12 @@ impl<'a> OwnField<'a> {
         field(info).map(|info| OwnField { object, info })
     }
 
-    /// Where it lies: its offset behind the object's header.
+    /// Returns the address of the field: its offset after the object's header.
     pub(super) fn address(self) -> *mut c_void {
         address(self.object.as_ptr(), self.info)
     }
 
-    /// Reads it: a value of its own, counted once more.
+    /// Reads the field and returns an owned value.
     pub(crate) fn get(self) -> Result {
         let Some(getter) = self.info.getter else {
             return Err(Error::new(
@@ -109,20 +109,20 @@ impl<'a> OwnField<'a> {
             ));
         };
         let mut out = RawAny::NONE;
-        // SAFETY: the object is of a type that has the field, which the getter reads (the contract of `types::push_field`).
+        // SAFETY: the object's type has the field, which the getter reads (the contract of `types::push_field`).
         let code = unsafe { getter(self.address(), &mut out) };
         if code != 0 {
-            // The getter left the error on this thread; -2 of an older one says that the frontend has it (FUN-01).
+            // The getter stored the error on this thread. The code -2 of an older getter says that the frontend has it (FUN-01).
             return Err(raised(code));
         }
-        // SAFETY: a getter that answers 0 has written an owned value.
+        // SAFETY: a getter that returns 0 has written an owned value.
         Ok(unsafe { Any::from_raw(out) })
     }
 
-    /// Writes it. Nothing else reads the field meanwhile: the object is new, or the ABI leaves that to its holders.
+    /// Writes the field. Nothing else reads it meanwhile: the object is new, or the ABI makes its holders responsible.
     pub(crate) fn set(self, value: AnyView<'_>) -> Result<()> {
         let field = self.info;
-        // A field without the flag for "writable" may have a setter, for constructors; nothing here looks at that flag.
+        // A field without the flag for "writable" may have a setter for constructors. That flag is not checked here.
         if field.setter.is_null() {
             return Err(Error::new(
                 ErrorKind::Runtime,
@@ -130,7 +130,7 @@ impl<'a> OwnField<'a> {
             ));
         }
         if field.flags & flag::SETTER_IS_FUNCTION != 0 {
-            // SAFETY: with the flag the setter is a function object that lives for ever (the contract of `types::push_field`).
+            // SAFETY: with the flag, the setter is a function object that lives forever (the contract of `types::push_field`).
             let setter = unsafe { ObjectRef::retain(field.setter.cast()) };
             let setter = cast::<Function>(AnyView::from(&setter))?;
             // SAFETY: the setter takes the address of such a field, and this is one.
@@ -139,15 +139,15 @@ impl<'a> OwnField<'a> {
             return Ok(());
         }
         type Setter = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny) -> i32;
-        // SAFETY: without the flag the setter is a C function of this signature (the contract of `types::push_field`).
+        // SAFETY: without the flag, the setter is a C function of this signature (the contract of `types::push_field`).
         let setter = unsafe { std::mem::transmute::<*mut c_void, Setter>(field.setter) };
-        // SAFETY: the object is of a type that has the field, which the setter writes; the value lives for the call.
+        // SAFETY: the object's type has the field, which the setter writes; the value lives for the call.
         let code = unsafe { setter(self.address(), value.as_raw()) };
         if code == 0 { Ok(()) } else { Err(raised(code)) }
     }
 
-    /// Sets it to its default, or to what the factory of its default returns; false when it has none. A factory is called for each
-    /// object, so that no two share the list or dict that is their default.
+    /// Sets the field to its default, or to the result of its default factory. Returns false if there is no default. A factory is called
+    /// for each object, so that no two objects share a list or dict as default.
     pub(crate) fn set_default(self) -> Result<bool> {
         if self.flags & flag::HAS_DEFAULT == 0 {
             return Ok(false);
@@ -163,14 +163,14 @@ impl<'a> OwnField<'a> {
     }
 }
 
-/// Where a field of `object` lies. Offsets count from the header, which an object's address is.
+/// Returns the address of a field of `object`. Offsets count from the header, whose address is the object's.
 pub(super) fn address(object: *mut Header, field: &FieldInfo) -> *mut c_void {
     object.wrapping_byte_offset(field.offset as isize).cast()
 }
 
-/// An empty object of a type: by its native creator, else by its attribute `__ffi_new__`.
+/// Creates an empty object of a type, with its native creator or otherwise its attribute `__ffi_new__`.
 pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
-    // A type of C++ has a creator, one that a frontend defines has the attribute alone.
+    // A C++ type has a creator. A type that a frontend defines has only the attribute.
     if let Some(creator) = info.metadata().and_then(|metadata| metadata.creator) {
         let mut out = std::ptr::null_mut();
         // SAFETY: a creator writes an owned handle (the contract of `types::set_metadata`).
@@ -185,7 +185,7 @@ pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
     }
     if let Some(new) = column::NEW.value(info.type_index) {
         let made = cast::<ObjectRef>(cast::<Function>(new)?.call(&[])?.view())?;
-        // Any library may register the attribute, with a function that makes something else.
+        // Any library may register the attribute with a function that creates an object of another type.
         if !types::is_instance(made.type_index(), info.type_index) {
             return Err(Error::new(
                 ErrorKind::Type,
@@ -207,7 +207,7 @@ pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
     ))
 }
 
-/// Whether [`create`] has a way to make an object of the type, which may still fail.
+/// Returns whether [`create`] can try to create an object of the type. The attempt may still fail.
 pub(crate) fn can_create(info: &'static TypeInfo) -> bool {
     info.metadata()
         .is_some_and(|metadata| metadata.creator.is_some())

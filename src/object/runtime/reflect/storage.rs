@@ -1,5 +1,5 @@
-//! How the fields of an object lie in memory: records, whose fields only reflection knows, and the C functions that read and write one
-//! field by its declared type.
+//! The memory of object fields: records, whose fields only reflection knows, and the C functions that read and write one field by its
+//! declared type.
 
 use super::record::{address, fields_of};
 use crate::function::{Error, ErrorKind, Result, guard_code};
@@ -10,22 +10,22 @@ use crate::value::types::{self, FieldInfo, Getter, TypeInfo};
 use crate::value::{Any, AnyView, Argument, DLDataType, DLDevice, RawAny, cast, index};
 use std::ffi::c_void;
 
-/// How a field lies in memory.
+/// The storage form of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FieldStorage {
-    /// Bytes that refer to nothing: a number, a bool, a data type, a device, a pointer.
+    /// Bytes without references: a number, a bool, a data type, a device, a pointer.
     Plain,
     /// A value of any type, 16 bytes.
     Cell,
-    /// A reference of an object, 8 bytes; null where it is absent.
+    /// A reference to an object, 8 bytes; null if absent.
     Object,
 }
 
-/// How a field lies in memory, by its declared type index and, where that is not fixed, its size. Upstream's C++ tells these apart in the
-/// same way.
+/// Returns the storage form of a field. It depends on the declared type index and, if that is not fixed, on the size. Upstream's C++
+/// decides in the same way.
 fn storage(field: &FieldInfo) -> FieldStorage {
     match field.static_type_index {
-        // A field without a fixed type is a cell, or a bare reference when it is only that wide.
+        // A field without a fixed type is a cell, or a bare reference if it has only 8 bytes.
         index::ANY | index::NONE if field.size == 8 => FieldStorage::Object,
         index::ANY | index::NONE => FieldStorage::Cell,
         own if own >= index::OBJECT_BEGIN => FieldStorage::Object,
@@ -33,8 +33,8 @@ fn storage(field: &FieldInfo) -> FieldStorage {
     }
 }
 
-/// A zeroed object of `size` bytes whose fields only reflection knows: cells are None, references absent, numbers 0. A size below that of a
-/// header is that of a header.
+/// Creates a zeroed object of `size` bytes whose fields only reflection knows: cells are None, references absent, numbers 0. The size is at
+/// least that of a header.
 pub(crate) fn allocate_record(type_index: i32, size: usize) -> Result<ObjectRef> {
     let Some(object) = try_allocate_zeroed(size.max(size_of::<Header>())) else {
         return Err(Error::new(
@@ -52,33 +52,36 @@ pub(crate) fn allocate_record(type_index: i32, size: usize) -> Result<ObjectRef>
     };
     // SAFETY: the block holds a header.
     unsafe { object.write(header) }
-    // SAFETY: a fresh object, whose only reference this is; all-zero cells are None and all-zero references are absent.
+    // SAFETY: a fresh object and its only reference; all-zero cells are None and all-zero references are absent.
     Ok(unsafe { ObjectRef::from_raw(object) })
 }
 
+/// Deletes a record.
+///
 /// # Safety
-/// As a deleter is called; `object` was made by [`allocate_record`] with room for the fields of its type.
+/// The call follows VAL-05; `object` comes from [`allocate_record`] with room for the fields of its type.
 unsafe extern "C-unwind" fn delete_record(object: *mut Header, flags: i32) {
     // SAFETY: deleters are called as VAL-05 says, which is the contract of `end_record`.
     unsafe { end_nested(object, flags, end_record) }
 }
 
-/// The work of [`delete_record`].
+/// Does the work of [`delete_record`].
 ///
 /// # Safety
-/// As a deleter is called (VAL-05).
+/// The call follows VAL-05.
 unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
-        // SAFETY: the header is readable until the memory goes.
+        // SAFETY: the header is readable until the memory is freed.
         let type_index = unsafe { (*object).type_index };
-        // As the type describes itself now: a field that was registered after the object was made is zero in it, and ends as nothing.
+        // Uses the current description of the type: a field that was registered after the object was created is zero, and its drop does
+        // nothing.
         let info = types::info(type_index);
         for field in info.into_iter().flat_map(TypeInfo::all_fields) {
             let at = address(object, field);
             match storage(field) {
-                // SAFETY: the field is a cell, says its description; the last reference has gone, so each is dropped once.
+                // SAFETY: the description says that the field is a cell; the last reference is gone, so each cell is dropped once.
                 FieldStorage::Cell => unsafe { std::ptr::drop_in_place(at.cast::<Any>()) },
-                // SAFETY: the field is a reference, says its description; each is dropped once.
+                // SAFETY: the description says that the field is a reference; each is dropped once.
                 FieldStorage::Object => unsafe {
                     std::ptr::drop_in_place(at.cast::<Option<ObjectRef>>())
                 },
@@ -87,12 +90,12 @@ unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
         }
     }
     if flags & DELETE_WEAK != 0 {
-        // SAFETY: made by `allocate_record`, and nothing refers to it.
+        // SAFETY: allocated by `allocate_record`, and nothing refers to it.
         unsafe { release(object.cast()) }
     }
 }
 
-/// A copy of a record that shares what the fields refer to. `source` was made by [`allocate_record`] with that type and size.
+/// Copies a record; both share the objects that the fields refer to. `source` comes from [`allocate_record`] with that type and size.
 pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> Result<ObjectRef> {
     if source.type_index() != type_index {
         return Err(Error::new(
@@ -109,14 +112,14 @@ pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> R
         let (from, to) = (field.address(), address(copy.as_ptr(), &field));
         match storage(&field) {
             FieldStorage::Cell => {
-                // SAFETY: the field is a cell, says its description, and `source` is alive.
+                // SAFETY: the description says that the field is a cell, and `source` is alive.
                 let value = with_lock(from, || unsafe { &*from.cast::<Any>() }.clone());
                 // SAFETY: the copy has the same field, which is still zero.
                 unsafe { to.cast::<Any>().write(value) }
             }
             FieldStorage::Object => {
                 let value = with_lock(from, || {
-                    // SAFETY: the field is a reference, says its description, and `source` is alive.
+                    // SAFETY: the description says that the field is a reference, and `source` is alive.
                     unsafe { &*from.cast::<Option<ObjectRef>>() }.clone()
                 });
                 // SAFETY: the copy has the same field, which is still zero.
@@ -134,7 +137,7 @@ pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> R
     Ok(copy)
 }
 
-/// Getter of a field of type `F`, in the form of `TVMFFIFieldInfo`: writes an owned value to `out`, and returns 0.
+/// Reads a field of type `F`, as a getter of `TVMFFIFieldInfo`: writes an owned value to `out` and returns 0.
 ///
 /// # Safety
 /// `field` is the address of an `F`, `out` is writable.
@@ -145,18 +148,18 @@ pub(super) unsafe extern "C-unwind" fn read_field<F: Argument + Clone>(
 where
     Any: From<F>,
 {
-    // SAFETY: the address of an `F`, by this contract; nothing writes it while this thread is alone with it.
+    // SAFETY: the address of an `F`, by this contract; nothing writes it while this thread holds the lock.
     let value = with_lock(field, || unsafe { &*field.cast::<F>() }.clone());
     // SAFETY: writable, by this contract.
     unsafe { out.write(Any::from(value).into_raw()) }
     0
 }
 
-/// Setter of a field of type `F`, in the form of `TVMFFIFieldInfo`: converts the value, and puts it in the place of the old one. Returns 0,
-/// or -1 with a TypeError raised for a value that does not convert; the field is as it was then.
+/// Writes a field of type `F`, as a setter of `TVMFFIFieldInfo`: converts the value, replaces the old one and returns 0. If the value does
+/// not convert, returns -1 with a raised TypeError and leaves the field unchanged.
 ///
 /// # Safety
-/// `field` is the address of an `F` that is only read and written in here, `value` that of a cell.
+/// `field` is the address of an `F` that is read and written only by these functions. `value` is the address of a cell.
 pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
     field: *mut c_void,
     value: *const RawAny,
@@ -164,10 +167,10 @@ pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
     guard_code(|| {
         // SAFETY: the address of a cell, by this contract.
         let value = unsafe { value.read() };
-        // SAFETY: what the caller passes lives for the call.
+        // SAFETY: the caller's value lives for the call.
         let value = cast::<F>(unsafe { AnyView::from_raw(value) })?;
-        // SAFETY: the address of an `F`, by this contract, which this thread is alone with. The old value ends after that: its end
-        // may come back to the field.
+        // SAFETY: the address of an `F`, by this contract, to which the lock gives exclusive access. The old value is dropped after the
+        // lock is released, because its destructor may use the field.
         drop(with_lock(field, || unsafe {
             field.cast::<F>().replace(value)
         }));
@@ -175,11 +178,13 @@ pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
     })
 }
 
+/// Reads a field that is an object reference, as its getter.
+///
 /// # Safety
-/// As [`read_field`] for a reference, possibly absent.
+/// As for [`read_field`] with a reference, possibly absent.
 unsafe extern "C-unwind" fn read_object(field: *mut c_void, out: *mut RawAny) -> i32 {
     let value = with_lock(field, || {
-        // SAFETY: the address of a reference, by this contract; nothing writes it while this thread is alone with it.
+        // SAFETY: the address of a reference, by this contract; nothing writes it while this thread holds the lock.
         unsafe { &*field.cast::<Option<ObjectRef>>() }.clone()
     });
     // SAFETY: writable, by this contract.
@@ -187,8 +192,10 @@ unsafe extern "C-unwind" fn read_object(field: *mut c_void, out: *mut RawAny) ->
     0
 }
 
+/// Reads a field that is a bool, as its getter.
+///
 /// # Safety
-/// As [`read_field`] for a byte that is zero or not.
+/// As for [`read_field`] with a byte that is zero or not.
 unsafe extern "C-unwind" fn read_bool(field: *mut c_void, out: *mut RawAny) -> i32 {
     // SAFETY: the address of a byte, by this contract.
     let value = with_lock(field, || unsafe { field.cast::<u8>().read() }) != 0;
@@ -197,24 +204,26 @@ unsafe extern "C-unwind" fn read_bool(field: *mut c_void, out: *mut RawAny) -> i
     0
 }
 
+/// Reads a field that is a pointer, as its getter.
+///
 /// # Safety
-/// As [`read_field`] for a pointer that its receiver may use.
+/// As for [`read_field`] with a pointer that its receiver may use.
 unsafe extern "C-unwind" fn read_pointer(field: *mut c_void, out: *mut RawAny) -> i32 {
     // SAFETY: the address of a pointer, by this contract.
     let value = with_lock(field, || unsafe { field.cast::<*mut c_void>().read() });
-    // SAFETY: may be used by its receiver, by this contract.
+    // SAFETY: its receiver may use it, by this contract.
     let value = unsafe { Any::handle(value) };
     // SAFETY: writable, by this contract.
     unsafe { out.write(value.into_raw()) }
     0
 }
 
-/// The C function that reads fields declared with a type index, for `ffi.MakeFieldGetter`.
+/// Returns the C function that reads fields declared with a type index, for `ffi.MakeFieldGetter`.
 pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
     Ok(match field_type {
         index::INT => read_field::<i64>,
         index::FLOAT => read_field::<f64>,
-        // One byte, as in C++: it may hold anything but 0 for true, which a Rust `bool` must not.
+        // One byte, as in C++: any byte except 0 means true, which would be invalid for a Rust `bool`.
         index::BOOL => read_bool,
         index::OPAQUE => read_pointer,
         index::DATA_TYPE => read_field::<DLDataType>,
@@ -230,27 +239,29 @@ pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
     })
 }
 
-/// Writes an already converted value to a field of a record; the old value ends afterwards.
+/// Writes a converted value to a field of a record. The old value is dropped afterwards.
 ///
 /// # Safety
-/// `at` is the address of an initialised field stored as `field_type` says, and only read and written in here.
+/// `at` is the address of an initialised field stored as `field_type` says, which is read and written only by these functions.
 pub(crate) unsafe fn store(at: *mut c_void, field_type: i32, value: Any) -> Result<()> {
-    /// Replaces the field at `at`; the old value ends when the new one is in place.
+    /// Replaces the field at `at`. The old value is dropped when the new one is in place.
     ///
     /// # Safety
-    /// `at` is an initialised field of type `T` that is only read and written in here.
+    /// `at` is an initialised field of type `T` that is read and written only by these functions.
     unsafe fn put<T: Argument>(at: *mut c_void, value: Any) -> Result<()> {
         let value = cast::<T>(value.view())?;
-        // SAFETY: such a field, by this contract, which this thread is alone with.
+        // SAFETY: such a field, by this contract, to which the lock gives exclusive access.
         drop(with_lock(at, || unsafe { at.cast::<T>().replace(value) }));
         Ok(())
     }
+    /// Writes a bool.
+    ///
     /// # Safety
     /// `at` is the address of a byte, as for [`read_bool`].
     unsafe fn put_bool(at: *mut c_void, value: Any) -> Result<()> {
         let value = cast::<bool>(value.view())?;
-        // Written as a byte: what C++ left there may be no `bool` of Rust's, which `replace` would read.
-        // SAFETY: the address of a byte, by this contract, which this thread is alone with.
+        // Written as a byte: the old C++ byte may not be a valid Rust `bool`, which `replace` would read.
+        // SAFETY: the address of a byte, by this contract, to which the lock gives exclusive access.
         with_lock(at, || unsafe { at.cast::<u8>().write(u8::from(value)) });
         Ok(())
     }
@@ -270,6 +281,6 @@ pub(crate) unsafe fn store(at: *mut c_void, field_type: i32, value: Any) -> Resu
             ));
         }
     };
-    // SAFETY: the function is for what `field_type` says, and that is what is stored, by this contract.
+    // SAFETY: the function matches `field_type`, which says what is stored, by this contract.
     unsafe { put(at, value) }
 }

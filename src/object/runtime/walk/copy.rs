@@ -1,4 +1,4 @@
-//! Deep copies: containers and objects are copied once each, leaves are shared.
+//! Deep copies: containers and objects are copied once each, and leaves are shared.
 
 use super::depth;
 use crate::function::{Error, ErrorKind, Function, Result};
@@ -11,31 +11,31 @@ use crate::value::types;
 use crate::value::{Any, AnyView, cast, index};
 use std::collections::{HashMap, HashSet};
 
-/// A copy of everything reachable from `value`. Strings, bytes, shapes, big integers and members of enumerations are
-/// shared; an object that is met twice is copied once.
+/// Copies everything reachable from `value`. Strings, bytes, shapes, big integers and members of enumerations are shared. An object that
+/// occurs twice is copied once.
 pub(crate) fn deep_copy(value: AnyView<'_>) -> Result {
     let mut copier = Copier::default();
     let copy = copier.copy(value, 0)?;
-    // Rarely: only where something immutable contains itself, by way of a list, a dict or an object.
+    // Rare: only if an immutable container contains itself through a list, a dict or an object.
     if copier.deferred {
         return copier.patch(&copy);
     }
     Ok(copy)
 }
 
-/// A deep copy in the making.
+/// The state of a deep copy.
 #[derive(Default)]
 struct Copier {
-    /// Originals by address, kept, and their copies.
+    /// The originals, kept alive, and their copies, by address of the original.
     copies: HashMap<usize, (ObjectRef, Any)>,
-    /// Immutable containers on the way: they have no copy yet that could be referred to.
+    /// Immutable containers that are being copied: their copy does not exist yet.
     open: HashSet<usize>,
-    /// Whether an open container was met inside itself and its original put in its place for now.
+    /// Whether an open container was met inside itself, so that its original is a placeholder for now.
     deferred: bool,
 }
 
 impl Copier {
-    /// The copy of a value, or the value itself where it is a leaf.
+    /// Returns the copy of a value, or the value itself if it is a leaf.
     fn copy(&mut self, value: AnyView<'_>, depth: usize) -> Result {
         let Some(object) = value.as_object() else {
             return Ok(value.to_any());
@@ -44,14 +44,14 @@ impl Copier {
         if let Some((_, copy)) = self.copies.get(&at) {
             return Ok(copy.clone());
         }
-        // An array or a map inside itself, by way of something that can change: its copy does not exist yet.
+        // An array or a map inside itself, through something mutable: its copy does not exist yet.
         if self.open.contains(&at) {
             self.deferred = true;
             return Ok(value.to_any());
         }
         let shared = matches!(
             object.type_index(),
-            // These never change, so that sharing them does no harm.
+            // These never change, so sharing is safe.
             index::STR | index::BYTES | index::SHAPE | index::BIG_INT
         ) || types::is_instance(object.type_index(), enum_index());
         if shared {
@@ -61,19 +61,19 @@ impl Copier {
         self.compound(object, depth)
     }
 
-    /// The copy stands for the original from now on (OBJ-14: a deep copy shares what the original shares).
+    /// Records that the copy replaces the original from now on (OBJ-14: a deep copy shares what the original shares).
     fn remember(&mut self, original: &ObjectRef, copy: &Any) {
         let at = original.as_ptr() as usize;
-        // The original is held, so that no other object takes its address during the copy.
+        // The original is kept alive, so that no other object gets its address during the copy.
         self.copies.insert(at, (original.clone(), copy.clone()));
     }
 
-    /// The copy of a container or an object that is met for the first time.
+    /// Copies a container or an object that is met for the first time.
     fn compound(&mut self, object: &ObjectRef, depth: usize) -> Result {
         let view = AnyView::from(object);
         let at = object.as_ptr() as usize;
         match object.type_index() {
-            // OBJ-03: an array does not change once others see it, so its elements are copied before it is made.
+            // OBJ-03: a shared array does not change, so its elements are copied before it is created.
             index::ARRAY => {
                 self.open.insert(at);
                 let items = sequence_of(view).unwrap_or_default();
@@ -89,7 +89,7 @@ impl Copier {
             index::LIST => {
                 let list = List::new(Vec::new());
                 let copy = Any::from(list.clone());
-                // Known before its elements are: a list may contain itself, and its copy then contains the copy.
+                // Recorded before the elements: a list may contain itself, and its copy must then contain the copy.
                 self.remember(object, &copy);
                 for item in &*sequence_of(view).unwrap_or_default() {
                     let item = self.copy(item.view(), depth + 1)?;
@@ -110,7 +110,7 @@ impl Copier {
                 Ok(copy)
             }
             index::DICT => {
-                // As for a list: known before its pairs are, since a dict may contain itself.
+                // As for a list: recorded before the pairs, because a dict may contain itself.
                 let dict = Dict::new();
                 let copy = Any::from(dict.clone());
                 self.remember(object, &copy);
@@ -124,7 +124,7 @@ impl Copier {
         }
     }
 
-    /// The copy of an object: a shallow one by the hook of its type, in which each field that holds something to copy is replaced.
+    /// Copies an object: the hook of its type makes a shallow copy, whose fields are then replaced by deep copies.
     fn object(&mut self, object: &ObjectRef, depth: usize) -> Result {
         let Some(shallow) = column::SHALLOW_COPY.value(object.type_index()) else {
             return Err(Error::new(
@@ -135,7 +135,7 @@ impl Copier {
                 ),
             ));
         };
-        // A shallow copy shares all fields, so that those without a setter need none.
+        // A shallow copy shares all fields, so fields without a setter are covered.
         let copy = cast::<Function>(shallow)?.call(&[AnyView::from(object)])?;
         self.remember(object, &copy);
         let target = cast::<ObjectRef>(copy.view())?;
@@ -150,11 +150,11 @@ impl Copier {
                 ),
             ));
         }
-        // OBJ-14: held to one type above, since fields are written at the offsets of that type.
+        // OBJ-14: both have one type, which was checked above, because fields are written at the offsets of that type.
         for (field, copied) in fields_of_both(object, &target) {
             let before = field.get()?;
             let after = self.copy(before.view(), depth + 1)?;
-            // A field that nothing changes in is not written: it may have no setter.
+            // An unchanged field is not written, because it may have no setter.
             if !same(&before, &after) {
                 copied.set(after.view())?;
             }
@@ -162,8 +162,8 @@ impl Copier {
         Ok(copy)
     }
 
-    /// The copy of the root, in which no original stands for an open container any more.
-    /// Looks into all that was copied, after all copies are made.
+    /// Returns the copy of the root, with all placeholders of open containers replaced. Checks everything that was copied, after all copies
+    /// exist.
     fn patch(&self, root: &Any) -> Result {
         let mut remade = Remade::new();
         for (_, copy) in self.copies.values() {
@@ -185,7 +185,7 @@ impl Copier {
                         let new_key = self.patched(&key, &mut remade, 0)?;
                         let new_value = self.patched(&value, &mut remade, 0)?;
                         if new_key.is_some() || new_value.is_some() {
-                            // OBJ-14, OBJ-08: the pair goes to the end, as upstream.
+                            // OBJ-14, OBJ-08: the pair moves to the end, as in upstream.
                             dict.remove(key.view())?;
                             dict.set(new_key.unwrap_or(key), new_value.unwrap_or(value))?;
                         }
@@ -205,8 +205,8 @@ impl Copier {
         Ok(patched.unwrap_or_else(|| root.clone()))
     }
 
-    /// What belongs in the place of `value` inside a copy: of an original its copy, of an array or a map with an original in it one
-    /// without; `None` where the value is right.
+    /// Returns the replacement of `value` inside a copy. An original is replaced by its copy, and an array or a map that contains an
+    /// original by a new one. Returns `None` if `value` stays.
     fn patched(&self, value: &Any, remade: &mut Remade, depth: usize) -> Result<Option<Any>> {
         let Some(object) = value.as_object() else {
             return Ok(None);
@@ -218,8 +218,8 @@ impl Copier {
         self.without_originals(value, remade, depth)
     }
 
-    /// An array or a map anew that an original is in, which arrays and maps do not change any more (OBJ-03); `None` for any other
-    /// value.
+    /// Creates a new array or map if it contains an original, because neither can be changed any more (OBJ-03). Returns `None` for other
+    /// values.
     fn without_originals(
         &self,
         copy: &Any,
@@ -236,7 +236,7 @@ impl Copier {
             return Ok(done.clone());
         }
         depth::check(depth)?;
-        // Held, so that no other object takes its address; and known, so that none is looked into twice.
+        // Kept alive, so that no other object gets its address, and recorded, so that none is checked twice.
         remade.insert(at, (copy.clone(), None));
         let mut has_changed = false;
         let mut part = |value: &Any, remade: &mut Remade| -> Result {
@@ -264,10 +264,10 @@ impl Copier {
     }
 }
 
-/// Copies of arrays and maps by address, held, and what was made in their places.
+/// Arrays and maps that are copies, kept alive, by address, with their replacements.
 type Remade = HashMap<usize, (Any, Option<Any>)>;
 
-/// The pairs of a map or dict, held: setters and hooks that run meanwhile may change the dict.
+/// Returns the pairs of a map or dict with a reference to each, because setters and hooks may change the dict meanwhile.
 fn owned_pairs(view: AnyView<'_>) -> Vec<(Any, Any)> {
     pairs_of(view)
         .iter()
@@ -276,7 +276,7 @@ fn owned_pairs(view: AnyView<'_>) -> Vec<(Any, Any)> {
         .collect()
 }
 
-/// Whether both are the same plain value or the same object.
+/// Returns whether both are the same plain value or the same object.
 fn same(left: &Any, right: &Any) -> bool {
     let (left, right) = (left.as_raw(), right.as_raw());
     left.type_index == right.type_index && left.bits() == right.bits() && left.aux == right.aux

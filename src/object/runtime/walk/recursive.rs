@@ -1,4 +1,4 @@
-//! Comparison and hash by contents, as data classes use them (OBJ-14).
+//! Comparison and hash by content, as data classes use them (OBJ-14).
 
 use super::depth;
 use crate::function::{Error, ErrorKind, Function, Result};
@@ -14,21 +14,21 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Hash by contents: equal values have equal hashes.
+/// Hashes by content: equal values have equal hashes.
 ///
 /// # Errors
 ///
-/// A ValueError where values nest too deep, and for a type with a comparison and no hash of its own; what `__ffi_hash__` of an
-/// object's type fails with.
+/// Returns a ValueError if values nest too deeply, and for a type that has a comparison hook but no hash hook. Returns the error of the
+/// `__ffi_hash__` hook of an object's type.
 pub fn hash(value: AnyView<'_>) -> Result<u64> {
     Hasher::default().hash(value, 0)
 }
 
-/// Equality by contents.
+/// Compares by content for equality.
 ///
 /// # Errors
 ///
-/// A ValueError where values nest too deep; what the comparison of an object's own type raises.
+/// Returns a ValueError if values nest too deeply, and the error of the comparison hook of an object's type.
 pub fn equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let comparer = Comparer {
         pairs: Arc::default(),
@@ -37,11 +37,11 @@ pub fn equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     Ok(comparer.compare(left, right, 0)? == 0)
 }
 
-/// Order by contents; a TypeError where there is none.
+/// Compares by content for order: negative, 0 or positive.
 ///
 /// # Errors
 ///
-/// A TypeError with OBJ-14 where the values have no order; as [`equal`].
+/// Returns a TypeError with OBJ-14 if the values have no order, and the errors of [`equal`].
 pub fn compare(left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
     let comparer = Comparer {
         pairs: Arc::default(),
@@ -50,29 +50,27 @@ pub fn compare(left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
     comparer.compare(left, right, 0)
 }
 
-/// Hashes of objects by address, so that what is shared costs no more than its size (OBJ-14).
+/// Hashes of objects by address, so that shared objects are hashed only once (OBJ-14).
 type HashMemo = HashMap<usize, (ObjectRef, Option<u64>)>;
 
-/// One hash by contents. Hooks of types get a callback into it that they may keep after the call, so what it knows is shared and
-/// not borrowed.
+/// A hash computation by content. Hooks of types get a callback that they may keep after the call, so the state is shared, not borrowed.
 #[derive(Clone, Default)]
 struct Hasher {
-    /// Finished hashes by address; nothing while the object is being hashed. The object is kept.
+    /// Finished hashes by address; `None` while an object is being hashed. The object is kept alive.
     seen: Arc<Mutex<HashMemo>>,
 }
 
 impl Hasher {
-    /// The memo, also after a panic in a hook: it is changed by single insertions.
+    /// Locks the memo, ignoring poison after a panic in a hook, because it changes only by single insertions.
     fn seen(&self) -> MutexGuard<'_, HashMemo> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The hash of any value, as the column "recursive" of the table in `spec/object.md` has it. `depth` counts the objects around
-    /// it.
+    /// Returns the hash of any value, as in the column "recursive" of the table in `spec/object.md`. `depth` counts the objects around it.
     fn hash(&self, value: AnyView<'_>, depth: usize) -> Result<u64> {
         let raw = value.as_raw();
         let own = raw.type_index;
-        // OBJ-01: text in a cell and in an object is equal, so both hash under the tag of the object.
+        // OBJ-01: text in a cell equals text in an object, so both hash with the tag of the object.
         if let Some(text) = str_bytes(&value) {
             return Ok(combine(index::STR as u64, hash_bytes(text)));
         }
@@ -85,7 +83,7 @@ impl Hasher {
         let key_hash = types::info(own).map_or(0, |info| info.key_hash);
         let at = object.as_ptr() as usize;
         if let Some((_, known)) = self.seen().get(&at) {
-            // An object inside itself counts as its type alone: its own hash is not known yet.
+            // An object inside itself counts only by its type, because its own hash is not known yet.
             return Ok(known.unwrap_or(key_hash));
         }
         depth::check(depth)?;
@@ -95,12 +93,12 @@ impl Hasher {
         Ok(hash)
     }
 
-    /// The hash of an object that is met for the first time: by the hook `__ffi_hash__` of its type, as a container, or field by
-    /// field. `key_hash` is the hash of its type key, from which each of these but the hook begins.
+    /// Hashes an object that is met for the first time: by the hook `__ffi_hash__` of its type, as a container, or field by field.
+    /// `key_hash` is the hash of its type key, from which all of these except the hook start.
     fn object(&self, object: &ObjectRef, key_hash: u64, depth: usize) -> Result<u64> {
         let view = AnyView::from(object);
         let own = object.type_index();
-        // By its extents as they are, and not as items with tags: a shape holds plain i64.
+        // A shape hashes its extents as plain i64, not as tagged items.
         if let Some(extents) = extents_of(view) {
             let start = combine(key_hash, extents.len() as u64);
             return Ok(extents
@@ -108,7 +106,7 @@ impl Hasher {
                 .fold(start, |hash, extent| combine(hash, *extent as u64)));
         }
         if let Some(hook) = column::HASH.value(own) {
-            // The hook gets a callback for its parts, so that what is shared is hashed once through it, too (OBJ-14).
+            // The callback shares the memo, so that objects reached through the hook are also hashed only once (OBJ-14).
             let hasher = self.clone();
             let callback = Function::named(None, move |value: Any| {
                 hasher.hash(value.view(), depth + 1).map(|hash| hash as i64)
@@ -117,7 +115,7 @@ impl Hasher {
             return Ok(cast::<i64>(hash.view())? as u64);
         }
         if let Some(items) = sequence_of(view) {
-            // Each item is combined with its position before it counts, as the table of `spec/object.md` has it.
+            // Each item is first combined with its position, as in the table of `spec/object.md`.
             let mut hash = combine(key_hash, items.len() as u64);
             for (at, item) in (0u64..).zip(&*items) {
                 hash = combine(hash, combine(self.hash(item.view(), depth + 1)?, at));
@@ -130,14 +128,14 @@ impl Hasher {
                 let key = self.hash(key.view(), depth + 1)?;
                 parts.push(combine(key, self.hash(value.view(), depth + 1)?));
             }
-            // OBJ-14: equal maps may have their pairs in another order (OBJ-08), and equal values have equal hashes.
+            // OBJ-14: equal maps may have their pairs in a different order (OBJ-08), but must have equal hashes.
             parts.sort_unstable();
             let start = combine(key_hash, parts.len() as u64);
             return Ok(parts.into_iter().fold(start, combine));
         }
         let compared = column::EQ.value(own).is_some() || column::COMPARE.value(own).is_some();
-        // A hash by fields may differ where the comparison of the type finds two objects equal, which OBJ-14 rules out: such a type
-        // states its hash or has none.
+        // A hash by fields could differ for two objects that the type's comparison finds equal, which OBJ-14 forbids. Such a type must
+        // define its hash.
         if own >= index::STATIC_END && compared {
             return Err(Error::new(
                 ErrorKind::Value,
@@ -149,7 +147,7 @@ impl Hasher {
         }
         let mut hash = key_hash;
         for field in fields_of(object) {
-            // OBJ-14: what takes no part in equality takes none in the hash, so that equal objects have equal hashes.
+            // OBJ-14: a field that does not take part in equality does not take part in the hash, so that equal objects have equal hashes.
             if field.flags & (flag::HASH_OFF | flag::COMPARE_OFF) != 0 {
                 continue;
             }
@@ -160,13 +158,13 @@ impl Hasher {
     }
 }
 
-/// Hash of a value without an object; all NaNs are one, and so are the zeros.
+/// Hashes a value that is not an object. All NaNs have one hash, and so do both zeros.
 fn hash_plain(value: AnyView<'_>) -> u64 {
     let raw = value.as_raw();
     let own = raw.type_index as u64;
     match raw.type_index {
         index::NONE => combine(0, 0),
-        // A cell of another library may hold any number but 0 for true.
+        // A cell of another library may hold any nonzero number for true.
         index::BOOL => combine(own, u64::from(raw.int() != 0)),
         index::FLOAT => combine(own, canonical(raw.float())),
         index::DATA_TYPE => {
@@ -185,7 +183,7 @@ fn hash_plain(value: AnyView<'_>) -> u64 {
     }
 }
 
-/// The bits that a float hashes by: NaN equals NaN and 0.0 equals -0.0 (OBJ-14), so each of these pairs has one hash.
+/// Returns the bits by which a float hashes. NaN equals NaN and 0.0 equals -0.0 (OBJ-14), so each of these pairs has one hash.
 fn canonical(value: f64) -> u64 {
     if value.is_nan() {
         f64::NAN.to_bits()
@@ -196,48 +194,47 @@ fn canonical(value: f64) -> u64 {
     }
 }
 
-/// Pairs of objects, by address.
+/// Pairs of objects by address.
 #[derive(Default)]
 struct ComparedPairs {
-    /// Those on the way.
+    /// The pairs that are being compared.
     open: HashSet<(usize, usize)>,
-    /// Equal containers with other holders, which are held: what is shared is compared once (OBJ-14).
+    /// Equal containers with other holders, kept alive. Shared containers are compared once (OBJ-14).
     equal: HashMap<(usize, usize), [ObjectRef; 2]>,
-    /// How often a pair on the way was met again, and taken to be equal until it is known.
+    /// Number of times that an open pair was met again and assumed to be equal.
     assumed: usize,
 }
 
-/// One comparison by contents, for equality or for an order. Hooks of types get a callback into it, so it is shared.
+/// A comparison by content, for equality or for an order. Hooks of types get a callback, so the state is shared.
 #[derive(Clone)]
 struct Comparer {
-    /// What is known of pairs of objects.
+    /// The state of the pairs of objects.
     pairs: Arc<Mutex<ComparedPairs>>,
-    /// Whether equality is all that is wanted: what has no order is then different and no error.
+    /// Whether only equality is needed. Values without an order are then different, which is not an error.
     only_equal: bool,
 }
 
-/// -1, 0 or 1, which is what `ffi.RecursiveCompare` returns.
+/// Returns -1, 0 or 1, as `ffi.RecursiveCompare` does.
 const fn sign(order: Ordering) -> i64 {
     order as i64
 }
 
 impl Comparer {
-    /// The pairs, also after a panic in a hook: they are changed one at a time.
+    /// Locks the pairs, ignoring poison after a panic in a hook, because they change one at a time.
     fn pairs(&self) -> MutexGuard<'_, ComparedPairs> {
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Different, or a TypeError when the caller wants an order.
+    /// Returns "different", or a TypeError if the caller needs an order.
     fn unordered(&self, message: impl FnOnce() -> String) -> Result<i64> {
         OBJ_14.demand(Kind::Type, self.only_equal, message)?;
         Ok(1)
     }
 
-    /// The order of any two values: negative, 0 where they are equal, or positive. `depth` counts the objects around them.
+    /// Compares two values of any type: negative, 0 if they are equal, or positive. `depth` counts the objects around them.
     fn compare(&self, left: AnyView<'_>, right: AnyView<'_>, depth: usize) -> Result<i64> {
         let (a, b) = (left.as_raw(), right.as_raw());
-        // OBJ-14: None comes before every other value, of whatever type. Apart from it, and from ints beside big integers,
-        // values of two types have no order.
+        // OBJ-14: None precedes all other values. Otherwise values of different types have no order, except ints and big integers.
         match (a.type_index, b.type_index) {
             (index::NONE, index::NONE) => return Ok(0),
             (index::NONE, _) => return Ok(-1),
@@ -250,7 +247,7 @@ impl Comparer {
         if let (Some(a), Some(b)) = (bytes_bytes(&left), bytes_bytes(&right)) {
             return Ok(sign(a.cmp(b)));
         }
-        // OBJ-10: what fits 64 bits is an int, so a big integer never equals one; both are numbers, and have an order.
+        // OBJ-10: a number that fits 64 bits is an int, so a big integer never equals an int. Both are numbers and have an order.
         let integers = |index: i32| matches!(index, index::INT | index::BIG_INT);
         let big = a.type_index == index::BIG_INT || b.type_index == index::BIG_INT;
         if big && integers(a.type_index) && integers(b.type_index) {
@@ -279,7 +276,7 @@ impl Comparer {
         }
     }
 
-    /// Two values of one type that are no objects.
+    /// Compares two values of one type that are not objects.
     fn plain(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
         let (a, b) = (left.as_raw(), right.as_raw());
         Ok(match a.type_index {
@@ -287,7 +284,7 @@ impl Comparer {
             index::INT => sign(a.int().cmp(&b.int())),
             index::FLOAT => match a.float().partial_cmp(&b.float()) {
                 Some(order) => sign(order),
-                // OBJ-14: NaN equals NaN, and has no order.
+                // OBJ-14: NaN equals NaN, but has no order.
                 None if self.only_equal && a.float().is_nan() && b.float().is_nan() => 0,
                 None => return self.unordered(|| "Cannot order NaN values".into()),
             },
@@ -299,7 +296,7 @@ impl Comparer {
                 let (a, b) = (a.device(), b.device());
                 sign((a.device_type, a.device_id).cmp(&(b.device_type, b.device_id)))
             }
-            // A pointer or a tag alone: equal or not, and no order.
+            // A pointer or a bare tag: equal or not, without an order.
             _ if a.bits() == b.bits() && a.aux == b.aux => 0,
             own => {
                 return self
@@ -308,9 +305,9 @@ impl Comparer {
         })
     }
 
-    /// Two objects of one type. One object is equal to itself without a look inside, also where it holds a NaN.
+    /// Compares two objects of one type. An object equals itself without inspection, even if it contains a NaN.
     fn objects(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
-        // Addresses are enough: both objects live at least as long as this call, and the pair is removed before it ends.
+        // Addresses suffice: both objects outlive this call, and the pair is removed before it returns.
         let pair = (left.as_ptr() as usize, right.as_ptr() as usize);
         if pair.0 == pair.1 {
             return Ok(0);
@@ -319,7 +316,7 @@ impl Comparer {
             return Ok(sign(a.cmp(b)));
         }
         depth::check(depth)?;
-        // An object with one holder occurs once, unless what holds it occurs again.
+        // An object with one holder occurs once, unless its holder occurs several times.
         let is_kept = matches!(
             left.type_index(),
             index::ARRAY | index::LIST | index::MAP | index::DICT
@@ -329,8 +326,8 @@ impl Comparer {
         if is_kept && pairs.equal.contains_key(&pair) {
             return Ok(0);
         }
-        // The same two objects are being compared further up, so they contain themselves: for equality nothing new can come of
-        // them, and an order cannot be taken from them.
+        // The same pair is being compared further up, so both objects contain themselves. Equality can assume that they are equal, but an
+        // order cannot be derived.
         if !pairs.open.insert(pair) {
             if self.only_equal {
                 pairs.assumed += 1;
@@ -342,7 +339,7 @@ impl Comparer {
             ));
         }
         let assumed = pairs.assumed;
-        // Before the contents, whose hooks may come back here.
+        // Released before the contents are compared, because hooks may come back here.
         drop(pairs);
         let order = self.contents(left, right, depth);
         let mut pairs = self.pairs();
@@ -353,17 +350,17 @@ impl Comparer {
         order
     }
 
-    /// What two objects of one type hold, by the hook of the type or part by part.
+    /// Compares the contents of two objects of one type, by the hook of the type or part by part.
     fn contents(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
         let own = left.type_index();
-        // Types of the runtime have no hooks, whatever is registered for them.
+        // Types of the runtime have no hooks, even if some are registered for them.
         if own >= index::STATIC_END
             && let Some(order) = self.hook(left, right, depth)?
         {
             return Ok(order);
         }
         if let (Some(a), Some(b)) = (sequence_of(left.into()), sequence_of(right.into())) {
-            // OBJ-14: the first element that differs decides, then the length, as for text.
+            // OBJ-14: the first different element decides, then the length, as for text.
             for (a, b) in a.iter().zip(&*b) {
                 let order = self.compare(a.view(), b.view(), depth + 1)?;
                 if order != 0 {
@@ -373,13 +370,13 @@ impl Comparer {
             return Ok(sign(a.len().cmp(&b.len())));
         }
         if let Some(pairs) = pairs_of(left.into()) {
-            // OBJ-14: maps have no order, so any difference between them is an error where an order is wanted.
+            // OBJ-14: maps have no order, so any difference between them is an error if an order is needed.
             let unordered = || self.unordered(|| "Cannot order Map/Dict values".into());
             if pair_count(left.into()) != pair_count(right.into()) {
                 return unordered();
             }
             for (key, value) in &pairs {
-                // By lookup: the pairs of equal maps may be in another order (OBJ-08).
+                // By lookup, because the pairs of equal maps may be in a different order (OBJ-08).
                 let Some(other) = lookup_in(right.into(), key.view())? else {
                     return unordered();
                 };
@@ -402,13 +399,13 @@ impl Comparer {
         Ok(0)
     }
 
-    /// What the hook of a type returns: `__ffi_eq__` where only equality is wanted, else `__ffi_compare__`; nothing for a type
-    /// without one. Both get a callback for their parts.
+    /// Returns the result of a type's hook: `__ffi_eq__` if only equality is needed, otherwise `__ffi_compare__`. Returns `None` for a type
+    /// without one. Both hooks get a callback for parts.
     fn hook(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<Option<i64>> {
         let own = left.type_index();
-        // The callback shares the pairs on the way, so that objects which contain themselves end through a hook, too.
+        // The callback shares the open pairs, so that objects which contain themselves also terminate through a hook.
         let comparer = self.clone();
-        // A type may state its equality alone, or an order, from which equality follows.
+        // A type may define only its equality, or an order from which equality follows.
         if self.only_equal
             && let Some(hook) = column::EQ.value(own)
         {

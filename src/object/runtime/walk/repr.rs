@@ -15,12 +15,12 @@ use crate::value::{
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The text form of a value: Python-like literals, `key(field=...)` for objects, `...` where an object contains itself.
+/// Returns the text form of a value: Python-like literals, `key(field=...)` for objects, and `...` for an object inside itself.
 ///
 /// # Errors
 ///
-/// A ValueError where values nest too deep; VAL-18 for a data type without a text; what `__ffi_repr__` of an object's type fails
-/// with.
+/// Returns a ValueError if values nest too deeply, VAL-18 for a data type without a text, and the error of the `__ffi_repr__` hook of an
+/// object's type.
 pub fn repr(value: AnyView<'_>) -> Result<String> {
     let with_address = std::env::var("TVM_FFI_REPR_WITH_ADDR").is_ok_and(|set| set == "1");
     Printer {
@@ -30,26 +30,26 @@ pub fn repr(value: AnyView<'_>) -> Result<String> {
     .print(value, 0)
 }
 
-/// The texts of objects, so that one that occurs several times is printed once and one inside itself ends (OBJ-13).
+/// The texts of objects, so that a repeated object is printed once and recursion ends (OBJ-13).
 type PrintedTexts = HashMap<usize, (ObjectRef, Option<String>)>;
 
-/// What the text of one value is made with; hooks of types call back into it, so it is shared.
+/// The state of a printer. Hooks of types call back into it, so it is shared.
 #[derive(Clone)]
 struct Printer {
-    /// By address: the finished text, or nothing while the object is being printed. The object is kept, so that no other
-    /// takes its address meanwhile.
+    /// By address: the finished text, or `None` while the object is being printed. The object is kept alive, so that no other gets its
+    /// address.
     seen: Arc<Mutex<PrintedTexts>>,
-    /// Whether objects have their address behind them: where `TVM_FFI_REPR_WITH_ADDR` is `1` in the environment.
+    /// Whether objects are followed by their address: `TVM_FFI_REPR_WITH_ADDR` is `1` in the environment.
     with_address: bool,
 }
 
 impl Printer {
-    /// The texts, also after a panic in a hook: they are changed by single insertions.
+    /// Locks the texts, ignoring poison after a panic in a hook, because they change only by single insertions.
     fn seen(&self) -> MutexGuard<'_, PrintedTexts> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The text of any value. `depth` counts the objects around it.
+    /// Returns the text of any value. `depth` counts the objects around it.
     fn print(&self, value: AnyView<'_>, depth: usize) -> Result<String> {
         let raw = value.as_raw();
         Ok(match raw.type_index {
@@ -68,7 +68,7 @@ impl Printer {
         })
     }
 
-    /// `@0x...` behind an object where addresses are shown, else nothing.
+    /// Returns `@0x...` for an object if addresses are shown, otherwise nothing.
     fn address(&self, object: &ObjectRef) -> String {
         if self.with_address {
             format!("@{:#x}", object.as_ptr() as usize)
@@ -77,10 +77,10 @@ impl Printer {
         }
     }
 
-    /// The text of an object, once: what occurs again has the text that it had, and inside itself it is `...` (OBJ-13).
+    /// Returns the text of an object. A repeated object reuses its text, and an object inside itself prints as `...` (OBJ-13).
     fn object(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let at = object.as_ptr() as usize;
-        // OBJ-13: the hook of an object that occurs several times is called once, and so its text is kept.
+        // OBJ-13: the hook of a repeated object is called once, so its text is stored.
         if let Some((_, text)) = self.seen().get(&at) {
             return Ok(match text {
                 Some(text) => text.clone(),
@@ -88,7 +88,7 @@ impl Printer {
             });
         }
         depth::check(depth)?;
-        // Not kept: a value without others in it cannot contain itself.
+        // Not stored: a value without parts cannot contain itself.
         if let Some(text) = self.leaf(object)? {
             return Ok(text);
         }
@@ -98,10 +98,10 @@ impl Printer {
         Ok(text)
     }
 
-    /// The text of an object that holds no others; nothing for any other.
+    /// Returns the text of an object without parts; `None` for other objects.
     fn leaf(&self, object: &ObjectRef) -> Result<Option<String>> {
         let view = AnyView::from(object);
-        // The two marks of reflection are plain objects of no type of their own: only their address tells them apart.
+        // The two sentinels are plain objects without their own type, so only their address identifies them.
         if object.as_ptr() == missing().as_ptr() {
             return Ok(Some("<MISSING>".into()));
         }
@@ -132,14 +132,14 @@ impl Printer {
         }))
     }
 
-    /// The text of an object that may hold others.
+    /// Returns the text of an object that may have parts.
     fn compound(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let view = AnyView::from(object);
         let type_index = object.type_index();
         if let Some(items) = sequence_of(view) {
             let texts = self.all(items.iter(), depth)?;
             let text = match (type_index, &texts[..]) {
-                // OBJ-13: an array of one element has a comma, as a tuple of Python.
+                // OBJ-13: an array of one element has a comma, like a Python tuple.
                 (index::ARRAY, [one]) => format!("({one},)"),
                 (index::ARRAY, all) => format!("({})", all.join(", ")),
                 (_, all) => format!("[{}]", all.join(", ")),
@@ -150,14 +150,14 @@ impl Printer {
             let mut texts = Vec::new();
             for (key, value) in &pairs {
                 let key = self.print(key.view(), depth + 1)?;
-                // OBJ-13: a key prints as any value, so that "1" and 1 differ.
+                // OBJ-13: a key prints like any value, so that "1" and 1 differ.
                 texts.push(format!("{key}: {}", self.print(value.view(), depth + 1)?));
             }
             return Ok(format!("{{{}}}", texts.join(", ")) + &self.address(object));
         }
-        // A hook of a type comes before its fields, and after containers: those print as OBJ-13 has them.
+        // The hook of a type takes precedence over its fields, but not over container syntax, which OBJ-13 fixes.
         if let Some(hook) = column::REPR.value(type_index) {
-            // With the same texts and one level more: a hook that comes back to its own object ends.
+            // The callback shares the texts and adds one level, so that a hook that returns to its own object terminates.
             let printer = self.clone();
             let callback = Function::named(None, move |value: Any| {
                 printer.print(value.view(), depth + 1)
@@ -166,26 +166,26 @@ impl Printer {
             return Ok(cast::<String>(text.view())?);
         }
         let key = types::key_of(type_index);
-        // An entry by its name, and not by its fields: they are those of every entry.
+        // An entry prints by its name, not by its fields, which all entries have.
         if let Some(name) = enum_name(object) {
             return Ok(format!("{key}.{name}{}", self.address(object)));
         }
         self.fields(object, depth)
     }
 
-    /// The texts of the elements of a sequence, one level further down.
+    /// Returns the texts of the elements of a sequence, one level deeper.
     fn all<'a>(&self, items: impl Iterator<Item = &'a Any>, depth: usize) -> Result<Vec<String>> {
         items
             .map(|item| self.print(item.view(), depth + 1))
             .collect()
     }
 
-    /// The text of an object by its fields, `key(name=value, ..)`; the key alone where none prints.
+    /// Returns the text of an object by its fields, `key(name=value, ..)`, or only the key if no field prints.
     fn fields(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let mut texts: Vec<String> = Vec::new();
         let mut names: Vec<&str> = Vec::new();
         for field in fields_of(object) {
-            // A type may have a field of the name that a field of its ancestors has; that one prints.
+            // A type may repeat the field name of an ancestor; only the ancestor's field prints.
             if field.flags & flag::REPR_OFF != 0 || names.contains(&field.name()) {
                 continue;
             }
@@ -209,7 +209,7 @@ impl Printer {
     }
 }
 
-/// Extents with commas between them.
+/// Returns extents separated by commas.
 fn joined(extents: &[i64]) -> String {
     let texts: Vec<String> = extents.iter().map(i64::to_string).collect();
     texts.join(", ")

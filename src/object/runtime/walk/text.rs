@@ -1,17 +1,17 @@
-//! Text of plain values: numbers as C prints them, strings with their escapes.
+//! Text of plain values: numbers in C's format, and strings with escapes.
 
 use std::fmt::Write;
 
-/// A float with six significant digits, as C's `%g` prints it.
+/// Formats a float with six significant digits, as C's `%g` does.
 pub(crate) fn float_short(value: f64) -> String {
     general(value, 6)
 }
 
-/// A float with `digits` significant digits, as C's `%.<digits>g` prints it.
-/// `digits` is at least 1. Not finite, it is `nan`, `-nan`, `inf` or `-inf`.
+/// Formats a float with `digits` significant digits (at least 1), as C's `%.<digits>g` does. Special values are `nan`, `-nan`, `inf` and
+/// `-inf`.
 pub(crate) fn general(value: f64, digits: usize) -> String {
     if value.is_nan() {
-        // C prints the sign of a NaN, and `-nan` is in graphs that releases have written (OBJ-36).
+        // C prints the sign of a NaN, and graphs that releases have written contain `-nan` (OBJ-36).
         return if value.is_sign_negative() {
             "-nan"
         } else {
@@ -22,7 +22,7 @@ pub(crate) fn general(value: f64, digits: usize) -> String {
     if value.is_infinite() {
         return if value < 0.0 { "-inf" } else { "inf" }.to_owned();
     }
-    // The exponent after rounding decides: 999999.5 has six digits as 1e+06, although its own exponent is 5.
+    // The exponent after rounding decides: 999999.5 with six digits is 1e+06, although its own exponent is 5.
     let scientific = format!("{:.*e}", digits - 1, value);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -33,7 +33,7 @@ pub(crate) fn general(value: f64, digits: usize) -> String {
             text.to_owned()
         }
     };
-    // As `%g` of C: from 10^digits on, and below 0.0001, with an exponent of at least two digits.
+    // Like C's `%g`: from 10^digits on and below 0.0001, with an exponent of at least two digits.
     if exponent < -4 || exponent >= digits as i32 {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{}e{sign}{:02}", trim(mantissa), exponent.abs());
@@ -42,7 +42,7 @@ pub(crate) fn general(value: f64, digits: usize) -> String {
     trim(&format!("{value:.decimals$}"))
 }
 
-/// A string in double quotes with Python's escapes: control characters as `\xNN`, beyond ASCII as `\uNNNN` or
+/// Formats a string in double quotes with Python's escapes: control characters as `\xNN`, characters beyond ASCII as `\uNNNN` or
 /// `\UNNNNNNNN`.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
@@ -51,7 +51,7 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
         for c in chunk.valid().chars() {
             quote_char(&mut text, c);
         }
-        // Text of C++ may hold any bytes: those that are no UTF-8 are shown and not lost.
+        // C++ text may be invalid UTF-8. The invalid bytes are shown instead of lost.
         for byte in chunk.invalid() {
             let _ = write!(text, "\\x{byte:02x}");
         }
@@ -60,7 +60,7 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     text
 }
 
-/// Appends a character with its escape: two letters, `\xNN` up to DEL, `\uNNNN` up to U+FFFF, else `\UNNNNNNNN`.
+/// Appends a character with its escape: two letters, `\xNN` up to DEL, `\uNNNN` up to U+FFFF, otherwise `\UNNNNNNNN`.
 fn quote_char(text: &mut String, c: char) {
     match c {
         '\n' => text.push_str("\\n"),
@@ -81,12 +81,12 @@ fn quote_char(text: &mut String, c: char) {
     }
 }
 
-/// Bytes as Python writes them, in double quotes.
+/// Formats bytes as Python does, in double quotes.
 pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     let mut text = "b\"".to_owned();
     for &byte in bytes {
         match byte {
-            // OBJ-13: in bytes a quote and a backslash are `\x22` and `\x5c`, unlike in text.
+            // OBJ-13: in bytes, a quote and a backslash are `\x22` and `\x5c`, unlike in text.
             b'"' | b'\\' => {
                 let _ = write!(text, "\\x{byte:02x}");
             }

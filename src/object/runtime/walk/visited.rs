@@ -1,21 +1,21 @@
-//! What a walk over objects has looked at.
+//! The objects that a walk has visited.
 
 use crate::function::Result;
 use crate::object::{Dict, ObjectRef};
 
-/// Objects by address, held so that no other comes to be at the same one. No file chooses an address, so the public hash of
-/// the dict does no harm.
+/// Objects by address, kept alive so that no other gets the same address. Addresses do not come from files, so the dict's public hash is no
+/// risk.
 pub(crate) struct VisitedObjects(Dict);
 
 impl VisitedObjects {
-    /// No object.
+    /// Creates an empty set.
     pub(crate) fn new() -> VisitedObjects {
         VisitedObjects(Dict::new())
     }
 
-    /// Adds `object`; whether it was not there before.
+    /// Adds `object`. Returns whether it was new.
     pub(crate) fn add(&self, object: &ObjectRef) -> Result<bool> {
-        // A dict does not return whether a key was there; whether it grew does.
+        // A dict does not report whether a key existed, but its growth does.
         let before = self.0.len();
         self.0.set(object.as_ptr() as usize, object.clone())?;
         Ok(self.0.len() > before)

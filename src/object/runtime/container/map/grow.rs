@@ -1,7 +1,7 @@
-//! Tables that take the place of another: copies, and tables of more slots (OBJ-06, OBJ-07).
+//! Tables that replace another one: copies, and tables with more slots (OBJ-06, OBJ-07).
 //!
-//! Pairs go over in the order of insertion, one by one, as when upstream grows a table: its marks depend on that order, and are the same
-//! in every library.
+//! Pairs are inserted one by one in order of insertion, as when upstream grows a table. The marks depend on that order, so they are the
+//! same in every library.
 
 use super::chain::KeyPosition;
 use super::holders::Holders;
@@ -11,22 +11,22 @@ use crate::function::Result;
 use crate::object::format::key_hash::table_size;
 use crate::object::hash::any_hash;
 
-/// A table that takes the place of another.
+/// A table that replaces another one.
 pub(super) struct Successor {
-    /// The new table, with one reference, which is the caller's.
+    /// The new table. Its only reference belongs to the caller.
     pub(super) table: MapTable,
-    /// The pairs are those of the other bit for bit, so that the other has to forget them.
+    /// Whether the pairs moved bit for bit, so that the old table must forget them.
     pub(super) moved: bool,
 }
 
 impl MapTable {
-    /// A small map with the pairs of this small one, and room for `slots`.
+    /// Creates a small map with the pairs of this small map and room for `slots`.
     pub(super) fn small_copy(self, slots: u64) -> MapTable {
         let copy = MapTable::small(self.type_index(), slots.max(self.size()));
         for at in 0..self.size() {
             // SAFETY: the first `size` pairs of a small map are filled (OBJ-06).
             let pair = unsafe { &*self.pair(at) };
-            // SAFETY: the copy has at least as many slots as there are pairs, and this one is not filled yet.
+            // SAFETY: the copy has at least as many slots as there are pairs, and this slot is not filled yet.
             unsafe { copy.pair(at).write(pair.copy()) };
             // SAFETY: a fresh map, whose pairs up to this one are written.
             unsafe { (*copy.as_ptr()).body.size = at + 1 };
@@ -34,24 +34,25 @@ impl MapTable {
         copy
     }
 
-    /// A dense map with the pairs of this one, of 8 slots for four pairs.
+    /// Creates a dense map with the pairs of this map: 8 slots for four pairs.
     pub(super) fn dense_copy(self) -> Result<MapTable> {
         let (slots, shift) = table_size(self.size().max(SMALL_MAX));
         self.copied(slots, shift)
     }
 
-    /// Moves all pairs to a table of twice the slots, in order, and adds one.
+    /// Moves all pairs, in order, to a table with twice the slots, and adds one pair.
     ///
     /// # Safety
-    /// The map is dense. The caller has it alone or stays at it to change it, and has it forget its pairs where they moved.
+    /// The map is dense. The caller has exclusive access or stays at the map to change it. If the pairs moved, the caller makes this map
+    /// forget them.
     #[inline(never)]
     pub(super) unsafe fn rehash(self, longest: u64, fresh: &mut Pair) -> Result<Successor> {
         // SAFETY: a dense map, by this contract.
         let shift = unsafe { self.fib_shift() };
         let (slots, shift) = (self.slots() * 2, shift - 1);
-        // `None` where a key equals another one now, or a chain finds no slot: copies are inserted then, which replaces and grows.
-        // SAFETY: a dense map, by this contract. One of the two forgets the pairs: the larger one here where the insertion fails, this
-        // one in `replace_by` or `replace_in`.
+        // `None` if a key now equals another one, or if a chain finds no slot. Copies are inserted instead, which can replace and grow.
+        // SAFETY: a dense map, by this contract. One of the two forgets the pairs: the larger one here if the insertion fails, this one in
+        // `replace_by` or `replace_in`.
         let (larger, moved) = match unsafe { self.moved(slots, shift) }? {
             Some(larger) => (larger, true),
             None => (self.copied(slots, shift)?, false),
@@ -59,12 +60,12 @@ impl MapTable {
         // SAFETY: a fresh map, which is dense.
         match unsafe { larger.insert_dense(longest, fresh, Holders::One) } {
             Ok(still_larger) => Ok(Successor {
-                // SAFETY: both are fresh, and no one else has seen them.
+                // SAFETY: both are fresh, and nothing else has seen them.
                 table: unsafe { replace_by(larger, still_larger) },
                 moved,
             }),
             Err(error) => {
-                // This map stays whole.
+                // This map keeps its pairs.
                 if moved {
                     // SAFETY: a fresh map, which is dense; its pairs are this map's.
                     unsafe { larger.forget() };
@@ -76,11 +77,11 @@ impl MapTable {
         }
     }
 
-    /// A table of `slots` slots with the pairs of this dense one bit for bit: one of the two has to forget them. `None`
-    /// when they do not go in one by one.
+    /// Creates a table of `slots` slots that contains this dense map's pairs bit for bit. One of the two has to forget them. Returns `None`
+    /// if the pairs cannot be inserted one by one.
     ///
     /// # Safety
-    /// The map is dense, and the caller has one of the two forget the pairs before either drops them.
+    /// The map is dense, and the caller makes one of the two forget the pairs before either drops them.
     unsafe fn moved(self, slots: u64, shift: u32) -> Result<Option<MapTable>> {
         let larger = MapTable::dense(self.type_index(), slots, shift);
         let mut at = self.first();
@@ -92,8 +93,8 @@ impl MapTable {
                 // SAFETY: the other map is dense.
                 let home = unsafe { larger.home(hash) };
                 if is_plain(key) {
-                    // SAFETY: the home of the key, which is none of the keys before: equality of such keys calls no hook that
-                    // could say otherwise now.
+                    // SAFETY: the home of the key, which differs from all keys before: the equality of such keys calls no hook that could
+                    // decide otherwise now.
                     unsafe { larger.place_of_new(home) }
                 } else {
                     // SAFETY: the home of the key.
@@ -103,7 +104,7 @@ impl MapTable {
             let room = match place {
                 Ok(KeyPosition::Known(_)) => Ok(None),
                 Ok(KeyPosition::Home(home)) => Ok(Some((home, 0))),
-                // SAFETY: nothing changed the other map, which is fresh, since the place was found, and the key is not known.
+                // SAFETY: nothing changed the other map, which is fresh, since the position was found, and the key is not known.
                 Ok(place) => Ok(unsafe { larger.make_room(place) }),
                 Err(error) => Err(error),
             };
@@ -127,19 +128,18 @@ impl MapTable {
         Ok(Some(larger))
     }
 
-    /// [`MapTable::moved`] with copies of the pairs: for maps that keep theirs.
+    /// Like [`MapTable::moved`], but copies the pairs, for maps that keep theirs.
     pub(super) fn copied(self, slots: u64, shift: u32) -> Result<MapTable> {
         let mut copy = MapTable::dense(self.type_index(), slots, shift);
         let mut at = self.first();
         while let Some(slot) = at {
-            // SAFETY: `first` or `next` returned the position; what is copied does not change meanwhile (`Map`, or `Stay` at a
-            // dict).
+            // SAFETY: `first` or `next` returned the position; the copied map does not change during the call (`Map`, or `Stay` at a dict).
             let pair = unsafe { self.pair_at(slot) };
             // SAFETY: there is a pair at such a position.
             let pair = unsafe { &*pair };
             // SAFETY: a fresh map, which is dense.
             match unsafe { copy.insert_dense(ANY_CHAIN, &mut pair.copy(), Holders::One) } {
-                // SAFETY: both are fresh, and no one else has seen them.
+                // SAFETY: both are fresh, and nothing else has seen them.
                 Ok(larger) => copy = unsafe { replace_by(copy, larger) },
                 Err(error) => {
                     // SAFETY: a fresh map.
@@ -153,23 +153,23 @@ impl MapTable {
         Ok(copy)
     }
 
-    /// Lets go of all pairs of a dense map without dropping them: they are another table's now.
+    /// Removes all pairs of a dense map without dropping them, because another table owns them now.
     ///
     /// # Safety
-    /// The map is dense, and the caller has it alone.
+    /// The map is dense, and the caller has exclusive access.
     pub(super) unsafe fn forget(self) {
-        // SAFETY: a live map, which the caller has alone; a dense one, by this contract, has the fields (OBJ-07).
+        // SAFETY: a live map, to which the caller has exclusive access; a dense one, by this contract, has the fields (OBJ-07).
         let order = unsafe { &mut (*self.as_ptr()).order };
         (order.head, order.tail) = (NOWHERE, NOWHERE);
-        // SAFETY: a live map, which the caller has alone (this contract); an empty one needs no filled slot.
+        // SAFETY: a live map, to which the caller has exclusive access (this contract); an empty one needs no filled slot.
         unsafe { (*self.as_ptr()).body.size = 0 };
     }
 }
 
-/// The table that an insertion leads to.
+/// Returns the table that results from an insertion.
 ///
 /// # Safety
-/// `old` is fresh, `new` is what an insertion into it returned, and `old` is not used afterwards.
+/// `old` is fresh, an insertion into it returned `new`, and `old` is not used afterwards.
 pub(super) unsafe fn replace_by(old: MapTable, new: Option<Successor>) -> MapTable {
     match new {
         Some(new) => {
@@ -185,13 +185,13 @@ pub(super) unsafe fn replace_by(old: MapTable, new: Option<Successor>) -> MapTab
     }
 }
 
-/// The table that takes the place of `old`, which is others' too and ends later.
+/// Returns the table that replaces `old`. Others also hold `old`, which is freed later.
 ///
 /// # Safety
-/// `new` is what an insertion into `old` returned, and the caller has `old` alone.
+/// An insertion into `old` returned `new`, and the caller has exclusive access to `old`.
 pub(super) unsafe fn replace_in(old: MapTable, new: Successor) -> MapTable {
     if new.moved {
-        // SAFETY: only dense maps move their pairs (`rehash`), and the caller has this one alone.
+        // SAFETY: only dense maps move their pairs (`rehash`), and the caller has exclusive access to this one.
         unsafe { old.forget() };
     }
     new.table

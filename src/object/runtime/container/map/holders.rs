@@ -1,19 +1,19 @@
-//! Who reaches a map that changes.
+//! Access to a map during a change: exclusive or shared.
 
 use super::table::MapTable;
 use crate::object::container::lock::{LockGuard, lock};
 
-/// Who reaches a map that changes.
+/// The threads that can reach a map during a change.
 #[derive(Clone, Copy)]
 pub(super) enum Holders {
-    /// The caller alone.
+    /// Only the caller.
     One,
-    /// Other threads too, at a dict; the caller stays at it.
+    /// Other threads too. The map is a dict, and the caller stays at it.
     Several,
 }
 
 impl Holders {
-    /// Locks the map for the change where other threads reach it.
+    /// Locks the map for the change if other threads can reach it.
     #[inline]
     pub(super) fn lock(self, table: MapTable) -> Option<LockGuard> {
         matches!(self, Holders::Several).then(|| lock(table.as_ptr()))

@@ -1,55 +1,55 @@
-//! What a map is in memory: the fixed part, pairs, items, marks, and how far a mark jumps (OBJ-05 to OBJ-07). Inlined C++ of other
-//! libraries reads and writes all of it, so nothing here may move.
+//! The memory layout of a map: the fixed part, pairs, items, marks, and the distance that each mark stands for (OBJ-05 to OBJ-07). Inlined
+//! C++ in other libraries reads and writes all of it, so no field may move.
 
 use crate::value::header::{Header, static_object};
 use crate::value::heap::release;
 use crate::value::{Any, index};
 use std::ffi::c_void;
 
-/// Bit 63 of the slots: the map is small (OBJ-05).
+/// Bit 63 of the number of slots: the map is small (OBJ-05).
 pub(super) const SMALL: u64 = 1 << 63;
-/// The most slots of a small map (OBJ-05).
+/// Maximum number of slots of a small map (OBJ-05).
 pub(super) const SMALL_MAX: u64 = 4;
-/// No slot: before the first and behind the last in the order of insertion.
+/// No slot: the neighbour of the first and of the last item in order of insertion.
 pub(super) const NOWHERE: u64 = u64::MAX;
-/// Mark of an empty slot. Its low seven bits are beyond [`JUMPS`], so no chain goes on from it.
+/// The mark of an empty slot. Its low seven bits are beyond [`JUMPS`], so no chain continues from it.
 pub(super) const EMPTY: u8 = 0xff;
-/// Mark of a slot that is kept free while the chain that ran through it moves.
+/// The mark of a slot that stays reserved while the chain that ran through it moves.
 pub(super) const PROTECTED: u8 = 0xfe;
-/// Bit of a mark: the slot is not the first of its chain. Set in [`EMPTY`] and [`PROTECTED`] too, so that no search begins there.
+/// A bit of a mark: the slot is not the first of its chain. Also set in [`EMPTY`] and [`PROTECTED`], so that no search begins there.
 pub(super) const BODY: u8 = 0x80;
-/// Bytes of a block: 16 marks, then 16 items. A table of fewer slots has a whole block, too.
+/// Bytes of a block: 16 marks, then 16 items. A table with fewer slots also has a whole block.
 pub(super) const BLOCK: usize = 16 + 16 * size_of::<MapItem>();
-/// The longest chain for keys that a program chose: any (OBJ-39).
+/// No limit on the length of a chain, for keys that a program chose (OBJ-39).
 pub(super) const ANY_CHAIN: u64 = u64::MAX;
 
-/// The fixed part of both maps, of which a small map has all but the last field.
+/// The fixed part of both kinds of map. A small map has all fields except the last.
 #[repr(C)]
 pub(crate) struct MapObj {
-    /// Counts, index and deleter.
+    /// Reference counts, type index and deleter.
     pub(super) header: Header,
-    /// Apart from the header, whose counts others change at any time.
+    /// Separate from the header, whose counts others change at any time.
     pub(super) body: MapBody,
-    // Only in a dense map; a small one has its pairs there.
+    // Only in a dense map. A small map has its pairs here.
     pub(super) order: MapOrder,
 }
 
-/// Where the pairs are, and how many.
+/// Location and number of the pairs.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct MapBody {
-    /// The pairs of a small map, the blocks of a dense one; null for a map that was emptied.
+    /// The pairs of a small map or the blocks of a dense one. Null for a map that was emptied.
     pub(super) data: *mut u8,
     /// Number of pairs.
     pub(super) size: u64,
-    /// Number of slots, with [`SMALL`] for a small map.
+    /// Number of slots, combined with [`SMALL`] for a small map.
     pub(super) slots: u64,
-    /// Frees `data`, with the allocator of the library that made it; `None` where the pairs lie in the object itself.
+    /// Frees `data` with the allocator of the library that allocated it. `None` if the pairs are inside the object itself.
     pub(super) data_deleter: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
 impl MapBody {
-    /// No pairs, and no room for any.
+    /// A body without pairs or room for any.
     pub(super) const NOTHING: MapBody = MapBody {
         data: std::ptr::null_mut(),
         size: 0,
@@ -58,21 +58,21 @@ impl MapBody {
     };
 }
 
-/// What a dense map has besides.
+/// The additional part of a dense map.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct MapOrder {
-    /// Shift of the product that makes a hash a slot: 64 minus the binary logarithm of the number of slots.
+    /// Shift that turns a product into a slot: 64 minus the binary logarithm of the number of slots.
     pub(super) fib_shift: u32,
     pub(super) padding: u32,
-    /// Slot of the first pair in the order of insertion.
+    /// Slot of the first pair in order of insertion.
     pub(super) head: u64,
     /// Slot of the last pair.
     pub(super) tail: u64,
 }
 
 impl MapOrder {
-    /// Of a map without pairs.
+    /// Returns the order of a map without pairs.
     pub(super) const fn empty(fib_shift: u32) -> MapOrder {
         MapOrder {
             fib_shift,
@@ -83,7 +83,7 @@ impl MapOrder {
     }
 }
 
-/// Bytes before the pairs of a small map, which lie where a dense one has its order.
+/// Number of bytes before the pairs of a small map. They start at the offset where a dense map has its order.
 pub(super) const HEAD: usize = std::mem::offset_of!(MapObj, order);
 const _: () = assert!(size_of::<MapObj>() == 80 && HEAD == 56);
 
@@ -95,51 +95,51 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// A pair.
+    /// Creates a pair.
     pub(super) const fn of(key: Any, value: Any) -> Pair {
         Pair { key, value }
     }
 
-    /// The same pair, both parts counted once more.
+    /// Returns a copy of the pair with a new reference to each part.
     pub(super) fn copy(&self) -> Pair {
         Pair::of(self.key.clone(), self.value.clone())
     }
 
-    /// The pair itself; two Nones stay, which drop nothing.
+    /// Takes the pair out and leaves two Nones, whose drop does nothing.
     pub(super) fn moved_out(&mut self) -> Pair {
         std::mem::replace(self, Pair::of(Any::none(), Any::none()))
     }
 }
 
-/// What a filled slot of a dense map has: the pair, and the slots before and behind it in the order of insertion (OBJ-08).
+/// The content of a filled slot of a dense map: the pair, and the slots before and after it in order of insertion (OBJ-08).
 #[repr(C)]
 pub(super) struct MapItem {
     pub(super) pair: Pair,
-    /// Slot of the pair before it in the order of insertion, or [`NOWHERE`].
+    /// Slot of the previous pair in order of insertion, or [`NOWHERE`].
     pub(super) prev: u64,
-    /// Slot of the pair behind it, or [`NOWHERE`].
+    /// Slot of the next pair, or [`NOWHERE`].
     pub(super) next: u64,
 }
 
 const _: () = assert!(size_of::<MapItem>() == 48 && BLOCK == 784);
 
-/// An immutable map object; only a type for references.
+/// An immutable map object. Used only as a type parameter of references.
 #[repr(transparent)]
 pub(crate) struct MapKind(Header);
-/// A mutable map object; only a type for references.
+/// A mutable map object. Used only as a type parameter of references.
 #[repr(transparent)]
 pub(crate) struct DictKind(Header);
 
 static_object!(MapKind, index::MAP);
 static_object!(DictKind, index::DICT);
 
-/// How far each mark jumps (OBJ-07): 0 to 15, triangular numbers up to 2628, then about 2.25 times further each time. 0 ends a chain. The
-/// same numbers as in TVM's maps before tvm-ffi.
+/// The distance that each mark stands for (OBJ-07): 0 to 15, then triangular numbers up to 2628, then about 2.25 times more each time. 0
+/// ends a chain. TVM's maps before tvm-ffi use the same numbers.
 pub(super) static JUMPS: [u64; 126] = jumps();
 
-/// Makes [`JUMPS`] when the crate is compiled.
+/// Computes [`JUMPS`] at compile time.
 const fn jumps() -> [u64; 126] {
-    // OBJ-07: triangular numbers as well, but each about 1.5 times the root of the one before: upstream's choice, so a list.
+    // OBJ-07: also triangular numbers, but each side is about 1.5 times the one before. Upstream chose them, so they are listed.
     const FAR: [u64; 43] = [
         8515,
         19110,
@@ -192,7 +192,7 @@ const fn jumps() -> [u64; 126] {
         at += 1;
     }
     while at < 83 {
-        // From the triangular number of 6, which is 21, on: those before it are among the first sixteen.
+        // Starts at 21, the triangular number of 6. The smaller ones are among the first sixteen entries.
         let side = at as u64 - 10;
         table[at] = side * (side + 1) / 2;
         at += 1;
@@ -204,15 +204,15 @@ const fn jumps() -> [u64; 126] {
     table
 }
 
-/// Deleter of the memory behind the address of a map (OBJ-05). The map carries it, so that another library that grows the map frees this
-/// memory with the allocator that it is from.
+/// Frees the memory that a map's address refers to (OBJ-05). The map stores this deleter, so that another library that grows the map uses
+/// the right allocator to free it.
 pub(super) unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
-    // SAFETY: the deleter of the tables that `MapTable::dense` and `become_table` make with `allocate`; called once, with the
-    // map's last use of one (`MapTable::reset`).
+    // SAFETY: the deleter of the tables that `MapTable::dense` and `become_table` allocate with `allocate`; called once, after the map's
+    // last use of the table (`MapTable::reset`).
     unsafe { release(data.cast()) }
 }
 
-/// Blocks of 16 that so many slots take.
+/// Returns the number of blocks of 16 for so many slots.
 pub(super) fn blocks(slots: u64) -> usize {
     slots.div_ceil(16) as usize
 }

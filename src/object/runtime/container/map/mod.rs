@@ -1,11 +1,11 @@
-//! Maps: [`Map`] (copied when changed) and [`Dict`] (changed in place), with the table that inlined C++ reads.
+//! Maps: [`Map`] (copied when changed) and [`Dict`] (changed in place). Inlined C++ reads their tables.
 //!
 //! | bytes   | field                                                          | rule   |
 //! |---------|----------------------------------------------------------------|--------|
 //! | 24..32  | address of the pairs (small) or blocks (dense)                 | OBJ-05 |
 //! | 32..40  | number of pairs                                                | OBJ-05 |
 //! | 40..48  | number of slots; bit 63 says small                             | OBJ-05 |
-//! | 48..56  | frees the memory behind the address; null when it is the object's | OBJ-05 |
+//! | 48..56  | deleter of the memory at that address; null if it is the object's | OBJ-05 |
 //! | 56..    | small: pairs of cells, in order of insertion                   | OBJ-06 |
 //! | 56..60  | dense: shift of the Fibonacci hash                             | OBJ-07 |
 //! | 64..80  | dense: first and last slot in order of insertion               | OBJ-07 |
@@ -37,18 +37,18 @@ use layout::{ANY_CHAIN, DictKind, MapKind, Pair, SMALL_MAX};
 use stay::{Purpose, Stay};
 use table::MapTable;
 
-/// The KeyError for a key that is not there, with upstream's text for both kinds of map.
+/// Returns the KeyError for a missing key, with upstream's text for both kinds of map.
 #[cold]
 fn missing() -> Error {
     Error::new(ErrorKind::Key, "key is not in Map")
 }
 
-/// What maps and dicts have in common. `$index` is the type's own, `$other` that of the kind that converts to it, `$schema` what
-/// metadata of functions call it.
+/// Defines the common part of maps and dicts. `$index` is the index of the type, `$other` that of the kind that converts to it, and
+/// `$schema` its name in the metadata of functions.
 macro_rules! map_type {
     ($type:ident, $kind:ident, $index:expr, $schema:expr, $other:expr) => {
         impl $type {
-            /// An empty one, small, with room for two pairs (OBJ-06).
+            /// Creates an empty small map with room for two pairs (OBJ-06).
             #[allow(
                 clippy::new_without_default,
                 reason = "it allocates, which a default is not expected to do"
@@ -58,8 +58,7 @@ macro_rules! map_type {
                 unsafe { $type::of(MapTable::small($index, 2)) }
             }
 
-            /// What setting one of `pairs` after the other makes. Until it is whole nothing else has it, so no thread is
-            /// waited for.
+            /// Creates a map by setting `pairs` one after another. No other thread can reach it before it is complete, so nothing waits.
             pub(crate) fn grown(pairs: &mut dyn Iterator<Item = (Any, Any)>) -> Result<$type> {
                 // SAFETY: a fresh map.
                 let table = unsafe { filled(MapTable::small($index, 2), ANY_CHAIN, pairs) }?;
@@ -67,64 +66,66 @@ macro_rules! map_type {
                 Ok(unsafe { $type::of(table) })
             }
 
+            /// Takes ownership of a table.
+            ///
             /// # Safety
-            /// The table is a fresh one of this type: its one reference is the caller's, and comes to the result.
+            /// The table is a fresh one of this type. Its only reference belongs to the caller, and moves to the result.
             unsafe fn of(table: MapTable) -> $type {
                 // SAFETY: the one reference of a fresh object, by this contract.
                 $type(unsafe { Ref::from_raw(table.as_ptr().cast()) })
             }
 
-            /// Raw access to the map, for as long as the handle is borrowed.
+            /// Returns raw access to the map, valid while the handle is borrowed.
             const fn table(&self) -> MapTable {
-                // SAFETY: a map, which this handle keeps alive. Others change a `Map` only where its handle is the only one; a
-                // `Dict` is read under its lock or in a stay.
+                // SAFETY: a map, which this handle keeps alive. Others change a `Map` only if its handle is the only one; a `Dict` is read
+                // under its lock or in a stay.
                 unsafe { MapTable::of(self.0.as_ptr().cast()) }
             }
 
-            /// Number of pairs; of a dict, as it is now.
+            /// Returns the number of pairs. A dict may change it at any time.
             pub fn len(&self) -> usize {
                 self.table().settled(|| self.table().size() as usize)
             }
 
-            /// Whether there is none.
+            /// Returns whether the map has no pairs.
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// The value of `key`.
+            /// Returns the value of `key`.
             ///
             /// # Errors
             ///
-            /// What the hash or the equality of a key of its own type raises; of a dict, a RuntimeError where waiting for a
-            /// thread that changes it could last for ever.
+            /// Returns the error that the hash or equality hook of a key raises. For a dict, returns a RuntimeError if waiting for a thread
+            /// that changes it could last forever.
             pub fn get(&self, key: AnyView<'_>) -> Result<Option<Any>> {
                 self.table().look_up(key)
             }
 
-            /// The value of `key`, or a KeyError.
+            /// Returns the value of `key`, or a KeyError.
             ///
             /// # Errors
             ///
-            /// A KeyError when the key is not there; what `get` returns.
+            /// Returns a KeyError if the key is missing, and the errors of `get`.
             pub fn at(&self, key: AnyView<'_>) -> Result {
                 self.get(key)?.ok_or_else(missing)
             }
 
-            /// The object, with the reference that this handle held.
+            /// Returns the object with this handle's reference.
             pub fn into_object(self) -> ObjectRef {
                 self.0.into_object()
             }
 
-            /// The object, borrowed.
+            /// Borrows the object.
             pub const fn as_object(&self) -> &ObjectRef {
                 self.0.as_object()
             }
 
-            /// The map that `object` is, or `object` back.
+            /// Converts `object` to a map, or returns it unchanged.
             ///
             /// # Errors
             ///
-            /// The object itself when it is of another type.
+            /// Returns the object itself if it has another type.
             pub fn from_object(object: ObjectRef) -> std::result::Result<$type, ObjectRef> {
                 object.downcast().map($type)
             }
@@ -158,7 +159,7 @@ macro_rules! map_type {
                 if view.type_index() != $other {
                     return None;
                 }
-                // The other map converts by copying.
+                // The other kind of map converts by copying.
                 let pairs = pairs_of(view)?;
                 let mut pairs = pairs
                     .iter()
@@ -169,14 +170,13 @@ macro_rules! map_type {
     };
 }
 
-/// An immutable map; changing it makes a new one where it has another holder.
+/// An immutable map. A change creates a new map if the old one has another holder.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Map(Ref<MapKind>);
 
-/// A mutable map, shared by all who hold it, on any thread: each operation happens at once for all others. A hash or an
-/// equality of a key's type that changes the dict which the key is looked up in, or that needs another dict which is in use
-/// on another thread, gets a RuntimeError.
+/// A mutable map that all holders share, on any thread. Each operation is atomic for other threads. The hash or equality hook of a key gets
+/// a RuntimeError in two cases: it changes the dict in which the key is looked up, or it needs another dict that another thread is using.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Dict(Ref<DictKind>);
@@ -188,7 +188,7 @@ map_type!(
     Schema::plain("ffi.Map"),
     index::DICT
 );
-// As C++ declares a dict that a function changes.
+// The schema that C++ declares for a dict that a function changes.
 map_type!(
     Dict,
     DictKind,
@@ -200,30 +200,30 @@ borrowed!(Map, MapKind, index::MAP);
 borrowed!(Dict, DictKind, index::DICT);
 
 impl Map {
-    /// The pairs, in the order of OBJ-08: as they were inserted, a key that was set again last where the map is dense.
+    /// Iterates over the pairs in the order of OBJ-08: by insertion. In a dense map, a key that was set again is last.
     pub fn iter(&self) -> PairIter<'_> {
-        // SAFETY: this handle is borrowed meanwhile, so the map lives, and `Map::set` makes another one.
+        // SAFETY: this handle is borrowed during the iteration, so the map lives, and `Map::set` creates another one.
         unsafe { self.table().borrowed() }
     }
 
-    /// A map of pairs in order; later ones win. Four and more are dense at once (OBJ-06).
+    /// Creates a map of pairs in order. If a key repeats, the last pair wins. Four or more pairs make a dense map at once (OBJ-06).
     ///
     /// # Errors
     ///
-    /// What the hash or the equality of a key of its own type raises.
+    /// Returns the error that the hash or equality hook of a key raises.
     pub fn from_pairs(pairs: Vec<(Any, Any)>) -> Result<Map> {
         Map::within(ANY_CHAIN, pairs)
     }
 
-    /// [`Map::from_pairs`] for keys that a file or a text chose.
+    /// Like [`Map::from_pairs`], for keys from a file or a text.
     pub(crate) fn from_untrusted(pairs: Vec<(Any, Any)>) -> Result<Map> {
         Map::within(UNTRUSTED_CHAIN, pairs)
     }
 
-    /// [`Map::from_pairs`] with at most `longest` keys in a chain (OBJ-39).
+    /// Like [`Map::from_pairs`], with at most `longest` keys in a chain (OBJ-39).
     fn within(longest: u64, pairs: Vec<(Any, Any)>) -> Result<Map> {
         let count = pairs.len() as u64;
-        // OBJ-05, OBJ-06: as many slots as pairs, and at least two, as upstream makes it: three pairs take three slots.
+        // OBJ-05, OBJ-06: as many slots as pairs, and at least two, as in upstream. Three pairs take three slots.
         let table = if count < SMALL_MAX {
             MapTable::small(index::MAP, count)
         } else {
@@ -236,17 +236,17 @@ impl Map {
         Ok(unsafe { Map::of(table) })
     }
 
-    /// Sets `key` to `value` in this handle; other holders keep what they have.
+    /// Sets `key` to `value` in this handle. Other holders keep the old map.
     ///
     /// # Errors
     ///
-    /// What the hash or the equality of a key of its own type raises; an InternalError with OBJ-07 where another key hashes otherwise
-    /// than when it was inserted. This handle is as it was.
+    /// Returns the error that the hash or equality hook of a key raises. Returns an InternalError with OBJ-07 if another key no longer has
+    /// the hash that it was inserted with. After an error this handle is unchanged.
     pub fn set(&mut self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         self.put(ANY_CHAIN, key.into(), value.into())
     }
 
-    /// [`Map::set`] for a key that a file or a text chose.
+    /// Like [`Map::set`], for a key from a file or a text.
     pub(crate) fn set_untrusted(
         &mut self,
         key: impl Into<Any>,
@@ -255,20 +255,20 @@ impl Map {
         self.put(UNTRUSTED_CHAIN, key.into(), value.into())
     }
 
-    /// [`Map::set`] with at most `longest` keys in a chain.
+    /// Like [`Map::set`], with at most `longest` keys in a chain.
     fn put(&mut self, longest: u64, key: Any, value: Any) -> Result<()> {
-        // A copy before anything changes: other holders, on any thread, may be reading this map.
+        // Copies before anything changes, because other holders on any thread may be reading this map.
         if !self.as_object().is_unique() {
             let copy = self.table().copy()?;
             // SAFETY: a fresh map.
             *self = unsafe { Map::of(copy) };
         }
         let mut fresh = Pair::of(key, value);
-        // SAFETY: a map with one reference, this one, which is borrowed to be changed.
+        // SAFETY: a map with one reference, this one, which is mutably borrowed.
         if let Some(next) = unsafe { self.table().insert(longest, &mut fresh, Holders::One) }? {
-            // SAFETY: as above; `next` is of the insertion.
+            // SAFETY: as above; the insertion returned `next`.
             let table = unsafe { replace_in(self.table(), next) };
-            // SAFETY: a fresh map, which the insertion made.
+            // SAFETY: a fresh map, which the insertion created.
             *self = unsafe { Map::of(table) };
         }
         Ok(())
@@ -276,7 +276,7 @@ impl Map {
 }
 
 impl Dict {
-    /// The pairs in order as they are now, each part counted once more: the dict may change while they are looked at.
+    /// Returns the current pairs in order, with a new reference to each part, because the dict may change afterwards.
     pub fn to_vec(&self) -> Vec<(Any, Any)> {
         self.table().settled(|| self.table().copied_pairs())
     }
@@ -285,22 +285,22 @@ impl Dict {
     ///
     /// # Errors
     ///
-    /// What the hash or the equality of a key of its own type raises; a RuntimeError where the hook of a key changes the dict
-    /// that it is looked up in, and where waiting for another thread could last for ever (OBJ-02); an InternalError with OBJ-07
-    /// where another key hashes otherwise than when it was inserted. The dict is as it was.
+    /// Returns the error that the hash or equality hook of a key raises. Returns a RuntimeError if the hook of a key changes the dict in
+    /// which the key is looked up, or if waiting for another thread could last forever (OBJ-02). Returns an InternalError with OBJ-07 if
+    /// another key no longer has the hash that it was inserted with. After an error the dict is unchanged.
     pub fn set(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         self.put(ANY_CHAIN, key.into(), value.into())
     }
 
-    /// [`Dict::set`] for a key that a file or a text chose.
+    /// Like [`Dict::set`], for a key from a file or a text.
     pub(crate) fn set_untrusted(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         self.put(UNTRUSTED_CHAIN, key.into(), value.into())
     }
 
-    /// [`Dict::set`] with at most `longest` keys in a chain.
+    /// Like [`Dict::set`], with at most `longest` keys in a chain.
     fn put(&self, longest: u64, key: Any, value: Any) -> Result<()> {
         let table = self.table();
-        // Dropped last, when this thread left the dict.
+        // Dropped last, after this thread has left the dict.
         let mut fresh = Pair::of(key, value);
         // SAFETY: the map is a dict.
         if unsafe { table.insert_at_once(longest, &mut fresh) }? {
@@ -309,37 +309,37 @@ impl Dict {
         self.put_slowly(longest, &mut fresh)
     }
 
-    /// [`Dict::put`] where hooks run, or another table takes the place of this.
+    /// Handles the cases of [`Dict::put`] that run hooks or replace the table.
     #[inline(never)]
     fn put_slowly(&self, longest: u64, fresh: &mut Pair) -> Result<()> {
         let table = self.table();
         let stay = Stay::at(table.as_ptr(), Purpose::Change)?;
         // SAFETY: this thread stays at the dict to change it.
         let inserted = unsafe { table.insert(longest, fresh, Holders::Several) }?;
-        // A dict keeps its address, which all holders have, so it takes over the contents of the larger table.
+        // A dict keeps its address, because all holders have it. It takes over the contents of the larger table instead.
         let left = inserted.map(|next| {
             table.settled(|| {
-                // SAFETY: `next` is of the insertion, and this thread is alone with the dict (`settled`).
+                // SAFETY: the insertion returned `next`, and this thread has exclusive access to the dict (`settled`).
                 let next = unsafe { replace_in(table, next) };
-                // SAFETY: the insertion made that table, so it is fresh; this thread is alone with the dict (`settled`).
+                // SAFETY: the insertion created that table, so it is fresh; this thread has exclusive access to the dict (`settled`).
                 (next, unsafe { table.become_table(next) })
             })
         });
-        // Values end after the stay: what ends with one may come back to this dict.
+        // Values are dropped after the stay, because their destructors may use this dict again.
         drop(stay);
         if let Some((empty, gone)) = left {
-            // SAFETY: the map that the insertion made; the dict has its pairs.
+            // SAFETY: the map that the insertion created; the dict has its pairs.
             unsafe { empty.dispose() };
             drop(gone);
         }
         Ok(())
     }
 
-    /// Removes `key`; false when it was not there.
+    /// Removes `key`. Returns false if it was not there.
     ///
     /// # Errors
     ///
-    /// As [`Dict::set`].
+    /// Returns the same errors as [`Dict::set`].
     pub fn remove(&self, key: AnyView<'_>) -> Result<bool> {
         let stay = Stay::at(self.table().as_ptr(), Purpose::Change)?;
         let gone = match self.table().find(key)? {
@@ -351,15 +351,15 @@ impl Dict {
         Ok(gone.is_some())
     }
 
-    /// Removes everything.
+    /// Removes all pairs.
     ///
     /// # Errors
     ///
-    /// A RuntimeError where the hook of a key calls this: of a key that is looked up in this dict, and where waiting for another
-    /// thread could last for ever.
+    /// Returns a RuntimeError if the hook of a key that is looked up in this dict calls this, or if waiting for another thread could last
+    /// forever.
     pub fn clear(&self) -> Result<()> {
         let stay = Stay::at(self.table().as_ptr(), Purpose::Change)?;
-        // SAFETY: this thread is alone with the dict (`settled`).
+        // SAFETY: this thread has exclusive access to the dict (`settled`).
         let gone = self.table().settled(|| unsafe { self.table().take() });
         drop(stay);
         drop(gone);
@@ -371,7 +371,7 @@ impl Dict {
 ///
 /// # Errors
 ///
-/// As [`Dict::get`]. A value that is no map has no keys, and that is no error.
+/// Returns the same errors as [`Dict::get`]. A value that is not a map has no keys, which is not an error.
 pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
     if !matches!(map.type_index(), index::MAP | index::DICT) {
         return Ok(None);
@@ -380,7 +380,7 @@ pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
     unsafe { MapTable::of(map.as_raw().ptr().cast()) }.look_up(key)
 }
 
-/// Replaces the value of a key in a map of either kind, in place, and returns the old one; `None` for a key that is not there.
+/// Replaces the value of a key in place, in a map of either kind, and returns the old value. Returns `None` if the key is missing.
 ///
 /// # Safety
 /// A [`Map`] has no other holder, and nothing borrows its pairs.
@@ -405,15 +405,15 @@ pub(crate) unsafe fn swap_value(
         return Ok(None);
     };
     let old = table.settled(|| {
-        // SAFETY: `find` returned the position, and no one changed the map since (`Stay`, or this contract).
+        // SAFETY: `find` returned the position, and nothing changed the map since (`Stay`, or this contract).
         let pair = unsafe { table.pair_at(at) };
-        // SAFETY: there is a pair at a position that `find` returned; this thread has the map alone now.
+        // SAFETY: there is a pair at a position that `find` returned; this thread has exclusive access now.
         std::mem::replace(unsafe { &mut (*pair).value }, value)
     });
     Ok(Some(old))
 }
 
-/// Number of pairs of a map of either kind.
+/// Returns the number of pairs of a map of either kind.
 pub(crate) fn pair_count(view: AnyView<'_>) -> usize {
     match view.type_index() {
         index::MAP | index::DICT => {

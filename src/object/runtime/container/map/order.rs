@@ -1,15 +1,15 @@
-//! The order of insertion, and taking a pair out of it (OBJ-08). In a dense map it is a list through the items, by slot numbers, so that it
-//! outlives a move of the table's memory.
+//! The order of insertion, and the removal of a pair from it (OBJ-08). In a dense map it is a linked list of items by slot number, so that
+//! it survives a move of the table's memory.
 
 use super::layout::{BODY, EMPTY, MapItem, NOWHERE, Pair};
 use super::table::MapTable;
 use crate::function::Result;
 
 impl MapTable {
-    /// Takes an item out of the order.
+    /// Removes an item from the order.
     ///
     /// # Safety
-    /// The slot is one in the order of this dense map, which the caller has alone.
+    /// The slot is in the order of this dense map, to which the caller has exclusive access.
     pub(super) unsafe fn unlink(self, slot: u64) {
         // SAFETY: a filled slot, by this contract.
         let MapItem { prev, next, .. } = unsafe { &*self.item(slot) };
@@ -20,10 +20,10 @@ impl MapTable {
         unsafe { self.set_prev(next, prev) };
     }
 
-    /// Puts an item at the end of the order.
+    /// Appends an item to the end of the order.
     ///
     /// # Safety
-    /// The slot is a filled one of this dense map that is not in the order, and the caller has the map alone.
+    /// The slot is a filled one of this dense map that is not in the order, and the caller has exclusive access.
     pub(super) unsafe fn link_last(self, slot: u64) {
         // SAFETY: a live map, by the invariant of `MapTable`; a dense one, by this contract, has the field (OBJ-07).
         let tail = unsafe { (*self.as_ptr()).order.tail };
@@ -38,10 +38,10 @@ impl MapTable {
         unsafe { (*self.as_ptr()).order.tail = slot };
     }
 
-    /// Points the neighbours of an item that moved to `slot` at it.
+    /// Updates the neighbours of an item that moved to `slot`.
     ///
     /// # Safety
-    /// The slot has an item in the order of this dense map, which the caller has alone.
+    /// The slot has an item in the order of this dense map, to which the caller has exclusive access.
     pub(super) unsafe fn relink(self, slot: u64) {
         // SAFETY: a slot with an item, by this contract.
         let MapItem { prev, next, .. } = unsafe { &*self.item(slot) };
@@ -52,10 +52,10 @@ impl MapTable {
         unsafe { self.set_prev(next, slot) };
     }
 
-    /// Writes what follows `slot` in the order; NOWHERE is before the first.
+    /// Sets the successor of `slot` in the order. NOWHERE stands for the position before the first item.
     ///
     /// # Safety
-    /// `slot` has an item of this dense map, or is NOWHERE; the caller has the map alone.
+    /// `slot` has an item of this dense map, or is NOWHERE; the caller has exclusive access.
     pub(super) unsafe fn set_next(self, slot: u64, next: u64) {
         match slot {
             // SAFETY: a live map, by the invariant of `MapTable`; a dense one, by this contract, has the field (OBJ-07).
@@ -65,10 +65,10 @@ impl MapTable {
         }
     }
 
-    /// Writes what `slot` follows in the order; NOWHERE is behind the last.
+    /// Sets the predecessor of `slot` in the order. NOWHERE stands for the position after the last item.
     ///
     /// # Safety
-    /// `slot` has an item of this dense map, or is NOWHERE; the caller has the map alone.
+    /// `slot` has an item of this dense map, or is NOWHERE; the caller has exclusive access.
     unsafe fn set_prev(self, slot: u64, prev: u64) {
         match slot {
             // SAFETY: a live map, by the invariant of `MapTable`; a dense one, by this contract, has the field (OBJ-07).
@@ -78,21 +78,21 @@ impl MapTable {
         }
     }
 
-    /// Removes the pair at a position, for the caller to drop.
+    /// Removes the pair at a position and returns it, so that the caller can drop it.
     ///
     /// # Safety
-    /// As for [`MapTable::pair_at`]; and the caller has the map alone, or stays at the dict to change it.
+    /// The contract of [`MapTable::pair_at`] holds. The caller also has exclusive access, or stays at the dict to change it.
     pub(super) unsafe fn erase(self, position: u64) -> Result<Pair> {
         if self.is_small() {
             return Ok(self.settled(|| {
                 let (gone, next) = (self.pair(position), self.pair(position + 1));
-                // SAFETY: `find` returned the position, by this contract, so a pair of this small map is there; the next one, or the count,
-                // covers it.
+                // SAFETY: `find` returned the position, by this contract, so a pair of this small map is there; the next pair, or the
+                // count, covers it.
                 let pair = unsafe { gone.read() };
                 let behind = self.size() - position - 1;
-                // SAFETY: the pairs behind it, up to `size`, move down by one; the caller has the map alone (`MapTable`).
+                // SAFETY: the pairs after it, up to `size`, move down by one; the caller has exclusive access (`MapTable`).
                 unsafe { std::ptr::copy(next, gone, behind as usize) };
-                // SAFETY: a live map, which the caller has alone; its pairs lie in the first `size - 1` places now.
+                // SAFETY: a live map, to which the caller has exclusive access; its pairs are now in the first `size - 1` places.
                 unsafe { (*self.as_ptr()).body.size -= 1 };
                 pair
             }));
@@ -102,13 +102,12 @@ impl MapTable {
         if self.after(position, mark).is_none() {
             let before = match mark & BODY {
                 0 => None,
-                // SAFETY: the slot is in the body of a chain, as its mark says. This calls a hook, so it comes before the
-                // change.
+                // SAFETY: the slot is in the body of a chain, as its mark says. This calls a hook, so it precedes the change.
                 _ => Some(unsafe { self.before(position)? }),
             };
             return Ok(self.settled(|| {
                 if let Some(before) = before {
-                    // SAFETY: `before` returned a slot of this map's chain, and the caller has the map alone (`MapTable`).
+                    // SAFETY: `before` returned a slot of this map's chain, and the caller has exclusive access (`MapTable`).
                     unsafe { self.set_jump(before, 0) };
                 }
                 // SAFETY: `find` returned the position of a pair, and those are in the order.
@@ -118,39 +117,39 @@ impl MapTable {
                 gone
             }));
         }
-        // A slot in the middle of a chain cannot just be emptied: no mark may be able to name the distance across it.
-        // The last of the chain takes the place of what goes.
+        // A slot in the middle of a chain cannot just be emptied, because possibly no mark names the distance across it. Instead, the last
+        // item of the chain takes the place of the removed one.
         let (mut before, mut last) = (position, position);
-        // SAFETY: a slot of this dense map: the position, or what `after` returns.
+        // SAFETY: a slot of this dense map: the position, or a result of `after`.
         while let Some(next) = self.after(last, unsafe { self.mark_of(last) }) {
             (before, last) = (last, next);
         }
         Ok(self.settled(|| {
             // SAFETY: `find` returned the position of a pair, and those are in the order.
             let gone = unsafe { self.leave(position) };
-            // SAFETY: the last slot of the chain is another one than the position, whose item has just been read for the
-            // last time.
+            // SAFETY: the last slot of the chain differs from the position, whose item has just been read for the last time.
             unsafe { std::ptr::copy_nonoverlapping(self.item(last), self.item(position), 1) };
             // SAFETY: the item has just moved to this slot.
             unsafe { self.relink(position) };
             // SAFETY: a slot of this map, whose item has just moved away.
             unsafe { self.set_mark(last, EMPTY) };
-            // SAFETY: the slot that the last one of the chain followed, and the caller has the map alone (`MapTable`).
+            // SAFETY: the slot before the last one of the chain, and the caller has exclusive access (`MapTable`).
             unsafe { self.set_jump(before, 0) };
             gone
         }))
     }
 
-    /// Takes an item out of the order and the count, and reads its pair for the last time.
+    /// Removes an item from the order and the count, and reads its pair for the last time.
     ///
     /// # Safety
-    /// The slot is one in the order of this dense map, which the caller has alone. Afterwards it is emptied or filled anew.
+    /// The slot is in the order of this dense map, to which the caller has exclusive access. Afterwards the caller empties or refills the
+    /// slot.
     unsafe fn leave(self, slot: u64) -> Pair {
-        // SAFETY: in the order, of a map that the caller has alone, by this contract.
+        // SAFETY: in the order, of a map to which the caller has exclusive access, by this contract.
         unsafe { self.unlink(slot) };
-        // SAFETY: a live map, by the invariant of `MapTable`; the pair of the slot is not counted any more.
+        // SAFETY: a live map, by the invariant of `MapTable`; the pair of the slot no longer counts.
         unsafe { (*self.as_ptr()).body.size -= 1 };
-        // SAFETY: a slot in the order has an item, which the map has no more after this (this contract).
+        // SAFETY: a slot in the order has an item, which the map no longer has after this (this contract).
         unsafe { self.item(slot).read() }.pair
     }
 }

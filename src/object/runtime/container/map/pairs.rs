@@ -1,4 +1,4 @@
-//! The pairs of a map, from the first to the last (OBJ-08).
+//! Iteration over the pairs of a map (OBJ-08).
 
 use super::layout::Pair;
 use super::table::MapTable;
@@ -7,24 +7,23 @@ use crate::value::header::ObjectRef;
 use crate::value::{Any, AnyView, index};
 use std::marker::PhantomData;
 
-/// The pairs of a map of either kind, in order of insertion; a dense map puts an updated key last. Those of a
-/// [`Map`](super::Map) are borrowed, those of a [`Dict`](super::Dict), which may change meanwhile, are as they were when this was
-/// made.
+/// The pairs of a map of either kind, in order of insertion. A dense map puts an updated key last. The pairs of a [`Map`](super::Map) are
+/// borrowed. The pairs of a [`Dict`](super::Dict), which may change, are a copy from the time of creation.
 pub struct Pairs<'a>(PairSource<'a>);
 
-/// Where the pairs of [`Pairs`] are.
+/// The storage of [`Pairs`].
 enum PairSource<'a> {
-    /// In a map, which a view keeps alive for `'a`.
+    /// The pairs of a map that a view keeps alive for `'a`.
     Borrowed(MapTable, PhantomData<&'a ()>),
-    /// Copies of those of a dict.
+    /// Copies of the pairs of a dict.
     Copied(Vec<(Any, Any)>),
 }
 
 impl Pairs<'_> {
-    /// From the first to the last.
+    /// Iterates from the first pair to the last.
     pub fn iter(&self) -> PairIter<'_> {
         match &self.0 {
-            // SAFETY: `pairs_of` made this for the life of a view of a `Map`, which nothing changes while others hold it.
+            // SAFETY: `pairs_of` created this for the life of a view of a `Map`, which nothing changes while others hold it.
             PairSource::Borrowed(table, _) => unsafe { table.borrowed() },
             PairSource::Copied(pairs) => PairIter(PairSteps::Copied(pairs.iter())),
         }
@@ -40,14 +39,14 @@ impl<'a> IntoIterator for &'a Pairs<'_> {
     }
 }
 
-/// Goes through the pairs of a map: keys and values.
+/// An iterator over the pairs of a map: keys and values.
 pub struct PairIter<'a>(pub(super) PairSteps<'a>);
 
-/// Where an iterator over pairs is: at a position of a borrowed map, or among copies.
+/// The state of an iterator over pairs: a position in a borrowed map, or the rest of the copies.
 pub(super) enum PairSteps<'a> {
     /// The map, and the position of the next pair.
     Borrowed(MapTable, Option<u64>),
-    /// The copies that are left.
+    /// The remaining copies.
     Copied(std::slice::Iter<'a, (Any, Any)>),
 }
 
@@ -71,7 +70,7 @@ impl<'a> Iterator for PairIter<'a> {
     }
 }
 
-/// The pairs of a map of either kind; `None` for a value that is no map.
+/// Returns the pairs of a map of either kind; `None` for other values.
 pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
     if !matches!(view.type_index(), index::MAP | index::DICT) {
         return None;
@@ -84,8 +83,8 @@ pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
     }))
 }
 
-/// A cursor over a map that keeps it alive: the state of the iterator functions. A dict may change between two calls: the cursor then
-/// goes on from the pair that is at its place, and ends where there is none.
+/// A cursor over a map that keeps the map alive: the state of the iterator functions. If a dict changes between two calls, the cursor
+/// continues with the pair at its position, and ends if there is none.
 pub(crate) struct MapCursor {
     /// A map or a dict.
     map: ObjectRef,
@@ -94,17 +93,17 @@ pub(crate) struct MapCursor {
 }
 
 impl MapCursor {
-    /// A cursor at the first pair of a map.
+    /// Creates a cursor at the first pair of a map.
     pub(crate) fn of_map(map: Map) -> MapCursor {
         MapCursor::at_start(map.into_object())
     }
 
-    /// A cursor at the first pair of a dict.
+    /// Creates a cursor at the first pair of a dict.
     pub(crate) fn of_dict(dict: Dict) -> MapCursor {
         MapCursor::at_start(dict.into_object())
     }
 
-    /// A cursor at the first pair of `map`, which is a map or a dict.
+    /// Creates a cursor at the first pair of `map`, which is a map or a dict.
     fn at_start(map: ObjectRef) -> MapCursor {
         let mut cursor = MapCursor { map, at: None };
         let table = cursor.table();
@@ -112,44 +111,44 @@ impl MapCursor {
         cursor
     }
 
-    /// Raw access to the map.
+    /// Returns raw access to the map.
     const fn table(&self) -> MapTable {
-        // SAFETY: a map, by the two functions that make a cursor, which the cursor keeps alive; a dict is read under its lock.
+        // SAFETY: a map, by the two functions that create a cursor, and the cursor keeps it alive; a dict is read under its lock.
         unsafe { MapTable::of(self.map.as_ptr().cast()) }
     }
 
-    /// The position of the cursor, unless the map changed and has no pair there any more. Called alone at a dict.
+    /// Returns the position of the cursor, unless the map changed and has no pair there. For a dict, the caller has exclusive access.
     fn position(&self) -> Option<u64> {
         self.at.filter(|&at| self.table().is_filled(at))
     }
 
-    /// The key at the cursor; `None` at the end.
+    /// Returns the key at the cursor; `None` at the end.
     pub(crate) fn key(&self) -> Option<Any> {
         self.pair().map(|pair| pair.key)
     }
 
-    /// The value at the cursor; `None` at the end.
+    /// Returns the value at the cursor; `None` at the end.
     pub(crate) fn value(&self) -> Option<Any> {
         self.pair().map(|pair| pair.value)
     }
 
-    /// A copy of the pair at the cursor.
+    /// Returns a copy of the pair at the cursor.
     fn pair(&self) -> Option<Pair> {
         self.table().settled(|| {
             let at = self.position()?;
-            // SAFETY: a pair is at the position (`position`), and nothing changes the map in here (`settled`).
+            // SAFETY: a pair is at the position (`position`), and nothing changes the map meanwhile (`settled`).
             let pair = unsafe { self.table().pair_at(at) };
             // SAFETY: there is a pair, by `position`.
             Some(unsafe { &*pair }.copy())
         })
     }
 
-    /// Steps on; false at the end.
+    /// Advances the cursor. Returns false at the end.
     pub(crate) fn advance(&mut self) -> bool {
         let table = self.table();
         self.at = table.settled(|| {
             let at = self.position()?;
-            // SAFETY: a pair is at the position (`position`), and nothing changes the map in here (`settled`).
+            // SAFETY: a pair is at the position (`position`), and nothing changes the map meanwhile (`settled`).
             unsafe { table.next(at) }
         });
         self.at.is_some()

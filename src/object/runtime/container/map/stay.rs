@@ -1,8 +1,8 @@
-//! Stays: a thread at a dict while the hooks of its keys run.
+//! Stays: registrations of a thread at a dict while the hooks of its keys run.
 //!
-//! Looking a key up calls the hash and the equality of its type, which may come back to the same dict or wait for another thread, so no lock is
-//! held meanwhile. A thread registers a [`Stay`] instead. Where no thread stays, a change that calls no hook happens under the
-//! [lock](crate::object::container::lock) alone.
+//! A key lookup calls the hash and equality hooks of the key's type. These may use the same dict or wait for another thread, so no lock may
+//! be held meanwhile. Instead, a thread registers a [`Stay`]. If no thread stays at the dict, a change that calls no hook needs only the
+//! [lock](crate::object::container::lock).
 
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::container::lock::lock;
@@ -13,13 +13,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// The purpose for which a thread has entered a dict.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// It looks: others look as well, and nothing changes.
+    /// The thread reads. Other threads may also read, and nothing changes.
     Look,
-    /// It changes the dict: no other thread stays, and functions that it calls meanwhile may only look.
+    /// The thread changes the dict. No other thread may stay, and functions that it calls meanwhile may only read.
     Change,
 }
 
-/// One stay: who, where, and what for.
+/// One registered stay: the dict, the thread and the purpose.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Presence {
     /// Address of the dict.
@@ -31,13 +31,13 @@ struct Presence {
 
 /// All stays of the process.
 struct Stays {
-    /// In no order: few at a time, because only keys of types with hooks need one.
+    /// Unordered. There are only a few at a time, because only keys whose types have hooks need a stay.
     present: Vec<Presence>,
-    /// Number of threads that wait for a stay to end. With none, the end of a stay needs no system call.
+    /// Number of threads that wait for a stay to end. If it is 0, the end of a stay needs no system call.
     waiting: usize,
 }
 
-/// Locked while a stay begins or ends, and never for longer.
+/// Locked only while a stay begins or ends.
 static ALL: Mutex<Stays> = Mutex::new(Stays {
     present: Vec::new(),
     waiting: 0,
@@ -46,26 +46,27 @@ static ALL: Mutex<Stays> = Mutex::new(Stays {
 static LEFT: Condvar = Condvar::new();
 
 thread_local! {
-    /// Number of stays of the thread. Its address identifies the thread among those that live.
+    /// Number of stays of the thread. Its address identifies the thread among live threads.
     static STAYS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A thread's stay at a dict, until it is dropped. Bound to the thread.
+/// A thread's stay at a dict, which ends on drop. Bound to the thread.
 #[must_use = "the stay ends when it is dropped"]
 pub(super) struct Stay {
     presence: Presence,
-    /// Neither sent nor shared: the count of stays is the thread's.
+    /// Makes the type neither `Send` nor `Sync`, because the count of stays belongs to the thread.
     bound: PhantomData<*const ()>,
 }
 
 impl Stay {
-    /// Stays at `object`. Waits for other threads only where this thread stays nowhere: those who wait hold nothing up.
+    /// Begins a stay at `object`. Waits for other threads only if this thread has no stay, so that a waiting thread blocks no other.
     ///
     /// # Errors
     ///
-    /// A RuntimeError where the hook of a key changes the dict that it is looked up in, and where waiting could last forever.
+    /// Returns a RuntimeError if the hook of a key changes the dict in which the key is looked up, or if waiting could last forever.
     pub(super) fn at<T>(object: *const T, purpose: Purpose) -> Result<Stay> {
-        // An address names a thread more cheaply than `ThreadId`; no other thread has it while this one stays, being bound to it.
+        // An address identifies a thread more cheaply than `ThreadId`. It is unique, because the stay is bound to the thread that owns the
+        // address.
         let (thread, stays) = STAYS.with(|stays| (std::ptr::from_ref(stays).addr(), stays.get()));
         let presence = Presence {
             object: object.addr(),
@@ -77,7 +78,7 @@ impl Stay {
             let mut blocked = false;
             let same = |other: &&Presence| other.object == presence.object;
             for other in all.present.iter().filter(same) {
-                // Own stays never block looking: the hook of a key may look into the dict that its key is looked up in (OBJ-02).
+                // A thread's own stays never block reading: a key's hook may read the dict in which the key is looked up (OBJ-02).
                 let own = other.thread == thread;
                 if own && purpose == Purpose::Change {
                     return Err(changes());
@@ -87,7 +88,7 @@ impl Stay {
             if !blocked {
                 break;
             }
-            // Two threads, each at one dict and waiting for that of the other, would wait for ever: so only a thread without a stay waits.
+            // Two threads that each stay at one dict and wait for the other's dict would deadlock. So only a thread without a stay waits.
             if stays > 0 {
                 return Err(busy());
             }
@@ -98,7 +99,7 @@ impl Stay {
         all.present.push(presence);
         drop(all);
         STAYS.set(stays + 1);
-        // After the list: what happens under the lock alone in between is over before this thread has looked at anything.
+        // After the registration: changes under the lock alone finish before this thread reads anything.
         lock(object).count_stays(1);
         Ok(Stay {
             presence,
@@ -109,10 +110,10 @@ impl Stay {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        // Before the list: this thread looks at nothing any more, so a change under the lock alone may go on.
+        // Before the list changes: this thread no longer reads anything, so changes under the lock alone may continue.
         lock(std::ptr::without_provenance::<()>(self.presence.object)).count_stays(-1);
         let mut all = all_stays();
-        // A thread may stay at a dict several times for the same purpose; which of them goes makes no difference.
+        // A thread may stay at a dict several times for the same purpose; it does not matter which entry is removed.
         if let Some(at) = all.present.iter().position(|other| *other == self.presence) {
             all.present.swap_remove(at);
         }
@@ -123,12 +124,12 @@ impl Drop for Stay {
     }
 }
 
-/// The list of stays. A panic in here would leave it whole, so that poison means nothing.
+/// Locks the list of stays. A panic under this lock would leave the list consistent, so poison is ignored.
 fn all_stays() -> MutexGuard<'static, Stays> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error of a hook that changes the dict that its key is looked up in: upstream goes on in memory that is freed (OBJ-02).
+/// Returns the error for a hook that changes the dict in which its key is looked up. Upstream continues with freed memory (OBJ-02).
 #[cold]
 fn changes() -> Error {
     Error::new(
@@ -137,7 +138,7 @@ fn changes() -> Error {
     )
 }
 
-/// The error of a hook that needs a dict where another thread is (OBJ-02).
+/// Returns the error for a hook that needs a dict that another thread is using (OBJ-02).
 #[cold]
 fn busy() -> Error {
     Error::new(

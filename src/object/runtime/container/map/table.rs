@@ -1,4 +1,4 @@
-//! Raw access to a map: making one, finding a key in it, going through it (OBJ-05 to OBJ-08).
+//! Raw access to a map: creation, lookup and iteration (OBJ-05 to OBJ-08).
 
 use super::layout::{
     BLOCK, BODY, EMPTY, HEAD, JUMPS, MapBody, MapItem, MapObj, MapOrder, NOWHERE, Pair, SMALL,
@@ -13,62 +13,64 @@ use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, end_nested};
 use crate::value::heap::{allocate, release};
 use crate::value::{Any, AnyView, index};
 
-/// Deleter of both kinds of map, which ends long chains of maps in maps without recursion (VAL-05).
+/// Deletes a map of either kind. Frees long chains of nested maps without recursion (VAL-05).
 ///
 /// # Safety
-/// As a deleter is called (VAL-05).
+/// The call follows VAL-05.
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     // SAFETY: deleters are called as VAL-05 says, which is the contract of `end`.
     unsafe { end_nested(object, flags, end) }
 }
 
-/// The work of [`delete`].
+/// Does the work of [`delete`].
 ///
 /// # Safety
-/// As a deleter is called (VAL-05).
+/// The call follows VAL-05.
 unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
-        // SAFETY: the last strong reference is gone (VAL-05), so no one else is at the map.
+        // SAFETY: the last strong reference is gone (VAL-05), so nothing else uses the map.
         unsafe { MapTable(object.cast()).reset() }
     }
     if flags & DELETE_WEAK != 0 {
-        // SAFETY: the last weak reference is gone (VAL-05), and maps with this deleter are made with `allocate`.
+        // SAFETY: the last weak reference is gone (VAL-05), and maps with this deleter are allocated with `allocate`.
         unsafe { release(object.cast()) }
     }
 }
 
 /// Raw access to a map object. Copies alias.
 ///
-/// Invariant: the clauses of [`MapTable::of`], of every copy. So methods that read are safe, and those that change the map, take a
-/// position or end the map are `unsafe`: to *have a map alone* is that it is fresh, a [`Map`](super::Map) with one reference, or a
-/// [`Dict`](super::Dict) that this thread has locked ([`MapTable::settled`]).
+/// Invariant: the clauses of [`MapTable::of`] hold for every copy. Therefore methods that read are safe, and methods that change or free
+/// the map, or take a position, are `unsafe`. *Exclusive access* to a map means that it is fresh, a [`Map`](super::Map) with one reference,
+/// or a [`Dict`](super::Dict) that this thread has locked ([`MapTable::settled`]).
 #[derive(Clone, Copy)]
 pub(super) struct MapTable(*mut MapObj);
 
 impl MapTable {
+    /// Returns raw access to `map`.
+    ///
     /// # Safety
-    /// * `map` is a map as OBJ-05 to OBJ-07 say, and lives for as long as the result and its copies are used.
-    /// * Nothing else changes it while one of them reads it: it is a [`Map`](super::Map), which nothing changes while others hold it,
-    ///   or the caller stays at the [`Dict`](super::Dict) or has locked it, in all but [`MapTable::look_up`],
-    ///   [`MapTable::insert_at_once`] and [`MapTable::settled`], which do that themselves.
+    /// * `map` is a map as specified by OBJ-05 to OBJ-07, and lives for as long as the result and its copies are used.
+    /// * Nothing else changes it while one of them reads it. Either it is a [`Map`](super::Map), which nothing changes while others hold
+    ///   it, or the caller stays at the [`Dict`](super::Dict) or has locked it. [`MapTable::look_up`], [`MapTable::insert_at_once`] and
+    ///   [`MapTable::settled`] are exceptions, because they lock or stay themselves.
     #[inline]
     pub(super) const unsafe fn of(map: *mut MapObj) -> MapTable {
         MapTable(map)
     }
 
-    /// The address of the map, without a reference.
+    /// Returns the address of the map, without a reference.
     #[inline]
     pub(super) const fn as_ptr(self) -> *mut MapObj {
         self.0
     }
 
-    /// A small map with room for `slots` pairs (at least 2). Large enough to become dense in place.
+    /// Creates a small map with room for `slots` pairs (at least 2). Its block is large enough to become dense in place.
     pub(super) fn small(type_index: i32, slots: u64) -> MapTable {
         let slots = slots.max(2);
         let object = allocate(HEAD + slots as usize * size_of::<Pair>()).cast::<MapObj>();
         let header = Header::new(type_index, delete);
-        // SAFETY: the block begins with a header. It has at least 120 bytes, so also room to become dense in place; a
-        // `MapObj` is not written, because the pairs lie where its last part is.
+        // SAFETY: the block begins with a header. It has at least 120 bytes, so it can also become dense in place; a `MapObj` is not
+        // written, because the pairs overlap its last part.
         unsafe { object.cast::<Header>().write(header) };
         let body = MapBody {
             data: object.cast::<u8>().wrapping_add(HEAD),
@@ -82,15 +84,15 @@ impl MapTable {
         MapTable(object)
     }
 
-    /// An empty dense map.
+    /// Creates an empty dense map.
     pub(super) fn dense(type_index: i32, slots: u64, fib_shift: u32) -> MapTable {
         let object = allocate(size_of::<MapObj>()).cast::<MapObj>();
-        // Whole blocks: the marks behind the last slot are empty as well, and no slot leads there.
+        // Whole blocks: the marks after the last slot are also empty, and no slot number reaches them.
         let blocks = blocks(slots);
         let data = allocate(blocks * BLOCK);
         for block in 0..blocks {
             let marks = data.wrapping_add(block * BLOCK);
-            // SAFETY: the marks of a block are its first 16 bytes, and there are `blocks` of them behind `data`.
+            // SAFETY: the marks of a block are its first 16 bytes, and there are `blocks` of them at `data`.
             unsafe { marks.write_bytes(EMPTY, 16) }
         }
         let map = MapObj {
@@ -108,91 +110,93 @@ impl MapTable {
         MapTable(object)
     }
 
-    /// Number of pairs.
+    /// Returns the number of pairs.
     pub(super) fn size(self) -> u64 {
         // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
         unsafe { (*self.0).body.size }
     }
 
-    /// Whether the pairs lie in a row, and there are no marks (OBJ-05).
+    /// Returns whether the map is small: the pairs are contiguous, and there are no marks (OBJ-05).
     pub(super) fn is_small(self) -> bool {
         // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
         unsafe { (*self.0).body.slots & SMALL != 0 }
     }
 
-    /// Number of slots, without the bit for small maps.
+    /// Returns the number of slots, without the bit for small maps.
     pub(super) fn slots(self) -> u64 {
         // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
         unsafe { (*self.0).body.slots & !SMALL }
     }
 
-    /// The index of a map or of a dict.
+    /// Returns the type index, of a map or of a dict.
     pub(super) fn type_index(self) -> i32 {
         // SAFETY: a live map, by the invariant of `MapTable`, begins with a header.
         unsafe { (*self.0).header.type_index }
     }
 
-    /// Where the pairs or the blocks begin.
+    /// Returns the address of the pairs or the blocks.
     pub(super) fn data(self) -> *mut u8 {
         // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
         unsafe { (*self.0).body.data }
     }
 
-    /// Where pair `at` of a small map lies, which has [`MapTable::slots`] of them.
+    /// Returns the address of pair `at` of a small map, which has [`MapTable::slots`] of them.
     pub(super) fn pair(self, at: u64) -> *mut Pair {
         self.data().cast::<Pair>().wrapping_add(at as usize)
     }
 
-    /// Where the mark of a slot of a dense map lies, which has [`MapTable::slots`] of them.
+    /// Returns the address of the mark of a slot of a dense map, which has [`MapTable::slots`] of them.
     pub(super) fn mark(self, slot: u64) -> *mut u8 {
         let (block, at) = (slot as usize / 16, slot as usize % 16);
         self.data().wrapping_add(block * BLOCK + at)
     }
 
-    /// Where the item of a slot of a dense map lies: items follow the 16 marks of their block.
+    /// Returns the address of the item of a slot of a dense map. Items follow the 16 marks of their block.
     pub(super) fn item(self, slot: u64) -> *mut MapItem {
         let (block, at) = (slot as usize / 16, slot as usize % 16);
         let offset = block * BLOCK + 16 + at * size_of::<MapItem>();
         self.data().wrapping_add(offset).cast()
     }
 
-    /// The mark of a slot.
+    /// Returns the mark of a slot.
     ///
     /// # Safety
-    /// The slot is one of this dense map.
+    /// The slot belongs to this dense map.
     pub(super) unsafe fn mark_of(self, slot: u64) -> u8 {
         // SAFETY: one of its slots, by this contract, and every slot has a mark (OBJ-07).
         unsafe { *self.mark(slot) }
     }
 
+    /// Writes the mark of a slot.
+    ///
     /// # Safety
-    /// The slot is one of this dense map, which the caller has alone.
+    /// The slot belongs to this dense map, to which the caller has exclusive access.
     pub(super) unsafe fn set_mark(self, slot: u64, mark: u8) {
         // SAFETY: one of its slots, by this contract, and every slot has a mark (OBJ-07).
         unsafe { self.mark(slot).write(mark) }
     }
 
-    /// The key of a slot.
+    /// Returns the key of a slot.
     ///
     /// # Safety
-    /// The slot is a filled one of this dense map, which nothing changes while the key is used.
+    /// The slot is a filled one of this dense map, and nothing changes the map while the key is used.
     pub(super) unsafe fn key_of<'a>(self, slot: u64) -> AnyView<'a> {
         // SAFETY: a filled slot has an item, and it stays as it is, by this contract.
         let key: &'a Any = unsafe { &(*self.item(slot)).pair.key };
         key.view()
     }
 
-    /// Position of `key`: a pair of a small map, a slot of a dense one; `None` where it is not there.
+    /// Finds `key`: a pair of a small map, or a slot of a dense one. Returns `None` if it is missing.
     pub(super) fn find(self, key: AnyView<'_>) -> Result<Option<u64>> {
         if self.size() == 0 {
             return Ok(None);
         }
         if self.is_small() {
             for at in 0..self.size() {
-                // SAFETY: the first `size` pairs of a small map are filled (OBJ-06); nothing changes a map that a key is
-                // looked up in (`Stay`).
+                // SAFETY: the first `size` pairs of a small map are filled (OBJ-06); nothing changes a map during a lookup (`Stay`).
                 let own = unsafe { &(*self.pair(at)).key };
-                // OBJ-38: here the key that is there is the left side, in a dense map the right one, as in upstream: a hook sees it.
+                // OBJ-38: in a small map the stored key is the left side, and in a dense map the right side, as in upstream. A hook can
+                // tell.
                 if any_equal(own.view(), key)? {
                     return Ok(Some(at));
                 }
@@ -200,18 +204,18 @@ impl MapTable {
             return Ok(None);
         }
         let hash = any_hash(key)?;
-        // SAFETY: the map is dense: `is_small` is false.
+        // SAFETY: the map is dense, because `is_small` is false.
         let mut slot = unsafe { self.home(hash) };
         // SAFETY: a home is a slot of this dense map (OBJ-07).
         if unsafe { self.mark_of(slot) } & BODY != 0 {
             return Ok(None);
         }
         loop {
-            // SAFETY: the slots of a chain are filled (OBJ-07); nothing changes a map that a key is looked up in (`Stay`).
+            // SAFETY: the slots of a chain are filled (OBJ-07); nothing changes a map during a lookup (`Stay`).
             if any_equal(key, unsafe { self.key_of(slot) })? {
                 return Ok(Some(slot));
             }
-            // SAFETY: a slot of this dense map: a home, or what `after` returns.
+            // SAFETY: a slot of this dense map: a home, or a result of `after`.
             match self.after(slot, unsafe { self.mark_of(slot) }) {
                 Some(next) => slot = next,
                 None => return Ok(None),
@@ -219,7 +223,7 @@ impl MapTable {
         }
     }
 
-    /// The shift of the hash of a dense map.
+    /// Returns the hash shift of a dense map.
     ///
     /// # Safety
     /// The map is dense.
@@ -228,7 +232,7 @@ impl MapTable {
         unsafe { (*self.0).order.fib_shift }
     }
 
-    /// The slot where the chain of `hash` begins.
+    /// Returns the slot where the chain of `hash` begins.
     ///
     /// # Safety
     /// The map is dense.
@@ -238,35 +242,35 @@ impl MapTable {
         key_hash::home(hash, shift)
     }
 
-    /// The slot behind `slot` in its chain, by the mark of `slot` (OBJ-07); `None` for the last.
+    /// Returns the slot after `slot` in its chain, given the mark of `slot` (OBJ-07); `None` for the last.
     pub(super) fn after(self, slot: u64, mark: u8) -> Option<u64> {
         match JUMPS.get(usize::from(mark & 0x7f)) {
-            // `None` for the marks of empty and protected slots, whose low bits are beyond the table of distances.
+            // `None` is the result for empty and protected slots, whose low bits are beyond the table of distances.
             Some(0) | None => None,
             Some(&jump) => Some(self.wrapped(slot.wrapping_add(jump))),
         }
     }
 
-    /// `slot` modulo the number of slots, which is a power of two in every table that this library made.
+    /// Returns `slot` modulo the number of slots, which is a power of two in every table that this library created.
     #[inline]
     pub(super) fn wrapped(self, slot: u64) -> u64 {
         self.wrapping()(slot)
     }
 
-    /// [`MapTable::wrapped`], for several slots.
+    /// Like [`MapTable::wrapped`], for several slots.
     #[inline]
     pub(super) fn wrapping(self) -> impl Fn(u64) -> u64 {
         let slots = self.slots();
         let mask = slots.wrapping_sub(1);
-        // OBJ-07: another library may have made a table of any size: upstream takes the remainder. A mask costs a fraction of that.
+        // OBJ-07: another library may have created a table of any size, for which upstream takes the remainder. A mask is much cheaper.
         let is_power = slots & mask == 0;
         move |slot| if is_power { slot & mask } else { slot % slots }
     }
 
-    /// Where the pair of a position lies.
+    /// Returns the address of the pair at a position.
     ///
     /// # Safety
-    /// The position is of this map: `find`, `first` or `next` returned it, and the map did not change since.
+    /// The position belongs to this map: `find`, `first` or `next` returned it, and the map has not changed since.
     pub(super) unsafe fn pair_at(self, position: u64) -> *mut Pair {
         if self.is_small() {
             return self.pair(position);
@@ -275,7 +279,7 @@ impl MapTable {
         unsafe { &raw mut (*self.item(position)).pair }
     }
 
-    /// The first position, in the order of OBJ-08.
+    /// Returns the first position, in the order of OBJ-08.
     pub(super) fn first(self) -> Option<u64> {
         if self.size() == 0 {
             return None;
@@ -287,7 +291,7 @@ impl MapTable {
         Some(unsafe { (*self.0).order.head })
     }
 
-    /// The position behind this one, in the order of OBJ-08.
+    /// Returns the position after this one, in the order of OBJ-08.
     ///
     /// # Safety
     /// As for [`MapTable::pair_at`].
@@ -299,32 +303,32 @@ impl MapTable {
         Some(unsafe { (*self.item(position)).next }).filter(|&next| next != NOWHERE)
     }
 
-    /// Runs what changes the table, or looks at it without a stay: alone at a dict, which others reach at the same time. All
-    /// that calls a hook comes before, all that drops a value after.
+    /// Runs `work`, which changes the table or reads it without a stay, under the lock of a dict. All calls of hooks come before, and all
+    /// drops of values after.
     #[inline]
     pub(super) fn settled<R>(self, work: impl FnOnce() -> R) -> R {
         let _guard = self.lock();
         work()
     }
 
-    /// The lock of a dict. One place for all maps, so that what runs meanwhile is compiled once.
+    /// Locks a dict. One function for all maps, so that `work` is compiled only once.
     #[inline]
     pub(super) fn lock(self) -> Option<LockGuard> {
         (self.type_index() == index::DICT).then(|| lock(self.0))
     }
 
-    /// The value of `key`. The caller stays at a dict, or is alone with it and the key calls no hook.
+    /// Returns the value of `key`. The caller stays at a dict, or has exclusive access and the key calls no hook.
     fn value_of(self, key: AnyView<'_>) -> Result<Option<Any>> {
         let Some(at) = self.find(key)? else {
             return Ok(None);
         };
-        // SAFETY: `find` returned the position, and no one changed the map since: the caller stays at it, or is alone with it.
+        // SAFETY: `find` returned the position, and nothing changed the map since: the caller stays at it, or has exclusive access.
         let pair = unsafe { self.pair_at(at) };
         // SAFETY: there is a pair at a position that `find` returned.
         Ok(Some(unsafe { &(*pair).value }.clone()))
     }
 
-    /// The value of `key` in a map of either kind.
+    /// Returns the value of `key` in a map of either kind.
     pub(super) fn look_up(self, key: AnyView<'_>) -> Result<Option<Any>> {
         if self.type_index() != index::DICT {
             return self.value_of(key);
@@ -337,7 +341,7 @@ impl MapTable {
     }
 }
 
-/// Whether looking `key` up calls no hook: only objects have some, and strings and bytes are compared by what they say.
+/// Returns whether a lookup of `key` calls no hook. Only objects have hooks, and strings and bytes are compared by content.
 pub(super) fn is_plain(key: AnyView<'_>) -> bool {
     let kind = key.type_index();
     kind < index::OBJECT_BEGIN || matches!(kind, index::STR | index::BYTES)

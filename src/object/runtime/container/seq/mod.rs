@@ -4,12 +4,12 @@
 //! |---------|---------------------------------------------------------|--------|
 //! | 24..32  | address of the first element                            | OBJ-03 |
 //! | 32..40  | number of elements                                      | OBJ-03 |
-//! | 40..48  | room for elements                                       | OBJ-03 |
-//! | 48..56  | frees the elements' memory; null when it is the object's | OBJ-03 |
+//! | 40..48  | capacity, in elements                                   | OBJ-03 |
+//! | 48..56  | deleter of the elements' memory; null if it is the object's | OBJ-03 |
 //! | 56..    | elements of an array, 16 bytes each                     | OBJ-03 |
 
 //!
-//! `layout` has that memory and its end; `array` and `list` the two sequences.
+//! `layout` defines that memory and its deleter; `array` and `list` define the two sequences.
 
 mod array;
 mod layout;
@@ -26,8 +26,8 @@ use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use layout::{ArrayObj, ListObj, SeqObj};
 use std::borrow::Cow;
 
-/// What both sequences have in common: conversion to and from a value, the length, and making one of an iterator. `$object` is the
-/// memory of the type, `$other` that of the one that converts to it, `$schema` what metadata of functions call it.
+/// Defines the common part of both sequences: conversion to and from a value, the length, and collection from an iterator. `$object` is the
+/// memory of the type, `$other` that of the type that converts to it, and `$schema` its name in the metadata of functions.
 macro_rules! sequence {
     ($type:ident, $object:ident, $schema:expr, $other:ident) => {
         impl From<$type> for Any {
@@ -55,28 +55,28 @@ macro_rules! sequence {
             fn try_from_view(view: AnyView<'_>) -> Option<$type> {
                 match Ref::<$object>::try_from_view(view) {
                     Some(found) => Some($type(found)),
-                    // The other sequence converts by copying.
+                    // The other kind of sequence converts by copying.
                     None => elements_of::<$other>(view).map(|items| $type::new(items.into_owned())),
                 }
             }
         }
 
         impl $type {
-            /// The sequence that `object` is, or `object` back.
+            /// Converts `object` to a sequence, or returns it unchanged.
             ///
             /// # Errors
             ///
-            /// The object itself when it is of another type.
+            /// Returns the object itself if it has another type.
             pub fn from_object(object: ObjectRef) -> std::result::Result<$type, ObjectRef> {
                 object.downcast().map($type)
             }
 
-            /// Number of elements.
+            /// Returns the number of elements.
             pub fn len(&self) -> usize {
                 self.count()
             }
 
-            /// Whether there is none.
+            /// Returns whether the sequence has no elements.
             pub fn is_empty(&self) -> bool {
                 self.count() == 0
             }
@@ -84,7 +84,7 @@ macro_rules! sequence {
 
         impl FromIterator<Any> for $type {
             fn from_iter<I: IntoIterator<Item = Any>>(items: I) -> $type {
-                // One by one: collecting is a copy of more code for each type of iterator.
+                // A plain loop: `collect` would compile more code for each type of iterator.
                 let mut all = Vec::new();
                 for item in items {
                     all.push(item);
@@ -96,7 +96,7 @@ macro_rules! sequence {
 }
 
 sequence!(Array, ArrayObj, Schema::plain("ffi.Array"), ListObj);
-// As C++ declares a list that a function changes.
+// The schema that C++ declares for a list that a function changes.
 sequence!(
     List,
     ListObj,
@@ -106,7 +106,7 @@ sequence!(
 borrowed!(Array, ArrayObj, index::ARRAY);
 borrowed!(List, ListObj, index::LIST);
 
-/// The elements of a sequence of the kind `T`; `None` for any other value.
+/// Returns the elements of a sequence of kind `T`; `None` for other values.
 fn elements_of<T: crate::value::Object>(view: AnyView<'_>) -> Option<Cow<'_, [Any]>> {
     if !T::matches(view.type_index()) {
         return None;
@@ -114,8 +114,7 @@ fn elements_of<T: crate::value::Object>(view: AnyView<'_>) -> Option<Cow<'_, [An
     sequence_of(view)
 }
 
-/// The elements of a sequence of either kind: those of an array are borrowed, those of a list, which may change meanwhile, are
-/// as they were now.
+/// Returns the elements of a sequence of either kind. Those of an array are borrowed. Those of a list are copied, because it may change.
 pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<Cow<'a, [Any]>> {
     with_items(view, |items| match view.type_index() {
         index::LIST => Cow::Owned(items.to_vec()),
@@ -123,19 +122,19 @@ pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<Cow<'a, [Any]>> {
     })
 }
 
-/// Number of elements of a sequence of either kind.
+/// Returns the number of elements of a sequence of either kind.
 pub(crate) fn item_count(view: AnyView<'_>) -> Option<usize> {
     with_items(view, <[Any]>::len)
 }
 
-/// What `work` makes of the elements of a sequence of either kind. It runs alone at a list, whose elements it does not keep.
+/// Runs `work` on the elements of a sequence of either kind. For a list, it runs under the lock, and must not keep the elements.
 fn with_items<'a, R>(view: AnyView<'a>, work: impl FnOnce(&'a [Any]) -> R) -> Option<R> {
-    // Only an address so far: it is followed where the tag below says that it is a sequence.
+    // Only an address so far. It is dereferenced after the type index has shown that the value is a sequence.
     let seq = view.as_raw().ptr().cast::<SeqObj>();
     let items = || {
-        // SAFETY: only called where the index is a sequence's: such an object begins with a `SeqObj` (OBJ-03) and lives for `'a`.
+        // SAFETY: only called if the index is that of a sequence: such an object begins with a `SeqObj` (OBJ-03) and lives for `'a`.
         let seq = unsafe { &*seq };
-        // SAFETY: an array does not change once others see it; at a list this thread is alone, and `work` keeps none of its elements.
+        // SAFETY: a shared array does not change; for a list, this thread has exclusive access, and `work` keeps none of its elements.
         unsafe { seq.items() }
     };
     match view.type_index() {
@@ -145,33 +144,33 @@ fn with_items<'a, R>(view: AnyView<'a>, work: impl FnOnce(&'a [Any]) -> R) -> Op
     }
 }
 
-/// Where element `at` of a sequence of either kind lies, for `unsafe` code that changes it in place: no reference to the elements is
-/// in use meanwhile.
+/// Returns the address of element `at` of a sequence of either kind. `unsafe` code uses it to change the element in place, while no
+/// reference to the elements is in use.
 #[cfg(feature = "vm")]
 pub(crate) fn element_cell(view: AnyView<'_>, at: usize) -> Option<*mut Any> {
     let seq = view.as_raw().ptr().cast::<SeqObj>();
     with_items(view, |items| {
-        // SAFETY: `with_items` calls this for sequences alone, which begin with a `SeqObj` (OBJ-03).
+        // SAFETY: `with_items` calls this only for sequences, which begin with a `SeqObj` (OBJ-03).
         (at < items.len()).then(|| unsafe { (*seq).body.data }.wrapping_add(at))
     })?
 }
 
-/// Replaces element `at` of a sequence of either kind, an array's too, and returns the old one; None past the end.
+/// Replaces element `at` of a sequence of either kind, even of an array, and returns the old one. Returns `None` past the end.
 ///
 /// # Safety
 /// An array has no other holder, and nothing borrows its elements.
 #[cfg(feature = "frontend")]
 pub(crate) unsafe fn swap_element(object: &ObjectRef, at: usize, value: Any) -> Option<Any> {
-    // What it holds afterwards is dropped outside of what runs alone.
+    // Its final value is dropped after the lock is released.
     let mut value = value;
     let view = AnyView::from(object);
     let is_inside = with_items(view, |items| {
         let seq = object.as_ptr().cast::<SeqObj>();
         let is_inside = at < items.len();
         if is_inside {
-            // SAFETY: `with_items` calls this for sequences alone, which begin with a `SeqObj` (OBJ-03).
+            // SAFETY: `with_items` calls this only for sequences, which begin with a `SeqObj` (OBJ-03).
             let cell = unsafe { (*seq).body.data }.wrapping_add(at);
-            // SAFETY: an element, of a list that this thread is alone with, or of an array that no one else holds (this contract).
+            // SAFETY: an element of a list to which this thread has exclusive access, or of an array without other holders (this contract).
             value = unsafe { cell.replace(std::mem::take(&mut value)) };
         }
         is_inside
@@ -179,7 +178,7 @@ pub(crate) unsafe fn swap_element(object: &ObjectRef, at: usize, value: Any) -> 
     is_inside.then_some(value)
 }
 
-/// `count`, if memory can hold so many elements; panics where it cannot, before a product with the size of one overflows.
+/// Returns `count` if memory can hold that many elements. Otherwise panics, before a product with the element size can overflow.
 #[inline]
 fn countable(count: usize) -> usize {
     if count >= SeqObj::TOO_MANY {
@@ -188,14 +187,14 @@ fn countable(count: usize) -> usize {
     count
 }
 
-/// The panic of [`countable`], apart from the code that runs.
+/// Panics for [`countable`]. Separate from the hot code.
 #[cold]
 #[inline(never)]
 fn overflow() -> ! {
     panic!("a sequence of more elements than memory can hold");
 }
 
-/// A copy of element `at`, counted from 0.
+/// Returns a copy of element `at`, counted from 0.
 #[inline]
 fn element(items: &[Any], at: i64) -> Result {
     usize::try_from(at)
@@ -205,7 +204,7 @@ fn element(items: &[Any], at: i64) -> Result {
         .ok_or_else(|| out_of_bounds(format_args!("Index {at}"), items.len()))
 }
 
-/// An IndexError with OBJ-04, in upstream's words: `Index 3 out of bounds 2`.
+/// Returns an IndexError with OBJ-04, in upstream's words: `Index 3 out of bounds 2`.
 #[cold]
 fn out_of_bounds(what: impl std::fmt::Display, bounds: impl std::fmt::Display) -> Error {
     let message = format!("{what} out of bounds {bounds}");

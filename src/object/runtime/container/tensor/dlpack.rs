@@ -1,4 +1,4 @@
-//! DLPack in and out: tensors of other libraries as objects, and objects as tensors of DLPack (OBJ-12).
+//! DLPack import and export: tensors of other libraries as objects, and objects as DLPack tensors (OBJ-12).
 
 use super::{DataOwner, Tensor, compact_strides};
 use crate::function::{Error, ErrorKind, Result};
@@ -9,32 +9,32 @@ use crate::value::header::ObjectRef;
 use crate::value::{DLDevice, DLManagedTensor, DLManagedTensorVersioned};
 use std::ffi::c_void;
 
-/// Flag of a DLPack 1.x tensor: its memory is not written to.
+/// Flag of a DLPack 1.x tensor: its memory must not be written.
 pub(super) const READ_ONLY: u64 = 1;
-/// Flag of a DLPack 1.x tensor: each element of less than a byte has a byte of its own.
+/// Flag of a DLPack 1.x tensor: each sub-byte element is padded to a byte.
 const PADDED: u64 = 4;
 
 impl Tensor {
-    /// A tensor over memory that is borrowed until `finish` runs: once, on whichever thread drops the last reference.
+    /// Creates a tensor over memory that is borrowed until `finish` runs. `finish` runs once, on the thread that drops the last reference.
     ///
     /// # Safety
-    /// * `dl.shape` points to `dl.ndim` readable extents, and `dl.strides` to as many strides or to nothing. Both are copied, and
-    ///   need not stay.
-    /// * Until `finish` is called, `dl.data` and `dl.byte_offset` lead to memory of `dl.device` that holds every element that
-    ///   extents and strides reach, whole bytes for each; on the CPU all of it is initialised. It needs no alignment here, where
-    ///   bytes are copied; who passes the tensor to compiled code aligns it as that code expects (64 bytes).
-    /// * Until then safe code may read and write the memory, on any thread: no Rust reference to it is used meanwhile, and other
-    ///   code that reads or writes it is ordered by its caller.
+    /// * `dl.shape` points to `dl.ndim` readable extents, and `dl.strides` to as many strides or is null. Both are copied, and need not
+    ///   stay valid.
+    /// * Until `finish` is called, `dl.data` and `dl.byte_offset` lead to memory of `dl.device` that holds every element that extents and
+    ///   strides reach, with whole bytes for each. On the CPU all of it is initialised. It needs no alignment here, where bytes are copied.
+    ///   A caller that passes the tensor to compiled code aligns it as that code expects (64 bytes).
+    /// * Until then safe code may read and write the memory on any thread. No Rust reference to it is used meanwhile, and the caller orders
+    ///   other code that reads or writes it.
     pub unsafe fn over(dl: DLTensor, finish: Box<dyn FnOnce() + Send>) -> Tensor {
         // SAFETY: `dl` has as many extents and strides as it counts, by the first clause of this contract.
         let dims = unsafe { dims_of(&dl) };
         Tensor::make(dl, Some(dims), DataOwner::Custom(finish))
     }
 
-    /// [`Tensor::over`] for memory that is only read: the tensor [is read-only](Tensor::is_read_only).
+    /// Like [`Tensor::over`], for constant memory: the tensor [is read-only](Tensor::is_read_only).
     ///
     /// # Safety
-    /// As for [`Tensor::over`], but that safe code only reads the memory.
+    /// As for [`Tensor::over`], except that safe code only reads the memory.
     #[cfg(feature = "graph")]
     pub(crate) unsafe fn over_constant(dl: DLTensor, finish: Box<dyn FnOnce() + Send>) -> Tensor {
         // SAFETY: `dl` has as many extents and strides as it counts, by the first clause of `over`.
@@ -42,20 +42,20 @@ impl Tensor {
         Tensor::make(dl, Some(dims), DataOwner::Constant(finish))
     }
 
-    /// Imports a DLPack tensor (OBJ-12). `alignment` in bytes, 0 for any; `contiguous` rejects strides that are not compact.
+    /// Imports a DLPack tensor (OBJ-12). `alignment` is in bytes; 0 accepts any. `contiguous` rejects strides that are not compact.
     ///
     /// # Errors
     ///
-    /// A RuntimeError with OBJ-12: of kind unsupported for data that is not aligned, or not compact where `contiguous` is set; of
-    /// kind malformed for a description without extents. The tensor stays the caller's.
+    /// Returns a RuntimeError with OBJ-12. Its kind is unsupported for unaligned data, or for strides that are not compact if `contiguous`
+    /// is set. Its kind is malformed for a description without extents. After an error the caller still owns the tensor.
     ///
     /// # Safety
-    /// * `from` points to a managed tensor that belongs to the caller. On success it belongs to the result, which calls its deleter
-    ///   once, on whichever thread the last reference ends; on an error it stays the caller's.
-    /// * Its description is true until the deleter is called: `shape` points to `ndim` extents, `strides` to as many or to nothing,
-    ///   and `data` with `byte_offset` to memory of the device that holds every element that they reach, initialised on the CPU.
-    /// * Until then safe code may read the memory on any thread, and write to it: no Rust reference to it is used meanwhile, and
-    ///   other code that reads or writes it is ordered by its caller.
+    /// * `from` points to a managed tensor that the caller owns. On success the result owns it, and calls its deleter once, on the thread
+    ///   that drops the last reference. On an error the caller still owns it.
+    /// * Its description stays true until the deleter is called: `shape` points to `ndim` extents, and `strides` to as many or is null.
+    ///   `data` with `byte_offset` points to memory of the device that holds every element that they reach, initialised on the CPU.
+    /// * Until then safe code may read the memory on any thread, and write to it. No Rust reference to it is used meanwhile, and the caller
+    ///   orders other code that reads or writes it.
     pub unsafe fn from_dlpack(
         from: *mut DLManagedTensor,
         alignment: i64,
@@ -70,19 +70,19 @@ impl Tensor {
         Ok(Tensor::make(dl, dims, DataOwner::Managed(from)))
     }
 
-    /// Imports a DLPack 1.x tensor (OBJ-12). Its flag for read-only memory stays with it ([`Tensor::is_read_only`]).
+    /// Imports a DLPack 1.x tensor (OBJ-12). The tensor keeps its flag for read-only memory ([`Tensor::is_read_only`]).
     ///
     /// # Errors
     ///
-    /// As [`Tensor::from_dlpack`]; OBJ-12 of kind unsupported for a tensor that pads elements of less than a byte, too.
+    /// Returns the errors of [`Tensor::from_dlpack`], and OBJ-12 of kind unsupported for a tensor that pads sub-byte elements.
     ///
     /// # Safety
-    /// * `from` points to a managed tensor that belongs to the caller. On success it belongs to the result, which calls its deleter
-    ///   once, on whichever thread the last reference ends; on an error it stays the caller's.
-    /// * Its description is true until the deleter is called: `shape` points to `ndim` extents, `strides` to as many or to nothing,
-    ///   and `data` with `byte_offset` to memory of the device that holds every element that they reach, initialised on the CPU.
-    /// * Until then safe code may read the memory on any thread, and write to it where bit 0 of its flags is not set: no Rust
-    ///   reference to it is used meanwhile, and other code that reads or writes it is ordered by its caller.
+    /// * `from` points to a managed tensor that the caller owns. On success the result owns it, and calls its deleter once, on the thread
+    ///   that drops the last reference. On an error the caller still owns it.
+    /// * Its description stays true until the deleter is called: `shape` points to `ndim` extents, and `strides` to as many or is null.
+    ///   `data` with `byte_offset` points to memory of the device that holds every element that they reach, initialised on the CPU.
+    /// * Until then safe code may read the memory on any thread, and write to it if bit 0 of its flags is not set. No Rust reference to it
+    ///   is used meanwhile, and the caller orders other code that reads or writes it.
     pub unsafe fn from_dlpack_versioned(
         from: *mut DLManagedTensorVersioned,
         alignment: i64,
@@ -99,31 +99,31 @@ impl Tensor {
         Ok(Tensor::make(dl, dims, DataOwner::Versioned(from)))
     }
 
-    /// Exports a DLPack tensor that holds one reference of this one, until its deleter is called: once, on any thread. The extents
-    /// and strides that it points to are this tensor's. DLPack before 1.0 has no flags, so a consumer does not learn that the
-    /// memory [is read-only](Tensor::is_read_only).
+    /// Exports a DLPack tensor that holds one reference to this one until its deleter is called: once, on any thread. It points to this
+    /// tensor's extents and strides. DLPack before 1.0 has no flags, so a consumer does not learn whether the memory [is
+    /// read-only](Tensor::is_read_only).
     pub fn to_dlpack(&self) -> *mut DLManagedTensor {
         unsafe extern "C-unwind" fn delete(tensor: *mut DLManagedTensor) {
-            // SAFETY: consumers call a deleter once, with the tensor that has it: the box that is made below.
+            // SAFETY: consumers call a deleter once, with its own tensor, which is the box created below.
             let tensor = unsafe { Box::from_raw(tensor) };
-            // SAFETY: `manager_ctx` is the reference that `into_raw` below leaves to it, and ends here.
+            // SAFETY: `manager_ctx` is the reference that `into_raw` below stores in it; it is dropped here.
             drop(unsafe { ObjectRef::from_raw(tensor.manager_ctx.cast()) });
         }
         Box::into_raw(Box::new(DLManagedTensor {
-            // Extents and strides stay where they are: the reference in `manager_ctx` keeps them.
+            // Extents and strides are not copied, because the reference in `manager_ctx` keeps them alive.
             dl_tensor: *self.dl(),
             manager_ctx: self.clone().into_object().into_raw().cast(),
             deleter: Some(delete),
         }))
     }
 
-    /// Exports a DLPack 1.x tensor, version 1.3, as [`Tensor::to_dlpack`] does; bit 0 of its flags says whether the memory [is
+    /// Exports a DLPack 1.x tensor, version 1.3, as [`Tensor::to_dlpack`] does. Bit 0 of its flags says whether the memory [is
     /// read-only](Tensor::is_read_only).
     pub fn to_dlpack_versioned(&self) -> *mut DLManagedTensorVersioned {
         unsafe extern "C-unwind" fn delete(tensor: *mut DLManagedTensorVersioned) {
-            // SAFETY: consumers call a deleter once, with the tensor that has it: the box that is made below.
+            // SAFETY: consumers call a deleter once, with its own tensor, which is the box created below.
             let tensor = unsafe { Box::from_raw(tensor) };
-            // SAFETY: `manager_ctx` is the reference that `into_raw` below leaves to it, and ends here.
+            // SAFETY: `manager_ctx` is the reference that `into_raw` below stores in it; it is dropped here.
             drop(unsafe { ObjectRef::from_raw(tensor.manager_ctx.cast()) });
         }
         Box::into_raw(Box::new(DLManagedTensorVersioned {
@@ -135,7 +135,7 @@ impl Tensor {
         }))
     }
 
-    /// A tensor with the description `prototype` that keeps `source` alive.
+    /// Creates a tensor with the description `prototype` that keeps `source` alive.
     ///
     /// # Safety
     /// As for [`Tensor::over`], with a description of memory that `source` keeps alive.
@@ -146,10 +146,10 @@ impl Tensor {
     }
 }
 
-/// Copies of the extents and the strides; of a description without strides, compact ones.
+/// Returns copies of the extents and strides. Without strides, computes compact ones.
 ///
 /// # Safety
-/// `shape` of the description points to `ndim` extents, and `strides` to as many strides or to nothing.
+/// `shape` of the description points to `ndim` extents, and `strides` to as many strides or is null.
 unsafe fn dims_of(dl: &DLTensor) -> (Vec<i64>, Vec<i64>) {
     // SAFETY: as many extents as the description says, by this contract.
     let shape = unsafe { dl.shape() }.to_vec();
@@ -159,8 +159,8 @@ unsafe fn dims_of(dl: &DLTensor) -> (Vec<i64>, Vec<i64>) {
     (shape, strides)
 }
 
-/// Shape and strides of our own where the producer left the strides out: null strides are compact ones (OBJ-12), and readers of a tensor of
-/// this ABI find strides.
+/// Returns extents and strides if the producer left out the strides. Null strides mean compact ones (OBJ-12), but readers of a tensor of
+/// this ABI expect strides.
 ///
 /// # Safety
 /// As [`dims_of`].
@@ -169,17 +169,18 @@ unsafe fn dims_if_needed(dl: &DLTensor) -> Option<(Vec<i64>, Vec<i64>)> {
     (dl.strides.is_null() && dl.ndim > 0).then(|| unsafe { dims_of(dl) })
 }
 
-/// Device types whose data pointers are addresses: CPU, CUDA, pinned memory of CUDA, ROCm, pinned memory of ROCm, managed memory of CUDA.
+/// Returns whether data pointers of a device are addresses: CPU, CUDA, pinned memory of CUDA, ROCm, pinned memory of ROCm, managed memory
+/// of CUDA.
 fn is_addressable(device: DLDevice) -> bool {
     matches!(device.device_type, 1 | 2 | 3 | 10 | 11 | 13)
 }
 
-/// Holds what is imported to OBJ-12.
+/// Checks an import against OBJ-12.
 ///
 /// # Safety
 /// As [`dims_of`].
 unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u64) -> Result<()> {
-    // A description without extents has none that this library could check, or that anyone could read.
+    // Without extents there is nothing that this library could check or a consumer could read.
     let described = dl.ndim == 0 || (dl.ndim > 0 && !dl.shape.is_null());
     OBJ_12
         .demand(Kind::Malformed, described, || {
@@ -195,9 +196,9 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
         "Subbyte type padding is not supported: the tensor pads its sub-byte elements to bytes"
             .into()
     })?;
-    // OBJ-12: on other devices `data` is a handle, whose number says nothing of alignment.
+    // OBJ-12: on other devices `data` is a handle, whose number says nothing about alignment.
     if alignment > 0 && is_addressable(dl.device) {
-        // The first element lies at `byte_offset` behind `data`, and it is the one that has to be aligned.
+        // The first element must be aligned. It is at `byte_offset` after `data`.
         let address = (dl.data as usize).wrapping_add(dl.byte_offset as usize);
         reject(address.is_multiple_of(alignment as usize), &|| {
             format!("FromDLPack: Data is not aligned to {alignment} bytes.")
@@ -210,7 +211,7 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
     })
 }
 
-/// The signature of an environment's allocator: prototype, result, context for errors, and how to report one.
+/// The signature of an environment's tensor allocator: prototype, result, error context, and error callback.
 pub(crate) type TensorAllocator = unsafe extern "C-unwind" fn(
     *mut DLTensor,
     *mut *mut DLManagedTensorVersioned,

@@ -1,4 +1,4 @@
-//! The memory of a tensor on the CPU: its bytes, copied out and in (OBJ-11).
+//! The memory of a CPU tensor: reading and writing its bytes (OBJ-11).
 
 use super::Tensor;
 use crate::function::{Error, Result};
@@ -9,54 +9,53 @@ use crate::value::DLDevice;
 use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 
-/// Orders what safe code reads from the memory of tensors and writes to it. One for all: tensors may share memory.
+/// Orders reads and writes of tensor memory by safe code. One lock for all tensors, because they may share memory.
 static COPIES: RwLock<()> = RwLock::new(());
 
-/// While it lives, no safe code reads the memory of tensors or writes to it: for what copies from one tensor to another.
+/// Locks out all reads and writes of tensor memory by safe code, for a copy from one tensor to another.
 #[cfg(any(feature = "graph", feature = "vm"))]
 pub(crate) fn copying() -> std::sync::RwLockWriteGuard<'static, ()> {
     COPIES.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Tensor {
-    /// A copy of the bytes of a compact CPU tensor: [`Tensor::nbytes`] of them, elements row-major in the byte order of this
-    /// machine. No [`Tensor::fill`] runs meanwhile; compiled functions that write to the tensor are ordered by those who call
-    /// them.
+    /// Returns a copy of the bytes of a compact CPU tensor: [`Tensor::nbytes`] of them, with row-major elements in native byte order. No
+    /// [`Tensor::fill`] runs at the same time. The callers of compiled functions order the writes of those functions.
     ///
     /// # Errors
     ///
-    /// OBJ-11 of kind unsupported for a tensor that is not compact or not on the CPU.
+    /// Returns OBJ-11 of kind unsupported for a tensor that is not compact or not on the CPU.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: nothing in here writes meanwhile (`COPIES`), and compiled functions do so by the contract of loading them.
+        // SAFETY: safe code writes nothing meanwhile (`COPIES`), and neither do compiled functions, by the contract of loading them.
         Ok(unsafe { self.bytes() }?.to_vec())
     }
 
-    /// [`Tensor::to_bytes`] with whole bytes for each element, as compiled code of the CPU has elements of less than a byte.
+    /// Like [`Tensor::to_bytes`], with whole bytes for each element, as compiled CPU code stores sub-byte elements.
     ///
     /// # Errors
     ///
-    /// As [`Tensor::to_bytes`]; OBJ-11 of kind unsupported where the memory is not known to have so many.
+    /// Returns the errors of [`Tensor::to_bytes`], and OBJ-11 of kind unsupported if the memory is not known to be that large.
     pub fn to_whole_bytes(&self) -> Result<Vec<u8>> {
         let memory = self.whole_memory()?;
         let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: memory of this tensor, which lives while `self` does. Nothing in here writes meanwhile (`COPIES`), and compiled
-        // functions do so by the contract of loading them.
+        // SAFETY: memory of this tensor, which lives while `self` does. Safe code writes nothing meanwhile (`COPIES`), and neither do
+        // compiled functions, by the contract of loading them.
         Ok(unsafe { memory.as_ref() }.to_vec())
     }
 
-    /// [`Tensor::fill`] with whole bytes for each element.
+    /// Like [`Tensor::fill`], with whole bytes for each element.
     ///
     /// # Errors
     ///
-    /// As [`Tensor::fill`]; OBJ-11 of kind unsupported where the memory is not known to have so many.
+    /// Returns the errors of [`Tensor::fill`], and OBJ-11 of kind unsupported if the memory is not known to be that large.
     pub fn fill_whole_bytes(&self, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let room = self.whole_memory()?;
         write(room, bytes)
     }
 
-    /// The memory with whole bytes for each element.
+    /// Returns the memory with whole bytes for each element.
     fn whole_memory(&self) -> Result<NonNull<[u8]>> {
         let memory = self.memory()?;
         let size = Packing::Each.bytes(self.dl().dtype.into(), self.shape());
@@ -71,22 +70,22 @@ impl Tensor {
         }
     }
 
-    /// The bytes of a compact CPU tensor, borrowed in place.
+    /// Borrows the bytes of a compact CPU tensor in place.
     ///
     /// # Errors
     ///
-    /// As [`Tensor::to_bytes`].
+    /// Returns the errors of [`Tensor::to_bytes`].
     ///
     /// # Safety
-    /// Nothing writes to the memory while the slice lives: no compiled function, no [`Tensor::fill`] and no other holder of the
+    /// Nothing writes to the memory while the slice lives. This includes compiled functions, [`Tensor::fill`], and other holders of the
     /// tensor or of its memory, on any thread.
     pub unsafe fn bytes(&self) -> Result<&[u8]> {
         let memory = self.memory()?;
-        // SAFETY: memory of this tensor, which lives while `self` does; no one writes to it meanwhile, by this contract.
+        // SAFETY: memory of this tensor, which lives while `self` does; nothing writes to it meanwhile, by this contract.
         Ok(unsafe { memory.as_ref() })
     }
 
-    /// Where the bytes of a compact CPU tensor lie.
+    /// Returns the location of the bytes of a compact CPU tensor.
     fn memory(&self) -> Result<NonNull<[u8]>> {
         let dl = self.dl();
         // SAFETY: tensors of this ABI have readable shapes and strides.
@@ -95,17 +94,17 @@ impl Tensor {
             return Err(out_of_reach());
         }
         let count = self.nbytes();
-        // Without elements the address may be null; a slice needs one that is not.
+        // Without elements the address may be null, but a slice needs a non-null address.
         let Some(data) = NonNull::new(dl.data.cast::<u8>()).filter(|_| count != 0) else {
             return Ok(NonNull::slice_from_raw_parts(NonNull::dangling(), 0));
         };
-        // SAFETY: a CPU tensor's data is memory of that many bytes behind the offset.
+        // SAFETY: the data of a CPU tensor is memory of that many bytes after the offset.
         let first = unsafe { data.add(dl.byte_offset as usize) };
         Ok(NonNull::slice_from_raw_parts(first, count))
     }
 
-    /// Shows `each` the bytes of every element of a CPU tensor, row-major, whatever its strides. Elements take whole bytes. No
-    /// [`Tensor::fill`] runs meanwhile, so `each` must not lead to one.
+    /// Calls `each` with the bytes of every element of a CPU tensor in row-major order, for any strides. Elements take whole bytes. A lock
+    /// excludes [`Tensor::fill`] meanwhile, so `each` must not call it.
     pub(super) fn each_element(&self, mut each: impl FnMut(&[u8])) -> Result<()> {
         let dl = self.dl();
         let size = usize::from(dl.dtype.bits / 8) * usize::from(dl.dtype.lanes);
@@ -119,8 +118,8 @@ impl Tensor {
         let Some(strides) = strides.filter(|_| is_cpu(dl.device)) else {
             let memory = self.memory()?;
             let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
-            // SAFETY: memory of this tensor, which lives while `self` does. Nothing in here writes meanwhile (`COPIES`), and
-            // compiled functions do so by the contract of loading them.
+            // SAFETY: memory of this tensor, which lives while `self` does. Safe code writes nothing meanwhile (`COPIES`), and neither do
+            // compiled functions, by the contract of loading them.
             let bytes = unsafe { memory.as_ref() };
             bytes.chunks_exact(size).for_each(each);
             return Ok(());
@@ -138,10 +137,10 @@ impl Tensor {
                 steps.wrapping_add(at.wrapping_mul(*stride))
             });
             let place = first.wrapping_offset((steps as isize).wrapping_mul(size as isize));
-            // SAFETY: an element inside the extents of a description of CPU memory, which is that of live memory by the
-            // contracts of the makers of tensors; what writes to it is ordered as above.
+            // SAFETY: an element inside the extents of a description of CPU memory. The memory is live, by the contracts of the functions
+            // that create tensors; writes to it are ordered as above.
             each(unsafe { std::slice::from_raw_parts(place, size) });
-            // Counts like a clock: the innermost index that can go on does, and those inside of it begin anew.
+            // Counts like an odometer: the innermost index that can advance does, and the ones inside it restart at 0.
             let next = (0..at.len()).rev().find(|&axis| at[axis] + 1 < shape[axis]);
             let Some(axis) = next else { return Ok(()) };
             at[axis] += 1;
@@ -149,18 +148,18 @@ impl Tensor {
         }
     }
 
-    /// Copies `bytes` into a compact CPU tensor of exactly that size. No [`Tensor::to_bytes`] runs meanwhile.
+    /// Copies `bytes` into a compact CPU tensor of exactly that size. No [`Tensor::to_bytes`] runs at the same time.
     ///
     /// # Errors
     ///
-    /// As [`Tensor::to_bytes`]; OBJ-11 of kind malformed for another number of bytes; OBJ-12 of kind unsupported for a tensor that
-    /// [is read-only](Tensor::is_read_only).
+    /// Returns the errors of [`Tensor::to_bytes`], and OBJ-11 of kind malformed for another number of bytes. Returns OBJ-12 of kind
+    /// unsupported for a tensor that [is read-only](Tensor::is_read_only).
     pub fn fill(&self, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         write(self.memory()?, bytes)
     }
 
-    /// Rejects what would write to a tensor whose producer forbids it.
+    /// Returns an error if the producer of the tensor forbids writing.
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.is_read_only() {
             let message = "the producer of the tensor marks its memory read-only";
@@ -170,7 +169,7 @@ impl Tensor {
     }
 }
 
-/// Copies `bytes` to `room`, the memory of a tensor that is held meanwhile.
+/// Copies `bytes` to `room`, the memory of a tensor that the caller keeps alive.
 fn write(room: NonNull<[u8]>, bytes: &[u8]) -> Result<()> {
     if room.len() != bytes.len() {
         return Err(OBJ_11
@@ -186,14 +185,15 @@ fn write(room: NonNull<[u8]>, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What a request for the bytes of a tensor that the CPU does not have in one piece gets (OBJ-11).
+/// Returns the error for a tensor whose bytes are not contiguous in CPU memory (OBJ-11).
 #[cold]
 pub(super) fn out_of_reach() -> Error {
     let message = "the bytes of a tensor are only at hand when it is compact and on the CPU";
     OBJ_11.rejected(Kind::Unsupported, message).into()
 }
 
-/// Device types that the CPU can read: its own memory, pinned memory of CUDA (3) and ROCm (11), managed memory of CUDA (13).
+/// Returns whether the CPU can read memory of the device: its own memory, pinned memory of CUDA (3) and ROCm (11), managed memory of CUDA
+/// (13).
 pub(super) fn is_cpu(device: DLDevice) -> bool {
     matches!(device.device_type, 1 | 3 | 11 | 13)
 }

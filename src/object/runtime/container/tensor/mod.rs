@@ -1,11 +1,11 @@
-//! Tensors: a DLPack description in an object, and what owns its memory.
+//! Tensors: objects with a DLPack description and an owner of the memory.
 //!
 //! | bytes  | field                                  | rule   |
 //! |--------|----------------------------------------|--------|
 //! | 24..72 | the description (`DLTensor`)           | OBJ-11 |
-//! | 72..   | what owns the data; shape and strides  | OBJ-11 |
+//! | 72..   | owner of the data; shape and strides   | OBJ-11 |
 //!
-//! `memory` has its bytes, copied out and in; `scalar` its elements as Rust numbers; `dlpack` imports and exports it.
+//! `memory` reads and writes the bytes, `scalar` converts elements to Rust numbers, and `dlpack` imports and exports tensors.
 
 mod dlpack;
 mod memory;
@@ -29,7 +29,7 @@ use crate::value::{
 };
 use std::ptr::NonNull;
 
-/// A reference of a tensor object. It may be sent to any thread, and may end on any: what owns the memory is released there.
+/// A reference to a tensor object. It may be sent to any thread, and dropped on any thread; the memory's owner is released there.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Tensor(Ref<TensorObj>);
@@ -37,9 +37,9 @@ pub struct Tensor(Ref<TensorObj>);
 /// The fixed part of a tensor.
 #[repr(C)]
 pub(crate) struct TensorObj {
-    /// Counts, index and deleter.
+    /// Reference counts, type index and deleter.
     header: Header,
-    /// What and where the elements are.
+    /// Description of the elements.
     pub dl: DLTensor,
 }
 
@@ -47,25 +47,25 @@ const _: () = assert!(size_of::<TensorObj>() == 72);
 
 static_object!(TensorObj, index::TENSOR);
 
-/// What keeps the data alive.
+/// The owner that keeps the data alive.
 enum DataOwner {
     /// Memory of this library.
     Memory(std::alloc::Layout, *mut u8),
-    /// A DLPack tensor of a producer.
+    /// A DLPack tensor from a producer.
     Managed(*mut DLManagedTensor),
-    /// The same of DLPack 1.x.
+    /// A DLPack 1.x tensor from a producer.
     Versioned(*mut DLManagedTensorVersioned),
     /// Another object.
     Object(#[allow(dead_code, reason = "held, and not read")] ObjectRef),
-    /// A function to call, on whichever thread the tensor ends.
+    /// A function to call when the tensor is dropped, on that thread.
     Custom(Box<dyn FnOnce() + Send>),
-    /// The same for memory that is only read.
+    /// Like `Custom`, for memory that is only read.
     #[cfg(feature = "graph")]
     Constant(Box<dyn FnOnce() + Send>),
 }
 
 impl DataOwner {
-    /// Whether the memory may be read alone. A view of a read-only tensor is read-only too.
+    /// Returns whether the memory may only be read. A view of a read-only tensor is also read-only.
     fn is_read_only(&self) -> bool {
         match self {
             DataOwner::Memory(..) | DataOwner::Managed(_) | DataOwner::Custom(_) => false,
@@ -83,14 +83,14 @@ impl DataOwner {
     }
 }
 
-/// A tensor that this library made: what other libraries make has [`TensorObj`] alone in common with it.
+/// A tensor that this library created. Tensors of other libraries share only [`TensorObj`] with it.
 #[repr(C)]
 struct OwnTensor {
-    /// What every library knows of a tensor.
+    /// The part that every library knows.
     public: TensorObj,
-    /// What keeps the data alive; taken out when the tensor ends.
+    /// The owner that keeps the data alive. Taken out when the tensor is dropped.
     owner: Option<DataOwner>,
-    /// Shape and strides. A raw pointer: moving a box would end the description's view of it.
+    /// Shape and strides. A raw pointer, because moving a box would invalidate the description's pointers into it.
     dims: Option<NonNull<[i64]>>,
     /// Whether the producer forbids writing to the memory (OBJ-12).
     read_only: bool,
@@ -102,7 +102,7 @@ unsafe impl Object for OwnTensor {
         ObjectIndex::fixed(index::TENSOR)
     }
 
-    // Tensors of other libraries have the same index and another memory behind the public part.
+    // Tensors of other libraries have the same index, but different memory after the public part.
     fn matches(_: i32) -> bool {
         false
     }
@@ -116,18 +116,16 @@ impl Drop for OwnTensor {
                 unsafe { std::alloc::dealloc(data, layout) }
             }
             Some(DataOwner::Managed(tensor)) => {
-                // SAFETY: a live managed tensor, which belongs to this one by the contract of `from_dlpack`.
+                // SAFETY: a live managed tensor, which this one owns by the contract of `from_dlpack`.
                 if let Some(delete) = unsafe { (*tensor).deleter } {
-                    // SAFETY: the producer's deleter for this tensor, which is called once, because the owner is taken out
-                    // above.
+                    // SAFETY: the producer's deleter for this tensor, which is called once, because the owner is taken out above.
                     unsafe { delete(tensor) }
                 }
             }
             Some(DataOwner::Versioned(tensor)) => {
-                // SAFETY: a live managed tensor, which belongs to this one by the contract of `from_dlpack_versioned`.
+                // SAFETY: a live managed tensor, which this one owns by the contract of `from_dlpack_versioned`.
                 if let Some(delete) = unsafe { (*tensor).deleter } {
-                    // SAFETY: the producer's deleter for this tensor, which is called once, because the owner is taken out
-                    // above.
+                    // SAFETY: the producer's deleter for this tensor, which is called once, because the owner is taken out above.
                     unsafe { delete(tensor) }
                 }
             }
@@ -137,25 +135,25 @@ impl Drop for OwnTensor {
             Some(DataOwner::Object(_)) | None => {}
         }
         if let Some(dims) = self.dims {
-            // SAFETY: came from a box in `make`, and ends with the tensor.
+            // SAFETY: came from a box in `make`, and is freed once, with the tensor.
             drop(unsafe { Box::from_raw(dims.as_ptr()) });
         }
     }
 }
 
-/// Strides of a compact row-major tensor of these extents, in elements; 1 for the innermost, none for a scalar.
+/// Returns the strides of a compact row-major tensor, in elements. The innermost stride is 1, and a scalar has no strides.
 pub(crate) fn compact_strides(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1i64; shape.len()];
     for at in (1..shape.len()).rev() {
-        // Wrapping: extents of a description may be anything, and no memory holds a tensor whose strides do not fit.
+        // Wraps: a description may have any extents, and no memory holds a tensor whose strides do not fit.
         strides[at - 1] = strides[at].wrapping_mul(shape[at]);
     }
     strides
 }
 
 impl Tensor {
-    /// A tensor of the description `dl`, whose memory `owner` keeps alive. With `dims`, extents and strides, the description points
-    /// to copies that the tensor owns; without, to those of the owner, which live as long.
+    /// Creates a tensor with the description `dl`, whose memory `owner` keeps alive. With `dims` (extents and strides), the description
+    /// points to copies that the tensor owns. Without `dims`, it points to the arrays of the owner, which live as long.
     fn make(mut dl: DLTensor, dims: Option<(Vec<i64>, Vec<i64>)>, owner: DataOwner) -> Tensor {
         // One block for both, extents first.
         let dims = dims.map(|(mut shape, strides)| {
@@ -169,7 +167,7 @@ impl Tensor {
             }
             dims
         });
-        // Only until `Ref::new` writes the deleter of the type.
+        // A placeholder until `Ref::new` writes the deleter of the type.
         unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
         let object = Ref::new(OwnTensor {
             public: TensorObj {
@@ -180,38 +178,37 @@ impl Tensor {
             owner: Some(owner),
             dims,
         });
-        // SAFETY: an own tensor starts with the public part.
+        // SAFETY: an `OwnTensor` starts with the public part.
         Tensor(unsafe { Ref::from_raw(object.into_object().into_raw()) })
     }
 
-    /// A CPU tensor of the shape, type and data of a record.
+    /// Creates a CPU tensor with the shape, type and data of a record.
     ///
     /// # Errors
     ///
-    /// TEN-35 when the record does not store all of the tensor; OBJ-11 when there is no memory for it.
+    /// Returns TEN-35 if the record does not store the whole tensor, and OBJ-11 if there is not enough memory.
     pub fn from_record(record: &TensorRecord<'_>) -> Result<Tensor> {
-        // Code of releases that give each element whole bytes finds them; those that pack find theirs first (TEN-31).
+        // Whole bytes for each element are expected by releases that do not pack. Releases that pack read the beginning of the memory
+        // (TEN-31).
         let elements = record.elements(Packing::Each)?;
         let tensor = Tensor::empty(elements.shape(), elements.dtype().into())?;
         let (bytes, data) = (elements.bytes(), tensor.dl().data.cast::<u8>());
-        // SAFETY: `empty` made whole bytes for each element, which are as many as `Packing::Each` counts, and it is not shared
-        // yet.
+        // SAFETY: `empty` allocated whole bytes for each element, as many as `Packing::Each` counts, and the tensor is not shared yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
         Ok(tensor)
     }
 
-    /// A compact tensor of zeros on the CPU, at a multiple of 64 bytes: that is the alignment that compiled code expects.
+    /// Creates a compact tensor of zeros on the CPU, aligned to 64 bytes, as compiled code expects.
     ///
     /// # Errors
     ///
-    /// OBJ-11 of kind limit for a negative extent, for a size that does not fit the address space, and where there is no memory.
+    /// Returns OBJ-11 of kind limit for a negative extent, for a size beyond the address space, and if there is not enough memory.
     pub fn empty(shape: &[i64], dtype: DLDataType) -> Result<Tensor> {
         let elements = extents_times(1, shape).and_then(|elements| u64::try_from(elements).ok());
         let bytes = elements
             .map(|elements| dtype.bytes_of(elements))
             .and_then(|bytes| usize::try_from(bytes).ok());
-        // Up to 0.20 every element takes whole bytes: compiled code and graphs of those releases find the room that they
-        // expect.
+        // Up to 0.20 every element takes whole bytes. The allocation is large enough for compiled code and graphs of those releases.
         let element = (u64::from(dtype.bits) * u64::from(dtype.lanes)).div_ceil(8);
         let whole = elements
             .and_then(|elements| elements.checked_mul(element))
@@ -223,7 +220,7 @@ impl Tensor {
             let message = format!("a tensor of shape {shape:?} {why}");
             Error::from(OBJ_11.rejected(Kind::Limit, message))
         };
-        // Apart from a size that is too large, though neither has a layout.
+        // Reported separately from a size that is too large, although neither has a layout.
         if shape.iter().any(|extent| *extent < 0) {
             return Err(rejected("has a negative extent"));
         }
@@ -253,8 +250,8 @@ impl Tensor {
         ))
     }
 
-    /// Whether there are whole bytes for each element, as graphs have it (GRF-33), and not only as many as small elements take
-    /// when they are packed. Known of what [`Tensor::empty`] and [`Tensor::over`] made.
+    /// Returns whether the memory has whole bytes for each element, as graphs expect (GRF-33), and not just enough for packed elements.
+    /// Known only for tensors from [`Tensor::empty`] and [`Tensor::over`].
     pub(crate) fn has_whole_bytes(&self) -> bool {
         let dtype = self.dl().dtype;
         let bits = u32::from(dtype.bits) * u32::from(dtype.lanes);
@@ -267,37 +264,37 @@ impl Tensor {
             })
     }
 
-    /// Whether the producer of the memory forbids writing to it: bit 0 of the flags of a DLPack 1.x tensor (OBJ-12), or a
-    /// parameter that is linked into a library (GRF-43). A view of such a tensor inherits it. [`Tensor::fill`] and the copies into
-    /// a tensor reject it. Known of tensors that this library made; DLPack before 1.0 has no flags.
+    /// Returns whether the memory must not be written. This holds if bit 0 of the flags of a DLPack 1.x tensor is set (OBJ-12), and for a
+    /// parameter that is linked into a library (GRF-43). A view of such a tensor inherits it. [`Tensor::fill`] and copies into the tensor
+    /// fail. Known only for tensors that this library created. DLPack before 1.0 has no flags.
     pub fn is_read_only(&self) -> bool {
         Ref::<OwnTensor>::made(self.as_object()).is_some_and(|own| own.read_only)
     }
 
-    /// The description: device, type, extents, strides in elements and `byte_offset`. Its addresses are valid while the tensor
-    /// lives; what reads or writes through them is ordered by the caller.
+    /// Returns the description: device, type, extents, strides in elements and `byte_offset`. Its addresses are valid while the tensor
+    /// lives. The caller orders reads and writes through them.
     pub fn dl(&self) -> &DLTensor {
         &self.0.dl
     }
 
-    /// The extents, the outermost first; empty for a scalar.
+    /// Returns the extents, the outermost first. A scalar has none.
     pub fn shape(&self) -> &[i64] {
         // SAFETY: tensors of this ABI have a readable shape.
         unsafe { self.dl().shape() }
     }
 
-    /// Size of the elements in bytes, elements of less than a byte packed; negative extents count as 0 (OBJ-11).
+    /// Returns the size of the elements in bytes, with sub-byte elements packed. Negative extents count as 0 (OBJ-11).
     pub fn nbytes(&self) -> usize {
         // SAFETY: tensors of this ABI have a readable shape.
         usize::try_from(unsafe { self.dl().bytes() }).unwrap_or(usize::MAX)
     }
 
-    /// The object, with the reference that this handle held.
+    /// Returns the object with this handle's reference.
     pub fn into_object(self) -> ObjectRef {
         self.0.into_object()
     }
 
-    /// The object, borrowed.
+    /// Borrows the object.
     pub const fn as_object(&self) -> &ObjectRef {
         self.0.as_object()
     }

@@ -1,4 +1,4 @@
-//! Tensors as slices and vectors of Rust numbers.
+//! Conversion of tensors to and from slices and vectors of Rust numbers.
 
 use super::Tensor;
 use super::memory::{is_cpu, out_of_reach};
@@ -10,22 +10,22 @@ use crate::value::{DLDataType, device_to_text};
 use half::{bf16, f16};
 use std::fmt;
 
-/// A Rust type that elements of a tensor convert to and from: integers and floats of whole bytes, `bool`, and of the crate `half`
-/// [`struct@f16`] and [`bf16`].
+/// A Rust type that matches elements of a tensor: integers and floats of whole bytes, `bool`, and [`struct@f16`] and [`bf16`] of the crate
+/// `half`.
 ///
-/// Sealed: elements are copied as bytes, so a type must have no padding, and a value for any bytes of its width.
+/// Sealed, because elements are copied as bytes: a type must have no padding, and must accept any bytes of its width.
 pub trait Scalar: Copy + sealed::ElementBytes {
-    /// The data type of a tensor of these.
+    /// The data type of a tensor with such elements.
     const DTYPE: DLDataType;
 }
 
 mod sealed {
-    /// Elements as bytes in the order of this machine.
+    /// Conversion of elements to and from bytes in native order.
     ///
     /// # Safety
     /// The type has no padding: every byte of a value is initialised.
     pub unsafe trait ElementBytes: Sized {
-        /// The element that starts `bytes`; `None` where they are fewer than it takes.
+        /// Returns the first element in `bytes`; `None` if there are too few.
         fn first(bytes: &[u8]) -> Option<Self>;
     }
 }
@@ -50,7 +50,7 @@ scalars! { i8: 0 i16: 0 i32: 0 i64: 0 u8: 1 u16: 1 u32: 1 u64: 1 f32: 2 f64: 2 f
 
 // SAFETY: one byte, which is 0 or 1.
 unsafe impl sealed::ElementBytes for bool {
-    // Compiled code takes any byte but 0 for true; in a Rust `bool` other bytes than 0 and 1 are undefined.
+    // Compiled code treats every byte except 0 as true. In a Rust `bool`, bytes other than 0 and 1 are undefined behaviour.
     fn first(bytes: &[u8]) -> Option<bool> {
         bytes.first().map(|byte| *byte != 0)
     }
@@ -61,7 +61,7 @@ impl Scalar for bool {
 }
 
 impl Tensor {
-    /// A compact CPU tensor of these elements, row-major.
+    /// Creates a compact row-major CPU tensor of these elements.
     ///
     /// ```
     /// use tvmspec::object::Tensor;
@@ -78,11 +78,11 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// OBJ-11: of kind malformed where the extents count more or fewer elements than these, of kind limit where there is no memory
-    /// for a copy.
+    /// Returns OBJ-11 of kind malformed if the extents do not match the number of elements, and of kind limit if there is not enough
+    /// memory.
     pub fn from_slice<T: Scalar>(elements: &[T], shape: &[i64]) -> Result<Tensor> {
         let counted = count_of(shape);
-        // Before memory is taken for them.
+        // Checked before memory is allocated.
         if counted != Some(elements.len()) {
             let message = format!(
                 "{} elements for a tensor of shape {shape:?}",
@@ -92,27 +92,30 @@ impl Tensor {
         }
         let tensor = Tensor::empty(shape, T::DTYPE)?;
         let (from, to) = (elements.as_ptr().cast::<u8>(), tensor.dl().data.cast());
-        // SAFETY: so many bytes of elements, all initialised (`ElementBytes`); `empty` made whole bytes for each of as many
-        // elements, and no one else has seen the tensor.
+        // SAFETY: that many bytes of elements, all initialised (`ElementBytes`); `empty` allocated whole bytes for as many elements, and
+        // nothing else has seen the tensor.
         unsafe { std::ptr::copy_nonoverlapping(from, to, size_of_val(elements)) };
         Ok(tensor)
     }
 
-    /// A copy of the elements of a CPU tensor in row-major order, whatever its strides. No [`Tensor::fill`] runs meanwhile;
-    /// compiled functions that write to the tensor are ordered by those who call them.
+    /// Returns a copy of the elements of a CPU tensor in row-major order, for any strides. No [`Tensor::fill`] runs at the same time. The
+    /// callers of compiled functions order the writes of those functions.
     ///
     /// # Errors
     ///
-    /// OBJ-11: a `TypeError`, of kind type, where the tensor is of another data type than [`Scalar::DTYPE`]; a `RuntimeError` of
-    /// kind unsupported where it is on another device (copy it to the CPU first), of kind missing where it has no memory for
-    /// elements that it counts, and of kind limit where there is no memory for a copy.
+    /// Returns OBJ-11:
+    ///
+    /// * a `TypeError` of kind type if the tensor's data type is not [`Scalar::DTYPE`]
+    /// * a `RuntimeError` of kind unsupported if the tensor is on another device (copy it to the CPU first)
+    /// * a `RuntimeError` of kind missing if the tensor has no memory for its elements
+    /// * a `RuntimeError` of kind limit if there is no memory for a copy
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         let dl = self.dl();
         if dl.dtype != T::DTYPE {
             let message = format!("elements of `{}` are read as `{}`", dl.dtype, T::DTYPE);
             return Err(OBJ_11.rejected(Kind::Type, message).into());
         }
-        // Before memory is reserved: the extents of a tensor elsewhere may count anything.
+        // Checked before memory is reserved, because the extents of a tensor elsewhere can have any size.
         if !is_cpu(dl.device) {
             return Err(out_of_reach());
         }
@@ -132,7 +135,7 @@ impl Tensor {
         Ok(elements)
     }
 
-    /// How many elements the extents count.
+    /// Returns the number of elements.
     fn count(&self) -> Result<usize> {
         count_of(self.shape()).ok_or_else(|| {
             let message = format!(
@@ -144,7 +147,7 @@ impl Tensor {
     }
 }
 
-/// How many elements `shape` counts; `None` for a negative extent, and for more than memory counts.
+/// Returns the number of elements of `shape`. Returns `None` for a negative extent or a count beyond the address space.
 fn count_of(shape: &[i64]) -> Option<usize> {
     usize::try_from(extents_times(1, shape)?).ok()
 }
@@ -155,7 +158,7 @@ fn lacking(count: usize, there: usize) -> Error {
     OBJ_11.rejected(Kind::Missing, message).into()
 }
 
-/// Shape, data type and device; elements may be many, and on another device.
+/// Formats only shape, data type and device: there may be many elements, or on another device.
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dl = self.dl();

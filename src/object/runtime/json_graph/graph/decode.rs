@@ -1,4 +1,4 @@
-//! The nodes of a graph to values (OBJ-18 to OBJ-20).
+//! Conversion of graph nodes to values (OBJ-18 to OBJ-20).
 
 use super::described;
 use crate::function::{Error, ErrorKind, Function, Result};
@@ -15,23 +15,25 @@ use crate::value::{
 };
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-/// The value of a graph. Only what the root reaches is decoded; a cycle is rejected (OBJ-19), where the reference runs out
-/// of stack.
+/// Returns the value of a graph. Decodes only nodes that the root reaches. Rejects a cycle (OBJ-19), at which the reference runs out of
+/// stack.
 ///
 /// # Errors
 ///
-/// OBJ-18 for a graph or a node of another form: a ValueError, a TypeError, or a KeyError for a node without `type` or `data`. OBJ-19
-/// for a cycle, OBJ-20 for an index that names no node, OBJ-39 for keys that share a chain of more than 256, OBJ-41 for a graph that
-/// nests deeper than 1,000 objects, and a ValueError where the stack of the thread is too short for it. An InternalError for a type
-/// that this process does not know, a TypeError for `data` of another type or without a field of its type; what
-/// `__data_from_json__` or the setter of a field fails with.
+/// * OBJ-18 for a malformed graph or node, as a ValueError or TypeError, or as a KeyError for a node without `type` or `data`.
+/// * OBJ-19 for a cycle, and OBJ-20 for an index that names no node.
+/// * OBJ-39 for keys that share a chain of more than 256, and OBJ-41 for a graph that nests deeper than 1,000 objects.
+/// * A ValueError if the stack of the thread is too small for the graph.
+/// * An InternalError for a type that this process does not know.
+/// * A TypeError for `data` of the wrong type, or without a field of its type.
+/// * The errors of `__data_from_json__` and of the setters of fields.
 pub fn decode(graph: AnyView<'_>) -> Result {
     if graph.type_index() != index::MAP {
         return Err(reject("Invalid JSON Object Graph, expected an object"));
     }
     let root = part(graph, "root_index", index::INT, "integer")?;
     let nodes = part(graph, "nodes", index::ARRAY, "array")?;
-    // OBJ-18: other members of a graph or a node are left alone, as upstream does.
+    // OBJ-18: other members of a graph or a node are ignored, as in upstream.
     let nodes = sequence_of(nodes.view()).unwrap_or_default().into_owned();
     let mut decoder = GraphDecoder {
         done: vec![None; nodes.len()],
@@ -44,7 +46,7 @@ pub fn decode(graph: AnyView<'_>) -> Result {
     decoder.node(cast(root.view())?)
 }
 
-/// A member that every graph has.
+/// Returns a member that every graph must have.
 fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result {
     let message = format!("Invalid JSON Object Graph, expected `{name}` {words} field");
     match member_of(graph, name)? {
@@ -54,36 +56,37 @@ fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result 
     }
 }
 
-/// The member of a map by its name, if it is there.
+/// Returns the member of a map with that name, if it exists.
 fn member_of(map: AnyView<'_>, name: &str) -> Result<Option<Any>> {
     lookup_in(map, Any::from(name).view())
 }
 
-/// A member that a node has.
+/// Returns a member that a node must have.
 fn data_of(node: AnyView<'_>, name: &str) -> Result<Any> {
     member_of(node, name)?.ok_or_else(|| missing(ErrorKind::Key, format!("a node has no `{name}`")))
 }
 
-/// A graph that is being read.
+/// The state of a decoder.
 struct GraphDecoder {
     /// The nodes as JSON values, by index.
     nodes: Vec<Any>,
-    /// The value of each node that is read; a node that two others refer to is one object.
+    /// The value of each decoded node, so that a shared node becomes a single object.
     done: Vec<Option<Any>>,
-    /// Whether a node is on the way: one that is met again contains itself (OBJ-19).
+    /// Whether a node is being decoded. An open node that is met again contains itself (OBJ-19).
     open: Vec<bool>,
-    /// Number of nodes on the way.
+    /// Number of open nodes.
     depth: usize,
-    /// How many objects nest in each that is done. Not what `depth` bounds: children may be done before their parents.
+    /// The number of objects that nest in each decoded node. `depth` does not bound it, because children may be decoded before their
+    /// parents.
     height: Vec<usize>,
-    /// The largest height among the children met so far of the node on the way.
+    /// The largest height of the children of the current node that were met so far.
     below: usize,
 }
 
 impl GraphDecoder {
-    /// The value of node `at`, read once: what two nodes refer to is one object.
+    /// Returns the value of node `at`. Each node is decoded once, so that a shared node becomes a single object.
     fn node(&mut self, at: i64) -> Result {
-        // OBJ-20: a negative index names no node, and is no large one.
+        // OBJ-20: a negative index names no node. It must not wrap to a large one.
         let slot = usize::try_from(at)
             .ok()
             .filter(|&slot| slot < self.nodes.len());
@@ -104,14 +107,14 @@ impl GraphDecoder {
         })?;
         depth::check_saved(self.depth + 1)?;
         depth::check_stack()?;
-        // Not closed again where reading fails: the error ends the whole graph.
+        // Not reset if decoding fails, because an error ends the whole graph.
         self.open[slot] = true;
         self.depth += 1;
-        // Children of this node count from 0; its siblings read so far count again when it is done.
+        // The height starts at 0 for the children of this node. That of its earlier siblings is restored afterwards.
         let beside = std::mem::take(&mut self.below);
         let node = self.nodes[slot].clone();
         let value = self.decode(node.view())?;
-        // OBJ-41 bounds what nests, in whatever order it was read: the objects are dropped by recursion.
+        // OBJ-41 bounds the nesting in every decoding order, because objects are dropped recursively.
         let height = self.below + 1;
         depth::check_saved(height)?;
         self.height[slot] = height;
@@ -122,7 +125,7 @@ impl GraphDecoder {
         Ok(value)
     }
 
-    /// The value of a node by its type key (OBJ-18).
+    /// Returns the value of a node, depending on its type key (OBJ-18).
     fn decode(&mut self, node: AnyView<'_>) -> Result {
         if node.type_index() != index::MAP {
             let message = format!(
@@ -135,18 +138,18 @@ impl GraphDecoder {
             ));
         }
         let key = cast::<String>(data_of(node, "type")?.view())?;
-        // An InternalError and no rule: which types there are depends on what the process has loaded.
+        // An InternalError without a rule: the known types depend on the loaded libraries.
         let type_index = types::index_of(&key)
             .ok_or_else(|| Error::new(ErrorKind::Internal, format!("Cannot find type `{key}`")))?;
         // OBJ-18: `None` has no `data`.
         if type_index == index::NONE {
             return Ok(Any::none());
         }
-        // OBJ-18: a container without `data` is `missing`, even where it could be read as empty.
+        // OBJ-18: a container without `data` is `missing`, although it could be read as empty.
         let data = data_of(node, "data")?.clone();
         let data = data.view();
         Ok(match type_index {
-            // Casts are those of arguments (VAL-10), as upstream: an int is a float, too, and a bool an int.
+            // Values convert like arguments (VAL-10), as in upstream: an int is also a float, and a bool is also an int.
             index::BOOL => cast::<bool>(data)?.into(),
             index::INT => cast::<i64>(data)?.into(),
             index::FLOAT => cast::<f64>(data)?.into(),
@@ -157,17 +160,17 @@ impl GraphDecoder {
                 let text = cast::<String>(data)?;
                 let bytes = BASE64_STANDARD
                     .decode(text.as_bytes())
-                    // OBJ-18: kind and message are those of upstream.
+                    // OBJ-18: the kind and message match upstream.
                     .map_err(|_| Error::new(ErrorKind::Internal, "invalid base64 encoding"))?;
                 Bytes::new(&bytes).into()
             }
             index::ARRAY => Array::new(self.list(data)?).into(),
             index::LIST => List::new(self.list(data)?).into(),
-            // OBJ-18: of keys that are equal the last value counts, as in the map that upstream fills.
+            // OBJ-18: if keys are equal, the last value counts, as in the map that upstream fills.
             index::MAP => {
                 let mut map = Map::new();
                 for (key, value) in self.pairs(data)? {
-                    // OBJ-39: keys of a file may all share one chain.
+                    // OBJ-39: keys from a file may all share one chain.
                     map.set_untrusted(key, value)?;
                 }
                 map.into()
@@ -184,7 +187,7 @@ impl GraphDecoder {
         })
     }
 
-    /// The values of the nodes that `data` names.
+    /// Returns the values of the nodes that `data` names.
     fn list(&mut self, data: AnyView<'_>) -> Result<Vec<Any>> {
         let items = cast::<Array>(data)?;
         items
@@ -194,7 +197,7 @@ impl GraphDecoder {
             .collect()
     }
 
-    /// The pairs of a map or dict: keys and values in turn (OBJ-18).
+    /// Returns the pairs of a map or dict, whose keys and values alternate (OBJ-18).
     fn pairs(&mut self, data: AnyView<'_>) -> Result<Vec<(Any, Any)>> {
         let count = cast::<Array>(data)?.len();
         let paired = OBJ_18.demand(Kind::Malformed, count.is_multiple_of(2), || {
@@ -202,7 +205,7 @@ impl GraphDecoder {
                 "Invalid JSON Object Graph: Map/Dict data must contain an even number of [key, value] entries, got {count}"
             )
         });
-        // OBJ-18: a ValueError, as upstream raises it: a violation by itself would be of another kind.
+        // OBJ-18: upstream raises a ValueError. The violation alone would become another kind.
         paired.map_err(|broken| Error::of_violation(ErrorKind::Value, broken))?;
         let mut items = self.list(data)?.into_iter();
         let mut pairs = Vec::with_capacity(count / 2);
@@ -212,20 +215,20 @@ impl GraphDecoder {
         Ok(pairs)
     }
 
-    /// An entry of an enumeration, what the hook of the type makes of `data`, or an object field by field (OBJ-18).
+    /// Returns an entry of an enumeration, the result of the type's hook for `data`, or an object built field by field (OBJ-18).
     fn object(&mut self, type_index: i32, data: AnyView<'_>) -> Result {
         if types::is_instance(type_index, enum_index()) {
             return enum_member(type_index, data);
         }
-        // OBJ-18: such a type keeps its data in a form of its own; what it makes of `data` is not looked into.
+        // OBJ-18: such a type defines its own form of `data`, which is not checked here.
         if let Some(hook) = column::DATA_FROM_JSON.value(type_index) {
             return cast::<Function>(hook)?.call(&[data]);
         }
         let info = described(type_index)?;
-        // Upstream ends the process for a node of `ffi.Object`, which has no creator; here it is an error like that of any type
-        // without one.
+        // Upstream aborts the process for a node of `ffi.Object`, which has no creator. Here this is an error, as for any type without a
+        // creator.
         let object = create(info)?;
-        // After `create`: a type that cannot be made is the error, whatever its data is.
+        // After `create`: a type without a creator is reported first, whatever its data.
         if data.type_index() != index::MAP {
             return Err(Error::new(
                 ErrorKind::Type,
@@ -241,7 +244,7 @@ impl GraphDecoder {
                     let value = self.field(&field, stored.view())?;
                     field.set(value.view())?;
                 }
-                // OBJ-15: an object has all its fields. One that an older graph does not know has its default.
+                // OBJ-15: an object has all its fields. A field that an older graph does not know gets its default.
                 None if field.set_default()? => {}
                 None => {
                     return Err(Error::new(
@@ -258,7 +261,7 @@ impl GraphDecoder {
         Ok(object.into())
     }
 
-    /// The value of a field: in place for the five types that OBJ-18 names, else that of a node.
+    /// Returns the value of a field: stored in place for the five types that OBJ-18 names, otherwise in a node.
     fn field(&mut self, field: &FieldInfo, stored: AnyView<'_>) -> Result {
         Ok(match field.static_type_index {
             index::NONE => Any::none(),
@@ -271,7 +274,7 @@ impl GraphDecoder {
     }
 }
 
-/// A device from type and number.
+/// Reads a device from its type and number.
 fn device(parts: &Array) -> Result<DLDevice> {
     let [device_type, device_id] = parts.as_slice() else {
         return Err(reject(format!(
@@ -285,9 +288,9 @@ fn device(parts: &Array) -> Result<DLDevice> {
     })
 }
 
-/// The member of an enumeration that has this number or name.
+/// Returns the member of an enumeration with this number or name.
 fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
-    // OBJ-18: by its number where the type is numbered. The type has no index of its own in the ABI, so it is looked up by its key.
+    // OBJ-18: numbered types are looked up by number. `ffi.IntEnum` has no fixed index in the ABI, so its key is looked up.
     let numbered = types::index_of("ffi.IntEnum")
         .is_some_and(|numbered| types::is_instance(type_index, numbered));
     let key = if numbered {
@@ -295,7 +298,7 @@ fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
     } else {
         Any::from(cast::<Str>(data)?)
     };
-    // The entries of a type are in one of its attributes, by name or number.
+    // The entries of a type are in one of its attributes, by name and number.
     let found = match column::ENUM
         .value(type_index)
         .and_then(|state| state.as_object().cloned())
@@ -326,12 +329,12 @@ fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
     })
 }
 
-/// The ValueError for a graph of another form.
+/// Returns the ValueError for a malformed graph.
 fn reject(message: impl Into<String>) -> Error {
     Error::of_violation(ErrorKind::Value, OBJ_18.rejected(Kind::Malformed, message))
 }
 
-/// What a graph lacks.
+/// Returns the error for a missing part of a graph.
 fn missing(kind: ErrorKind<'_>, message: impl Into<String>) -> Error {
     Error::of_violation(kind, OBJ_18.rejected(Kind::Missing, message))
 }

@@ -1,4 +1,4 @@
-//! Values to the nodes of a graph, children first (OBJ-18, OBJ-19).
+//! Conversion of values to graph nodes, children first (OBJ-18, OBJ-19).
 
 use super::described;
 use crate::function::{Error, ErrorKind, Function, Result};
@@ -14,13 +14,15 @@ use crate::value::types;
 use crate::value::{Any, AnyView, bytes_bytes, cast, dtype_to_text, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-/// The graph of `value`, with `metadata` unless that is None.
+/// Returns the graph of `value`, with `metadata` unless that is None.
 ///
 /// # Errors
 ///
-/// A ValueError with OBJ-19 for a cycle; OBJ-41 for a value that nests deeper than 1,000 objects, and a ValueError where the stack of
-/// the thread is too short for it; a TypeError for a type that reflection cannot make again, a RuntimeError for a value that has no
-/// node, VAL-18 for a data type without a text; what `__data_to_json__`, the getter of a field or the hash of a key fails with.
+/// * A ValueError with OBJ-19 for a cycle.
+/// * OBJ-41 for a value that nests deeper than 1,000 objects, and a ValueError if the stack of the thread is too small for it.
+/// * A TypeError for a type that reflection cannot create again, and a RuntimeError for a value without a node form.
+/// * VAL-18 for a data type without a text.
+/// * The errors of `__data_to_json__`, of the getters of fields, and of the hash of a key.
 pub fn encode(value: AnyView<'_>, metadata: AnyView<'_>) -> Result {
     let mut encoder = GraphEncoder {
         known: Dict::new(),
@@ -37,27 +39,27 @@ pub fn encode(value: AnyView<'_>, metadata: AnyView<'_>) -> Result {
     Ok(graph.into())
 }
 
-/// A graph that is being written.
+/// The state of an encoder.
 struct GraphEncoder {
-    /// Values and their nodes.
+    /// The encoded values and the indices of their nodes.
     known: Dict,
     /// The finished nodes, by index.
     nodes: Vec<Any>,
-    /// Addresses of the objects on the way.
+    /// Addresses of the open objects: those whose parts are being encoded.
     open: Vec<usize>,
 }
 
 impl GraphEncoder {
-    /// The index of the node of a value. Equal plain values, and the same object, are one node; children come before parents
-    /// (OBJ-18).
+    /// Returns the index of the node for a value. Equal plain values share a node, and so do references to one object. Children precede
+    /// their parents (OBJ-18).
     fn node(&mut self, value: AnyView<'_>) -> Result<i64> {
-        // Equal as keys of a map (OBJ-02): 1, true and 1.0 are three nodes, and two empty arrays are two.
+        // Equal as map keys (OBJ-02): 1, true and 1.0 are three nodes, and two empty arrays are two nodes.
         if let Some(known) = self.known.get(value)? {
             return Ok(cast(known.view())?);
         }
         let entered = value.as_object().map(|object| object.as_ptr() as usize);
         if let Some(at) = entered {
-            // OBJ-19: without this the writer, as the reader of releases, goes on until the stack ends.
+            // OBJ-19: without this check the writer would recurse until the stack overflows, like the reader of releases.
             if self.open.contains(&at) {
                 let key = types::key_of(value.type_index());
                 let name = key.strip_prefix("ffi.").unwrap_or(key);
@@ -69,43 +71,43 @@ impl GraphEncoder {
                 ));
             }
             depth::check_saved(self.open.len() + 1)?;
-            // OBJ-41 counts objects; the stack of a thread may end before.
+            // OBJ-41 counts objects, but a thread may have too little stack for that many.
             depth::check_stack()?;
             self.open.push(at);
         }
-        // The index is taken after the children have theirs: they come first (OBJ-18).
+        // Children get their indices first, because they precede the node (OBJ-18).
         let node = self.encode(value)?;
         if entered.is_some() {
             self.open.pop();
         }
         let at = self.nodes.len() as i64;
         self.nodes.push(node);
-        // The value is held in the dict, so that no other object takes its address meanwhile.
+        // The dict keeps the value alive, so that no other object can reuse its address meanwhile.
         self.known.set(value.to_any(), at)?;
         Ok(at)
     }
 
-    /// The node of a value that has none yet.
+    /// Returns the node of a value that has none yet.
     fn encode(&mut self, value: AnyView<'_>) -> Result {
         let raw = value.as_raw();
         let key = types::key_of(raw.type_index);
         let data = match raw.type_index {
             index::NONE => return map([("type", Any::from("None"))]),
-            // These three have JSON of their own; what JSON has no number for is the writer's (OBJ-17).
+            // These three are stored as JSON values. The writer handles numbers that JSON does not have (OBJ-17).
             index::BOOL | index::INT | index::FLOAT => value.to_any(),
             index::DATA_TYPE => Any::from(dtype_to_text(raw.dtype())?),
             index::DEVICE => {
                 let device = raw.device();
-                // OBJ-18: by its numbers, which are the same in every process, and not by its name.
+                // OBJ-18: stored by its numbers, which are the same in every process, not by its name.
                 let parts = [device.device_type, device.device_id];
                 Any::from(Array::new(parts.map(Any::from).to_vec()))
             }
-            // Text in a cell has the key of text on the heap (VAL-03), and so have bytes.
+            // Text in a cell has the same key as text on the heap (VAL-03). The same holds for bytes.
             index::SMALL_STR | index::STR => {
                 return map([("type", "ffi.String".into()), ("data", value.to_any())]);
             }
             index::SMALL_BYTES | index::BYTES => {
-                // JSON has text alone, and bytes need not be UTF-8.
+                // JSON has only text, but bytes may be invalid UTF-8.
                 let text = BASE64_STANDARD.encode(bytes_bytes(&value).unwrap_or_default());
                 return map([("type", "ffi.Bytes".into()), ("data", text.into())]);
             }
@@ -125,7 +127,7 @@ impl GraphEncoder {
                 }
                 Any::from(Array::new(nodes))
             }
-            // OBJ-18: the extents of a shape are numbers in place, and no nodes.
+            // OBJ-18: the extents of a shape are stored in place, not as nodes.
             index::SHAPE => extents_of(value)
                 .unwrap_or_default()
                 .iter()
@@ -145,13 +147,13 @@ impl GraphEncoder {
         map([("type", key.into()), ("data", data)])
     }
 
-    /// The `data` of an object: of an entry of an enumeration its name or number, what the hook of the type returns, or its
-    /// fields (OBJ-18).
+    /// Returns the `data` of an object: the name or number of an enumeration's entry, the result of the type's hook, or the fields
+    /// (OBJ-18).
     fn object(&mut self, object: &ObjectRef) -> Result {
         let own = object.type_index();
-        // OBJ-18: an entry exists once in a process, so that its fields are not written: the reader looks it up.
+        // OBJ-18: an entry exists once per process. The reader looks it up, so its fields are not written.
         if let Some(name) = enum_name(object) {
-            // Looked up by its key: the type has no index of its own in the ABI.
+            // `ffi.IntEnum` has no fixed index in the ABI, so its key is looked up.
             let numbered = types::index_of("ffi.IntEnum")
                 .is_some_and(|numbered| types::is_instance(own, numbered));
             return Ok(if numbered {
@@ -164,7 +166,7 @@ impl GraphEncoder {
             return cast::<Function>(hook)?.call(&[AnyView::from(object)]);
         }
         let info = described(own)?;
-        // Found by the writer, so that no object is written that cannot be made again.
+        // Checked by the writer, so that it writes no object that cannot be created again.
         if !can_create(info) {
             return Err(Error::new(
                 ErrorKind::Type,
@@ -178,8 +180,8 @@ impl GraphEncoder {
         for field in fields_of(object) {
             let value = field.get()?;
             let stored = match field.static_type_index {
-                // OBJ-18: declared as one of these, a field is in place; declared as anything else it is a node, even where it
-                // holds a number.
+                // OBJ-18: the declared type decides. A field of one of these types is stored in place. Any other field is a node, even if
+                // it holds a number.
                 index::NONE => Any::none(),
                 index::BOOL | index::INT | index::FLOAT => value,
                 index::DATA_TYPE => Any::from(dtype_to_text(value.as_raw().dtype())?),
@@ -191,7 +193,7 @@ impl GraphEncoder {
     }
 }
 
-/// A map of a few members, in their order.
+/// Creates a map of a few members, in order.
 fn map(pairs: impl IntoIterator<Item = (&'static str, Any)>) -> Result<Any> {
     let mut map = Map::new();
     for (key, value) in pairs {

@@ -1,4 +1,4 @@
-//! A legacy graph as a value: real objects of every type that this process knows (OBJ-33).
+//! Conversion of a legacy graph to a value, with objects of every type that this process knows (OBJ-33).
 
 use crate::function::{Error, Result};
 use crate::object::format::legacy::numbers::{Number, NumberFields, float, parse, truth};
@@ -14,7 +14,7 @@ use crate::wire::Cursor;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 impl LegacyGraph {
-    /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of all types that describe themselves to this process.
+    /// Like [`LegacyGraph::read`], but also checks numbers against OBJ-36, in nodes of all types that this process has reflection data for.
     #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn verify_known(
         text: &[u8],
@@ -23,18 +23,21 @@ impl LegacyGraph {
         LegacyGraph::verify_with(text, &numbers, findings)
     }
 
-    /// The value of the root. Containers, strings, shapes, tensors and boxed numbers become what they are; types that
-    /// describe themselves to reflection become their objects. A node of any other type becomes a map of `type_key` and,
-    /// where it has them, `repr` and `attrs`, the attributes still text: what they mean, only their type knows.
+    /// Returns the value of the root. Containers, strings, shapes, tensors and boxed numbers become the corresponding values. Types with
+    /// reflection data become objects. A node of any other type becomes a map of `type_key` and, if present, `repr` and `attrs`. Its
+    /// attributes remain text, because only their type knows their meaning.
     ///
-    /// A graph that was not read by [`LegacyGraph::read`] may break OBJ-23, OBJ-24 and OBJ-27 here.
+    /// For a graph that does not come from [`LegacyGraph::read`], this may fail with OBJ-23, OBJ-24 or OBJ-27.
     ///
     /// # Errors
     ///
-    /// OBJ-33 for a node of a known type whose attributes or representation are not those of the type, OBJ-36 for a number that is
-    /// none, OBJ-39 for keys that share a chain of more than 256, OBJ-41 for a graph that nests deeper than 1,000, a ValueError where
-    /// the stack of the thread is too short for it, a rule of chapter `tensor` for a tensor record; what the setter of a field fails
-    /// with. For a graph that was not read, OBJ-23, OBJ-24 and OBJ-27, too.
+    /// * OBJ-33 for a node of a known type whose attributes or representation do not match the type.
+    /// * OBJ-36 for a text that is not a number.
+    /// * OBJ-39 for keys that share a chain of more than 256, and OBJ-41 for a graph that nests deeper than 1,000.
+    /// * A ValueError if the stack of the thread is too small for the graph.
+    /// * A rule of chapter `tensor` for a tensor record.
+    /// * The errors of the setters of fields.
+    /// * OBJ-23, OBJ-24 and OBJ-27 for a graph that does not come from [`LegacyGraph::read`].
     pub fn value(&self) -> Result {
         let mut decoder = LegacyDecoder {
             graph: self,
@@ -48,33 +51,34 @@ impl LegacyGraph {
     }
 }
 
-/// A legacy graph that becomes a value. Nodes that the root does not reach are left alone.
+/// The decoder of a legacy graph. It ignores nodes that the root does not reach.
 struct LegacyDecoder<'a> {
-    /// The graph, whose nodes are decoded when something refers to them.
+    /// The graph. A node is decoded when another one refers to it.
     graph: &'a LegacyGraph,
-    /// The value of each node that is read; a node that two others refer to is one object.
+    /// The value of each decoded node, so that a shared node becomes a single object.
     done: Vec<Option<Any>>,
-    /// Whether a node is on the way: one that is met again contains itself (OBJ-27).
+    /// Whether a node is being decoded. An open node that is met again contains itself (OBJ-27).
     open: Vec<bool>,
-    /// Number of nodes on the way.
+    /// Number of open nodes.
     depth: usize,
-    /// How many objects nest in each that is done. Not what `depth` bounds: children may be done before their parents.
+    /// The number of objects that nest in each decoded node. `depth` does not bound it, because children may be decoded before their
+    /// parents.
     height: Vec<usize>,
-    /// The largest height among the children met so far of the node on the way.
+    /// The largest height of the children of the current node that were met so far.
     below: usize,
 }
 
-/// The error for a node whose representation or attributes its type does not have (OBJ-33).
+/// Returns the error for a node whose representation or attributes do not match its type (OBJ-33).
 fn wrong(node: &LegacyNode, what: impl AsRef<str>) -> Error {
     let message = format!("a `{}` {}", node.type_key, what.as_ref());
     OBJ_33.rejected(Kind::Malformed, message).into()
 }
 
 impl LegacyDecoder<'_> {
-    /// The value of node `at`, read once: what two nodes refer to is one object.
+    /// Returns the value of node `at`. Each node is decoded once, so that a shared node becomes a single object.
     fn node(&mut self, at: usize) -> Result {
         let graph = self.graph;
-        // OBJ-23: upstream takes the number of nodes itself for an index, and reads what is behind the list.
+        // OBJ-23: upstream accepts an index equal to the number of nodes, and reads past the end of the list.
         let Some(node) = graph.nodes.get(at) else {
             let message = format!("node {at} of {}", graph.nodes.len());
             return Err(OBJ_23.rejected(Kind::Malformed, message).into());
@@ -91,10 +95,10 @@ impl LegacyDecoder<'_> {
         depth::check_stack()?;
         self.open[at] = true;
         self.depth += 1;
-        // OBJ-41: children of this node count from 0; its siblings read so far count again when it is done.
+        // OBJ-41: the height starts at 0 for the children of this node. That of its earlier siblings is restored afterwards.
         let beside = std::mem::take(&mut self.below);
         let value = self.decode(node)?;
-        // Objects are dropped by recursion.
+        // The height is checked because objects are dropped recursively.
         let height = self.below + 1;
         depth::check_saved(height)?;
         self.height[at] = height;
@@ -105,16 +109,16 @@ impl LegacyDecoder<'_> {
         Ok(value)
     }
 
-    /// Short, as what it calls by recursion is: a thread may have little stack.
+    /// Decodes one node. The function is short because it is part of the recursion, and a thread may have little stack.
     fn decode(&mut self, node: &LegacyNode) -> Result {
         match node.container() {
-            // Before the types of the process: `ffi.Array` has a type there, and no fields.
+            // Before the types of the process: `ffi.Array` has a type there, but no fields.
             Some(Container::Array) => Ok(Array::new(self.children(node)?).into()),
             Some(_) => {
                 let children = self.children(node)?;
                 map(node, children)
             }
-            // OBJ-33: by the type key alone, in whatever release the type had these fields.
+            // OBJ-33: only the type key decides, no matter in which release the type had these fields.
             None => match described(&node.type_key) {
                 Some(info) => self.object(node, info),
                 None => plain(node),
@@ -122,7 +126,7 @@ impl LegacyDecoder<'_> {
         }
     }
 
-    /// The values of the nodes in `data`.
+    /// Returns the values of the nodes in `data`.
     fn children(&mut self, node: &LegacyNode) -> Result<Vec<Any>> {
         let mut children = Vec::with_capacity(node.data.len());
         for child in &node.data {
@@ -131,12 +135,12 @@ impl LegacyDecoder<'_> {
         Ok(children)
     }
 
-    /// An object of a type that this process describes, field by field (OBJ-33).
+    /// Creates an object of a type with reflection data, field by field (OBJ-33).
     fn object(&mut self, node: &LegacyNode, info: &'static TypeInfo) -> Result {
-        // Extra attributes are left alone, as releases do: a type may have lost a field since.
+        // Extra attributes are ignored, as in releases, because a type may have lost a field since.
         let object = create(info)?;
         for field in fields_of(&object) {
-            // OBJ-33: an attribute that a field needs and that is absent is `missing`; one with a default is not needed.
+            // OBJ-33: a missing attribute is an error, unless the field has a default.
             if !node.attrs.contains_key(field.name()) && field.set_default()? {
                 continue;
             }
@@ -146,16 +150,16 @@ impl LegacyDecoder<'_> {
         Ok(object.into())
     }
 
-    /// The value of a field, from the attribute of its name.
+    /// Returns the value of a field from the attribute of the same name.
     fn field(&mut self, node: &LegacyNode, field: &FieldInfo) -> Result {
         let text = attribute(node, field.name())?;
-        // OBJ-33: an absent field is `null` in 0.21, and the index of the null node before.
+        // OBJ-33: an absent field is `null` in 0.21. Earlier releases use the index of the null node.
         if text == "null" {
             return Ok(Any::none());
         }
         Ok(match field.static_type_index {
             index::NONE => Any::none(),
-            // OBJ-36: a number to its end, where releases take what the text begins with: `3abc` is 3 to them.
+            // OBJ-36: the whole text must be a number. Releases accept a prefix, so that `3abc` is 3.
             index::BOOL => truth(node, text)?.into(),
             index::INT => parse::<i64>(node, text)?.into(),
             index::FLOAT => float(node, text)?.into(),
@@ -171,11 +175,10 @@ impl LegacyDecoder<'_> {
         })
     }
 
-    /// Up to 0.20 a field that is a tensor refers to `b64ndarrays`; 0.21 makes it a node.
+    /// Returns whether tensor fields refer to `b64ndarrays`, as up to 0.20. In 0.21 a tensor is a node.
     fn tensors_apart(&self) -> bool {
         match self.graph.release() {
-            // OBJ-26: a graph that does not state its release has them where the member is not empty: 0.21 writes it, and leaves it
-            // empty.
+            // OBJ-26: a graph without a release refers to them if the member is not empty: 0.21 always writes it empty.
             Some(release) => release.minor() <= 20,
             None => self
                 .graph
@@ -186,10 +189,10 @@ impl LegacyDecoder<'_> {
     }
 }
 
-/// The text of an attribute. Absent it is `missing` (OBJ-33).
+/// Returns the text of an attribute. A missing attribute is an error of kind `missing` (OBJ-33).
 fn attribute<'n>(node: &'n LegacyNode, name: &str) -> Result<&'n str> {
     let text = node.attrs.get(name).map(Vec::as_slice);
-    // OBJ-33: what no attribute has may be a field that came later, and is still an error: only a default says what it would be.
+    // OBJ-33: the field may be newer than the graph. That is still an error, because only a default could supply its value.
     let text = text.ok_or_else(|| {
         let message = format!("a `{}` has no attribute `{name}`", node.type_key);
         Error::from(OBJ_33.rejected(Kind::Missing, message))
@@ -197,11 +200,12 @@ fn attribute<'n>(node: &'n LegacyNode, name: &str) -> Result<&'n str> {
     std::str::from_utf8(text).map_err(|_| wrong(node, format!("has bytes under `{name}`")))
 }
 
-/// A map of what a node of an unknown type has: only the compiler that wrote it knows what its attributes mean (OBJ-33).
+/// Returns a map with the content of a node of an unknown type. Only the compiler that wrote it knows the meaning of its attributes
+/// (OBJ-33).
 fn record(node: &LegacyNode) -> Result {
     let mut map = Map::new();
     map.set("type_key", node.type_key.as_str())?;
-    // Empty members are not in the file either (OBJ-31), so that an absent one and an empty one are the same.
+    // OBJ-31: the file leaves out empty members too, so absent and empty are the same.
     if !node.repr.is_empty() {
         map.set("repr", Str::new(&node.repr))?;
     }
@@ -211,7 +215,7 @@ fn record(node: &LegacyNode) -> Result {
     if !node.attrs.is_empty() {
         let mut attrs = Map::new();
         for (name, text) in &node.attrs {
-            // OBJ-39: the names are those of a file, whose writer could let them share a chain.
+            // OBJ-39: the names come from a file, whose writer could make them share a chain.
             attrs.set_untrusted(name.as_str(), Str::new(text))?;
         }
         map.set("attrs", attrs)?;
@@ -219,16 +223,16 @@ fn record(node: &LegacyNode) -> Result {
     Ok(map.into())
 }
 
-/// The representation of a node, itself base64 of bytes (OBJ-33).
+/// Decodes the representation of a node, which is base64 of bytes (OBJ-33).
 fn decode_base64(node: &LegacyNode) -> Result<Vec<u8>> {
     let bytes = BASE64_STANDARD.decode(&node.repr);
     bytes.map_err(|_| wrong(node, "is represented by base64"))
 }
 
-/// Base64 of a count, u64, and that many i64.
+/// Decodes base64 of a u64 count and that many i64.
 fn shape(node: &LegacyNode) -> Result<Shape> {
     let bytes = decode_base64(node)?;
-    // Chunks and not a cursor: a rest of fewer than 8 bytes is no word, and makes the count wrong.
+    // Chunks instead of a cursor: a rest of fewer than 8 bytes is not a word, and makes the count wrong.
     let mut words = bytes
         .chunks(8)
         .map(|word| word.try_into().map(i64::from_le_bytes));
@@ -240,7 +244,7 @@ fn shape(node: &LegacyNode) -> Result<Shape> {
     }
 }
 
-/// The numbers among the fields of a type that this process knows.
+/// Returns the numeric fields of a type that this process knows.
 fn numbers(key: &str) -> NumberFields {
     let fields = described(key).into_iter().flat_map(TypeInfo::all_fields);
     let number = |field: &FieldInfo| {
@@ -248,7 +252,7 @@ fn numbers(key: &str) -> NumberFields {
             index::BOOL => Number::Bool,
             index::INT => Number::Int,
             index::FLOAT => Number::Float,
-            // Any other field is a text or the index of a node, that of a device as well (OBJ-33).
+            // Any other field is a text or the index of a node, even a device (OBJ-33).
             _ => return None,
         };
         Some((field.name().to_owned(), number))
@@ -256,24 +260,24 @@ fn numbers(key: &str) -> NumberFields {
     fields.filter_map(number).collect()
 }
 
-/// A type whose objects reflection can make.
+/// Returns a type whose objects reflection can create.
 fn described(key: &str) -> Option<&'static TypeInfo> {
     let info = types::index_of(key).and_then(types::info)?;
-    // Below are plain values, whose nodes have a form of their own (OBJ-33).
+    // Smaller indices are plain values, whose nodes have their own form (OBJ-33).
     (info.type_index > index::OBJECT && can_create(info)).then_some(info)
 }
 
-/// The map of a node: by its `keys`, or keys and values in turn (OBJ-24).
+/// Returns the map of a node, whose keys are in `keys` or alternate with the values (OBJ-24).
 fn map(node: &LegacyNode, children: Vec<Any>) -> Result {
     let mut map = Map::new();
     if node.keys.is_empty() {
         let mut items = children.into_iter();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
-            // OBJ-39: keys of a file may all share one chain.
+            // OBJ-39: keys from a file may all share one chain.
             map.set_untrusted(key, value)?;
         }
     } else {
-        // OBJ-24: as many keys as values, in a graph that was read.
+        // OBJ-24: a graph that was read has as many keys as values.
         for (key, value) in node.keys.iter().zip(children) {
             map.set_untrusted(Str::new(key), value)?;
         }
@@ -281,22 +285,22 @@ fn map(node: &LegacyNode, children: Vec<Any>) -> Result {
     Ok(map.into())
 }
 
-/// A node that refers to no other.
+/// Returns the value of a node that refers to no other.
 fn plain(node: &LegacyNode) -> Result {
     let text =
         || std::str::from_utf8(&node.repr).map_err(|_| wrong(node, "is represented by text"));
     let attr = |name: &str| attribute(node, name);
     Ok(match node.type_key.as_str() {
-        // OBJ-30: the empty key is the null node. `None` is its name in tvm-ffi.
+        // OBJ-30: the empty key is the null node. tvm-ffi calls it `None`.
         "" | "None" => Any::none(),
-        // C++ strings hold any bytes, UTF-8 or not.
+        // C++ strings may hold invalid UTF-8.
         "runtime.String" | "ffi.String" => Str::new(&node.repr).into(),
         "ffi.Bytes" => Bytes::new(&node.repr).into(),
         "runtime.BoxInt" => parse::<i64>(node, text()?)?.into(),
         "runtime.BoxFloat" => float(node, text()?)?.into(),
         "runtime.BoxBool" => match text()? {
             "true" => true.into(),
-            // OBJ-36: words in this type alone; a bool in an attribute is 0 or 1.
+            // OBJ-36: only this type uses words. A bool in an attribute is 0 or 1.
             "false" => false.into(),
             other => return Err(wrong(node, format!("is `{other}`"))),
         },
@@ -313,7 +317,7 @@ fn plain(node: &LegacyNode) -> Result {
         "runtime.NDArray" | "ffi.NDArray" => {
             let bytes = decode_base64(node)?;
             let mut cursor = Cursor::new(&bytes);
-            // OBJ-33: the node came with 0.9, and with it one way to count the bytes (TEN-31).
+            // OBJ-33: the node exists since 0.9, when sizes were already counted in this way (TEN-31).
             let record = TensorRecord::read(&mut cursor, Sizing::V0_7, &mut Findings::default())?;
             Tensor::from_record(&record)?.into()
         }

@@ -1,4 +1,4 @@
-//! The legacy graph of a value, as a release numbers and spells it (OBJ-33).
+//! Conversion of a value to a legacy graph, with the node numbers and spelling of a release (OBJ-33).
 
 use crate::function::{Error, Result};
 use crate::object::format::legacy::{LegacyGraph, LegacyNode, VERSION};
@@ -17,14 +17,16 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use std::collections::HashMap;
 
 impl LegacyGraph {
-    /// The graph of `value` as `release` writes it: the null node, then every object before its children, each once.
+    /// Returns the graph of `value` as `release` writes it: the null node, then every object once, before its children.
     ///
     /// # Errors
     ///
-    /// OBJ-33 of kind unsupported for what the release has no node for: a number before 0.18, a list, a type that does not describe
-    /// itself to reflection. OBJ-27 for a cycle, OBJ-41 for a value that nests deeper than 1,000 objects, a ValueError where the stack
-    /// of the thread is too short for it, OBJ-11 for a tensor that is not compact on the CPU, VAL-18 for a data type without a
-    /// text; what the getter of a field or the hash of a key fails with.
+    /// * OBJ-33 of kind unsupported if the release has no node for the value: a number before 0.18, a list, or a type without reflection
+    ///   data.
+    /// * OBJ-27 for a cycle.
+    /// * OBJ-41 for a value that nests deeper than 1,000 objects, and a ValueError if the stack of the thread is too small for it.
+    /// * OBJ-11 for a tensor that is not compact on the CPU, and VAL-18 for a data type without a text.
+    /// * The errors of the getters of fields, and of the hash of a key.
     pub fn of(value: AnyView<'_>, release: Release) -> Result<LegacyGraph> {
         let mut encoder = LegacyEncoder {
             release,
@@ -35,45 +37,45 @@ impl LegacyGraph {
             kept: Vec::new(),
             open: Vec::new(),
         };
-        // OBJ-30: None is node 0, and then the graph has no other.
+        // OBJ-30: None is node 0. If `value` is None, the graph has no other node.
         let root = encoder.node(value)?;
         Ok(LegacyGraph {
             root,
             nodes: encoder.nodes,
-            // OBJ-32: the member is there from 0.4 on, even when it is empty.
+            // OBJ-32: the member exists from 0.4 on, even if it is empty.
             tensors: (release.minor() >= 4).then_some(encoder.tensors),
             attrs: [(VERSION.to_owned(), format!("{release}.0").into_bytes())].into(),
         })
     }
 }
 
-/// A legacy graph that is being written.
+/// The encoder of a legacy graph.
 struct LegacyEncoder {
-    /// The release whose node types and spelling the graph has.
+    /// The release that determines the node types and the spelling.
     release: Release,
-    /// The nodes, by index; an open one is empty until its children are numbered.
+    /// The nodes, by index. An open node is empty until its children are numbered.
     nodes: Vec<LegacyNode>,
-    /// Records of tensors that fields refer to (OBJ-26).
+    /// Records of the tensors that fields refer to (OBJ-26).
     tensors: Vec<Vec<u8>>,
-    /// Up to 0.20 an object is the same if its address is.
+    /// Nodes by address. Up to 0.20, objects are shared by identity.
     by_address: HashMap<usize, usize>,
-    /// 0.21 shares what is equal as the key of a map.
+    /// Nodes by value. 0.21 shares values that are equal as map keys.
     by_value: Dict,
-    /// Objects that getters of fields made: while they are held, no other object comes to be at the address of one.
+    /// References to the encoded objects. They prevent that an object created by a getter is freed and its address is reused.
     kept: Vec<Any>,
-    /// Nodes on the way.
+    /// Indices of the open nodes.
     open: Vec<usize>,
 }
 
 impl LegacyEncoder {
-    /// Whether the graph has the type keys of tvm-ffi and nodes for plain values: 0.21.
+    /// Returns whether the graph uses the type keys of tvm-ffi and has nodes for plain values, as in 0.21.
     fn new_era(&self) -> bool {
         self.release.minor() >= 21
     }
 
-    /// Short, as [`LegacyEncoder::encode`] is.
+    /// Returns the index of the node for a value. Short for the same reason as [`LegacyEncoder::encode`].
     fn node(&mut self, value: AnyView<'_>) -> Result<usize> {
-        // OBJ-30: node 0 is the null node, which absent references name.
+        // OBJ-30: node 0 is the null node, to which absent references refer.
         if value.is_none() {
             return Ok(0);
         }
@@ -86,7 +88,7 @@ impl LegacyEncoder {
         Ok(at)
     }
 
-    /// Which node a value is, and whether it was one before. If not, it is open now.
+    /// Returns the node of a value, and whether it existed before. A new node is open afterwards.
     fn place(&mut self, value: AnyView<'_>) -> Result<(usize, bool)> {
         let address = value.as_object().map(|object| object.as_ptr() as usize);
         if let Some(known) = self.known(value, address)? {
@@ -98,11 +100,10 @@ impl LegacyEncoder {
         }
         depth::check_saved(self.open.len() + 1)?;
         depth::check_stack()?;
-        // OBJ-30: a node has its number before its children have theirs, so that it comes before them; 0.22 has it the other way
-        // (OBJ-18).
+        // OBJ-30: a node gets its number before its children do, so that it precedes them. 0.22 has the opposite order (OBJ-18).
         let at = self.nodes.len();
         self.nodes.push(LegacyNode::default());
-        // OBJ-33: in 0.21 everything equal is one node, up to 0.20 an object by its identity.
+        // OBJ-33: in 0.21 all equal values share a node. Up to 0.20, only references to one object do.
         if self.new_era() {
             self.by_value.set(value.to_any(), at as i64)?;
         } else if let Some(address) = address {
@@ -113,7 +114,7 @@ impl LegacyEncoder {
         Ok((at, false))
     }
 
-    /// The node of a value that has one.
+    /// Returns the existing node of a value.
     fn known(&self, value: AnyView<'_>, address: Option<usize>) -> Result<Option<usize>> {
         if self.new_era() {
             let known = self.by_value.get(value)?;
@@ -123,7 +124,7 @@ impl LegacyEncoder {
         Ok(address.and_then(|address| self.by_address.get(&address).copied()))
     }
 
-    /// A type key before 0.21, the releases that can save it, and its key in 0.21.
+    /// Chooses a type key: `old` in releases from `since` to 0.20, and `new` in 0.21.
     fn key(&self, value: AnyView<'_>, old: &str, since: u8, new: &str) -> Result<String> {
         match self.release.minor() {
             21.. => Ok(new.to_owned()),
@@ -132,7 +133,7 @@ impl LegacyEncoder {
         }
     }
 
-    /// The error for a value that the release has no node for (OBJ-33).
+    /// Returns the error for a value that has no node in the release (OBJ-33).
     fn nothing(&self, value: AnyView<'_>) -> Error {
         let message = format!(
             "{} cannot save a `{}`",
@@ -142,7 +143,7 @@ impl LegacyEncoder {
         OBJ_33.rejected(Kind::Unsupported, message).into()
     }
 
-    /// Short, as what it calls by recursion is: a thread may have little stack.
+    /// Encodes one node. The function is short because it is part of the recursion, and a thread may have little stack.
     fn encode(&mut self, value: AnyView<'_>) -> Result<Box<LegacyNode>> {
         let mut node = Box::<LegacyNode>::default();
         match value.type_index() {
@@ -152,7 +153,7 @@ impl LegacyEncoder {
                     node.data.push(self.node(item.view())?);
                 }
             }
-            // OBJ-33: lists and dicts are younger than this form and have no node in it.
+            // OBJ-33: lists and dicts are newer than this form and have no node in it.
             index::MAP => self.map(value, &mut node)?,
             index::STR | index::BYTES | index::SHAPE | index::TENSOR => return self.plain(value),
             own => match value.as_object() {
@@ -166,9 +167,9 @@ impl LegacyEncoder {
         Ok(node)
     }
 
-    /// The node of a value that refers to no other.
+    /// Returns the node of a value that refers to no other.
     fn plain(&self, value: AnyView<'_>) -> Result<Box<LegacyNode>> {
-        // Before 0.21 no release has a node for these values, so that the old key is never written.
+        // No release before 0.21 has a node for these values, so the old key is never written.
         const NEVER: u8 = 21;
         let raw = value.as_raw();
         let mut node = Box::<LegacyNode>::default();
@@ -182,7 +183,7 @@ impl LegacyEncoder {
                 if self.new_era() {
                     attr("v_int64", i64::from(set).to_string());
                 } else {
-                    // OBJ-36: in words here, where an attribute has 0 or 1.
+                    // OBJ-36: a word here, but 0 or 1 in an attribute.
                     node.repr = set.to_string().into();
                 }
             }
@@ -196,7 +197,7 @@ impl LegacyEncoder {
             }
             index::FLOAT => {
                 node.type_key = self.key(value, "runtime.BoxFloat", 18, "float")?;
-                // OBJ-33: releases write six digits or decimals of a boxed float, in either form, and lose the rest.
+                // OBJ-33: in both forms releases write six digits or decimals of a boxed float, and lose the rest.
                 if self.new_era() {
                     attr("v_float64", format!("{:.6}", raw.float()).to_lowercase());
                 } else {
@@ -243,13 +244,13 @@ impl LegacyEncoder {
         node.type_key = self.key(value, "Map", 2, "ffi.Map")?;
         let pairs = pairs_of(value);
         let pairs = || pairs.iter().flatten();
-        // Without pairs there are no keys that are not strings.
-        // OBJ-24: one key of another type makes all pairs take turns: `keys` has text alone.
+        // Without pairs there are no other keys, so `named` is true.
+        // OBJ-24: `keys` can hold only text. A single key of another type makes all pairs alternate in `data`.
         let named = pairs().all(|(key, _)| str_bytes(&key.view()).is_some());
         for (key, item) in pairs() {
-            // OBJ-32: nodes have `keys` from 0.4 on; a map with another key than text has keys and values in turn (OBJ-24).
+            // OBJ-32: nodes have `keys` from 0.4 on. Otherwise keys and values alternate (OBJ-24).
             if named && self.release.minor() >= 4 {
-                // OBJ-24: 0.4 to 0.6 have a type of its own for a map of strings.
+                // OBJ-24: 0.4 to 0.6 have a separate type for a map with string keys.
                 if self.release.minor() <= 6 {
                     node.type_key = "StrMap".to_owned();
                 }
@@ -263,7 +264,7 @@ impl LegacyEncoder {
         Ok(())
     }
 
-    /// Fills the node of an object that reflection can make: its type key, and each field as text.
+    /// Fills the node of an object that reflection can create: its type key, and each field as text.
     fn object(&mut self, object: &ObjectRef, info: &TypeInfo, node: &mut LegacyNode) -> Result<()> {
         node.type_key = info.key().to_owned();
         for field in fields_of(object) {
@@ -274,25 +275,25 @@ impl LegacyEncoder {
         Ok(())
     }
 
-    /// The text of a field: a number, or the index of a node or of a tensor (OBJ-33).
+    /// Returns the text of a field: a number, or the index of a node or a tensor (OBJ-33).
     fn field(&mut self, field: OwnField<'_>) -> Result<String> {
         let value = field.get()?;
         let raw = value.as_raw();
         if raw.type_index == index::NONE {
-            // Node 0 is the null node (OBJ-30); 0.21 writes the word in place of its index.
+            // Node 0 is the null node (OBJ-30). 0.21 writes the word instead of its index.
             return Ok(if self.new_era() { "null" } else { "0" }.to_owned());
         }
         Ok(match field.static_type_index {
             index::BOOL | index::INT => raw.int().to_string(),
             index::FLOAT => match self.release.minor() {
-                // 0.2 to 0.6.0 write six decimals, 0.7 sixteen digits, later releases seventeen: only those read back as the same
+                // 0.2 to 0.6.0 write six decimals, 0.7 sixteen digits, and later releases seventeen. Only the last read back as the same
                 // float.
                 ..=6 => format!("{:.6}", raw.float()).to_lowercase(),
                 7 => general(raw.float(), 16),
                 _ => general(raw.float(), 17),
             },
             index::DATA_TYPE => dtype_to_text(raw.dtype())?,
-            // OBJ-26: from 0.4 on tensors are apart; 0.21 makes them nodes.
+            // OBJ-26: from 0.4 on tensors are stored separately. 0.21 makes them nodes.
             index::TENSOR if (4..21).contains(&self.release.minor()) => {
                 self.tensors.push(self.tensor_record(value.view())?);
                 (self.tensors.len() - 1).to_string()
@@ -301,7 +302,7 @@ impl LegacyEncoder {
         })
     }
 
-    /// The record of a tensor, whose bytes are counted as the release counts them (OBJ-26).
+    /// Returns the record of a tensor. The release decides how its bytes are counted (OBJ-26).
     fn tensor_record(&self, value: AnyView<'_>) -> Result<Vec<u8>> {
         let tensor = cast::<Tensor>(value)?;
         let dtype = tensor.dl().dtype;

@@ -1,8 +1,8 @@
 //! `ffi.Array`, `ffi.List`, `ffi.Map`, `ffi.Dict`, `ffi.Shape` and their accessors.
 //!
-//! A frontend reaches containers by these functions alone, so each of them is part of the interface: its name, the types in its
-//! metadata and the kind of its errors (OBJ-03 to OBJ-09). Python counts a negative index from the end before it calls one; here
-//! it is outside of the sequence (OBJ-04).
+//! A frontend reaches containers only through these functions. The name, the types in the metadata and the kind of errors of each are
+//! therefore part of the interface (OBJ-03 to OBJ-09). Python converts a negative index before the call. Here a negative index is out of
+//! bounds (OBJ-04).
 
 use super::{def, def_packed, missing};
 use crate::function::{Error, ErrorKind, Function, Param, Parameter, Result};
@@ -17,14 +17,14 @@ pub(super) fn register() {
     sequences();
     maps();
     def_packed("ffi.Shape", |args| {
-        // Packed, so that any number of extents goes without an array around them; hence the check of each argument is made here.
+        // Packed, so that the caller can pass any number of extents without an array. Each argument is therefore checked here.
         let extents: Result<Vec<i64>> = args
             .iter()
             .enumerate()
             .map(|(at, &arg)| {
                 cast::<i64>(arg).map_err(|_| {
                     Error::new(
-                        // OBJ-09: a ValueError, where a typed parameter is a TypeError: upstream checks these by hand as well.
+                        // OBJ-09: a ValueError, although a typed parameter raises a TypeError. Upstream also checks these by hand.
                         ErrorKind::Value,
                         format!(
                             "Expect shape to take list of int arguments: argument {at} is `{}`",
@@ -36,14 +36,15 @@ pub(super) fn register() {
             .collect();
         Ok(Shape::new(&extents?).into())
     });
-    // The CPU where none is found: the result is a device and never None.
+    // Returns the CPU if there is no other device, so the result is never None.
     def(
         "ffi.ContainerFindFirstNonCPUDevice",
         |value: AnyView<'_>| first_device(value).unwrap_or(DLDevice::CPU),
     );
 }
 
-/// A container as it is: who only looks into one takes no converted copy of the other of its family (VAL-10).
+/// A container that is passed without conversion. A function that only reads a container accepts no converted copy of the other kind
+/// (VAL-10).
 struct ExactContainer<'a, T>(&'a T);
 
 impl<T: Argument + 'static> Parameter for ExactContainer<'static, T>
@@ -53,9 +54,9 @@ where
     type At<'a> = ExactContainer<'a, T>;
 
     const PARAM: &'static Param = &Param {
-        // Without the types of its elements, which it does not look at.
+        // Without the types of the elements, because they are not checked.
         schema: || Schema::plain(T::schema().name),
-        // As it is or not at all: what another gives up is not taken (as in the reference).
+        // Exact match or failure: no value moves out of another container (as in the reference).
         borrowed: None,
         reads: |view| <Self as Parameter>::read(&view).is_some(),
     };
@@ -65,12 +66,12 @@ where
     }
 }
 
-/// The arguments with a reference of their own each, as a list keeps them beyond the call.
+/// Returns the arguments with a new reference to each, because a list keeps them after the call.
 fn owned(args: &[AnyView<'_>]) -> Vec<Any> {
     args.iter().map(|arg| arg.to_any()).collect()
 }
 
-/// The arguments as keys and values, for the function `name`.
+/// Returns the arguments as keys and values, for the function `name`.
 fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, Any)>> {
     let pairs = args.chunks_exact(2);
     if !pairs.remainder().is_empty() {
@@ -79,8 +80,8 @@ fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, 
     Ok(pairs.map(|pair| (pair[0].to_any(), pair[1].to_any())))
 }
 
-/// Whether `value` is equal to one of `items` as keys of maps are (OBJ-02): 1, 1.0 and true are three values. The element is the
-/// left side, as the hook of a type sees it (OBJ-38).
+/// Returns whether `value` equals one of `items` as a map key (OBJ-02): 1, 1.0 and true are three values. The element is the left side,
+/// which a type's hook can observe (OBJ-38).
 fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     for item in items {
         if any_equal(item.view(), value)? {
@@ -90,8 +91,8 @@ fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// Registers the functions of arrays and lists. Those that look into one take it as it is (`ExactContainer`); those that change a list take a
-/// list by reference, which an array converts to: the change of that copy is lost, as it is upstream.
+/// Registers the functions of arrays and lists. Those that only read take the exact type (`ExactContainer`). Those that change a list take
+/// it by reference. An array converts to a list, and the change to that copy is lost, as in upstream.
 fn sequences() {
     def_packed("ffi.Array", |args| Ok(Array::of_views(args).into()));
     def(
@@ -122,7 +123,7 @@ fn sequences() {
     );
     def(
         "ffi.ListContains",
-        // A copy: the equality of an element may change the list, which must not be held meanwhile.
+        // A copy: the equality of an element may change the list, so it must not be locked meanwhile.
         |ExactContainer(list): ExactContainer<'_, List>, value: AnyView<'_>| {
             contains(&list.to_vec(), value)
         },
@@ -132,13 +133,13 @@ fn sequences() {
         list.insert(at, vec![value])
     });
     def("ffi.ListPop", |list: &List, at: i64| {
-        // OBJ-04: the index is held to the list before `at + 1` is computed from it.
+        // OBJ-04: the index is checked before `at + 1` is computed from it.
         list.at(at)?;
         let mut gone = list.remove(at, at + 1)?;
         Ok::<Any, Error>(gone.pop().unwrap_or_default())
     });
     def("ffi.ListErase", |list: &List, at: i64| {
-        // OBJ-04: as above, before `at + 1` is computed.
+        // OBJ-04: checked before `at + 1`, as above.
         list.at(at)?;
         list.remove(at, at + 1).map(drop)
     });
@@ -149,19 +150,19 @@ fn sequences() {
     def(
         "ffi.ListReplaceSlice",
         |list: &List, start: i64, stop: i64, by: List| {
-            // OBJ-03: a copy first, so that a list may replace a slice of itself, as upstream allows.
+            // OBJ-03: a copy first, so that a list may replace a slice of itself, as in upstream.
             list.replace_slice(start, stop, by.to_vec()).map(drop)
         },
     );
     def("ffi.ListReverse", |list: &List| list.reverse());
     def("ffi.ListClear", |list: &List| list.clear());
     def("ffi.ListReserve", |list: &List, count: i64| {
-        // OBJ-03: a negative number is no room, as upstream.
+        // OBJ-03: a negative number reserves nothing, as in upstream.
         list.try_reserve(usize::try_from(count).unwrap_or(0))
     });
 }
 
-/// The error for keys without a value. Upstream checks the count by an assertion, hence the kind.
+/// Returns the error for keys without a value. Upstream checks the count by an assertion, hence the kind.
 fn odd(name: &str) -> Error {
     Error::new(
         ErrorKind::Internal,
@@ -169,17 +170,17 @@ fn odd(name: &str) -> Error {
     )
 }
 
-/// The iterator function of a map: 0 returns the key, 1 the value, 2 steps on.
+/// Returns the iterator function of a map: 0 returns the key, 1 the value, and 2 advances.
 ///
-/// Fresh, it is at the first pair; a map without pairs has none, so a caller looks at the size first. Any other number steps on, too,
-/// as upstream.
+/// A new iterator is at the first pair. An empty map has none, so the caller checks the size first. Any other number also advances, as in
+/// upstream.
 fn iterator(cursor: MapCursor) -> Function {
-    // Functions are called from any thread, and through a shared reference.
+    // A function may be called from any thread through a shared reference.
     let cursor = Mutex::new(cursor);
     Function::named(None, move |command: i64| {
         let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
-        // The lock is still held; it protects a cursor, and reading a pair calls no hook.
-        // Upstream's parameter has 32 bits, and takes the lower ones of what it gets.
+        // The lock is still held. It protects only the cursor, and reading a pair calls no hook.
+        // Upstream's parameter has 32 bits, and keeps only the lower ones.
         let found = match command as i32 {
             0 => cursor.key(),
             1 => cursor.value(),
@@ -189,12 +190,12 @@ fn iterator(cursor: MapCursor) -> Function {
     })
 }
 
-/// The value that was found, or the object of [`missing`]: None cannot say so, since it may be the value of a key.
+/// Returns the found value, or the object of [`missing`]. None cannot mark a missing key, because it may be a value.
 fn or_missing(found: Option<Any>) -> Any {
     found.unwrap_or_else(|| missing().clone().into())
 }
 
-/// Registers the functions of maps and dicts. None changes a map, which is immutable to a frontend.
+/// Registers the functions of maps and dicts. None of them changes a map, which is immutable for a frontend.
 fn maps() {
     def_packed("ffi.Map", |args| {
         Ok(Map::grown(&mut pairs("ffi.Map", args)?)?.into())
@@ -210,7 +211,7 @@ fn maps() {
     def(
         "ffi.MapCount",
         |ExactContainer(map): ExactContainer<'_, Map>, key: AnyView<'_>| {
-            // An int, 0 or 1, and no bool: its name and type are those of the C++ `count`.
+            // An int (0 or 1) instead of a bool: the name and type are those of the C++ `count`.
             Ok::<i64, Error>(map.get(key)?.is_some().into())
         },
     );
@@ -260,10 +261,10 @@ fn maps() {
     );
 }
 
-/// The device of the first tensor, depth first, that the CPU does not own. It walks without recursion, so that nesting
-/// costs no stack, and looks into a container once: one may be in many places, and a list in itself.
+/// Returns the device of the first tensor, depth first, that is not on the CPU. Uses no recursion, so that nesting costs no stack. Visits
+/// each container once, because one may be in many places, and a list may contain itself.
 fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
-    // Upstream recurses and visits what occurs twice again: deep or shared containers cost it the stack, or exponential time.
+    // Upstream recurses and revisits shared containers. Deep or shared containers cost it the stack or exponential time.
     let seen = VisitedObjects::new();
     let mut open = vec![value.as_object()?.clone()];
     while let Some(object) = open.pop() {
@@ -271,7 +272,7 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
         if view.type_index() == index::TENSOR {
             let tensor = cast::<crate::object::Tensor>(view).ok();
             let device = tensor.map(|tensor| tensor.dl().device);
-            // 1 is the CPU. Memory that the CPU merely reaches, pinned memory of CUDA (3) for one, counts as another device.
+            // 1 is the CPU. Other memory that the CPU can access, such as pinned memory of CUDA (3), counts as another device.
             match device.filter(|device| device.device_type != 1) {
                 None => continue,
                 found => return found,
@@ -280,7 +281,7 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
         if !seen.add(&object).ok()? {
             continue;
         }
-        // What is no object holds no tensor.
+        // A value that is not an object contains no tensor.
         let inner = |item: &Any| item.view().as_object().cloned();
         let before = open.len();
         if let Some(items) = sequence_of(view) {
@@ -290,7 +291,7 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
         } else {
             continue;
         }
-        // The last of the list comes next, and the first part is the one that comes first.
+        // The last entry is visited next, so the parts are reversed to visit them in order.
         open[before..].reverse();
     }
     None

@@ -1,11 +1,11 @@
 //! Registry functions, sentinels, conversions to the builtin types, enumerations, big integers.
 //!
-//! | names | what they are for |
+//! | names | purpose |
 //! |---|---|
-//! | `ffi.GetRegisteredTypeKeys`, `ffi.Function...`, `ffi.GetGlobalFuncMetadata` | what is registered, and functions of C addresses |
-//! | `ffi.GetInvalidObject`, `ffi.GetKwargsObject` | the two sentinels, known by their identity |
-//! | `ffi.String`, `ffi.Bytes` | a text or bytes as a value of its own |
-//! | attribute `__ffi_convert__` | how a declared field or parameter of Python takes a value of another type |
+//! | `ffi.GetRegisteredTypeKeys`, `ffi.Function...`, `ffi.GetGlobalFuncMetadata` | list registered types and functions, wrap C functions |
+//! | `ffi.GetInvalidObject`, `ffi.GetKwargsObject` | the two sentinels, recognized by identity |
+//! | `ffi.String`, `ffi.Bytes` | an owned copy of text or bytes |
+//! | attribute `__ffi_convert__` | conversion of a value for a declared field or parameter in Python |
 //! | `ffi.EnumState`, `ffi.Enum`, `ffi.IntEnum`, `ffi.StrEnum` | enumerations: OBJ-18 saves a member by its name or number |
 //! | hooks of `ffi.BigInt` | integers beyond 64 bits as keys, in comparison and in the JSON graph (OBJ-10, OBJ-18) |
 
@@ -22,9 +22,9 @@ use std::ffi::c_void;
 
 /// Registers the types and functions of this file, after `start` has allocated the indices of the types.
 ///
-/// Results of registrations are dropped: a type that has a part already keeps it (VAL-15).
+/// The results of registrations are ignored: a type that already has an attribute or field keeps it (VAL-15).
 pub(super) fn register() {
-    // The root has a size and no way to make it: a bare object is only a sentinel.
+    // The root type has a size but no creator: a bare object is only a sentinel.
     let root = types::TypeMetadata {
         doc: crate::value::ByteArray::EMPTY,
         creator: None,
@@ -33,27 +33,27 @@ pub(super) fn register() {
     };
     // SAFETY: no documentation and no creator; every object has a header.
     let _ = unsafe { types::set_metadata(index::OBJECT, root) };
-    // The `sizeof` of C++, which counts the address of the table of virtual functions in front of the header.
+    // The C++ `sizeof`, which includes the vtable pointer before the header.
     let module = TypeDescription::opaque(index::MODULE, 48, 0);
-    // Python reads a module's imports as a field, not by a function.
+    // Python reads the imports of a module as a field, not through a function.
     let imports = "{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}";
     let behind = size_of::<Header>();
-    // SAFETY: a module has the array of its imports behind its header, in this library as in C++ of every release.
+    // SAFETY: a module has the array of its imports after its header, in this library as in C++ of every release.
     unsafe { module.field::<Array>("imports_", "", behind, index::ARRAY, 0, imports) };
-    // The metadata name the type of the elements, which `Array` alone does not have.
+    // The metadata names the type of the elements, which `Array` alone does not state.
     def("ffi.GetRegisteredTypeKeys", || {
         let keys = types::keys().into_iter();
         ArrayOf::<Str>::new(keys.map(Any::from).collect())
     });
     def("ffi.GetInvalidObject", || missing().clone());
-    // The same in tvm-ffi 0.1.7 and 0.1.8, whose Python looks it up when it is imported.
+    // The older name in tvm-ffi 0.1.7 and 0.1.8, whose Python looks it up during import.
     def("ffi.MapGetMissingObject", || missing().clone());
     def("ffi.GetKwargsObject", || kwargs().clone());
     def("ffi.FunctionRemoveGlobal", |name: &str| {
         registry::remove(name)
     });
     def("ffi.FunctionListGlobalNamesFunctor", list_names);
-    // Borrowed C strings and byte arrays become values of their own by the conversion of the argument; there is no more to it.
+    // The argument conversion already copies borrowed C strings and byte arrays into owned values.
     def("ffi.String", |value: Str| value);
     def("ffi.Bytes", |value: Bytes| value);
     def("ffi.GetGlobalFuncMetadata", |name: &str| {
@@ -69,7 +69,7 @@ pub(super) fn register() {
     def(
         "ffi.FunctionFromExternC",
         |context: *mut c_void, call: *mut c_void, finish: *mut c_void| {
-            // Upstream makes the function all the same, and the process ends when it is called.
+            // Upstream accepts null, and the process crashes when the function is called.
             if call.is_null() {
                 return Err(Error::new(
                     ErrorKind::Value,
@@ -77,11 +77,11 @@ pub(super) fn register() {
                 ));
             }
             type Finish = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
-            // SAFETY: the caller that looked this builtin up vouches for the addresses (the contract of `registry::lookup_raw`).
+            // SAFETY: the caller that looked this builtin up guarantees the addresses (the contract of `registry::lookup_raw`).
             let call = unsafe { std::mem::transmute::<*mut c_void, SafeCall>(call) };
-            // SAFETY: as for the function; null is None.
+            // SAFETY: as for the function; null is `None`.
             let finish = unsafe { std::mem::transmute::<*mut c_void, Finish>(finish) };
-            // SAFETY: the function is for this context, by that contract.
+            // SAFETY: the function belongs to this context, by that contract.
             Ok(unsafe { Function::from_c(context, call, finish) })
         },
     );
@@ -90,12 +90,12 @@ pub(super) fn register() {
     big_integers();
 }
 
-/// `ffi.FunctionListGlobalNamesFunctor`: a function over the names as they are now. A negative number returns how many there are,
+/// Implements `ffi.FunctionListGlobalNamesFunctor`: returns a function over the current names. A negative argument returns their number,
 /// any other the name at that position.
 ///
-/// Upstream returns a function and no array, so that a frontend can list names before it knows how to read arrays.
+/// Upstream returns a function instead of an array, so that a frontend can list names before it can read arrays.
 fn list_names() -> Function {
-    // A snapshot: positions stay what they are while functions are registered.
+    // A snapshot: positions stay stable while functions are registered.
     let names = registry::names();
     Function::named(None, move |at: i64| match usize::try_from(at) {
         Err(_) => Ok(Any::from(names.len())),
@@ -106,9 +106,9 @@ fn list_names() -> Function {
     })
 }
 
-/// The attribute that converts any value to a type.
+/// Returns the attribute that converts any value to a type.
 ///
-/// The function takes one value and raises a TypeError that names both types where there is no conversion.
+/// The function takes one value. If there is no conversion, it raises a TypeError that names both types.
 pub(super) fn convert_to<T: Argument + 'static>() -> Any
 where
     Any: From<T>,
@@ -116,7 +116,7 @@ where
     converter(|value| T::try_from_view(value).map(Any::from), T::schema)
 }
 
-/// The function of [`convert_to`], without its type parameter, so that it is compiled once.
+/// Does the work of [`convert_to`] without its type parameter, so that it is compiled once.
 fn converter(convert: fn(AnyView<'_>) -> Option<Any>, schema: fn() -> Schema) -> Any {
     let body = move |args: &[AnyView<'_>]| {
         let [value] = args else {
@@ -127,7 +127,7 @@ fn converter(convert: fn(AnyView<'_>) -> Option<Any>, schema: fn() -> Schema) ->
     Function::from_packed(body).into()
 }
 
-/// The TypeError of a conversion, in upstream's words.
+/// Returns the TypeError of a conversion, in upstream's words.
 #[cold]
 fn no_conversion(from: i32, schema: fn() -> Schema) -> Error {
     let (from, to) = (types::key_of(from), schema().text());
@@ -137,7 +137,7 @@ fn no_conversion(from: i32, schema: fn() -> Schema) -> Error {
     )
 }
 
-/// Registers `__ffi_convert__` of the types with a fixed index. Upstream leaves out modules and opaque objects of a frontend, too.
+/// Registers `__ffi_convert__` of the types with a fixed index. Upstream also leaves out modules and opaque objects of a frontend.
 fn conversions() {
     let list: [(i32, Any); 11] = [
         (index::OBJECT, convert_to::<ObjectRef>()),
@@ -157,22 +157,22 @@ fn conversions() {
     }
 }
 
-/// `ffi.EnumState`: the members of an enumeration, which the attribute `__ffi_enum__` of its type holds. Its three containers are
-/// shared by all copies, and filled by the library that defines the enumeration.
+/// `ffi.EnumState`: the members of an enumeration, stored in the attribute `__ffi_enum__` of its type. All copies share its three
+/// containers. The library that defines the enumeration fills them.
 #[repr(C)]
 struct EnumState {
     header: Header,
-    /// The members, in the order of registration.
+    /// The members, in order of registration.
     entries: List,
-    /// The members by number and by name, which are keys of one dict: an int never equals a string (OBJ-02).
+    /// The members by number and by name. Both are keys of one dict, because an int never equals a string (OBJ-02).
     indexes: Dict,
-    /// Further values of members: by name of the attribute, a dict from the member to its value.
+    /// Extra values of members: for each attribute name, a dict from member to value.
     attrs: Dict,
 }
 
 dynamic_object!(EnumState, "ffi.EnumState");
 
-/// A header for a value that is not on the heap yet; [`Ref::new`] overwrites it with that of the type.
+/// Returns a header for a value that is not on the heap yet. [`Ref::new`] overwrites it with that of the type.
 fn blank() -> Header {
     Header::new(index::OBJECT, delete_plain)
 }
@@ -199,8 +199,8 @@ impl Clone for EnumState {
     }
 }
 
-/// Declares the Rust type of members of an enumeration: a number and a name behind the header. Those of numbered and of named
-/// enumerations have the same layout, and differ in what their field `value` shows.
+/// Declares the Rust type of the members of an enumeration: a number and a name after the header. Numbered and named enumerations have the
+/// same layout. They differ in what their field `value` shows.
 macro_rules! enumeration {
     ($name:ident, $key:literal $(, below $parent:ty)?) => {
         #[repr(C)]
@@ -246,27 +246,27 @@ pub(super) const INDICES: [fn() -> ObjectIndex; 4] = [
     StrEnum::type_index,
 ];
 
-/// Type index of `ffi.Enum`, below which every enumeration lies.
+/// Returns the type index of `ffi.Enum`, the base type of every enumeration.
 pub(crate) fn enum_index() -> i32 {
     Enum::type_index().get()
 }
 
-/// Name of an enumeration's member; `None` for an object of another type.
+/// Returns the name of an enumeration's member; `None` for an object of another type.
 pub(crate) fn enum_name(member: &ObjectRef) -> Option<Str> {
     member.get::<Enum>().map(|member| member.str_index.clone())
 }
 
-/// Number of an enumeration's member; `None` for an object of another type.
+/// Returns the number of an enumeration's member; `None` for an object of another type.
 pub(crate) fn enum_number(member: &ObjectRef) -> Option<i64> {
     member.get::<Enum>().map(|member| member.int_index)
 }
 
-/// Describes the four types of enumerations to reflection. Names, texts and flags of the fields are those of upstream: stubs and
+/// Registers the four enumeration types with reflection. Names, texts and flags of the fields match upstream, because stubs and
 /// `TVMFFIGetTypeInfo` show them.
 fn enumerations() {
     const INT: &str = "{\"type\":\"int\"}";
     const STR: &str = "{\"type\":\"ffi.String\"}";
-    // OBJ-15: fields that no constructor takes, as upstream marks them.
+    // OBJ-15: fields that no constructor accepts, as upstream marks them.
     const HIDDEN: i64 = flag::INIT_OFF;
     let state = TypeDescription::<EnumState>::whole(0);
     field!(state, EnumState, entries: List,
@@ -288,9 +288,9 @@ fn enumerations() {
         );
     let numbers = "Canonical integer index.";
     let names = "Canonical string index.";
-    // `value` shows one of the fields of `ffi.Enum` once more, so it takes no part in structural comparison and hash.
+    // `value` repeats a field of `ffi.Enum`, so it is excluded from structural comparison and hash.
     let hidden = HIDDEN | flag::EQ_HASH_IGNORE;
-    // 5: compared by identity, since each member is one object.
+    // 5: compared by identity, because each member is a single object.
     let any = TypeDescription::<Enum>::whole(5);
     field!(any, Enum, int_index: i64, "_int_index", numbers, index::INT, flag::EQ_HASH_IGNORE, INT);
     field!(any, Enum, str_index: Str, "_str_index", names, index::ANY, 0, STR);
@@ -302,7 +302,7 @@ fn enumerations() {
     named.attr(&column::CONVERT, convert_to::<Ref<StrEnum>>());
 }
 
-/// The words of an int or a big integer, least significant first.
+/// Returns the words of an int or a big integer, least significant first.
 fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
     big_int::words_of(&value)
         .map(<[i64]>::to_vec)
@@ -317,12 +317,12 @@ fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
         })
 }
 
-/// Sets the hooks of `ffi.BigInt`: two objects of one number are the same key, equal, and of the same hash, although they are two
-/// objects (OBJ-10, OBJ-14).
+/// Registers the hooks of `ffi.BigInt`. Two objects with the same number are equal, have the same hash, and are the same key (OBJ-10,
+/// OBJ-14).
 fn big_integers() {
-    // The fixed part: the words behind it are as many as the number needs.
+    // The size of the fixed part. The number determines how many words follow.
     TypeDescription::opaque(index::BIG_INT, 32, 0)
-        // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).
+        // Function objects: C++ of every tvm-ffi calls these in the same way, which is not true of bare functions (OBJ-38).
         .attr(
             &column::ANY_HASH,
             Function::named(None, |value: AnyView<'_>| {
@@ -338,7 +338,7 @@ fn big_integers() {
             .into(),
         )
         .attr(
-            // The third argument compares parts, of which a number has none.
+            // The third argument compares parts, which a number does not have.
             &column::EQ,
             Function::named(
                 None,
@@ -368,7 +368,7 @@ fn big_integers() {
             .into(),
         )
         .attr(
-            // Decimal digits as a text (OBJ-18): numbers of JSON are read as int or float, and lose what is beyond 64 bits.
+            // Decimal digits as text (OBJ-18): JSON numbers are read as int or float, and lose precision beyond 64 bits.
             &column::DATA_TO_JSON,
             Function::named(None, |value: AnyView<'_>| {
                 Ok::<String, Error>(big_int::to_decimal(&words(value)?))
@@ -377,7 +377,7 @@ fn big_integers() {
         )
         .attr(
             &column::DATA_FROM_JSON,
-            // Called where a graph is read, which is a file's.
+            // Called while a graph is read, whose text may come from an untrusted file.
             Function::named(None, |text: &str| big_int::from_untrusted_decimal(text)).into(),
         );
 }

@@ -1,7 +1,7 @@
-//! Copy, text, comparison and hash by contents, and constructors (OBJ-13 to OBJ-15): what Python's dataclasses are made with.
+//! Copy, text, comparison and hash by content, and constructors (OBJ-13 to OBJ-15). Python's dataclasses are built on them.
 //!
-//! Addresses travel as ints through `ffi.MakeFieldSetter` and `ffi.MakeFieldGetter`, as upstream has it: Python passes the addresses of
-//! functions of its extension module that way.
+//! `ffi.MakeFieldSetter` and `ffi.MakeFieldGetter` pass addresses as ints, as in upstream. Python passes the addresses of functions in its
+//! extension module that way.
 
 use super::{def, def_packed};
 use crate::function::{Error, ErrorKind, Function, raised};
@@ -12,8 +12,8 @@ use crate::object::{recursive, repr};
 use crate::value::{Any, RawAny, cast};
 use std::ffi::c_void;
 
-/// Registers the functions of this file. Hashes are 64 bits as an int; the four orders raise a TypeError between values that have none
-/// (OBJ-14).
+/// Registers the functions of this file. Hashes are 64 bits as an int. The four order functions raise a TypeError for values without an
+/// order (OBJ-14).
 pub(super) fn register() {
     def("ffi._RegisterFFIInit", construct::register_init);
     def(
@@ -29,7 +29,7 @@ pub(super) fn register() {
     def("ffi.RecursiveHash", |value: Any| {
         recursive::hash(value.view()).map(|hash| hash as i64)
     });
-    // The address of a C function: `TVMFFIFieldInfo` has a place for one, and no place for a function object.
+    // The address of a C function: `TVMFFIFieldInfo` can store one, but no function object.
     def("ffi.MakeFieldGetter", |field_type: i32| {
         getter_for(field_type).map(|getter| getter as usize as i64)
     });
@@ -47,12 +47,12 @@ pub(super) fn register() {
     def_packed("ffi.MakeObjectFromPackedArgs", construct::make_object);
 }
 
-/// A setter that lets the frontend convert the value, then stores it.
+/// Returns a setter that lets the frontend convert the value and then stores it.
 ///
-/// `field_type` is the type index that the field is declared with, `converter` a context for `convert`, and `convert` the address of a
-/// `fn(context, value, result) -> code`. The setter takes the address of the field and the value.
+/// `field_type` is the declared type index of the field, `converter` a context for `convert`, and `convert` the address of a `fn(context,
+/// value, result) -> code`. The setter takes the address of the field and the value.
 fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function, Error> {
-    /// Converts a borrowed value into an owned one: 0, or a code with the error raised on this thread.
+    /// Converts a borrowed value into an owned one. Returns 0, or a code with the error raised on this thread.
     type Convert = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny, *mut RawAny) -> i32;
     if convert == 0 {
         return Err(Error::new(
@@ -60,7 +60,7 @@ fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function
             "the conversion function is null",
         ));
     }
-    // As numbers, so that the function may go to another thread: what the context may be used for there is the frontend's affair.
+    // Stored as numbers, so that the function can move to another thread. The frontend is responsible for how it uses the context there.
     let (converter, convert) = (converter as usize, convert as usize);
     Ok(Function::from_packed(move |args| {
         let [at, value] = args else {
@@ -71,17 +71,17 @@ fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function
         };
         let at = cast::<*mut c_void>(*at)?;
         let mut converted = RawAny::NONE;
-        // SAFETY: the caller that looked the builtin up that made this vouches for the address (the contract of
-        // `registry::lookup_raw`), which is that of a function of this signature.
+        // SAFETY: the caller that looked up this builtin guarantees (the contract of `registry::lookup_raw`) that this is the address of a
+        // function with this signature.
         let convert = unsafe { std::mem::transmute::<usize, Convert>(convert) };
         // SAFETY: as for the function, with its context; the value lives for the call.
         let code = unsafe { convert(converter as *mut c_void, value.as_raw(), &mut converted) };
         if code != 0 {
             return Err(raised(code));
         }
-        // SAFETY: a conversion that answers 0 has written an owned value.
+        // SAFETY: a conversion that returns 0 has written an owned value.
         let converted = unsafe { Any::from_raw(converted) };
-        // SAFETY: the address of such a field, which `OwnField::set` passes; a setter is made for that alone.
+        // SAFETY: the address of such a field, which `OwnField::set` passes; a setter is only used for that.
         unsafe { store(at, field_type, converted) }?;
         Ok(Any::none())
     }))

@@ -1,6 +1,6 @@
-//! JSON and the JSON graph by name (OBJ-16 to OBJ-20).
+//! Registration of the functions for JSON and the JSON graph (OBJ-16 to OBJ-20).
 //!
-//! A graph is read and written as a value, of arrays and maps, or as a text.
+//! A graph is read and written as a value of arrays and maps, or as text.
 
 use super::def;
 use crate::object::{graph, json};
@@ -10,7 +10,7 @@ use crate::value::{Any, Str};
 pub(super) fn register() {
     def("ffi.json.Parse", |text: Str| json::parse(text.as_bytes()));
     def("ffi.json.Stringify", |value: Any, indent: Option<i64>| {
-        // None and 0 both are compact (OBJ-17).
+        // None and 0 are both compact (OBJ-17).
         json::stringify(value.view(), indent.unwrap_or(0))
     });
     def("ffi.ToJSONGraph", |value: Any, metadata: Any| {

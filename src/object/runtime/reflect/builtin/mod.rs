@@ -1,7 +1,7 @@
-//! What every library of this ABI registers when it comes up: types, attributes, global functions.
+//! Types, attributes and global functions that every library of this ABI registers when it is initialized.
 //!
-//! Frontends find these by name alone, so names, metadata and kinds of errors are part of the interface. A build without the feature
-//! `frontend` has what the runtime itself needs: `core`, `containers`, and the types of paths.
+//! Frontends find them only by name, so names, metadata and kinds of errors are part of the interface. A build without the feature
+//! `frontend` contains only what the runtime itself needs: `core`, `containers`, and the types of paths.
 
 mod containers;
 mod core;
@@ -29,13 +29,13 @@ use std::sync::Once;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether [`start`] has ended. Apart from [`INIT`], so that the entries that look cost one load and no call.
+/// Whether [`start`] has finished. Separate from [`INIT`], so that the common check costs one load and no call.
 static READY: AtomicBool = AtomicBool::new(false);
-/// Lets one thread register while the others wait for it.
+/// Lets one thread register while the others wait.
 static INIT: Once = Once::new();
 
-/// Registers types and functions, once. Every C entry that looks at the tables calls this; Rust users call it before
-/// they look builtin functions up.
+/// Registers types and functions, once. Every C entry that reads the tables calls this. Rust code calls it before it looks up builtin
+/// functions.
 #[inline]
 pub fn init() {
     if !READY.load(Ordering::Acquire) {
@@ -43,11 +43,11 @@ pub fn init() {
     }
 }
 
-/// Allocates the indices of the types, makes the columns of attributes, then registers functions and fields.
+/// Allocates the indices of the types, creates the attribute columns, then registers functions and fields.
 #[cold]
 fn start() {
     INIT.call_once(|| {
-        // VAL-14: in upstream's order, before all else: the indices of these types, from 128 on, are then those of upstream's library.
+        // VAL-14: first, and in upstream's order, so that the indices of these types, from 128 on, match upstream's library.
         for allocate in core::INDICES.into_iter().chain(path::INDICES) {
             allocate();
         }
@@ -67,7 +67,7 @@ fn start() {
         ] {
             let _ = types::register(key, crate::value::index::OBJECT);
         }
-        // Before any type registers into one: C++ looks a column's address up once, and keeps what it finds, a null address too.
+        // Before any type registers into a column: C++ looks up a column's address once, and keeps it, even if it is null.
         for column in super::column::ALL {
             column.column();
         }
@@ -75,12 +75,12 @@ fn start() {
         containers::register();
         #[cfg(feature = "frontend")]
         frontend();
-        // Last: a thread that reads true sees all that is registered.
+        // Last: a thread that reads true sees all registrations.
         READY.store(true, Ordering::Release);
     });
 }
 
-/// What only frontends call: a Rust program has functions of its own for it.
+/// Registers the functions that only frontends call. A Rust program has its own functions for these tasks.
 #[cfg(feature = "frontend")]
 fn frontend() {
     path::register();
@@ -90,18 +90,17 @@ fn frontend() {
     visit::register();
 }
 
-/// Registers a builtin, with the metadata of the types of `body`. A name that the program registered before this library came up stays the
-/// program's.
+/// Registers a builtin, with the metadata of the types of `body`. A function that the program registered before under the same name stays.
 pub(crate) fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
     registry::define(name, Code::of(body));
 }
 
-/// An array that a function returns, whose metadata name the type of the elements.
-/// Converts to a plain array; nothing checks the elements.
+/// An array as the result of a function, whose metadata names the type of the elements. Converts to a plain array. The elements are not
+/// checked.
 pub(crate) struct ArrayOf<T>(pub(crate) Array, PhantomData<T>);
 
 impl<T> ArrayOf<T> {
-    /// `array`, whose elements are each a `T`.
+    /// Wraps `array`, whose elements must each be a `T`.
     pub(crate) const fn new(array: Array) -> ArrayOf<T> {
         ArrayOf(array, PhantomData)
     }
@@ -119,10 +118,10 @@ impl<T: Argument> ResultSchema for ArrayOf<T> {
     }
 }
 
-/// Registers a builtin over any arguments, whose metadata name no parameters. `body` checks how many arguments
-/// there are: upstream's packed functions read behind their end.
+/// Registers a builtin that takes any arguments and whose metadata names no parameters. `body` checks the number of arguments. Upstream's
+/// packed functions read past the end instead.
 pub(crate) fn def_packed(name: &'static str, body: fn(&[AnyView<'_>]) -> Result) {
-    // A schema as JSON text inside of JSON, as the metadata of every function have it.
+    // A schema as JSON text inside JSON, as in the metadata of every function.
     let details = registry::Details {
         metadata: "{\"type_schema\":\"{\\\"type\\\":\\\"ffi.Function\\\"}\"}".to_owned(),
         flags: types::flag::STATIC_METHOD,
@@ -133,15 +132,15 @@ pub(crate) fn def_packed(name: &'static str, body: fn(&[AnyView<'_>]) -> Result)
     let _ = unsafe { registry::register_with(name.as_bytes(), function, false, details) };
 }
 
-/// The object that means "no value" where None is a value: one for the process, a bare `ffi.Object` that is equal to itself alone.
-/// Frontends compare its address with what `ffi.GetInvalidObject` returns.
+/// Returns the object that means "no value" where None is a value. It exists once per process: a bare `ffi.Object` that equals only itself.
+/// Frontends compare its address with the result of `ffi.GetInvalidObject`.
 pub fn missing() -> &'static ObjectRef {
     static MISSING: OnceLock<ObjectRef> = OnceLock::new();
     MISSING.get_or_init(BareObject::new)
 }
 
-/// The object between positional and named arguments of a constructor: names and values in turn follow it (OBJ-15). One for the process,
-/// known by its address.
+/// Returns the object that separates the positional from the named arguments of a constructor. Names and values follow it alternately
+/// (OBJ-15). It exists once per process and is recognized by its address.
 pub(crate) fn kwargs() -> &'static ObjectRef {
     static KWARGS: OnceLock<ObjectRef> = OnceLock::new();
     KWARGS.get_or_init(BareObject::new)

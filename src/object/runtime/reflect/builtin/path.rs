@@ -1,15 +1,15 @@
-//! Where in an object something is: steps and paths.
+//! Access paths: the location of a part within an object, as a list of steps.
 //!
 //! | type | bytes | field |
 //! |---|---|---|
 //! | `ffi.reflection.AccessStep` | 24..28 | kind, i32: the number of an `AccessKind` |
 //! | | 32..48 | key: the name of an attribute, the index of an item, the key of a pair |
-//! | `ffi.reflection.AccessPath` | 24..32 | the path before; null at the root |
+//! | `ffi.reflection.AccessPath` | 24..32 | the parent path; null at the root |
 //! | | 32..40 | the last step; null at the root |
 //! | | 40..44 | number of steps, i32 |
 //!
-//! A path leads to its parent and not to its children, so that paths with a common beginning share it. Comparison returns paths to the
-//! first difference, and errors of visits lead to where they happened.
+//! A path refers to its parent, not to its children, so that paths with a common prefix share it. Comparison returns paths to the first
+//! difference, and errors of visits contain the path to the failure.
 
 use crate::function::{Error, Function, Result};
 use crate::object::hash::any_equal;
@@ -21,39 +21,39 @@ use crate::value::heap::delete_plain;
 use crate::value::types::ObjectIndex;
 use crate::value::{Any, AnyView, Str, cast, index};
 
-/// What a step goes through; the `Missing` ones say what was not there. In the order of upstream's enumeration: the number is part of the
-/// ABI.
+/// The kind of a step. The `Missing` kinds name a part that does not exist. The order is that of upstream's enumeration, because the number
+/// is part of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessKind {
-    /// Field of an object, by its name.
+    /// A field of an object, by name.
     Attr,
-    /// Element of a sequence, by its index from 0.
+    /// An element of a sequence, by index from 0.
     ArrayItem,
-    /// Value of a map, by its key.
+    /// A value of a map, by key.
     MapItem,
-    /// A field that this side does not have.
+    /// A field that does not exist on this side.
     AttrMissing,
-    /// An element behind the end of this side.
+    /// An element past the end on this side.
     ArrayItemMissing,
-    /// A key that this side does not have.
+    /// A key that does not exist on this side.
     MapItemMissing,
 }
 
-/// One step: its kind, and the name, index or key.
+/// One step: its kind, and a name, index or key.
 #[repr(C)]
 pub(crate) struct AccessStepObj {
     header: Header,
-    /// Number of an [`AccessKind`]; another number is possible, since reflection writes the field.
+    /// Number of an [`AccessKind`]. Other numbers are possible, because reflection can write the field.
     kind: i32,
-    /// Name, index or key. An attribute's name is a string, an index an int.
+    /// Name, index or key. A name is a string, an index an int.
     key: Any,
 }
 
-/// A path: the path before, the last step, and how many steps.
+/// A path: its parent, the last step, and the number of steps.
 #[repr(C)]
 pub(crate) struct AccessPathObj {
     header: Header,
-    /// The path before the last step, an untyped reference as in C++; `None` at the root.
+    /// The path without the last step, an untyped reference as in C++. `None` at the root.
     parent: Option<ObjectRef>,
     /// The last step; `None` at the root.
     step: Option<Ref<AccessStepObj>>,
@@ -61,12 +61,11 @@ pub(crate) struct AccessPathObj {
     depth: i32,
 }
 
-// As C++ has them: it reads the fields of both where they lie.
+// As in C++, which reads the fields of both at fixed offsets.
 const _: () = assert!(size_of::<AccessStepObj>() == 48 && size_of::<AccessPathObj>() == 48);
 
-/// A header for a value that is not on the heap yet.
+/// Returns a header for a value that is not on the heap yet.
 fn blank() -> Header {
-    // Overwritten when the object is made.
     Header::new(index::OBJECT, delete_plain)
 }
 
@@ -122,12 +121,12 @@ impl Clone for AccessPathObj {
 /// A path object.
 pub(crate) type AccessPath = Ref<AccessPathObj>;
 
-/// The empty path.
+/// Returns the empty path.
 pub(crate) fn root() -> AccessPath {
     Ref::new(AccessPathObj::default())
 }
 
-/// A path one step longer; `path` stays as it is, and is the parent of the new one.
+/// Returns a path that is one step longer. `path` stays unchanged and becomes the parent of the new path.
 pub(crate) fn extend(path: &AccessPath, kind: AccessKind, key: Any) -> AccessPath {
     let step = Ref::new(AccessStepObj {
         header: blank(),
@@ -137,7 +136,7 @@ pub(crate) fn extend(path: &AccessPath, kind: AccessKind, key: Any) -> AccessPat
     extend_by(path, step)
 }
 
-/// [`extend`] by a step that is an object already.
+/// Like [`extend`], for a step that is already an object.
 fn extend_by(path: &AccessPath, step: Ref<AccessStepObj>) -> AccessPath {
     Ref::new(AccessPathObj {
         header: blank(),
@@ -147,26 +146,26 @@ fn extend_by(path: &AccessPath, step: Ref<AccessStepObj>) -> AccessPath {
     })
 }
 
-/// The steps of a path, the first one first.
+/// Returns the steps of a path in order.
 fn steps(path: &AccessPath) -> Result<Vec<Any>> {
     let mut steps = Vec::new();
     let mut at = path.clone();
-    // Along the parents, and not by `depth`, which is a field that reflection may write.
+    // Follows the parents instead of `depth`, because reflection can write that field.
     while let Some(parent) = at.parent.clone() {
         if let Some(step) = &at.step {
             steps.push(Any::from(step.clone()));
         }
         at = cast::<AccessPath>(AnyView::from(&parent))?;
     }
-    // A path leads from its last step back to the root.
+    // The loop runs from the last step back to the root.
     steps.reverse();
     Ok(steps)
 }
 
-/// Whether two rows of steps are the same as far as both go. Keys are equal as those of maps are (OBJ-02).
+/// Returns whether two lists of steps agree up to the end of the shorter one. Keys are compared like map keys (OBJ-02).
 fn same_steps(left: &[Any], right: &[Any]) -> Result<bool> {
     for (left, right) in left.iter().zip(right) {
-        // Compared by kind and key: two steps that say the same are two objects.
+        // Compared by kind and key, because two equal steps can be different objects.
         let left = cast::<Ref<AccessStepObj>>(left.view())?;
         let right = cast::<Ref<AccessStepObj>>(right.view())?;
         if left.kind != right.kind || !any_equal(left.key.view(), right.key.view())? {
@@ -176,31 +175,31 @@ fn same_steps(left: &[Any], right: &[Any]) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether `long` begins with the steps of `short`; each path is a prefix of itself.
+/// Returns whether `long` begins with the steps of `short`. Each path is a prefix of itself.
 fn is_prefix(short: &AccessPath, long: &AccessPath) -> Result<bool> {
     let (short, long) = (steps(short)?, steps(long)?);
     Ok(short.len() <= long.len() && same_steps(&short, &long)?)
 }
 
-/// The text of a step: `.name`, `[0]`, `["key"]`, or `[<missing:..>]` where that side lacks the part.
+/// Returns the text of a step: `.name`, `[0]`, `["key"]`, or `[<missing:..>]` if that side lacks the part.
 fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
     let plain = || -> Result<String> { Ok(cast::<i64>(step.key.view())?.to_string()) };
     let shown = || -> Result<String> { Ok(cast::<String>(repr.call(&[step.key.view()])?.view())?) };
-    // The numbers of `AccessKind`. A key of a map is any value, so `repr` shows it, a string in quotes.
+    // The numbers of `AccessKind`. A map key can be any value, so `repr` prints it, with quotes around a string.
     Ok(match step.kind {
         0 => format!(".{}", cast::<String>(step.key.view())?),
         1 => format!("[{}]", plain()?),
         2 => format!("[{}]", shown()?),
         4 => format!("[<missing:{}>]", plain()?),
-        // OBJ-13: any other number, which reflection may write, prints as well: upstream does not expect one.
-        // A missing attribute, too, whose name prints in quotes here.
+        // OBJ-13: any other number, which reflection can write, is also printed. Upstream does not expect one.
+        // The arm also covers a missing attribute, whose name is printed in quotes here.
         _ => format!("[<missing:{}>]", shown()?),
     })
 }
 
-/// Describes steps and paths to reflection: fields, methods by upstream's names, and their text form. 4 is the structural kind of a
-/// constant tree. Steps and paths have no constructor of their own: `_root` and `_extend` make paths, and
-/// `ffi.MakeObjectFromPackedArgs` makes a step from its fields.
+/// Registers steps and paths with reflection: fields, methods with upstream's names, and text forms. 4 is the structural kind of a constant
+/// tree. Steps and paths have no constructor. `_root` and `_extend` create paths, and `ffi.MakeObjectFromPackedArgs` creates a step from
+/// its fields.
 pub(super) fn register() {
     const INT: &str = "{\"type\":\"int\"}";
     const ANY: &str = "{\"type\":\"Any\"}";
@@ -265,7 +264,7 @@ pub(super) fn register() {
             "",
             false,
             |left: AccessPath, right: AccessPath| {
-                // Of paths of one length the one is a prefix only where it is the other.
+                // A path is a prefix of another one of the same length only if both are equal.
                 Ok::<bool, Error>(left.depth == right.depth && is_prefix(&left, &right)?)
             },
         )

@@ -1,7 +1,7 @@
-//! Structural equality and hash by name, and the key type that uses them.
+//! Registration of structural equality and hash, and a key type that uses them.
 //!
-//! The two flags of these functions are upstream's: `map_free_vars` takes two free variables for the same where each meets only the other,
-//! `skip` leaves the contents of tensors out. Hashes are 64 bits that travel as an int, so half of them are negative.
+//! The two flags of these functions come from upstream. With `map_free_vars`, two free variables are equal if each corresponds only to the
+//! other. `skip` ignores the contents of tensors. Hashes are 64 bits stored in an int, so half of them are negative.
 
 use super::def;
 use super::path::AccessPath;
@@ -23,9 +23,9 @@ use crate::value::{Any, AnyView, Argument, Schema, cast, index};
 #[repr(C)]
 struct Key {
     header: Header,
-    /// The value that is compared.
+    /// The compared value.
     key: Any,
-    /// Its structural hash when the key was made: a value that changes afterwards is not found again.
+    /// Structural hash at the time of creation. A key whose value changes afterwards is no longer found.
     hash: i64,
 }
 
@@ -33,12 +33,12 @@ const _: () = assert!(size_of::<Key>() == 48);
 
 dynamic_object!(Key, "ffi.StructuralKey");
 
-/// Type index of `ffi.StructuralKey`.
+/// Returns the type index of `ffi.StructuralKey`.
 pub(super) fn key_index() -> ObjectIndex {
     Key::type_index()
 }
 
-/// A header for a value that is not on the heap yet; [`Ref::new`] overwrites it.
+/// Returns a header for a value that is not on the heap yet. [`Ref::new`] overwrites it.
 fn blank() -> Header {
     Header::new(index::OBJECT, delete_plain)
 }
@@ -63,9 +63,9 @@ impl Clone for Key {
     }
 }
 
-/// A key of `value`, whose structural hash is computed here, once.
+/// Creates a key for `value`, and computes its structural hash once.
 fn key_of(value: Any) -> Result<Ref<Key>> {
-    // OBJ-14: as upstream, free variables are not mapped, and the contents of tensors count.
+    // OBJ-14: as in upstream, free variables are not mapped, and the contents of tensors count.
     let hash = structural::hash(value.view(), false, false)? as i64;
     Ok(Ref::new(Key {
         header: blank(),
@@ -74,17 +74,17 @@ fn key_of(value: Any) -> Result<Ref<Key>> {
     }))
 }
 
-/// Whether two keys hold structurally equal values. The hashes are compared first: most unequal values differ there.
+/// Returns whether two keys hold structurally equal values. The hashes are compared first, because most unequal values differ there.
 fn same_key(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (left, right) = (cast::<Ref<Key>>(left)?, cast::<Ref<Key>>(right)?);
-    // One object is equal to itself, whatever it holds; only equal hashes are worth a comparison of contents.
+    // An object equals itself, whatever it holds. Contents are compared only if the hashes are equal.
     Ok(left.as_ptr() == right.as_ptr()
         || (left.hash == right.hash
             && structural::equal(left.key.view(), right.key.view(), false, false)?))
 }
 
-/// The paths to the first difference on the left and on the right, as the pair that `ffi.GetFirstStructuralMismatch` returns; None where
-/// there is none.
+/// The paths to the first difference on the left and on the right, as the pair that `ffi.GetFirstStructuralMismatch` returns; None without
+/// a difference.
 struct Mismatch(Option<(AccessPath, AccessPath)>);
 
 impl From<Mismatch> for Any {
@@ -95,13 +95,13 @@ impl From<Mismatch> for Any {
 
 impl ResultSchema for Mismatch {
     fn result_schema() -> Schema {
-        // C++ has a tuple, which is an array of fixed length in this ABI.
+        // C++ returns a tuple, which is an array of fixed length in this ABI.
         let pair = || Schema::with("Tuple", &[AccessPath::schema, AccessPath::schema]);
         Schema::with("Optional", &[pair])
     }
 }
 
-/// Registers the functions of this file and describes `ffi.StructuralKey`: a key of maps whose hash and equality are structural.
+/// Registers the functions of this file, and describes `ffi.StructuralKey`: a map key whose hash and equality are structural.
 pub(super) fn register() {
     def(
         "ffi.StructuralEqual",
@@ -124,7 +124,7 @@ pub(super) fn register() {
     def("ffi.StructuralKey", key_of);
     def("ffi.StructuralKeyEqual", |left: Any, right: Any| {
         for side in [&left, &right] {
-            // Its arguments are any objects to a frontend: what is no key is a mistake of the runtime's, as in the reference.
+            // The signature accepts any objects. Another type is reported as an internal error, as in the reference.
             if <Ref<Key>>::try_from_view(side.view()).is_none() {
                 let key = types::key_of(side.type_index());
                 let message = format!("`{key}` is not a `ffi.StructuralKey`");
@@ -146,7 +146,7 @@ pub(super) fn register() {
             |key: Any| key_of(key).map(Ref::into_object),
         )
         .attr(&column::INIT, Function::named(None, key_of).into())
-        // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).
+        // Function objects: C++ of every tvm-ffi calls these in the same way, which is not true of bare functions (OBJ-38).
         .attr(
             &column::ANY_HASH,
             Function::named(None, |key: AnyView<'_>| {

@@ -1,13 +1,13 @@
-//! Structural visits and rewrites by name, and their types (OBJ-34, OBJ-35).
+//! Registration of structural visits and rewrites, and their types (OBJ-34, OBJ-35).
 //!
-//! | functions | what they do |
+//! | functions | purpose |
 //! |---|---|
-//! | `ffi.StructuralWalk`, `ffi.StructuralMap` | call one callback for each value, and go on by themselves |
-//! | `ffi.StructuralVisit`, `ffi.StructuralMutate` | call a callback with the visitor or mutator, which goes on from there |
-//! | `ffi.StructuralVisitor...`, `ffi.StructuralMutator...` | what a callback does with the visitor or mutator that it has |
-//! | `ffi.VisitErrorContext.FindAccessPaths` | where below a root a visit failed |
+//! | `ffi.StructuralWalk`, `ffi.StructuralMap` | call one callback for each value and continue on their own |
+//! | `ffi.StructuralVisit`, `ffi.StructuralMutate` | call a callback with the visitor or mutator, which the callback uses to continue |
+//! | `ffi.StructuralVisitor...`, `ffi.StructuralMutator...` | operations of a callback on its visitor or mutator |
+//! | `ffi.VisitErrorContext.FindAccessPaths` | paths below a root where a visit failed |
 //!
-//! Kinds of regions are the numbers of upstream: 0 none, 1 pattern, 2 simple.
+//! The kinds of regions have upstream's numbers: 0 none, 1 pattern, 2 simple.
 
 use super::path::AccessPath;
 use super::{ArrayOf, def};
@@ -25,16 +25,16 @@ use crate::value::header::{Object, ObjectRef, Ref};
 use crate::value::types::ObjectIndex;
 use crate::value::{Any, cast, index, types};
 
-/// What ended a visit early; None where nothing did.
+/// The interrupt that ended a visit early; None if there was none.
 type WalkInterrupt = Option<Ref<Interrupt>>;
 
-/// The two lists of callbacks of `ffi.StructuralWalk` and `ffi.StructuralMap`: those that take the value alone, and those that take the
-/// kind of the region as well.
+/// Combines the two lists of callbacks of `ffi.StructuralWalk` and `ffi.StructuralMap`: those that take only the value, and those that also
+/// take the kind of the region.
 fn links(plain: Callbacks, with_region: Callbacks) -> Links {
     Links { plain, with_region }
 }
 
-/// The result of a visit as its declared type.
+/// Converts the result of a visit to its declared type.
 fn stop(answer: Result) -> Result<WalkInterrupt> {
     Ok(cast(answer?.view())?)
 }
@@ -53,7 +53,7 @@ pub(super) fn register() {
     );
 }
 
-/// Registers what reads: `ffi.VisitInterrupt` and the functions of visitors.
+/// Registers the reading part: `ffi.VisitInterrupt` and the functions of visitors.
 fn register_visits() {
     def("ffi.VisitInterrupt", |value: Any| {
         Ref::new(Interrupt::new(value))
@@ -83,7 +83,7 @@ fn register_visits() {
     def(
         "ffi.StructuralWalk",
         |root: Any, plain: Callbacks, with_region: Callbacks, order: i64| {
-            // 0 is before the parts, any other number after them.
+            // 0 visits a value before its parts, any other number after them.
             let order = VisitOrder::from_number(order);
             walk::walk(root.view(), links(plain, with_region), order)
         },
@@ -93,12 +93,12 @@ fn register_visits() {
     });
 }
 
-/// Registers what rewrites: the functions of mutators.
+/// Registers the rewriting part: the functions of mutators.
 fn register_rewrites() {
     def(
         "ffi.StructuralMutatorMutate",
         |mutator: Ref<MutatorObj>, value: Any| {
-            // Not in place: the caller holds the value, since it passed it (OBJ-35). The tag for "unchanged" stays inside the library.
+            // Not in place: the caller that passed the value still holds it (OBJ-35). The tag for "unchanged" stays inside the library.
             let after = Mutator::of(&mutator).mutate(value.view(), false)?;
             Ok::<Any, Error>(resolve(after, value.view()))
         },
@@ -142,7 +142,7 @@ fn register_rewrites() {
             )
         },
     );
-    // Its callbacks say one by one whether they may change a value itself (OBJ-35).
+    // Each of its callbacks states whether it may change a value in place (OBJ-35).
     def("ffi.StructuralMutate", rewrite::mutate);
 }
 
@@ -153,20 +153,20 @@ pub(super) const INDICES: [fn() -> ObjectIndex; 3] = [
     MutatorObj::type_index,
 ];
 
-/// Describes interrupts and contexts of errors by their fields, and visitors and mutators as types of which only the beginning is public:
-/// behind it each library keeps what its own table needs.
+/// Registers interrupts and error contexts with their fields. Registers visitors and mutators as types of which only the beginning is
+/// public, because each library appends private data for its own table.
 fn register_types() {
     let interrupt = TypeDescription::<Interrupt>::whole(0);
-    // The default is None: an interrupt may say no more than that it ends the visit.
+    // The default is None: an interrupt may do no more than end the visit.
     field!(interrupt, Interrupt, value: Any,
         "value", "", index::ANY, types::flag::HAS_DEFAULT, "{\"type\":\"Any\"}");
     let context = TypeDescription::<ErrorContext>::whole(0);
-    // Innermost first: an object is added as the error passes it on the way up.
+    // Innermost first: an object is added when the error passes it on the way up.
     field!(context, ErrorContext, pattern: List, "reverse_visit_pattern", "", index::LIST, 0,
         "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
     field!(context, ErrorContext, before: Option<ObjectRef>, "prev_error_context", "", index::ANY, 0,
         "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}");
-    // A copy takes more than the public part: what is behind it is known only to the library that made the visitor.
+    // A copy needs more than the public part. Only the library that created the visitor knows the rest.
     let copy_visitor = |source: Ref<VisitorObj>| walk::copy(&source);
     TypeDescription::opaque(VisitorObj::type_index().get(), size_of::<VisitorObj>(), 0).attr(
         &column::SHALLOW_COPY,

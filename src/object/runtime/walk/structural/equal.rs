@@ -1,4 +1,4 @@
-//! Structural equality: two values side by side, with the variables of one bound to those of the other.
+//! Structural equality: compares two values in parallel and binds the variables of one to those of the other.
 
 use super::scope::{BindingScope, lock, region};
 use super::shared::SharedWork;
@@ -17,12 +17,12 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-/// Whether two values are structurally equal. `map_free_vars` lets free variables be bound to each other.
+/// Returns whether two values are structurally equal. With `map_free_vars`, free variables can be bound to each other.
 ///
 /// # Errors
 ///
-/// A ValueError where values nest too deep; a TypeError for a type that does not state its structure; an InternalError for a
-/// tensor that is not compact on the CPU; what the comparison of an object's own type raises.
+/// Returns a ValueError if values nest too deeply, a TypeError for a type without a structural kind, and an InternalError for a tensor that
+/// is not compact on the CPU. Returns the error of the comparison hook of an object's type.
 pub fn equal(
     left: AnyView<'_>,
     right: AnyView<'_>,
@@ -32,7 +32,7 @@ pub fn equal(
     Arc::new(StructuralComparer::new(map_free_vars, skip_tensors, false)).any(left, right)
 }
 
-/// Where two values first differ, as paths in each, or nothing when they are equal.
+/// Returns the paths to the first difference in each value; `None` if they are equal.
 pub(crate) fn first_mismatch(
     left: AnyView<'_>,
     right: AnyView<'_>,
@@ -44,7 +44,7 @@ pub(crate) fn first_mismatch(
         return Ok(None);
     }
     let mut paths = (root(), root());
-    // Noted on the way back, so the outermost is last.
+    // Recorded on the way back, so the outermost step is last.
     for (left, right) in lock(&walk.steps).iter().rev() {
         paths.0 = extend(&paths.0, left.0, left.1.clone());
         paths.1 = extend(&paths.1, right.0, right.1.clone());
@@ -52,7 +52,7 @@ pub(crate) fn first_mismatch(
     Ok(Some(paths))
 }
 
-/// A pair of paths as the array that the ABI passes for a tuple.
+/// Returns a pair of paths as the array that the ABI passes for a tuple.
 pub(crate) fn mismatch_value(paths: Option<(AccessPath, AccessPath)>) -> Any {
     match paths {
         Some((left, right)) => Array::new(vec![Any::from(left), Any::from(right)]).into(),
@@ -60,36 +60,36 @@ pub(crate) fn mismatch_value(paths: Option<(AccessPath, AccessPath)>) -> Any {
     }
 }
 
-/// One step of the path to a mismatch, on one side.
+/// One side of a step on the path to a mismatch.
 type MismatchStep = (AccessKind, Any);
 
-/// Objects that were found to be each other's, by address of one side. Both are kept.
+/// Objects that were matched with each other, by address, in both directions. Both are kept alive.
 #[derive(Default)]
 struct MatchedObjects {
-    /// By the address of a left object: that object, and its right partner.
+    /// By the address of a left object: that object and its right partner.
     right_of: HashMap<usize, (ObjectRef, ObjectRef)>,
-    /// By the address of a right object: that object, and its left partner.
+    /// By the address of a right object: that object and its left partner.
     left_of: HashMap<usize, (ObjectRef, ObjectRef)>,
 }
 
-/// One comparison. Hooks of types call back into it, so it is shared, and its parts have locks.
+/// A comparison. Hooks of types call back into it, so it is shared, and its parts have locks.
 struct StructuralComparer {
-    /// Where variables may be bound now, and how deep the comparison is.
+    /// The current region for binding variables, and the current depth.
     scope: BindingScope,
-    /// Whether tensors are compared by extents and data type alone.
+    /// Whether tensors are compared only by extents and data type.
     skip_tensors: bool,
-    /// Whether the steps to the first mismatch are kept; without them a comparison may end early.
+    /// Whether the steps to the first mismatch are recorded. Otherwise a comparison may end early.
     wants_path: bool,
-    /// Variables and nodes of graphs that were found to be each other's.
+    /// Matched variables and graph nodes.
     pairs: Mutex<MatchedObjects>,
-    /// Pairs of equal sequences or maps with other holders.
+    /// Results for pairs of sequences or maps with other holders.
     known: SharedWork<bool>,
     /// Steps to the mismatch, innermost first.
     steps: Mutex<Vec<(MismatchStep, MismatchStep)>>,
 }
 
 impl StructuralComparer {
-    /// A comparison from the root: `map_free_vars` begins in a pattern region, in which every variable may be bound.
+    /// Creates a comparison from the root. With `map_free_vars` it begins in a pattern region, in which every variable may be bound.
     fn new(map_free_vars: bool, skip_tensors: bool, wants_path: bool) -> StructuralComparer {
         let scope = BindingScope::default();
         if map_free_vars {
@@ -105,14 +105,14 @@ impl StructuralComparer {
         }
     }
 
-    /// Notes a step to the mismatch, where its path is wanted. Called on the way back, so the innermost step comes first.
+    /// Records a step to the mismatch if its path is needed. Called on the way back, so the innermost step comes first.
     fn step(&self, left: MismatchStep, right: MismatchStep) {
         if self.wants_path {
             lock(&self.steps).push((left, right));
         }
     }
 
-    /// Two values. Those of different types are unequal, but for text and bytes in a cell or an object (VAL-03).
+    /// Compares two values. Values of different types are unequal, except text and bytes in a cell or an object (VAL-03).
     fn any(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
             return Ok(a == b);
@@ -121,12 +121,12 @@ impl StructuralComparer {
             return Ok(a == b);
         }
         let (a, b) = (left.as_raw(), right.as_raw());
-        // An array and a list of the same elements are two values here: a type decides how its objects are compared.
+        // An array and a list with the same elements differ here, because the type decides how objects are compared.
         if a.type_index != b.type_index {
             return Ok(false);
         }
         let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else {
-            // OBJ-14: NaN equals NaN. Else the bits count, which keeps 0.0 and -0.0 apart.
+            // OBJ-14: NaN equals NaN. Otherwise the bits decide, so 0.0 and -0.0 differ.
             if a.type_index == index::FLOAT && a.float().is_nan() {
                 return Ok(b.float().is_nan());
             }
@@ -135,11 +135,11 @@ impl StructuralComparer {
         self.scope.deeper(|| self.objects(left, right))
     }
 
-    /// Two objects of one type: containers by what they hold, all others as their type describes itself.
+    /// Compares two objects of one type: containers by content, all others as their type describes.
     fn objects(self: &Arc<Self>, left: &ObjectRef, right: &ObjectRef) -> Result<bool> {
         let (a, b) = (AnyView::from(left), AnyView::from(right));
         Ok(match left.type_index() {
-            // OBJ-10: one number has one sequence of words, so the words decide.
+            // OBJ-10: each number has exactly one sequence of words, so the words decide.
             index::BIG_INT => big_int::words_of(&a) == big_int::words_of(&b),
             index::ARRAY | index::LIST | index::MAP | index::DICT => {
                 return self.known.once(&[left, right], || self.containers(a, b));
@@ -150,25 +150,25 @@ impl StructuralComparer {
         })
     }
 
-    /// Two containers of one type.
+    /// Compares two containers of one type.
     fn containers(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         let equal = match left.type_index() {
             index::ARRAY | index::LIST => self.sequences(left, right)?,
             _ => self.maps(left, right)?,
         };
-        // Each difference has a path, which is noted when it is met.
+        // Each difference has a path, which is recorded where it is found.
         if !equal {
             self.known.is_not_final();
         }
         Ok(equal)
     }
 
-    /// Two sequences of one type, element by element.
-    /// With a path wanted, a length that differs is blamed on the first element that only one side has.
+    /// Compares two sequences of one type, element by element. If a path is needed, a different length is reported at the first element
+    /// that only one side has.
     fn sequences(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         let left = sequence_of(left).unwrap_or_default();
         let right = sequence_of(right).unwrap_or_default();
-        // The lengths settle it, unless the first difference is wanted: that may lie before the end of the shorter one.
+        // Different lengths decide, unless the first difference is needed, which may come before the end of the shorter one.
         if left.len() != right.len() && !self.wants_path {
             return Ok(false);
         }
@@ -179,7 +179,7 @@ impl StructuralComparer {
                 return Ok(false);
             }
         }
-        // All that both have is equal: the mismatch is the first element that only one side has.
+        // All common elements are equal, so the mismatch is the first element that only one side has.
         let end = Any::from(left.len().min(right.len()));
         let (here, missing) = (
             (AccessKind::ArrayItem, end.clone()),
@@ -193,7 +193,7 @@ impl StructuralComparer {
         Ok(false)
     }
 
-    /// The partner of a key, or the key itself.
+    /// Returns the partner of a key, or the key itself.
     fn partner(&self, key: &Any, of_left: bool) -> Any {
         let Some(object) = key.as_object() else {
             return key.clone();
@@ -207,23 +207,23 @@ impl StructuralComparer {
         match map.get(&(object.as_ptr() as usize)) {
             Some((_, partner)) => partner.clone().into(),
             None => {
-                // It may be bound later.
+                // The key may be bound later.
                 self.known.is_not_final();
                 key.clone()
             }
         }
     }
 
-    /// Two maps of one type: the pairs of the left one, then those that only the right one has.
+    /// Compares two maps of one type: first the pairs of the left one, then those that only the right one has.
     fn maps(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         let same_size = pair_count(left) == pair_count(right);
         if !same_size && !self.wants_path {
             return Ok(false);
         }
         for (key, value) in pairs_of(left).iter().flatten() {
-            // A key that is a variable is looked up as the variable that it is bound to on the other side.
+            // A key that is a variable is looked up as its partner on the other side.
             let partner = self.partner(key, true);
-            // The keys of a map are looked up and not compared in order: equal maps may have another one (OBJ-08).
+            // Keys are looked up instead of compared in order, because equal maps may have different orders (OBJ-08).
             let Some(other) = lookup_in(right, partner.view())? else {
                 self.step(
                     (AccessKind::MapItem, key.clone()),
@@ -242,7 +242,7 @@ impl StructuralComparer {
         if same_size {
             return Ok(true);
         }
-        // Every pair of the left map has its equal, so the mismatch is a pair that only the right one has.
+        // Every pair of the left map has an equal one, so the mismatch is a pair that only the right one has.
         for (key, _) in pairs_of(right).iter().flatten() {
             let partner = self.partner(key, false);
             if lookup_in(left, partner.view())?.is_none() {
@@ -256,10 +256,10 @@ impl StructuralComparer {
         Ok(false)
     }
 
-    /// Two tensors: extents, data type, and the bytes unless they are left out. A tensor equals itself wherever its bytes are.
+    /// Compares two tensors: extents, data type, and bytes unless they are skipped. A tensor equals itself on every device.
     fn tensors(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         let (left, right) = (cast::<Tensor>(left)?, cast::<Tensor>(right)?);
-        // This comes before the bytes, which are an error on another device than the CPU (OBJ-11).
+        // Checked before the bytes, which are an error on devices other than the CPU (OBJ-11).
         if left.as_object().as_ptr() == right.as_object().as_ptr() {
             return Ok(true);
         }
@@ -269,7 +269,7 @@ impl StructuralComparer {
         Ok(self.skip_tensors || tensor_bytes(&left)? == tensor_bytes(&right)?)
     }
 
-    /// Two objects of a type that states its structural kind.
+    /// Compares two objects of a type with a structural kind.
     fn described(
         self: &Arc<Self>,
         left: &ObjectRef,
@@ -278,25 +278,24 @@ impl StructuralComparer {
     ) -> Result<bool> {
         let same = left.as_ptr() == right.as_ptr();
         let kind = structural_kind(info)?;
-        // Kind 5 (a unique instance) equals itself alone. Of kind 4 (a constant tree) an object equals itself without a look
-        // inside.
+        // Kind 5 (a unique instance) equals only itself. An object of kind 4 (a constant tree) equals itself without inspection.
         if kind == 5 || (kind == 4 && same) {
             return Ok(same);
         }
-        // A variable, or a node of a graph: what was matched once stays matched, on both sides.
+        // A variable or a graph node stays matched with the same partner, on both sides.
         if matches!(kind, 2 | 3) {
-            // The lock is free again before any field is compared: a hook may come back here.
+            // The lock is released before fields are compared, because a hook may come back here.
             let pairs = lock(&self.pairs);
             if let Some((_, known)) = pairs.right_of.get(&(left.as_ptr() as usize)) {
                 return Ok(known.as_ptr() == right.as_ptr());
             }
-            // A right object that has a partner cannot be that of a second left one: the names of variables map one to one.
+            // A right object with a partner cannot match a second left one: variables are matched one to one.
             if pairs.left_of.contains_key(&(right.as_ptr() as usize)) {
                 return Ok(false);
             }
         }
         let fields = || self.fields(left, right, info);
-        // What a variable holds, its type, are uses and not definitions in a simple region.
+        // In a simple region, the type of a variable contains uses, not definitions.
         let equal = if kind == 2 {
             self.scope.of_variable(fields)?
         } else {
@@ -306,9 +305,9 @@ impl StructuralComparer {
             return Ok(false);
         }
         match kind {
-            // Nothing binds the variable here, so it equals itself alone.
+            // Nothing binds the variable here, so it equals only itself.
             2 if !same && self.scope.region() == region::NONE => return Ok(false),
-            // Only now that they are equal: a pair that failed must not decide for the same objects elsewhere.
+            // Recorded only after equality is known: a failed pair must not decide for the same objects elsewhere.
             2 | 3 => {
                 let mut pairs = lock(&self.pairs);
                 let both = (left.clone(), right.clone());
@@ -321,8 +320,8 @@ impl StructuralComparer {
         Ok(true)
     }
 
-    /// The fields of two objects of one type, or what the hook `__s_equal__` of the type makes of them. Its callback takes both
-    /// sides, the kind of the region and the name for the path.
+    /// Compares the fields of two objects of one type, or calls the type's hook `__s_equal__`. The hook's callback takes both sides, the
+    /// kind of the region, and the name for the path.
     fn fields(
         self: &Arc<Self>,
         left: &ObjectRef,
@@ -332,7 +331,7 @@ impl StructuralComparer {
         if let Some(hook) = column::S_EQUAL.value(info.type_index) {
             let walk = self.clone();
             let callback = Function::from_packed(move |args| {
-                // Packed, because the values may be of any type.
+                // Packed, because the values may have any type.
                 let [left, right, region_kind, name] = args else {
                     return Err(Error::new(
                         ErrorKind::Type,
@@ -354,7 +353,7 @@ impl StructuralComparer {
             return Ok(cast::<bool>(answer.view())?);
         }
         for (field, other) in fields_of_both(left, right) {
-            // A position in the source, for one: objects are equal whatever it is.
+            // An ignored field, such as a position in the source, does not affect equality.
             if field.flags & flag::EQ_HASH_IGNORE != 0 {
                 continue;
             }

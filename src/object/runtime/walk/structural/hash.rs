@@ -1,4 +1,4 @@
-//! Structural hash: equal values have equal hashes, whatever their bound variables are called.
+//! Structural hash: equal values have equal hashes, independent of the names of bound variables.
 
 use super::scope::{BindingScope, lock, region};
 use super::shared::SharedWork;
@@ -15,11 +15,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Structural hash: equal values have equal hashes, except that short and long bytes differ as in the reference.
+/// Hashes structurally: equal values have equal hashes, except that short and long bytes differ, as in the reference.
 ///
 /// # Errors
 ///
-/// As [`equal`](super::equal).
+/// Returns the same errors as [`equal`](super::equal).
 pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Result<u64> {
     let scope = BindingScope::default();
     if map_free_vars {
@@ -36,23 +36,23 @@ pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Resu
     Arc::new(walk).any(value)
 }
 
-/// One hash. Hooks of types call back into it, so it is shared, and its parts have locks.
+/// A hash computation. Hooks of types call back into it, so it is shared, and its parts have locks.
 struct StructuralHasher {
-    /// Where variables may be bound now, and how deep the walk is.
+    /// The current region for binding variables, and the current depth.
     scope: BindingScope,
-    /// Whether tensors hash by extents and data type alone.
+    /// Whether tensors hash only by extents and data type.
     skip_tensors: bool,
-    /// Finished objects by address, kept.
+    /// Finished objects by address, kept alive.
     done: Mutex<HashMap<usize, (ObjectRef, u64)>>,
-    /// Finished sequences and maps with other holders. Apart from `done`, in which a map looks for its keys.
+    /// Finished sequences and maps with other holders. Separate from `done`, in which a map looks up its keys.
     containers: SharedWork<u64>,
-    /// How many bound variables were met: the next one's number, which takes the place of its name.
+    /// Number of bound variables met so far. A variable hashes by its number instead of its name.
     variables: AtomicU64,
-    /// How many nodes of graphs (kind 3) were met: the next one's number.
+    /// Number of graph nodes (kind 3) met so far, which numbers the next one.
     nodes: AtomicU64,
 }
 
-/// Hash of a value that does not depend on the walk, if it is one.
+/// Returns the hash of a value if it does not depend on the walk.
 fn independent(value: AnyView<'_>) -> Option<u64> {
     let raw = value.as_raw();
     match raw.type_index {
@@ -68,18 +68,17 @@ fn independent(value: AnyView<'_>) -> Option<u64> {
             let words = big_int::words_of(&value).unwrap_or_default();
             Some(combine(index::BIG_INT as u64, big_int::hash(words)))
         }
-        // Bytes in a cell (VAL-03) hash by tag and payload and so unlike the same bytes in an object, as the table of
-        // spec/object.md has it.
+        // Bytes in a cell (VAL-03) hash by tag and payload, unlike the same bytes in an object, as in the table of spec/object.md.
         own if own < index::OBJECT_BEGIN => Some(combine(own as u64, raw.bits())),
         _ => None,
     }
 }
 
 impl StructuralHasher {
-    /// The hash of any value, as the column "structural" of the table in `spec/object.md` has it.
+    /// Returns the hash of any value, as in the column "structural" of the table in `spec/object.md`.
     fn any(self: &Arc<Self>, value: AnyView<'_>) -> Result<u64> {
         let raw = value.as_raw();
-        // OBJ-14: NaN equals NaN, whatever its bits, so all hash alike.
+        // OBJ-14: NaN equals NaN for all bit patterns, so all NaNs have one hash.
         if raw.type_index == index::FLOAT && raw.float().is_nan() {
             return Ok(combine(index::FLOAT as u64, f64::NAN.to_bits()));
         }
@@ -92,11 +91,11 @@ impl StructuralHasher {
         self.scope.deeper(|| self.object(object))
     }
 
-    /// The hash of an object, whose first step is the hash of its type key.
+    /// Returns the hash of an object, which starts from the hash of its type key.
     fn object(self: &Arc<Self>, object: &ObjectRef) -> Result<u64> {
         let view = AnyView::from(object);
         let info = described_type(object.type_index())?;
-        // By its key and not by its index: a process may register a type at any index.
+        // By key instead of index, because processes may register a type at different indices.
         let key = info.key_hash;
         if let Some(items) = sequence_of(view) {
             return self.containers.once(&[object], || {
@@ -122,11 +121,11 @@ impl StructuralHasher {
         self.described(object, info)
     }
 
-    /// The hash of a map or dict, whatever the order of its pairs.
+    /// Returns the hash of a map or dict, independent of the order of its pairs.
     fn map(self: &Arc<Self>, view: AnyView<'_>, key: u64) -> Result<u64> {
         let mut items: Vec<(u64, Any)> = Vec::new();
         for (key, value) in pairs_of(view).iter().flatten() {
-            // A key that is an object counts where it was hashed before, as a variable that an outer field binds.
+            // A key that is an object counts only if it was hashed before, such as a variable that an outer field binds.
             let known = independent(key.view()).or_else(|| {
                 let at = key.as_object()?.as_ptr() as usize;
                 lock(&self.done).get(&at).map(|(_, hash)| *hash)
@@ -137,8 +136,8 @@ impl StructuralHasher {
                 None => self.containers.is_not_final(),
             }
         }
-        // Equal maps may have another order of insertion (OBJ-08), so pairs count in the order of the hashes of their keys. A
-        // key that hashes only inside this walk has no place in that order, and its pair does not count.
+        // Equal maps may differ in insertion order (OBJ-08), so pairs count in the order of their keys' hashes. A key whose hash depends on
+        // this walk has no place in that order, so its pair does not count.
         items.sort_by_key(|(hash, _)| *hash);
         let mut hash = combine(key, pair_count(view) as u64);
         for group in items.chunk_by(|a, b| a.0 == b.0) {
@@ -146,7 +145,7 @@ impl StructuralHasher {
                 continue;
             };
             hash = combine(hash, *key);
-            // Keys of one hash cannot be distinguished, so their values do not count.
+            // Keys with equal hashes cannot be distinguished, so their values do not count.
             if rest.is_empty() {
                 hash = combine(hash, self.any(value.view())?);
             }
@@ -154,7 +153,7 @@ impl StructuralHasher {
         Ok(hash)
     }
 
-    /// The hash of a tensor: rank, extents and data type, and its bytes unless they are left out.
+    /// Returns the hash of a tensor: rank, extents and data type, and its bytes unless they are skipped.
     fn tensor(&self, tensor: &Tensor, key: u64) -> Result<u64> {
         let start = combine(key, tensor.shape().len() as u64);
         let mut hash = tensor
@@ -162,14 +161,14 @@ impl StructuralHasher {
             .iter()
             .fold(start, |hash, extent| combine(hash, *extent as u64));
         hash = combine(hash, Any::from(tensor.dl().dtype).as_raw().bits());
-        // The bytes as they lie in memory, so that only compact tensors on the CPU have a hash.
+        // The bytes in memory, so that only compact tensors on the CPU have a hash.
         if !self.skip_tensors {
             hash = combine(hash, hash_bytes(&tensor_bytes(tensor)?));
         }
         Ok(hash)
     }
 
-    /// The hash of an object by its structural kind, finished once: what occurs again has the hash that it had.
+    /// Returns the hash of an object by its structural kind. Computed once: a repeated object has the same hash.
     fn described(self: &Arc<Self>, object: &ObjectRef, info: &'static TypeInfo) -> Result<u64> {
         let kind = structural_kind(info)?;
         let at = object.as_ptr() as usize;
@@ -179,9 +178,9 @@ impl StructuralHasher {
         let fields = || self.fields(object, info);
         let mut hash = if kind == 2 {
             let hash = self.scope.of_variable(fields)?;
-            // A variable that nothing binds is itself; a bound one is its number, whatever it is called.
+            // An unbound variable hashes as itself. A bound one hashes by its number, independent of its name.
             if self.scope.region() == region::NONE {
-                // By its address, as it equals itself alone: in another process it has another hash.
+                // By its address, because it equals only itself. The hash differs between processes.
                 at as u64
             } else {
                 combine(hash, self.variables.fetch_add(1, Ordering::Relaxed))
@@ -189,16 +188,16 @@ impl StructuralHasher {
         } else {
             fields()?
         };
-        // A node of a graph counts with its number: one node twice and two equal nodes are different graphs (OBJ-14).
+        // A graph node includes its number: one node used twice and two equal nodes are different graphs (OBJ-14).
         if kind == 3 {
             hash = combine(hash, self.nodes.fetch_add(1, Ordering::Relaxed));
         }
-        // The object is held with its hash, so that no other takes its address during the walk.
+        // The object is kept alive with its hash, so that no other gets its address during the walk.
         lock(&self.done).insert(at, (object.clone(), hash));
         Ok(hash)
     }
 
-    /// The hash of the fields of an object, or what the hook `__s_hash__` of its type makes of them.
+    /// Returns the hash of the fields of an object, or the result of its type's hook `__s_hash__`.
     fn fields(self: &Arc<Self>, object: &ObjectRef, info: &'static TypeInfo) -> Result<u64> {
         let mut hash = info.key_hash;
         if let Some(hook) = column::S_HASH.value(info.type_index) {
@@ -215,7 +214,7 @@ impl StructuralHasher {
             return Ok(cast::<i64>(answer.view())? as u64);
         }
         for field in fields_of(object) {
-            // What equality leaves out the hash leaves out, so that equal objects have equal hashes.
+            // Fields that equality ignores are not hashed, so that equal objects have equal hashes.
             if field.flags & flag::EQ_HASH_IGNORE != 0 {
                 continue;
             }

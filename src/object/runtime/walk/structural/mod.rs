@@ -1,8 +1,7 @@
-//! Structural equality and hash: by contents, up to the names of bound variables.
+//! Structural equality and hash: by content, independent of the names of bound variables.
 //!
-//! A type says how it takes part: 0 not at all, 1 as a tree, 2 as a variable, 3 as a node of a graph (shared or not
-//! matters), 4 as a tree that is the same when it is the same object, 5 by identity. A variable is bound where a field
-//! defines it; elsewhere it is itself.
+//! A type states its structural kind: 0 unsupported, 1 tree, 2 variable, 3 graph node (sharing matters), 4 tree that equals itself without
+//! inspection, 5 by identity. A variable is bound where a field defines it. Elsewhere it equals only itself.
 
 mod equal;
 mod hash;
@@ -18,7 +17,7 @@ use crate::function::{Error, ErrorKind, Result};
 use crate::object::Tensor;
 use crate::value::types::{self, TypeInfo};
 
-/// The structural kind of a type, 1 to 5.
+/// Returns the structural kind of a type, 1 to 5.
 fn structural_kind(info: &TypeInfo) -> Result<i32> {
     let Some(metadata) = info.metadata() else {
         return Err(Error::new(
@@ -29,7 +28,7 @@ fn structural_kind(info: &TypeInfo) -> Result<i32> {
             ),
         ));
     };
-    // Kind 0 is what a type has that states none, so that equality by fields would be a guess.
+    // Kind 0 means that the type states none, so equality by fields would be a guess.
     if metadata.structural_kind == 0 {
         return Err(Error::new(
             ErrorKind::Type,
@@ -42,7 +41,7 @@ fn structural_kind(info: &TypeInfo) -> Result<i32> {
     Ok(metadata.structural_kind)
 }
 
-/// What this process knows of a type.
+/// Returns the description of a type in this process.
 fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
     types::info(type_index).ok_or_else(|| {
         Error::new(
@@ -52,9 +51,9 @@ fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
     })
 }
 
-/// The elements of a tensor, by which it is compared and hashed (OBJ-11).
+/// Returns the elements of a tensor for comparison and hash (OBJ-11).
 fn tensor_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
-    // Apart from `to_bytes`, which rejects it as well: upstream has a message for each.
+    // Checked separately from `to_bytes`, which also rejects it, because upstream has a message for each case.
     if tensor.dl().device.device_type != 1 {
         return Err(Error::new(
             ErrorKind::Internal,

@@ -1,4 +1,4 @@
-//! Where a structural walk may bind variables, and how deep it is.
+//! The region in which a structural walk may bind variables, and its depth.
 
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::walk::depth;
@@ -6,41 +6,41 @@ use crate::value::types::{FieldInfo, flag};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where variables may be bound: the kinds of region that `flag::DEF_SIMPLE` and `flag::DEF_PATTERN` of a field open, by the numbers
-/// that hooks of types pass.
+/// The regions in which variables may be bound. The flags `flag::DEF_SIMPLE` and `flag::DEF_PATTERN` of a field open them, and hooks of
+/// types pass their numbers.
 pub(super) mod region {
-    /// Nowhere: a variable is itself.
+    /// No binding: a variable equals only itself.
     pub(crate) const NONE: i32 = 0;
-    /// In all that is below, the types of variables included.
+    /// Binds all variables below, including those in the types of variables.
     pub(crate) const PATTERN: i32 = 1;
-    /// The variable itself, and none in its type.
+    /// Binds the variable itself, but no variable in its type.
     pub(crate) const SIMPLE: i32 = 2;
 }
 
-/// The lock, also after a panic: what it protects is changed by single insertions.
+/// Locks `mutex`, ignoring poison, because its content changes only by single insertions.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The region in which a walk is now, and how deep it is.
+/// The current region and depth of a walk.
 #[derive(Default)]
 pub(super) struct BindingScope {
-    /// The region now, one of [`region`]. Atomic because callbacks for hooks share the walk; a walk is on one thread at a time.
+    /// The current region, one of [`region`]. Atomic because callbacks for hooks share the walk. A walk uses one thread at a time.
     pub(super) region: AtomicI32,
-    /// How many objects are around the value at hand.
+    /// Number of objects around the current value.
     depth: AtomicUsize,
 }
 
 impl BindingScope {
-    /// The region now, one of [`region`].
+    /// Returns the current region, one of [`region`].
     pub(super) fn region(&self) -> i32 {
         self.region.load(Ordering::Relaxed)
     }
 
-    /// Runs `body` in another region. A pattern region stays one.
+    /// Runs `body` in another region. A pattern region is never replaced.
     fn within<T>(&self, wanted: i32, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.region();
-        // Whatever a field or a hook wants: below a pattern all variables are bound by it.
+        // Below a pattern, all variables are bound by it, whatever region a field or a hook requests.
         if before != region::PATTERN {
             self.region.store(wanted, Ordering::Relaxed);
         }
@@ -49,10 +49,10 @@ impl BindingScope {
         result
     }
 
-    /// Runs `body` for the type of a variable, which a simple region does not bind.
+    /// Runs `body` for the type of a variable, whose variables a simple region does not bind.
     pub(super) fn of_variable<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.region();
-        // Below a pattern the type is bound as well.
+        // A pattern also binds variables in the type.
         if before == region::SIMPLE {
             self.region.store(region::NONE, Ordering::Relaxed);
         }
@@ -67,7 +67,7 @@ impl BindingScope {
         field: &FieldInfo,
         body: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        // A field has one mark; of two the narrower counts.
+        // A field has at most one of the flags. If it has both, the narrower one counts.
         if field.flags & flag::DEF_SIMPLE != 0 {
             self.within(region::SIMPLE, body)
         } else if field.flags & flag::DEF_PATTERN != 0 {
@@ -77,7 +77,7 @@ impl BindingScope {
         }
     }
 
-    /// Runs `body` in the region whose number a hook of a type passes: 0 keeps the one that is.
+    /// Runs `body` in the region that a type's hook passes. 0 keeps the current region.
     pub(super) fn in_region_of_hook<T>(
         &self,
         kind: i64,
@@ -91,9 +91,9 @@ impl BindingScope {
         }
     }
 
-    /// Runs `body` one level down.
+    /// Runs `body` one level deeper.
     pub(super) fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
-        // Counted here and not passed on: a hook of a type may come between two levels.
+        // Counted in the scope instead of passed on, because a hook may run between two levels.
         let levels = self.depth.fetch_add(1, Ordering::Relaxed);
         let result = depth::check(levels).and_then(|()| body());
         self.depth.fetch_sub(1, Ordering::Relaxed);

@@ -7,18 +7,18 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The objects, which are held, and the result.
+/// The objects, kept alive, and the result for them.
 type KnownResult<T> = ([Option<ObjectRef>; 2], T);
 
-/// The addresses of one or two objects; 0 for none.
+/// The addresses of one or two objects; 0 stands for no object.
 type Addresses = (usize, usize);
 
-/// Results by the addresses of the one or two objects that they are of, which are held.
+/// Results by the addresses of the one or two objects that they belong to. The objects are kept alive.
 ///
-/// Without them 30 arrays, each with the one before in it twice, take 2^30 steps.
+/// Without this cache, 30 arrays that each contain the previous one twice take 2^30 steps.
 pub(super) struct SharedWork<T> {
     known: Mutex<HashMap<Addresses, KnownResult<T>>>,
-    /// The number of results that the same work may not have later.
+    /// Number of results so far that may change if the work is repeated.
     changing: AtomicU64,
 }
 
@@ -32,13 +32,13 @@ impl<T> Default for SharedWork<T> {
 }
 
 impl<T: Copy> SharedWork<T> {
-    /// Runs `work` on one or two objects, or returns its result of an earlier time.
+    /// Runs `work` on one or two objects, or returns its cached result.
     pub(super) fn once(
         &self,
         objects: &[&ObjectRef],
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        // An object with one holder occurs once, unless what holds it occurs again.
+        // An object with one holder occurs once, unless its holder occurs several times.
         if objects.iter().any(|object| object.is_unique()) {
             return work();
         }
@@ -56,7 +56,7 @@ impl<T: Copy> SharedWork<T> {
         Ok(result)
     }
 
-    /// Notes that the work that runs now may have another result next time.
+    /// Records that the running work may have another result next time.
     pub(super) fn is_not_final(&self) {
         self.changing.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! How containers are visited and rewritten: the elements of sequences, the values of maps. Keys are anchors, not parts.
+//! Visits and rewrites of containers: the elements of sequences and the values of maps. Keys are not visited.
 
 use super::mutate::{MutateFn, Mutator, MutatorObj, is_same, resolve, unchanged};
 use super::{VisitFn, Visitor, VisitorObj, answer};
@@ -12,7 +12,7 @@ use crate::value::{Any, AnyView, RawAny, index};
 use std::borrow::Cow;
 use std::ffi::c_void;
 
-/// Sets the hooks of the types that this library knows by heart.
+/// Registers the hooks of the builtin container and leaf types.
 pub(crate) fn register() {
     for container in [index::ARRAY, index::LIST, index::MAP, index::DICT] {
         visited_by(container, visit_parts);
@@ -23,12 +23,12 @@ pub(crate) fn register() {
     }
 }
 
-/// Sets the hook `__s_visit__` of a type.
+/// Registers the hook `__s_visit__` of a type.
 fn visited_by(type_index: i32, hook: VisitFn) {
     set(type_index, &column::S_VISIT, hook as *mut c_void);
 }
 
-/// Sets the hooks `__s_mutate__` and `__s_maybe_inplace_mutate__` of a type.
+/// Registers the hooks `__s_mutate__` and `__s_maybe_inplace_mutate__` of a type.
 fn mutated_by(type_index: i32, hook: MutateFn, in_place: MutateFn) {
     set(type_index, &column::S_MUTATE, hook as *mut c_void);
     set(
@@ -38,31 +38,31 @@ fn mutated_by(type_index: i32, hook: MutateFn, in_place: MutateFn) {
     );
 }
 
-/// Sets a hook, a function of the type that its attribute has.
+/// Registers a hook. It must be a function of the attribute's type.
 fn set(type_index: i32, column: &column::TypeAttribute, hook: *mut c_void) {
-    // SAFETY: a C function of the convention of the attribute.
+    // SAFETY: a C function with the calling convention of the attribute.
     let hook = unsafe { Any::handle(hook) };
-    // SAFETY: as for `Any::handle`; code of this library is there for ever. It is rejected only when another thread was faster,
-    // whose hook then stands.
+    // SAFETY: as for `Any::handle`; code of this library is never unloaded. It is rejected only if another thread was faster, whose hook
+    // then stays.
     let _ = unsafe { set_any_attr(type_index, column.name(), hook) };
 }
 
-/// The contents of a container. Those of an array or a map are borrowed, so that a callback sees who holds them; a list or a
+/// The contents of a container. Those of an array or a map are borrowed, so that a callback sees the original reference counts. A list or a
 /// dict may change meanwhile.
 enum Contents<'a> {
     /// The elements of an array or a list.
     Items(Cow<'a, [Any]>),
-    /// The pairs of a map or dict, in the order of insertion (OBJ-08).
+    /// The pairs of a map or dict, in order of insertion (OBJ-08).
     Pairs(Option<Pairs<'a>>),
 }
 
 impl<'a> Contents<'a> {
-    /// The contents of a container; no pairs for any other value.
+    /// Returns the contents of a container, and no pairs for other values.
     fn of(value: AnyView<'a>) -> Contents<'a> {
         sequence_of(value).map_or_else(|| Contents::Pairs(pairs_of(value)), Contents::Items)
     }
 
-    /// The elements of a sequence or the values of a map.
+    /// Returns the elements of a sequence or the values of a map.
     fn parts(&self) -> Vec<AnyView<'_>> {
         match self {
             Contents::Items(items) => items.iter().map(Any::view).collect(),
@@ -74,7 +74,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// The keys of a map, which a copy of it takes over as they are; none of a sequence.
+    /// Returns the keys of a map, which a copy reuses unchanged, and nothing for a sequence.
     fn keys(&self) -> Vec<Any> {
         match self {
             Contents::Items(_) => Vec::new(),
@@ -83,7 +83,7 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// The hook `__s_visit__` of containers: visits each part and ends at the first interrupt (OBJ-34).
+/// Implements the hook `__s_visit__` of containers: visits each part and ends at the first interrupt (OBJ-34).
 unsafe extern "C-unwind" fn visit_parts(visitor: *mut VisitorObj, value: RawAny) -> RawAny {
     answer(|| {
         // SAFETY: alive for the call.
@@ -100,7 +100,8 @@ unsafe extern "C-unwind" fn visit_parts(visitor: *mut VisitorObj, value: RawAny)
     })
 }
 
-/// The hook `__s_mutate__` of containers: a new container with the rewritten parts, or `ffi.Unchanged` where none changed (OBJ-35).
+/// Implements the hook `__s_mutate__` of containers: returns a new container with the rewritten parts, or `ffi.Unchanged` if none changed
+/// (OBJ-35).
 unsafe extern "C-unwind" fn mutate_parts(mutator: *mut MutatorObj, value: RawAny) -> RawAny {
     answer(|| {
         // SAFETY: alive for the call.
@@ -112,7 +113,7 @@ unsafe extern "C-unwind" fn mutate_parts(mutator: *mut MutatorObj, value: RawAny
         let mut after = Vec::with_capacity(before.len());
         let mut changed = false;
         for part in before.iter().copied() {
-            // Never in place: the container that is copied holds the part, too (OBJ-35).
+            // Never in place, because the container that is copied also holds the part (OBJ-35).
             let made = mutator.mutate(part, false)?;
             changed |= !is_same(part, &made);
             after.push(made);
@@ -126,7 +127,7 @@ unsafe extern "C-unwind" fn mutate_parts(mutator: *mut MutatorObj, value: RawAny
     })
 }
 
-/// A new container of a kind.
+/// Creates a container of a kind.
 fn container(kind: i32, keys: Vec<Any>, values: Vec<Any>) -> Result {
     Ok(match kind {
         index::ARRAY => Array::new(values).into(),
@@ -142,8 +143,8 @@ fn container(kind: i32, keys: Vec<Any>, values: Vec<Any>) -> Result {
     })
 }
 
-/// The hook `__s_maybe_inplace_mutate__` of containers: rewrites the parts in the container itself, which its caller alone holds
-/// (OBJ-35), and returns `ffi.Unchanged`: the container is the same object.
+/// Implements the hook `__s_maybe_inplace_mutate__` of containers. Rewrites the parts within the container, whose only holder is the caller
+/// (OBJ-35). Returns `ffi.Unchanged`, because the container is the same object.
 unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: RawAny) -> RawAny {
     answer(|| {
         // SAFETY: alive for the call.
@@ -155,10 +156,10 @@ unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: Raw
         };
         if item_count(value).is_some() {
             let mut at = 0;
-            // SAFETY: the hook for a rewrite in place is only called with a value that its caller alone holds.
+            // SAFETY: the hook for a rewrite in place is only called with a value whose only holder is the caller.
             while let Some(part) = unsafe { swap_element(object, at, Any::none()) } {
                 rewrite_part(mutator, part, |made| {
-                    // SAFETY: the same value; the part that was rewritten does not hold it.
+                    // SAFETY: the same value; the rewritten part does not hold it.
                     unsafe { swap_element(object, at, made) };
                     Ok(())
                 })?;
@@ -166,7 +167,7 @@ unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: Raw
             }
             return Ok(unchanged());
         }
-        // By key and not by pair: a callback may reach a dict and change it while its parts are rewritten.
+        // By key instead of pair: a callback may reach a dict and change it while its parts are rewritten.
         for key in Contents::of(value).keys() {
             // SAFETY: as for sequences above.
             if let Some(part) = unsafe { swap_value(object, key.view(), Any::none()) }? {
@@ -180,8 +181,8 @@ unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: Raw
     })
 }
 
-/// Rewrites a part that was taken out of its container, so that being held by it alone still shows, and puts back what
-/// it became; what it was, if that failed.
+/// Rewrites a part that was taken out of its container, so that its reference count shows that nothing else holds it. Puts the result back,
+/// or the old part after an error.
 fn rewrite_part(mutator: Mutator, part: Any, put: impl FnOnce(Any) -> Result<()>) -> Result<()> {
     match mutator.mutate(part.view(), true) {
         Ok(made) => put(resolve_owned(made, part)),
@@ -192,7 +193,7 @@ fn rewrite_part(mutator: Mutator, part: Any, put: impl FnOnce(Any) -> Result<()>
     }
 }
 
-/// The value that a rewrite ends with, as [`resolve`] has it, for a part that is held here.
+/// Like [`resolve`], for a part that is owned here.
 fn resolve_owned(made: Any, part: Any) -> Any {
     if made.type_index() == index::UNCHANGED {
         part

@@ -1,4 +1,4 @@
-//! Where a visit failed: the context that grows on an error on its way up.
+//! The location of a failed visit: a context that grows while an error propagates.
 
 use super::blank;
 use crate::function::Error;
@@ -6,14 +6,14 @@ use crate::object::List;
 use crate::value::AnyView;
 use crate::value::header::{Header, ObjectRef, Ref, dynamic_object};
 
-/// The objects on the way to a failure, innermost first, and the context that the error had before.
+/// The objects on the path to a failure, innermost first, and the previous context of the error.
 #[repr(C)]
 pub(crate) struct ErrorContext {
     header: Header,
-    /// At 24: the objects, innermost first. A list, because it grows while the error passes up through visitors of several
+    /// At offset 24: the objects, innermost first. A list, because it grows while the error propagates through visitors of several
     /// libraries.
     pub(crate) pattern: List,
-    /// At 32: the context that the error had before, of any type, or null.
+    /// At offset 32: the previous context of the error, of any type, or null.
     pub(crate) before: Option<ObjectRef>,
 }
 
@@ -41,10 +41,10 @@ impl Clone for ErrorContext {
     }
 }
 
-/// Adds the value, if it is an object, to the context of an error.
+/// Adds a value to the context of an error, if the value is an object.
 #[cold]
 pub(super) fn attach(error: &Error, value: AnyView<'_>) {
-    // A plain value has no address to be found by below a root.
+    // A plain value has no address by which it could be found below a root.
     let Some(object) = value.as_object() else {
         return;
     };
@@ -53,7 +53,7 @@ pub(super) fn attach(error: &Error, value: AnyView<'_>) {
         .as_ref()
         .and_then(|before| before.get::<ErrorContext>())
     {
-        // A list grows in place, so that the error need not be changed.
+        // A list grows in place, so the error stays unchanged.
         context.pattern.push(object.clone().into());
         return;
     }

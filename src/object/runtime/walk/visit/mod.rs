@@ -1,14 +1,14 @@
-//! Structural visits: walking a value by hooks of types, by fields, and by callbacks.
+//! Structural visits: walks over a value by hooks of types, by fields, and by callbacks.
 //!
-//! A visitor is an object with a table of C functions, so that hooks of one library run under the visitors of another:
+//! A visitor is an object with a table of C functions, so that hooks of one library can run under the visitors of another:
 //!
 //! | bytes   | visitor and mutator                                     |
 //! |---------|---------------------------------------------------------|
 //! | 24..32  | address of the table                                    |
-//! | 32..36  | region: where variables may be bound, see [`Region`]    |
+//! | 32..36  | region in which variables may be bound, see [`Region`]  |
 //!
-//! Every function of a table takes the object and a value and answers with a cell that the caller owns. For a visit that
-//! is None to go on, an interrupt, or an error.
+//! Every function of a table takes the object and a value, and returns a cell that the caller owns. A visit returns None to continue, an
+//! interrupt, or an error.
 
 pub(crate) mod children;
 pub(crate) mod context;
@@ -31,16 +31,16 @@ use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-/// A header that is overwritten when the object is made.
+/// Returns a header that is overwritten when the object is created.
 pub(crate) fn blank() -> Header {
     Header::new(index::OBJECT, delete_plain)
 }
 
-/// What ends a visit early, with a value.
+/// An interrupt, which ends a visit early with a value.
 #[repr(C)]
 pub(crate) struct Interrupt {
     header: Header,
-    /// At 24: what the visit ends with.
+    /// At offset 24: the result of the visit.
     pub(crate) value: Any,
 }
 
@@ -49,7 +49,7 @@ const _: () = assert!(size_of::<Interrupt>() == 40);
 static_object!(Interrupt, index::VISIT_INTERRUPT);
 
 impl Interrupt {
-    /// An interrupt with a value.
+    /// Creates an interrupt with a value.
     pub(crate) fn new(value: Any) -> Interrupt {
         let header = blank();
         Interrupt { header, value }
@@ -68,38 +68,37 @@ impl Clone for Interrupt {
     }
 }
 
-/// Where variables may be bound: nowhere, or by a pattern, or by a definition that binds the variable but not what is in
-/// its type.
+/// The region in which variables may be bound: none, a pattern, or a definition that binds a variable but not those in its type.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Region(AtomicI32);
 
 impl Region {
-    /// Nowhere: variables are left alone.
+    /// No binding: variables are left unchanged.
     pub(crate) const NONE: i32 = 0;
-    /// In all that is below.
+    /// Binds all variables below.
     pub(crate) const PATTERN: i32 = 1;
-    /// The variable itself, and none in its fields.
+    /// Binds the variable itself, but no variable in its fields.
     pub(crate) const SIMPLE: i32 = 2;
 
-    /// A region by its number. Any number is kept: it comes from another library's object.
+    /// Creates a region from its number. Accepts any number, because it comes from another library's object.
     pub(crate) const fn of(kind: i32) -> Region {
         Region(AtomicI32::new(kind))
     }
 
-    /// Changes the region. Relaxed, as a visit is on one thread; atomic, as objects may be shared.
+    /// Changes the region. Relaxed, because a visit uses one thread; atomic, because objects may be shared.
     fn set(&self, kind: i32) {
         self.0.store(kind, Ordering::Relaxed);
     }
 
-    /// The number of the region.
+    /// Returns the number of the region.
     pub(crate) fn kind(&self) -> i32 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Runs `body` in another region. Inside a pattern everything stays one.
+    /// Runs `body` in another region. A pattern region is never replaced.
     pub(crate) fn within<T>(&self, kind: i32, body: impl FnOnce() -> T) -> T {
-        /// Puts the region back, also when `body` panics: the visitor may be used again.
+        /// Restores the region, even if `body` panics, because the visitor may be used again.
         struct Restore<'a>(&'a AtomicI32, i32);
         impl Drop for Restore<'_> {
             fn drop(&mut self) {
@@ -107,7 +106,7 @@ impl Region {
             }
         }
         let before = self.kind();
-        // A field with another mark does not end it: what a pattern holds is bound by it.
+        // A field with another flag does not end a pattern: everything below is bound by it.
         if before == Region::PATTERN {
             return body();
         }
@@ -127,7 +126,7 @@ impl Region {
         }
     }
 
-    /// Runs `body` for the fields of an object: a simple definition binds a variable, and not what its fields use.
+    /// Runs `body` for the fields of an object. A simple definition binds a variable, but not the variables that its fields use.
     pub(crate) fn of_fields<T>(&self, info: &TypeInfo, body: impl FnOnce() -> T) -> T {
         if self.kind() == Region::SIMPLE && structural_kind(info) == kind::VARIABLE {
             self.within(Region::NONE, body)
@@ -137,30 +136,30 @@ impl Region {
     }
 }
 
-/// How types take part in structural comparison.
+/// Structural kinds of types.
 pub(crate) mod kind {
-    /// The type does not take part.
+    /// The type does not support structural comparison.
     pub(crate) const UNSUPPORTED: i32 = 0;
-    /// A variable, which a region binds.
+    /// A variable, which can be bound in a region.
     pub(crate) const VARIABLE: i32 = 2;
-    /// A node of a graph, which is one object wherever it occurs.
+    /// A graph node, which is one object wherever it occurs.
     pub(crate) const SHARED: i32 = 3;
 }
 
-/// The structural kind of a type; 0 for one that has no metadata.
+/// Returns the structural kind of a type; 0 if it has no metadata.
 pub(crate) fn structural_kind(info: &TypeInfo) -> i32 {
     info.metadata()
         .map_or(kind::UNSUPPORTED, |metadata| metadata.structural_kind)
 }
 
-/// What to do with a value: the only function in the table of a visitor, and the form of the hook `__s_visit__`.
+/// A function that visits a value: the only entry in the table of a visitor, and the type of the hook `__s_visit__`.
 pub(crate) type VisitFn =
     unsafe extern "C-unwind" fn(visitor: *mut VisitorObj, value: RawAny) -> RawAny;
 
 /// The table of a visitor.
 #[repr(C)]
 pub(crate) struct VisitorTable {
-    /// Visits a value: None, an interrupt or an error.
+    /// Visits a value and returns None, an interrupt or an error.
     visit: VisitFn,
 }
 
@@ -168,9 +167,9 @@ pub(crate) struct VisitorTable {
 #[repr(C)]
 pub(crate) struct VisitorObj {
     header: Header,
-    /// At 24: the function, which outlives the visitor.
+    /// At offset 24: the table, which outlives the visitor.
     table: *const VisitorTable,
-    /// At 32: where variables may be bound now.
+    /// At offset 32: the current region.
     region: Region,
 }
 
@@ -184,7 +183,7 @@ unsafe impl Send for VisitorObj {}
 unsafe impl Sync for VisitorObj {}
 
 impl VisitorObj {
-    /// A visitor with this function, outside of every region.
+    /// Creates a visitor with this table, outside every region.
     const fn new(header: Header, table: &'static VisitorTable) -> VisitorObj {
         VisitorObj {
             header,
@@ -194,62 +193,64 @@ impl VisitorObj {
     }
 }
 
-/// A visitor that is held for the time of the visit.
+/// A visitor that stays alive during the visit.
 #[derive(Clone, Copy)]
 pub(crate) struct Visitor(*mut VisitorObj);
 
 impl Visitor {
+    /// Wraps the address of a visitor.
+    ///
     /// # Safety
     /// `visitor` is alive for as long as the result is used.
     pub(crate) const unsafe fn from_raw(visitor: *mut VisitorObj) -> Visitor {
         Visitor(visitor)
     }
 
-    /// A visitor that its caller holds while the result is used.
+    /// Wraps a visitor. The caller keeps it alive while the result is used.
     pub(crate) fn of(visitor: &Ref<VisitorObj>) -> Visitor {
         Visitor(visitor.as_ptr())
     }
 
-    /// The region, changed while parts are visited.
+    /// Returns the region, which changes while parts are visited.
     pub(crate) const fn region(&self) -> &Region {
         // SAFETY: the visitor is alive (the contract of `from_raw`).
         unsafe { &(*self.0).region }
     }
 
-    /// The visitor as an argument.
+    /// Returns the visitor as an argument.
     pub(crate) const fn view(&self) -> AnyView<'_> {
         // SAFETY: the visitor is alive (the contract of `from_raw`).
         unsafe { view_of(self.0.cast()) }
     }
 
-    /// Visits a value in the visitor's own way: None, or the interrupt that ended the visit.
+    /// Visits a value with the visitor's own function. Returns None, or the interrupt that ended the visit.
     pub(crate) fn visit(self, value: AnyView<'_>) -> Result {
         // SAFETY: the visitor is alive (the contract of `from_raw`).
         let table = unsafe { (*self.0).table };
         // SAFETY: the table of a visitor outlives it.
         let visit = unsafe { (*table).visit };
-        // SAFETY: the function is of this visitor, and the value lives for the call.
+        // SAFETY: the function belongs to this visitor, and the value lives for the call.
         let answer = unsafe { visit(self.0, *value.as_raw()) };
-        // SAFETY: what such a function answers is owned by its caller.
+        // SAFETY: the caller owns the result of such a function.
         native::settle(unsafe { Any::from_raw(answer) })
     }
 
-    /// Visits a value as its type says: by its hook, or field by field.
+    /// Visits a value in the way of its type: by its hook, or field by field.
     pub(crate) fn default_visit(self, value: AnyView<'_>) -> Result {
         match column::S_VISIT.value(value.type_index()) {
             Some(hook) if hook.type_index() == index::OPAQUE => {
                 let address = hook.as_raw().ptr();
-                // SAFETY: a pointer that is an attribute is a function of its convention (the contract of `set_any_attr`).
+                // SAFETY: a pointer that is an attribute is a function with its calling convention (the contract of `set_any_attr`).
                 let hook = unsafe { std::mem::transmute::<*mut c_void, VisitFn>(address) };
                 // SAFETY: a live visitor (the contract of `from_raw`), and a value that lives for the call.
                 let answer = unsafe { hook(self.0, *value.as_raw()) };
-                // SAFETY: what a hook answers is owned by its caller.
+                // SAFETY: the caller owns the result of a hook.
                 native::settle(unsafe { Any::from_raw(answer) })
             }
             Some(hook) if hook.type_index() == index::FUNCTION => {
                 interrupt_or_none(native::function(hook)?.call(&[self.view(), value])?)
             }
-            // Another kind of attribute is an error, not a type without a hook: the fields alone may not be what the type means.
+            // Another kind of attribute is an error, not a missing hook: the fields alone may not reflect the type's meaning.
             Some(_) => Err(Error::new(
                 ErrorKind::Type,
                 "__s_visit__ must be an opaque function pointer or ffi.Function",
@@ -261,15 +262,14 @@ impl Visitor {
         }
     }
 
-    /// Visits the fields of an object, from the base class on, but for those with the mark "ignored" (OBJ-34). Ends at the first
-    /// interrupt.
+    /// Visits the fields of an object, starting with those of the base class, except ignored ones (OBJ-34). Ends at the first interrupt.
     fn fields(self, object: &ObjectRef) -> Result {
         let Some(info) = types::info(object.type_index()) else {
             return Ok(Any::none());
         };
         self.region().of_fields(info, || {
             for field in fields_of(object) {
-                // OBJ-34: what structural comparison ignores is no part of the object.
+                // OBJ-34: a field that structural comparison ignores is not visited.
                 if field.flags & flag::EQ_HASH_IGNORE != 0 {
                     continue;
                 }
@@ -286,7 +286,7 @@ impl Visitor {
     }
 }
 
-/// An object as an argument, without counting.
+/// Returns an object as an argument, without changing its reference count.
 ///
 /// # Safety
 /// `object` is alive for `'a`.
@@ -298,7 +298,7 @@ const unsafe fn view_of<'a>(object: *mut Header) -> AnyView<'a> {
     unsafe { AnyView::from_raw(RawAny::of(type_index, AnyPayload { ptr })) }
 }
 
-/// What a function that visits may answer.
+/// Checks the result of a visiting function: None or an interrupt.
 fn interrupt_or_none(answer: Any) -> Result {
     let answer = native::settle(answer)?;
     if answer.is_none() || answer.type_index() == index::VISIT_INTERRUPT {
@@ -308,7 +308,7 @@ fn interrupt_or_none(answer: Any) -> Result {
     Err(OBJ_34.rejected(Kind::Type, message).into())
 }
 
-/// What is wrong with a callback's answer.
+/// Returns the message for an unexpected result of a callback.
 #[cold]
 fn unexpected(wanted: &str, answer: &Any) -> String {
     format!(
@@ -317,20 +317,20 @@ fn unexpected(wanted: &str, answer: &Any) -> String {
     )
 }
 
-/// Runs a body whose caller wants a cell and no unwinding: an error or a panic becomes an error object.
+/// Runs a body for a caller that expects a cell and no unwinding: an error or a panic becomes an error object.
 fn answer(body: impl FnOnce() -> Result) -> RawAny {
     caught(body).unwrap_or_else(Any::from).into_raw()
 }
 
-/// How deep a visit is.
+/// The depth of a visit.
 #[derive(Default)]
 struct VisitDepth {
-    /// Values around the one at hand. Atomic because a visitor is an object, which any thread may hold.
+    /// Number of values around the current one. Atomic because a visitor is an object, which any thread may hold.
     levels: AtomicUsize,
 }
 
 impl VisitDepth {
-    /// Runs `body` one level down.
+    /// Runs `body` one level deeper.
     fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let levels = self.levels.fetch_add(1, Ordering::Relaxed);
         let result = depth::check(levels).and_then(|()| body());
@@ -342,19 +342,19 @@ impl VisitDepth {
 /// A callback for values of a type.
 #[derive(Clone)]
 pub(crate) struct Callback {
-    /// The type, or `ffi.Any` for all values.
+    /// The index of the type, or that of `ffi.Any` for all values.
     type_index: i32,
-    /// The function that is called.
+    /// The function to call.
     function: Function,
 }
 
 impl Callback {
-    /// Whether the callback is for values of a type: its own, one derived from it, or any.
+    /// Returns whether the callback applies to values of a type: its own, a derived one, or any.
     fn takes(&self, actual: i32) -> bool {
         match self.type_index {
             own if own == actual => true,
             index::ANY => true,
-            // A short text is in a cell with a tag of its own (VAL-03), and is text all the same.
+            // A short text is in a cell with a separate tag (VAL-03), but it is still text.
             index::STR => actual == index::SMALL_STR,
             index::BYTES => actual == index::SMALL_BYTES,
             index::OBJECT => actual >= index::OBJECT_BEGIN,
@@ -366,7 +366,7 @@ impl Callback {
         }
     }
 
-    /// From `(type index, function)`.
+    /// Reads `(type index, function)`.
     fn from_tuple(items: &[Any]) -> Option<Callback> {
         let [type_index, function, ..] = items else {
             return None;

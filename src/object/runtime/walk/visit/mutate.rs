@@ -1,8 +1,8 @@
-//! Mutators: what a structural rewrite runs under, and how a value is rewritten as its type says.
+//! Mutators: the state of a structural rewrite, and the rewriting of a value in the way of its type.
 //!
-//! A mutator's table has four functions. The first two answer with the new value, with the tag `ffi.Unchanged` for "what
-//! it was", or with an error; the second may change the object itself, and is only called for one without another holder.
-//! The other two look up and set what stands for a variable or a shared node from now on.
+//! A mutator's table has four functions. The first two return the new value, the tag `ffi.Unchanged`, or an error. The second one may
+//! change the object in place, and is only called for an object without other holders. The other two read and set the replacement of a
+//! variable or a shared node.
 
 use super::context::attach;
 use super::{Region, blank, kind, structural_kind, view_of};
@@ -15,10 +15,10 @@ use crate::value::types::{self, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;
 
-/// A function of the table, and the form of the hooks `__s_mutate__` and `__s_maybe_inplace_mutate__`.
+/// A function of the table, and the type of the hooks `__s_mutate__` and `__s_maybe_inplace_mutate__`.
 pub(crate) type MutateFn =
     unsafe extern "C-unwind" fn(mutator: *mut MutatorObj, value: RawAny) -> RawAny;
-/// The function of the table that sets what stands for a variable; its result is None or an error.
+/// The function of the table that sets the replacement of a variable. Its result is None or an error.
 type SetFn = unsafe extern "C-unwind" fn(
     mutator: *mut MutatorObj,
     variable: RawAny,
@@ -28,13 +28,13 @@ type SetFn = unsafe extern "C-unwind" fn(
 /// The table of a mutator.
 #[repr(C)]
 pub(crate) struct MutatorTable {
-    /// Rewrites a value and leaves the object itself alone.
+    /// Rewrites a value without changing the object itself.
     pub(super) mutate: MutateFn,
-    /// Rewrites a value whose object may be changed itself, as only its caller holds it (OBJ-35).
+    /// Rewrites a value and may change its object in place, because only its caller holds it (OBJ-35).
     pub(super) maybe_in_place: MutateFn,
-    /// Returns what stands for a variable, or None.
+    /// Returns the replacement of a variable, or None.
     pub(super) remap_get: MutateFn,
-    /// Sets what stands for a variable.
+    /// Sets the replacement of a variable.
     pub(super) remap_set: SetFn,
 }
 
@@ -42,9 +42,9 @@ pub(crate) struct MutatorTable {
 #[repr(C)]
 pub(crate) struct MutatorObj {
     header: Header,
-    /// At 24: the functions, which outlive the mutator.
+    /// At offset 24: the table, which outlives the mutator.
     pub(super) table: *const MutatorTable,
-    /// At 32: where variables may be bound now.
+    /// At offset 32: the current region.
     pub(super) region: Region,
 }
 
@@ -58,7 +58,7 @@ unsafe impl Send for MutatorObj {}
 unsafe impl Sync for MutatorObj {}
 
 impl MutatorObj {
-    /// A mutator with these functions, in a region by its number.
+    /// Creates a mutator with this table, in the region with this number.
     pub(super) fn new(table: &'static MutatorTable, region: i32) -> MutatorObj {
         MutatorObj {
             header: blank(),
@@ -68,13 +68,13 @@ impl MutatorObj {
     }
 }
 
-/// The value that says "what it was".
+/// Returns the value that means "unchanged".
 pub(crate) fn unchanged() -> Any {
-    // SAFETY: no object is behind this tag.
+    // SAFETY: this tag has no object.
     unsafe { Any::from_raw(RawAny::of(index::UNCHANGED, AnyPayload { bits: 0 })) }
 }
 
-/// Whether a rewrite left a value as it was.
+/// Returns whether a rewrite left a value unchanged.
 pub(crate) fn is_same(before: AnyView<'_>, after: &Any) -> bool {
     let (left, right) = (before.as_raw(), after.as_raw());
     right.type_index == index::UNCHANGED
@@ -83,7 +83,7 @@ pub(crate) fn is_same(before: AnyView<'_>, after: &Any) -> bool {
             && left.bits() == right.bits())
 }
 
-/// The value that a rewrite of `before` ends with: `before` itself where nothing changed.
+/// Returns the final value of a rewrite of `before`, which is `before` itself if nothing changed.
 pub(crate) fn resolve(after: Any, before: AnyView<'_>) -> Any {
     if after.type_index() == index::UNCHANGED {
         before.to_any()
@@ -92,40 +92,42 @@ pub(crate) fn resolve(after: Any, before: AnyView<'_>) -> Any {
     }
 }
 
-/// Whether only the caller holds what is behind a value.
+/// Returns whether only the caller holds the object of a value.
 pub(super) fn is_unshared(value: AnyView<'_>) -> bool {
     value.as_object().is_some_and(ObjectRef::is_unique)
 }
 
-/// A mutator that is held for the time of the rewrite.
+/// A mutator that stays alive during the rewrite.
 #[derive(Clone, Copy)]
 pub(crate) struct Mutator(*mut MutatorObj);
 
 impl Mutator {
+    /// Wraps the address of a mutator.
+    ///
     /// # Safety
     /// `mutator` is alive for as long as the result is used.
     pub(crate) const unsafe fn from_raw(mutator: *mut MutatorObj) -> Mutator {
         Mutator(mutator)
     }
 
-    /// A mutator that its caller holds while the result is used.
+    /// Wraps a mutator. The caller keeps it alive while the result is used.
     pub(crate) fn of(mutator: &Ref<MutatorObj>) -> Mutator {
         Mutator(mutator.as_ptr())
     }
 
-    /// The region, changed while parts are rewritten.
+    /// Returns the region, which changes while parts are rewritten.
     pub(crate) const fn region(&self) -> &Region {
         // SAFETY: the mutator is alive (the contract of `from_raw`).
         unsafe { &(*self.0).region }
     }
 
-    /// The mutator as an argument.
+    /// Returns the mutator as an argument.
     pub(crate) const fn view(&self) -> AnyView<'_> {
         // SAFETY: the mutator is alive (the contract of `from_raw`).
         unsafe { view_of(self.0.cast()) }
     }
 
-    /// The functions of this mutator.
+    /// Returns the functions of this mutator.
     const fn table(self) -> &'static MutatorTable {
         // SAFETY: the mutator is alive (the contract of `from_raw`).
         let table = unsafe { (*self.0).table };
@@ -133,11 +135,11 @@ impl Mutator {
         unsafe { &*table }
     }
 
-    /// Rewrites a value in the mutator's own way. `in_place` allows to change the object itself if it has no other holder
+    /// Rewrites a value with the mutator's own function. With `in_place`, the object may be changed itself if it has no other holder
     /// (OBJ-35).
     pub(crate) fn mutate(self, value: AnyView<'_>, in_place: bool) -> Result {
         let table = self.table();
-        // OBJ-35: `in_place` is about what holds the value; that nothing else holds it shows in its own count of references.
+        // OBJ-35: `in_place` says that the holder of the value allows it. The value's own reference count shows that nothing else holds it.
         let function = if in_place && is_unshared(value) {
             table.maybe_in_place
         } else {
@@ -146,41 +148,41 @@ impl Mutator {
         self.call(function, value)
     }
 
-    /// Calls a function of the table or a hook, and turns an error that it returns into one of Rust.
+    /// Calls a function of the table or a hook, and converts a returned error to a Rust error.
     fn call(self, function: MutateFn, value: AnyView<'_>) -> Result {
-        // SAFETY: the function is of this mutator, or a hook for any; the value lives for the call.
+        // SAFETY: the function belongs to this mutator, or is a hook for any; the value lives for the call.
         let answer = unsafe { function(self.0, *value.as_raw()) };
-        // SAFETY: what such a function answers is owned by its caller.
+        // SAFETY: the caller owns the result of such a function.
         native::settle(unsafe { Any::from_raw(answer) })
     }
 
-    /// What stands for a variable or a shared node; None when nothing was set.
+    /// Returns the replacement of a variable or a shared node; None if there is none.
     pub(crate) fn remap_get(self, variable: AnyView<'_>) -> Result {
         self.call(self.table().remap_get, variable)
     }
 
-    /// Sets what stands for a variable or a shared node.
+    /// Sets the replacement of a variable or a shared node.
     pub(crate) fn remap_set(self, variable: AnyView<'_>, mapped: AnyView<'_>) -> Result<()> {
         let set = self.table().remap_set;
-        // SAFETY: the function is of this mutator; the values live for the call.
+        // SAFETY: the function belongs to this mutator; the values live for the call.
         let answer = unsafe { set(self.0, *variable.as_raw(), *mapped.as_raw()) };
-        // SAFETY: what such a function answers is owned by its caller.
+        // SAFETY: the caller owns the result of such a function.
         native::settle(unsafe { Any::from_raw(answer) }).map(drop)
     }
 
-    /// Rewrites a value as its type says: by its hook, or field by field in a copy. An error names the value.
+    /// Rewrites a value in the way of its type: by its hook, or field by field in a copy. An error records the value in its context.
     pub(crate) fn default_mutate(self, value: AnyView<'_>, in_place: bool) -> Result {
         let result = match column::S_MAYBE_INPLACE.value(value.type_index()) {
             Some(hook) if in_place => match self.hook(hook, value) {
                 Some(result) => result,
-                // A hook in place only saves a copy: without one that can be called the value is rewritten in a copy.
+                // An in-place hook only saves a copy. Without a callable one, the value is rewritten in a copy.
                 None => return self.default_mutate(value, false),
             },
             _ => match column::S_MUTATE.value(value.type_index()) {
                 Some(hook) => self.hook(hook, value).unwrap_or_else(|| Err(bad_hook())),
                 None => match value.as_object() {
                     Some(object) => self.object(object),
-                    // A plain value without a hook is what it was; so is an object whose type is not known, below.
+                    // A plain value without a hook stays unchanged. So does an object of an unknown type, below.
                     None => Ok(value.to_any()),
                 },
             },
@@ -188,12 +190,12 @@ impl Mutator {
         result.inspect_err(|error| attach(error, value))
     }
 
-    /// Calls a hook, unless it is something that cannot be called.
+    /// Calls a hook. Returns `None` if the attribute is not callable.
     fn hook(self, hook: AnyView<'_>, value: AnyView<'_>) -> Option<Result> {
         match hook.type_index() {
             index::OPAQUE => {
                 let address = hook.as_raw().ptr();
-                // SAFETY: a pointer that is an attribute is a function of its convention (the contract of `set_any_attr`).
+                // SAFETY: a pointer that is an attribute is a function with its calling convention (the contract of `set_any_attr`).
                 let hook = unsafe { std::mem::transmute::<*mut c_void, MutateFn>(address) };
                 Some(self.call(hook, value))
             }
@@ -206,7 +208,7 @@ impl Mutator {
         }
     }
 
-    /// An object without a hook. A variable or a shared node that was rewritten before is what it became then.
+    /// Rewrites an object without a hook. A variable or a shared node that was rewritten before reuses the earlier result.
     fn object(self, object: &ObjectRef) -> Result {
         let value = AnyView::from(object);
         let Some(info) = types::info(object.type_index()) else {
@@ -217,29 +219,28 @@ impl Mutator {
             kind::SHARED => (false, true),
             _ => return self.fields(object, info),
         };
-        // Through the table: a mutator of another library keeps what it has set itself.
+        // Through the table, because a mutator of another library stores its own replacements.
         let known = self.remap_get(value)?;
         if !known.is_none() {
             return Ok(known);
         }
-        // A variable outside of every region is left alone, unless something stands for it, which `known` would be.
+        // A variable outside every region stays unchanged, unless it has a replacement, which `known` would be.
         if is_variable && self.region().kind() == Region::NONE {
             return Ok(unchanged());
         }
-        // Also for a variable: its type may change, and then it is another variable.
+        // Also for a variable: if its type changes, it becomes another variable.
         let after = self.fields(object, info)?;
         let changed = after.type_index() != index::UNCHANGED;
-        // A shared node is entered in any case, so that its next occurrence is what this one became and is not rewritten again.
+        // A shared node is always recorded, so that its next occurrence reuses this result and is not rewritten again.
         if is_shared || changed || self.region().kind() == Region::PATTERN {
             self.remap_set(value, after.view())?;
         }
         Ok(after)
     }
 
-    /// A copy of the object with its fields rewritten; `ffi.Unchanged` where none changed (OBJ-35).
+    /// Returns a copy of the object with rewritten fields, or `ffi.Unchanged` if none changed (OBJ-35).
     fn fields(self, object: &ObjectRef, info: &'static TypeInfo) -> Result {
-        // In the copy from the start: a getter and a setter work on an object, and the original must not show a half of the
-        // rewrite.
+        // Works on the copy from the start: getters and setters need an object, and the original must not show a partial rewrite.
         let copy = shallow_copy(object)?;
         let changed = self.region().of_fields(info, || {
             let mut changed = false;
@@ -253,17 +254,17 @@ impl Mutator {
         Ok(if changed { copy.into() } else { unchanged() })
     }
 
-    /// Rewrites one field of a copy; whether that changed it.
+    /// Rewrites one field of a copy. Returns whether that changed it.
     fn field(self, field: OwnField<'_>, info: &TypeInfo) -> Result<bool> {
         let before = field.get()?;
         let after = self
             .region()
-            // Never in place: the original holds the same value, as the copy is a shallow one.
+            // Never in place: the original holds the same value, because the copy is shallow.
             .of_field(&field, || self.mutate(before.view(), false))?;
         if is_same(before.view(), &after) {
             return Ok(false);
         }
-        // Only now: a field that cannot be written is no error as long as nothing in it changes.
+        // Checked only now: a field without a setter is an error only if its value changes.
         if field.setter.is_null() {
             return Err(Error::new(
                 ErrorKind::Type,
@@ -279,7 +280,7 @@ impl Mutator {
     }
 }
 
-/// A copy of an object that shares its fields, by the attribute of its type.
+/// Returns a copy of an object that shares its fields, made by an attribute of its type.
 fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
     let hook = column::SHALLOW_COPY
         .value(object.type_index())
@@ -292,7 +293,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
     };
     let made = native::settle(cast::<Function>(hook)?.call(&[object.into()])?)?;
     match made.into_object() {
-        // Fields are written into what the hook returns, so it must not be the original, and has the fields of the type.
+        // Fields are written into the result of the hook, so it must not be the original and must have the same type.
         Ok(copy)
             if copy.type_index() == object.type_index() && copy.as_ptr() != object.as_ptr() =>
         {
@@ -305,7 +306,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
     }
 }
 
-/// The error for an attribute `__s_mutate__` that is neither a C function nor a function object.
+/// Returns the error for an attribute `__s_mutate__` that is neither a C function nor a function object.
 #[cold]
 fn bad_hook() -> Error {
     Error::new(

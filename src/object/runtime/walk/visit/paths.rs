@@ -1,4 +1,4 @@
-//! From the context of a failed visit to paths: where under a root the objects of the context lie in that order.
+//! Conversion of the context of a failed visit to paths: the places below a root where the objects of the context occur in that order.
 
 use super::context::ErrorContext;
 use crate::function::Result;
@@ -10,8 +10,8 @@ use crate::value::header::{ObjectRef, Ref};
 use crate::value::types;
 use crate::value::{Any, AnyView};
 
-/// Paths from `root` to where the visit of `context` failed. With `allow_prefix` also those on which only the first of
-/// its objects lie, to where there was nothing further to look at.
+/// Returns the paths from `root` to the failure of the visit in `context`. With `allow_prefix`, also returns paths that match only the
+/// first objects of the context, up to the point where nothing further matched.
 pub(crate) fn find_access_paths(
     root: &ObjectRef,
     context: &Ref<ErrorContext>,
@@ -30,48 +30,48 @@ pub(crate) fn find_access_paths(
     ))
 }
 
-/// The objects of a context, outermost first. One that was recorded twice in a row counts once; absent ones do not.
+/// Returns the objects of a context, outermost first. An object that was recorded twice in a row counts once. Absent ones are dropped.
 fn pattern(context: &Ref<ErrorContext>) -> Vec<ObjectRef> {
     let recorded = context.pattern.to_vec();
     let objects = recorded.iter().filter_map(Any::as_object);
     let mut pattern: Vec<ObjectRef> = objects.cloned().collect();
-    // A callback and the rewrite that it calls for the same object may both attach it.
+    // A callback and the rewrite that it calls for the same object may both record it.
     pattern.dedup_by(|next, before| next.as_ptr() == before.as_ptr());
-    // Recorded on the way up, and looked for on the way down.
+    // Recorded from the inside out, but searched from the outside in.
     pattern.reverse();
     pattern
 }
 
-/// A step that is not an object yet; most are never part of a path that is found.
+/// A step that is not an object yet. Most steps are never part of a result.
 enum PathStep {
-    /// A field of an object, by its name.
+    /// A field of an object, by name.
     Field(&'static str),
-    /// An element of a sequence, by its index from 0.
+    /// An element of a sequence, by index from 0.
     Item(i64),
-    /// A value of a map, by its key.
+    /// A value of a map, by key.
     Key(Any),
 }
 
-/// A search for the objects of a context below a root, in their order but not one right below the other.
+/// A search below a root for the objects of a context, in their order, possibly with other objects between them.
 struct PathFinder {
     /// The objects of the context, outermost first.
     pattern: Vec<ObjectRef>,
-    /// How many of the pattern lie on the way here.
+    /// Number of objects of the pattern that are on the current path.
     matched: usize,
-    /// The steps from the root to the value at hand.
+    /// The steps from the root to the current value.
     steps: Vec<PathStep>,
-    /// The paths found so far, in the order of the walk.
+    /// The paths found so far, in walk order.
     found: Vec<AccessPath>,
-    /// Whether a path counts that only the first objects of the pattern lie on.
+    /// Whether a path that matches only the first objects of the pattern counts.
     allow_prefix: bool,
 }
 
 impl PathFinder {
-    /// The path from the root to the value at hand, as an object.
+    /// Returns the path from the root to the current value, as an object.
     fn path(&self) -> AccessPath {
         self.steps
             .iter()
-            // Made only when a path is found: each step is an object.
+            // Created only when a path is found, because each step is an object.
             .fold(root_path(), |path, step| match step {
                 PathStep::Field(name) => extend(&path, AccessKind::Attr, (*name).into()),
                 PathStep::Item(at) => extend(&path, AccessKind::ArrayItem, (*at).into()),
@@ -79,7 +79,7 @@ impl PathFinder {
             })
     }
 
-    /// Looks into a part of the value at hand, one step further down.
+    /// Searches a part of the current value, one step deeper.
     fn below(&mut self, step: PathStep, value: AnyView<'_>) -> Result<()> {
         depth::check(self.steps.len())?;
         self.steps.push(step);
@@ -88,7 +88,7 @@ impl PathFinder {
         result
     }
 
-    /// Looks into any value: containers part by part, objects by [`PathFinder::object`]; anything else holds no object.
+    /// Searches any value: containers part by part, objects with [`PathFinder::object`]. Other values contain no object.
     fn value(&mut self, value: AnyView<'_>) -> Result<()> {
         if let Some(items) = sequence_of(value) {
             for (at, item) in (0..).zip(&*items) {
@@ -110,8 +110,8 @@ impl PathFinder {
         }
     }
 
-    /// Looks into an object: the last one of the pattern ends a path, the next one moves the pattern on for its fields. A type
-    /// without metadata has no fields to look into.
+    /// Searches an object. The last object of the pattern ends a path, and the next one advances the pattern for its fields. A type without
+    /// metadata has no fields to search.
     fn object(&mut self, object: &ObjectRef) -> Result<()> {
         let info = types::info(object.type_index());
         if info.and_then(types::TypeInfo::metadata).is_none() {
@@ -120,11 +120,11 @@ impl PathFinder {
         let wanted = self.pattern.get(self.matched);
         let is_next = wanted.is_some_and(|wanted| wanted.as_ptr() == object.as_ptr());
         if is_next && self.matched + 1 == self.pattern.len() {
-            // The rest of the object is not looked into: what failed is the object itself.
+            // The rest of the object is not searched, because the failure is the object itself.
             self.found.push(self.path());
             return Ok(());
         }
-        // Only one step of the pattern at a time: objects that a visit does not attach may lie between two of them.
+        // Advances the pattern by one object only: objects that a visit does not record may lie between two of them.
         self.matched += usize::from(is_next);
         let before = self.found.len();
         for field in fields_of(object) {
@@ -132,7 +132,7 @@ impl PathFinder {
             self.below(PathStep::Field(field.name()), value.view())?;
         }
         let partly = (1..self.pattern.len()).contains(&self.matched);
-        // A longer match below this object has noted itself, and then the prefix adds nothing. The root alone is no path.
+        // A longer match below this object is already recorded, so the prefix adds nothing. The root alone is not a path.
         if self.allow_prefix && partly && !self.steps.is_empty() && self.found.len() == before {
             self.found.push(self.path());
         }

@@ -1,5 +1,4 @@
-//! Rewrites with callbacks: [`map`] calls them before or after the parts are rewritten, [`mutate`] leaves the parts to
-//! them.
+//! Rewrites with callbacks: [`map`] calls them before or after the parts are rewritten, and [`mutate`] leaves the parts to them.
 
 use super::context::attach;
 use super::mutate::{Mutator, MutatorObj, MutatorTable, is_same, is_unshared, resolve, unchanged};
@@ -40,28 +39,28 @@ impl Argument for Rewriters {
     }
 }
 
-/// What a rewrite does with a value.
+/// The mode of a rewrite.
 #[derive(Clone)]
 enum RewriteMode {
     /// Calls a callback before or after the parts are rewritten.
     Map(Links, VisitOrder),
-    /// Leaves value and parts to a callback, which calls the mutator for them.
+    /// Leaves the value and its parts to a callback, which calls the mutator for them.
     Mutate(Rewriters),
 }
 
-/// What stands for objects, by their address.
+/// Replacements of objects, by address. The originals are kept alive.
 type Remap = HashMap<usize, (ObjectRef, Any)>;
 
 /// A mutator that calls callbacks.
 #[repr(C)]
 struct Rewrite {
-    /// The part that code of any library sees. It comes first, so that a pointer to one is a pointer to the other.
+    /// The part that code of any library sees. It is first, so that a pointer to one is a pointer to the other.
     mutator: MutatorObj,
-    /// The callbacks, and when they are called.
+    /// The callbacks, and the time of their calls.
     way: RewriteMode,
-    /// What stands for variables and shared nodes, by address; the originals are kept.
+    /// Replacements of variables and shared nodes, by address. The originals are kept alive.
     remap: Mutex<Remap>,
-    /// How deep the rewrite is.
+    /// The depth of the rewrite.
     depth: VisitDepth,
 }
 
@@ -71,13 +70,13 @@ unsafe impl Object for Rewrite {
         MutatorObj::type_index()
     }
 
-    // Other mutators have the same type index, so the index proves nothing: only the table tells that one is a `Rewrite`.
+    // Other mutators have the same type index, so the index proves nothing. Only the table identifies a `Rewrite`.
     fn matches(_: i32) -> bool {
         false
     }
 }
 
-/// The table of every [`Rewrite`], by whose address [`copy`] knows one.
+/// The table of every [`Rewrite`]. [`copy`] recognizes one by the address of its table.
 static TABLE: MutatorTable = MutatorTable {
     mutate: dispatch::<false>,
     maybe_in_place: dispatch::<true>,
@@ -85,13 +84,13 @@ static TABLE: MutatorTable = MutatorTable {
     remap_set,
 };
 
-/// `mutate` and `maybe_inplace_mutate` of the table: rewrites a value one level further down.
+/// Implements `mutate` and `maybe_inplace_mutate` of the table: rewrites a value one level deeper.
 unsafe extern "C-unwind" fn dispatch<const IN_PLACE: bool>(
     mutator: *mut MutatorObj,
     value: RawAny,
 ) -> RawAny {
     answer(|| {
-        // SAFETY: the table is only ever in a `Rewrite`, which is alive for the call.
+        // SAFETY: only a `Rewrite` has this table, and it is alive for the call.
         let rewrite = unsafe { &*mutator.cast::<Rewrite>() };
         // SAFETY: the value lives for the call.
         let value = unsafe { AnyView::from_raw(value) };
@@ -103,10 +102,10 @@ unsafe extern "C-unwind" fn dispatch<const IN_PLACE: bool>(
     })
 }
 
-/// `var_remap_get` of the table: what stands for a variable, or None.
+/// Implements `var_remap_get` of the table: returns the replacement of a variable, or None.
 unsafe extern "C-unwind" fn remap_get(mutator: *mut MutatorObj, variable: RawAny) -> RawAny {
     answer(|| {
-        // SAFETY: the table is only ever in a `Rewrite`, which is alive for the call.
+        // SAFETY: only a `Rewrite` has this table, and it is alive for the call.
         let rewrite = unsafe { &*mutator.cast::<Rewrite>() };
         // SAFETY: the value lives for the call.
         let variable = unsafe { AnyView::from_raw(variable) };
@@ -116,14 +115,14 @@ unsafe extern "C-unwind" fn remap_get(mutator: *mut MutatorObj, variable: RawAny
     })
 }
 
-/// `var_remap_set` of the table. Returns None.
+/// Implements `var_remap_set` of the table. Returns None.
 unsafe extern "C-unwind" fn remap_set(
     mutator: *mut MutatorObj,
     variable: RawAny,
     mapped: RawAny,
 ) -> RawAny {
     answer(|| {
-        // SAFETY: the table is only ever in a `Rewrite`, which is alive for the call.
+        // SAFETY: only a `Rewrite` has this table, and it is alive for the call.
         let rewrite = unsafe { &*mutator.cast::<Rewrite>() };
         // SAFETY: the value lives for the call.
         let variable = unsafe { AnyView::from_raw(variable) };
@@ -132,13 +131,13 @@ unsafe extern "C-unwind" fn remap_set(
         let key = key_of(variable)?;
         let entry = (key.clone(), mapped.to_any());
         let before = rewrite.remap().insert(key.as_ptr() as usize, entry);
-        // Only now, when the lock is free again: the destructor of what stood there may run any code, this rewrite's included.
+        // Dropped after the lock is released, because the destructor of the old entry may run any code, including this rewrite.
         drop(before);
         Ok(Any::none())
     })
 }
 
-/// The object that a variable is, by whose address it is known.
+/// Returns the object of a variable, whose address identifies it.
 fn key_of<'a>(variable: AnyView<'a>) -> Result<ObjectRef> {
     variable.as_object().cloned().ok_or_else(|| {
         Error::new(
@@ -149,7 +148,7 @@ fn key_of<'a>(variable: AnyView<'a>) -> Result<ObjectRef> {
 }
 
 impl Rewrite {
-    /// Rewrites a root under a new mutator: the new value, or `ffi.Unchanged`.
+    /// Rewrites a root with a new mutator. Returns the new value or `ffi.Unchanged`.
     fn start(way: RewriteMode, root: &Any) -> Result {
         let rewrite = Ref::new(Rewrite {
             mutator: MutatorObj::new(&TABLE, super::Region::NONE),
@@ -157,17 +156,17 @@ impl Rewrite {
             remap: Mutex::default(),
             depth: VisitDepth::default(),
         });
-        // SAFETY: `rewrite` is held until the end.
+        // SAFETY: `rewrite` is kept alive until the end.
         let mutator = unsafe { Mutator::from_raw(rewrite.as_ptr().cast()) };
         mutator.mutate(root.view(), true)
     }
 
-    /// The map, also after a panic in a callback: it is changed by single insertions.
+    /// Locks the replacements, ignoring poison after a panic in a callback, because they change only by single insertions.
     fn remap(&self) -> MutexGuard<'_, Remap> {
         self.remap.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rewrites one value as the mode says. `in_place` is true for one that its caller alone holds.
+    /// Rewrites one value according to the mode. `in_place` is true if only its caller holds it.
     fn step(&self, mutator: Mutator, value: AnyView<'_>, in_place: bool) -> Result {
         match &self.way {
             RewriteMode::Map(links, VisitOrder::Pre) => {
@@ -183,7 +182,7 @@ impl Rewrite {
                 };
                 let mode = AnyView::from(i64::from(in_place));
                 let args = [value, mutator.view(), mode];
-                // A callback without the third parameter would fail by an argument too many.
+                // A callback without the third parameter would fail with one argument too many.
                 let count = if *takes_mode { 3 } else { 2 };
                 link.function
                     .call(args.get(..count).unwrap_or(&args))
@@ -194,14 +193,14 @@ impl Rewrite {
     }
 }
 
-/// Calls the callback for a value, if there is one. An error carries the value on its way up.
+/// Calls the callback for a value, if there is one. An error records the value in its context.
 fn call(links: &Links, mutator: Mutator, value: AnyView<'_>) -> Option<Result> {
     let answered = links.call(value, mutator.region().kind())?;
     let answered = answered.and_then(native::settle);
     Some(answered.inspect_err(|error| attach(error, value)))
 }
 
-/// The callback makes the node, then the parts of what it made are rewritten.
+/// Calls the callback first, then rewrites the parts of its result.
 fn before_parts(links: &Links, mutator: Mutator, value: AnyView<'_>, in_place: bool) -> Result {
     let Some(made) = call(links, mutator, value) else {
         return mutator.default_mutate(value, in_place);
@@ -209,7 +208,7 @@ fn before_parts(links: &Links, mutator: Mutator, value: AnyView<'_>, in_place: b
     let made = made?;
     let same = is_same(value, &made);
     let now = if same { value } else { made.view() };
-    // What the callback made anew is held by nothing else and may be changed itself; what it took from elsewhere may not (OBJ-35).
+    // A new result of the callback has no other holder and may be changed in place. A result that it took from elsewhere may not (OBJ-35).
     let after = mutator.default_mutate(now, in_place && (same || is_unshared(now)))?;
     Ok(if after.type_index() == index::UNCHANGED {
         made
@@ -218,7 +217,7 @@ fn before_parts(links: &Links, mutator: Mutator, value: AnyView<'_>, in_place: b
     })
 }
 
-/// The parts are rewritten, then the callback gets the node.
+/// Rewrites the parts first, then calls the callback with the result.
 fn after_parts(links: &Links, mutator: Mutator, value: AnyView<'_>, in_place: bool) -> Result {
     let after = mutator.default_mutate(value, in_place)?;
     let now = if after.type_index() == index::UNCHANGED {
@@ -239,33 +238,33 @@ fn after_parts(links: &Links, mutator: Mutator, value: AnyView<'_>, in_place: bo
     }
 }
 
-/// Rewrites a value and everything in it with callbacks that answer with what a value becomes. What no callback changes
-/// is shared with the original; an original without another holder is changed itself.
+/// Rewrites a value and everything in it with callbacks that return replacements. Unchanged parts are shared with the original. An original
+/// without other holders is changed in place.
 pub(crate) fn map(root: Any, links: Links, order: VisitOrder) -> Result {
     let after = Rewrite::start(RewriteMode::Map(links, order), &root)?;
     Ok(resolve(after, root.view()))
 }
 
-/// Hands values to callbacks together with the mutator; whether and how the parts are rewritten is left to them.
+/// Calls callbacks with values and the mutator. The callbacks decide whether and how the parts are rewritten.
 pub(crate) fn mutate(root: Any, callbacks: Rewriters) -> Result {
     let after = Rewrite::start(RewriteMode::Mutate(callbacks), &root)?;
     Ok(resolve(after, root.view()))
 }
 
-/// A copy of a mutator, as [`super::walk::copy`] of a visitor.
+/// Copies a mutator, as [`super::walk::copy`] copies a visitor.
 pub(crate) fn copy(source: &Ref<MutatorObj>) -> ObjectRef {
     let region = source.region.kind();
     if !std::ptr::eq(source.table, &TABLE) {
         return Ref::new(MutatorObj::new(&REJECTING, region)).into_object();
     }
-    // SAFETY: the table is only ever in a `Rewrite`.
+    // SAFETY: only a `Rewrite` has this table.
     let rewrite = unsafe { &*source.as_ptr().cast::<Rewrite>() };
     let remap = rewrite.remap().clone();
     Ref::new(Rewrite {
         mutator: MutatorObj::new(&TABLE, region),
         way: rewrite.way.clone(),
         remap: Mutex::new(remap),
-        // A copy begins at depth 0: it is a rewrite of its own.
+        // A copy begins at depth 0, because it is an independent rewrite.
         depth: VisitDepth::default(),
     })
     .into_object()
@@ -279,7 +278,7 @@ static REJECTING: MutatorTable = MutatorTable {
     remap_set: reject_set,
 };
 
-/// The error of every function of that table: what the original did is behind its public part, whose size is not known here.
+/// Returns the error for all functions of that table: the original's private part follows its public part, and its size is unknown here.
 fn rejected() -> Result {
     Err(Error::new(
         ErrorKind::Type,
@@ -287,17 +286,17 @@ fn rejected() -> Result {
     ))
 }
 
-/// Fails, as a function over a value.
+/// Fails, with the signature of a function over a value.
 unsafe extern "C-unwind" fn reject(_: *mut MutatorObj, _: RawAny) -> RawAny {
     answer(rejected)
 }
 
-/// Fails, as a function over a variable and a value.
+/// Fails, with the signature of a function over a variable and a value.
 unsafe extern "C-unwind" fn reject_set(_: *mut MutatorObj, _: RawAny, _: RawAny) -> RawAny {
     answer(rejected)
 }
 
-/// What strings, bytes and big integers do: nothing.
+/// Implements the hooks of strings, bytes and big integers: changes nothing.
 pub(crate) unsafe extern "C-unwind" fn leaf(_: *mut MutatorObj, _: RawAny) -> RawAny {
     unchanged().into_raw()
 }

@@ -1,4 +1,4 @@
-//! Walks with callbacks: [`walk`] calls them before or after the parts, [`visit`] leaves the parts to them.
+//! Walks with callbacks: [`walk`] calls them before or after the parts, and [`visit`] leaves the parts to them.
 
 use super::context::attach;
 use super::{
@@ -13,21 +13,21 @@ use crate::value::header::{Object, ObjectRef, Ref};
 use crate::value::types::ObjectIndex;
 use crate::value::{Any, AnyView, Argument, RawAny, VAL_10, index};
 
-/// Callbacks for values alone, and for values with the kind of the region.
+/// Callbacks that take only a value, and callbacks that also take the kind of the region.
 #[derive(Clone)]
 pub(crate) struct Links {
-    /// Callbacks that take the value alone.
+    /// Callbacks that take only the value.
     pub(crate) plain: Callbacks,
     /// Callbacks that take the value and the number of the region.
     pub(crate) with_region: Callbacks,
 }
 
 impl Links {
-    /// Calls the first callback for the value, if there is one.
+    /// Calls the first matching callback for the value, if there is one.
     pub(super) fn call(&self, value: AnyView<'_>, region: i32) -> Option<Result> {
         let actual = value.type_index();
         let find = |list: &Callbacks| list.0.iter().find(|link| link.takes(actual)).cloned();
-        // OBJ-34: the first callback for the type, and those without the region come before those with it.
+        // OBJ-34: the first callback for the type is called. Those without the region precede those with it.
         if let Some(link) = find(&self.plain) {
             return Some(link.function.call(&[value]));
         }
@@ -36,7 +36,7 @@ impl Links {
     }
 }
 
-/// A list of `(type index, function)`, the first that takes a value wins.
+/// A list of `(type index, function)`. The first entry that matches a value wins.
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks(pub(super) Vec<Callback>);
 
@@ -57,17 +57,17 @@ impl Argument for Callbacks {
     }
 }
 
-/// When a walk calls.
+/// The time when a walk calls a callback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VisitOrder {
     /// Before the parts.
     Pre,
-    /// After them.
+    /// After the parts.
     Post,
 }
 
 impl VisitOrder {
-    /// From the number that the ABI passes.
+    /// Converts the number that the ABI passes.
     pub(crate) const fn from_number(order: i64) -> VisitOrder {
         if order == 0 {
             VisitOrder::Pre
@@ -77,7 +77,7 @@ impl VisitOrder {
     }
 }
 
-/// What a walk does with a value.
+/// The mode of a walk.
 #[derive(Clone)]
 enum WalkMode {
     /// Calls a callback before or after the parts.
@@ -89,11 +89,11 @@ enum WalkMode {
 /// A visitor that calls callbacks.
 #[repr(C)]
 struct CallbackWalk {
-    /// The part that code of any library sees. It comes first, so that a pointer to one is a pointer to the other.
+    /// The part that code of any library sees. It is first, so that a pointer to one is a pointer to the other.
     visitor: VisitorObj,
-    /// The callbacks, and when they are called.
+    /// The callbacks, and the time of their calls.
     way: WalkMode,
-    /// How deep the walk is.
+    /// The depth of the walk.
     depth: VisitDepth,
 }
 
@@ -103,23 +103,23 @@ unsafe impl Object for CallbackWalk {
         VisitorObj::type_index()
     }
 
-    // Other visitors have the same type index, so the index proves nothing: only the table tells that one is a `CallbackWalk`.
+    // Other visitors have the same type index, so the index proves nothing. Only the table identifies a `CallbackWalk`.
     fn matches(_: i32) -> bool {
         false
     }
 }
 
-/// The table of every [`CallbackWalk`], by whose address [`copy`] knows one.
+/// The table of every [`CallbackWalk`]. [`copy`] recognizes one by the address of its table.
 static TABLE: VisitorTable = VisitorTable { visit: dispatch };
 
-/// `visit` of the table: visits a value one level further down. An error carries the value on its way up.
+/// Implements `visit` of the table: visits a value one level deeper. An error records the value in its context.
 unsafe extern "C-unwind" fn dispatch(visitor: *mut VisitorObj, value: RawAny) -> RawAny {
     answer(|| {
-        // SAFETY: the table is only ever in a `CallbackWalk`, which is alive for the call.
+        // SAFETY: only a `CallbackWalk` has this table, and it is alive for the call.
         let walk = unsafe { &*visitor.cast::<CallbackWalk>() };
         // SAFETY: the value lives for the call.
         let value = unsafe { AnyView::from_raw(value) };
-        // OBJ-34: None is not met.
+        // OBJ-34: None is skipped.
         if value.is_none() {
             return Ok(Any::none());
         }
@@ -132,19 +132,19 @@ unsafe extern "C-unwind" fn dispatch(visitor: *mut VisitorObj, value: RawAny) ->
 }
 
 impl CallbackWalk {
-    /// Visits a root with a new visitor: the interrupt that ended the visit, or `None` where it went to its end.
+    /// Visits a root with a new visitor. Returns the interrupt that ended the visit, or `None` if it finished.
     fn start(way: WalkMode, root: AnyView<'_>) -> Result<Option<Ref<Interrupt>>> {
         let walk = Ref::new(CallbackWalk {
             visitor: VisitorObj::new(blank(), &TABLE),
             way,
             depth: VisitDepth::default(),
         });
-        // SAFETY: `walk` is held until the visit is over.
+        // SAFETY: `walk` is kept alive until the visit is over.
         let visitor = unsafe { Visitor::from_raw(walk.as_ptr().cast()) };
         stop(visitor.visit(root)?)
     }
 
-    /// Visits one value as the mode says (OBJ-34).
+    /// Visits one value according to the mode (OBJ-34).
     fn step(&self, visitor: Visitor, value: AnyView<'_>) -> Result {
         match &self.way {
             WalkMode::Walk(links, order) => {
@@ -156,11 +156,11 @@ impl CallbackWalk {
                     }
                 }
                 let stopped = visitor.default_visit(value)?;
-                // OBJ-34: an interrupt among the parts ends the walk, so that the value itself is not met any more.
+                // OBJ-34: an interrupt among the parts ends the walk, so the callback for the value itself is not called.
                 if *order == VisitOrder::Pre || !stopped.is_none() {
                     return Ok(stopped);
                 }
-                // After the parts there is nothing left to leave out, so that 1 is as good as None.
+                // After the parts there is nothing left to skip, so 1 has the same effect as None.
                 match self.call_links(links, visitor, value)? {
                     WalkAnswer::Stop(interrupt) => Ok(interrupt),
                     _ => Ok(Any::none()),
@@ -176,7 +176,7 @@ impl CallbackWalk {
         }
     }
 
-    /// What the callback for a value decides; to go on where there is none.
+    /// Returns the decision of the callback for a value. Without a callback the walk advances.
     fn call_links(
         &self,
         links: &Links,
@@ -190,18 +190,18 @@ impl CallbackWalk {
     }
 }
 
-/// What a callback of a walk decides.
+/// The decision of a walk's callback.
 enum WalkAnswer {
-    /// Goes on with the parts.
+    /// Continue with the parts.
     Advance,
-    /// Leaves the parts out.
+    /// Skip the parts.
     Skip,
-    /// Ends the walk with this interrupt.
+    /// End the walk with this interrupt.
     Stop(Any),
 }
 
 impl WalkAnswer {
-    /// What a result means.
+    /// Interprets the result of a callback.
     fn from_answer(returned: Any) -> Result<WalkAnswer> {
         match returned.type_index() {
             index::NONE => Ok(WalkAnswer::Advance),
@@ -217,13 +217,13 @@ impl WalkAnswer {
     }
 }
 
-/// The interrupt of a visit that ended early; None is none.
+/// Returns the interrupt of a visit that ended early; `None` for None.
 fn stop(answer: Any) -> Result<Option<Ref<Interrupt>>> {
     Ok(crate::value::cast(answer.view())?)
 }
 
-/// Calls callbacks for a value and everything in it, every occurrence, before or after its parts. A callback answers
-/// 1 to leave the parts out, None or any other integer to go on, or an interrupt, which ends the walk and is the result.
+/// Calls callbacks for a value and everything in it, for every occurrence, before or after its parts. A callback returns 1 to skip the
+/// parts, None or any other integer to continue, or an interrupt. An interrupt ends the walk and is its result.
 pub(crate) fn walk(
     root: AnyView<'_>,
     links: Links,
@@ -232,25 +232,25 @@ pub(crate) fn walk(
     CallbackWalk::start(WalkMode::Walk(links, order), root)
 }
 
-/// Hands values to callbacks together with the visitor; whether and how the parts are visited is left to them. Values
-/// without a callback are visited as their types say.
+/// Calls callbacks with values and the visitor. The callbacks decide whether and how the parts are visited. Values without a callback are
+/// visited in the way of their types.
 pub(crate) fn visit(root: AnyView<'_>, callbacks: Callbacks) -> Result<Option<Ref<Interrupt>>> {
     CallbackWalk::start(WalkMode::Visit(callbacks), root)
 }
 
-/// A copy of a visitor. What is behind the public part is only known for our own; a copy of another library's has a
-/// table that rejects, where the reference would read past the end of the copy.
+/// Copies a visitor. Only this library's own visitors have a known private part. A copy of another library's visitor gets a table that
+/// rejects every call; the reference would read past the end of the copy.
 pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
     let region = source.region.kind();
     if std::ptr::eq(source.table, &TABLE) {
-        // SAFETY: the table is only ever in a `CallbackWalk`.
+        // SAFETY: only a `CallbackWalk` has this table.
         let walk = unsafe { &*source.as_ptr().cast::<CallbackWalk>() };
         let copy = Ref::new(CallbackWalk {
             visitor: VisitorObj::new(blank(), &TABLE),
             way: walk.way.clone(),
             depth: VisitDepth::default(),
         });
-        // The copy goes on in the region in which the original is, and at depth 0: it is a walk of its own.
+        // The copy continues in the region of the original, but at depth 0, because it is an independent walk.
         copy.visitor.region.set(region);
         return copy.into_object();
     }
@@ -262,7 +262,7 @@ pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
 /// The table of a copy whose original belongs to another library.
 static REJECTING: VisitorTable = VisitorTable { visit: reject };
 
-/// Fails: what the original did is behind its public part, whose size is not known here.
+/// Fails, because the original's private part follows its public part, and its size is unknown here.
 unsafe extern "C-unwind" fn reject(_: *mut VisitorObj, _: RawAny) -> RawAny {
     answer(|| {
         Err(Error::new(
