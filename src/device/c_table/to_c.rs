@@ -10,11 +10,12 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// The text that this thread returned last, of an attribute or of a failure. C reads it until the next call.
+    /// The text that this thread returned last, of an attribute or of a failure. C may read it until the next call.
     static TEXT: RefCell<CString> = RefCell::default();
 }
 
-/// Keeps `text` for C and returns its address, which holds until the next text of this thread. A zero would end it: it becomes a blank.
+/// Keeps `text` for C and returns its address, which is valid until the next text of this thread. A NUL would end the text early,
+/// so it is replaced by a space.
 fn keep(text: &str) -> *const c_char {
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     TEXT.with_borrow_mut(|kept| {
@@ -23,7 +24,7 @@ fn keep(text: &str) -> *const c_char {
     })
 }
 
-/// Runs `body` with the API behind `context`; a failure or panic becomes -1 and a text.
+/// Runs `body` with the API of `context`. A failure or a panic becomes -1 and a text.
 fn with(context: *mut c_void, body: impl FnOnce(&'static dyn DeviceApi) -> Result<()>) -> c_int {
     // SAFETY: C hands in the context of the table, which `of_api` put there and which lives for ever.
     let api = unsafe { &*context.cast::<TableOfApi>() }.api;
@@ -49,11 +50,13 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> c_int {
     -1
 }
 
-/// Devices of a table are of one type, and the API knows which; only the id counts here.
+/// Returns a device for the API. All devices of a table have one type, which the API knows, so only the id matters.
 fn device(id: i32) -> Device {
     Device::ext_dev(id)
 }
 
+/// Creates a stream from the pointer that C passed.
+///
 /// # Safety
 ///
 /// As for [`Stream::from_handle`], with a stream of the device that the table is of.
