@@ -236,8 +236,7 @@ pub fn existing_devices(api: &dyn DeviceApi, kind: i32) -> impl Iterator<Item = 
 /// Executors, machines and compiled code use the device's memory from here on, and rely on its rules. A space of `alloc` has the
 /// bytes and the alignment of the request (DEV-12, DEV-13) and overlaps no other space (DEV-41). It remains valid until `free`, and
 /// for work that was queued before `free` (DEV-46). If the host reads the memory of the device type, its spaces are addresses.
-/// These types are
-/// `cpu`, `cuda_host`, `rocm_host` and `cuda_managed`.
+/// These types are `cpu`, `cuda_host`, `rocm_host` and `cuda_managed`.
 ///
 /// ```compile_fail,E0133
 /// # let api: &'static dyn tvmspec::device::DeviceApi = tvmspec::device::cpu::cpu();

@@ -63,21 +63,22 @@ fn device(id: i32) -> Device {
 unsafe fn stream_of_table(stream: *mut c_void) -> Stream {
     // The type is that of `device`, so that `Stream::on` accepts the pair.
     const OF_TABLE: Device = Device::ext_dev(0);
-    // SAFETY: as for this function; devices of a table are of one type.
+    // SAFETY: the caller keeps the requirements of this function; devices of a table are of one type.
     unsafe { Stream::from_handle(OF_TABLE, stream) }
 }
 
-/// [`DeviceTable::last_error`](super::DeviceTable::last_error): called right behind a failure, whose text is the last one kept.
+/// Implements [`DeviceTable::last_error`](super::DeviceTable::last_error). It is called directly after a failure, whose text is the
+/// last one kept.
 pub(super) unsafe extern "C" fn last_error(_: *mut c_void) -> *const c_char {
     TEXT.with_borrow(|text| text.as_ptr())
 }
 
-/// [`DeviceApi::set_device`] for the device of this index.
+/// Implements [`DeviceApi::set_device`] for the device of this index.
 pub(super) unsafe extern "C" fn set_device(context: *mut c_void, id: i32) -> c_int {
     with(context, |api| api.set_device(device(id)))
 }
 
-/// [`DeviceApi::attribute`]; a number that no release has is answered with nothing (DEV-08).
+/// Implements [`DeviceApi::attribute`]; a number that no release has gets no answer (DEV-08).
 pub(super) unsafe extern "C" fn attribute(
     context: *mut c_void,
     id: i32,
@@ -108,7 +109,7 @@ pub(super) unsafe extern "C" fn attribute(
     })
 }
 
-/// [`DeviceApi::alloc`] of bytes: a table has no place for a hint.
+/// Implements [`DeviceApi::alloc`] for bytes, because a table cannot take a hint.
 pub(super) unsafe extern "C" fn alloc(
     context: *mut c_void,
     id: i32,
@@ -129,13 +130,13 @@ pub(super) unsafe extern "C" fn alloc(
     })
 }
 
-/// [`DeviceApi::free`].
+/// Implements [`DeviceApi::free`].
 pub(super) unsafe extern "C" fn free(context: *mut c_void, id: i32, space: *mut c_void) -> c_int {
     // SAFETY: C hands in a space of this table's `alloc`, frees it once, and does not use it afterwards.
     with(context, |api| unsafe { api.free(device(id), Space(space)) })
 }
 
-/// [`DeviceApi::copy`]. The stream has no type in C; the device that follows it knows its own.
+/// Implements [`DeviceApi::copy`]. A stream has no type in C, so it gets that of the device that makes the copy.
 pub(super) unsafe extern "C" fn copy(
     context: *mut c_void,
     copy: *const CopyBytes,
@@ -166,14 +167,14 @@ pub(super) unsafe extern "C" fn copy(
     })
 }
 
-/// [`DeviceApi::sync`].
+/// Implements [`DeviceApi::sync`].
 pub(super) unsafe extern "C" fn sync(context: *mut c_void, id: i32, stream: *mut c_void) -> c_int {
     // SAFETY: C hands in null or a stream of this table that is not freed.
     let stream = unsafe { stream_of_table(stream) };
     with(context, |api| api.sync(device(id), stream))
 }
 
-/// [`DeviceApi::create_stream`]: its handle, null for the default stream.
+/// Implements [`DeviceApi::create_stream`] and stores the handle, null for the default stream.
 pub(super) unsafe extern "C" fn create_stream(
     context: *mut c_void,
     id: i32,
@@ -187,7 +188,7 @@ pub(super) unsafe extern "C" fn create_stream(
     })
 }
 
-/// [`DeviceApi::free_stream`].
+/// Implements [`DeviceApi::free_stream`].
 pub(super) unsafe extern "C" fn free_stream(
     context: *mut c_void,
     id: i32,
@@ -201,7 +202,7 @@ pub(super) unsafe extern "C" fn free_stream(
     })
 }
 
-/// [`DeviceApi::sync_streams`].
+/// Implements [`DeviceApi::sync_streams`].
 pub(super) unsafe extern "C" fn sync_streams(
     context: *mut c_void,
     id: i32,
