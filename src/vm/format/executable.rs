@@ -29,8 +29,8 @@ impl<'a> Executable<'a> {
     ///
     /// # Errors
     ///
-    /// The first of VM-01 to VM-05 that a function breaks, at the byte of its instruction, or a PAY rule for an instruction that
-    /// cannot be decoded.
+    /// The first of VM-01 to VM-05 that a function breaks, at the byte of its instruction. An instruction that cannot be decoded
+    /// breaks a PAY rule.
     pub fn new(code: relax_vm::RelaxExecutable<'a>) -> Result<Executable<'a>, Violation> {
         for function in &code.functions {
             // VM-12: a compiled function has its code in a library, and a packed one has no code, so neither has instructions to
