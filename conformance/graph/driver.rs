@@ -29,7 +29,7 @@
 //! | `["@log"]` | returns the kernels called since the last time, with the shapes of their arguments |
 //! | `["@save"]` | returns the payload of the current module, as base64 |
 //! | `["@kernels"]` | makes the module of kernels the current one |
-//! | `["@took", NAME, ...]` | calls a function that measures; returns which times are above 0, and whether they fit the duration of the call |
+//! | `["@took", NAME, ...]` | calls a function that measures; returns which times are above 0, and whether they fit into the call |
 //! | `["@report", NAME]` | calls a function that returns a report; returns the function of each call, and whether it took time |
 //! | `["@broken"]` | returns the rule and the kind of the last error; only for this crate |
 //! | `["@own", NAME, FORM]` | calls a function of `own.rs` with the graph and the kernels; only for this crate |

@@ -8,8 +8,10 @@ use crate::value::legacy::code;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Checks the times that function `name` returned for `args`. Returns which are above 0, whether the requested number of runs of
-/// each fits into the duration of the call, and whether it took the requested time (GRF-42).
+/// Checks the times that function `name` returned for `args` (GRF-42).
+///
+/// Returns which times are above 0, whether the requested number of runs of each fits into the call, and whether the call took the
+/// requested time.
 pub(super) fn shown(
     name: &Value,
     args: &[Value],

@@ -3,7 +3,7 @@
 //! | step | action |
 //! |---|---|
 //! | `[NAME, ...]` | calls a function of the machine's module, or of the registry if it begins with `vm.builtin.` |
-//! | `["tensor", TYPE, EXTENTS, BASE64]` | creates a tensor; a further number is the byte offset of its first element, and further strides are its strides |
+//! | `["tensor", TYPE, EXTENTS, BASE64]` | creates a tensor; an optional byte offset of its first element and optional strides follow |
 //! | `["@executable", NAME, ...]` | calls a function of the executable's module |
 //! | `["@unready", NAME, ...]` | calls a function of a second machine, which has no devices |
 //! | `["@fails", NAME, ...]` | calls the function, and returns `{"error": true}` if that fails |
