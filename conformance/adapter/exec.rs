@@ -3,8 +3,8 @@
 //! Three threads are between this program and the process: one writes, one reads, and one keeps the tail of stderr. A testee that
 //! does not read or does not answer therefore cannot block this program beyond the timeout.
 //!
-//! One answer needs no more memory than its longest line (16 MiB) and the values that [`protocol`] parses from it. Output besides
-//! the answers is charged to the case that the testee was working on ([`Adapter::stray`]).
+//! One answer needs no more memory than its longest line (16 MiB) and the values that [`protocol`] parses from it. Output other
+//! than answers is charged to the case that the testee was working on ([`Adapter::stray`]).
 
 use super::exec_process::{BEHIND, Heard, Process, too_long};
 use super::{Adapter, Identity, Limits, Reply, protocol};
@@ -90,7 +90,7 @@ impl Exec {
         let identity = match answer {
             Ok(line) => protocol::parse_hello(&line),
             Err(Reply::ProtocolError(wrong)) => Err(format!("no answer to hello: {wrong}")),
-            // A worker reports on stderr what it could not load.
+            // A worker reports load errors on stderr.
             Err(Reply::Crash(how)) => Err(match how.split_once("; stderr: error: ") {
                 Some((_, stderr)) if self.shows_parts => stderr.to_owned(),
                 _ => format!("no answer to hello: {how}"),

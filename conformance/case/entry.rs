@@ -113,7 +113,7 @@ pub(in crate::conformance) fn read(
             breach.rule
         ));
     }
-    // Without a rule no report can state what a failure breaks.
+    // Without a rule, no report can name the broken rule.
     if case.rules.is_empty() {
         return Err("`rules` is empty: a case shows at least one rule".to_owned());
     }
@@ -204,7 +204,7 @@ fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     }
 }
 
-/// Reads the expected answer. `either` is for what a rule leaves open: then only a crash is wrong.
+/// Reads the expected answer. `either` stands for a case that the rules leave open: only a crash is wrong.
 fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {
     let wrong = "`expect` is not one of accept, accept_file, reject, either";
     let (key, value) = only_entry(expect).ok_or(wrong)?;

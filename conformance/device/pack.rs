@@ -55,8 +55,7 @@ pub(super) fn pack(args: &Value) -> Result<Answer, OpError> {
     let args: Vec<Arg> = args.iter().map(arg).collect::<Result<_, _>>()?;
     let form = of.get("form").and_then(Value::as_str).unwrap_or_default();
     let packed = || -> DeviceResult<Packed> {
-        // Types are read before the arguments, because DEV-53 rejects a type when the function is looked up, whatever the arguments
-        // are.
+        // Types are read before the arguments, because DEV-53 rejects a type when the function is looked up, before any call.
         let types: Vec<ArgType> = types
             .iter()
             .map(|dtype| ArgType::of(*dtype))

@@ -151,7 +151,7 @@ impl Device {
         Device::new(10, id)
     }
 
-    /// Creates external device `id`, whose type is for devices without a number of their own.
+    /// Creates external device `id`. Devices without a device type number use this type.
     pub const fn ext_dev(id: i32) -> Device {
         Device::new(12, id)
     }

@@ -71,7 +71,7 @@ impl Manager {
         }
     }
 
-    /// Returns the API of device type `kind`, or `None` if there is none. A missing API is not remembered (DEV-05).
+    /// Returns the API of device type `kind`, or `None` if there is none. A missing API is not cached (DEV-05).
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How chains of objects are freed: with little stack, and without a leak (VAL-05).
+//! Destruction of chains of objects: with little stack, and without a leak (VAL-05).
 use super::LIVE;
 use tvmspec::function::{Error, Function};
 use tvmspec::module::{Module, ModuleKind};

@@ -1,5 +1,5 @@
-//! The same twenty artifacts from compilers of several releases (golden/eras): each is read, written to the same bytes, loaded in
-//! its own release, and run where it can run. `BLESS=1 cargo test --test foreign eras` regenerates conformance/reports/eras.md and
+//! Twenty artifacts from the compilers of several releases (golden/eras): each is read, written to the same bytes, loaded in its
+//! own release, and run where it can run. `BLESS=1 cargo test --test foreign eras` regenerates conformance/reports/eras.md and
 //! golden/eras/rules.json.
 #![cfg(feature = "cli")]
 

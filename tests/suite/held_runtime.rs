@@ -119,7 +119,7 @@ fn a_runtime_that_crashes_or_hangs_ends_alone() {
     assert!(String::from_utf8_lossy(&absent.stderr).contains("no library at `./none.so`"));
 }
 
-/// Host code that looks up a name of its own and calls a C++ function of the runtime.
+/// Host code that looks up a custom function name and calls a C++ function of the runtime.
 const HOST: &str = "
 extern void _ZN3tvm7runtime3OwnEv(void);
 int TVMFuncGetGlobal(const char* name, void** out);

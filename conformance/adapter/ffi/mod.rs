@@ -2,7 +2,7 @@
 //! interface, and the others, such as `libtvm_runtime.so`, add functions to it. With `#TARGET` the code generator of that target is
 //! tested instead of that of the case's target. It gets the cases of `target.generate` that are for a host or a device, as it is.
 //!
-//! | operation               | executed by                                         | what is compared          |
+//! | operation               | executed by                                         | compared                  |
 //! |-------------------------|------------------------------------------------------|---------------------------|
 //! | `blob.decode`           | loading a library around the bytes                   | the view `modules`        |
 //! | `import_tree.decode`    | the same, with one small module for each row         | the view `rows`           |
@@ -10,7 +10,7 @@
 //! | `tensor.decode`         | `runtime.LoadParams`                                 | `tensors`, `tensor`       |
 //! | `tensor.encode`         | `runtime.SaveParams`                                 | the bytes                 |
 //! | `tensor.dtype_*`, `value.dtype` | `TVMFFIDataTypeFromString`, `TVMFFIDataTypeToString` | the value         |
-//! | `value.cell`            | looking at a value that the runtime made             | the value                 |
+//! | `value.cell`            | reading a value that the runtime made                | the value                 |
 //! | `value.convert`, `value.device` | a typed function that shows what it took the argument for | the value    |
 //! | `value.own`             | `TVMFFIAnyViewToOwnedAny`                            | the value                 |
 //! | `value.life`            | `TVMFFIObjectIncRef` and `DecRef` on an object of ours | the view `released`     |
@@ -19,7 +19,7 @@
 //! | `function.raw_call`     | the pointer in the function object                   | the value                 |
 //! | `function.error`, `function.raised`, `function.registry` | the C functions for each            | the value                 |
 //! | `function.script`       | its steps: functions of the registry and callbacks of ours | the value           |
-//! | `object.layout`         | looking at the object                                | the value                 |
+//! | `object.layout`         | reading the object                                   | the value                 |
 //! | `object.hash`           | the slot of a map in which a key stands              | the view `home`           |
 //! | `object.dlpack`         | `TVMFFITensorFromDLPackVersioned`                    | the value                 |
 //! | `object.walk`, `object.rewrite` | `ffi.StructuralWalk`, `ffi.StructuralMap` with callbacks of ours | the value |
@@ -30,11 +30,11 @@
 //! | `module.find`           | `ffi.ModuleGetFunction` on system libraries          | the view `found`          |
 //! | `module.system`         | the same                                             | the view `entry`          |
 //! | `module.symbols`        | loading a library with these symbols                 | the view `function`       |
-//! | `module.call`, `module.life`, `module.environment`, `module.constants` | loading libraries that lead back here | the value |
+//! | `module.call`, `module.life`, `module.environment`, `module.constants` | loading libraries that call back here | the value |
 //! | `module.properties`     | `ffi.ModuleGetPropertyMask`                          | the value                 |
 //! | `module.script`         | as `function.script`, beside a library in a file     | the value                 |
 //! | `module.once`           | `TVMFFIHandleInitOnce`                               | the value                 |
-//! | `module.launch`, `module.barrier`, `module.workspace` | `TVMBackend*` of the libraries behind the first | the value |
+//! | `module.launch`, `module.barrier`, `module.workspace` | `TVMBackend*` of the libraries after the first | the value |
 //! | `target.generate`       | `target.build.<kind>` of a compiler among the libraries | all but the kind of a `#TARGET` |
 //! | `target.options`        | `target.ListTargetKindOptionsFromName`               | the value                 |
 //! | `vm.run`                | `ffi.Module.load_from_file.relax.VMExecutable`       | the value                 |

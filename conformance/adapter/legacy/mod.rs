@@ -2,7 +2,7 @@
 //! the interface; the others are loaded after it. `#TARGET` works as for `ffi:`. A runtime of 0.21, whose interface no other
 //! release has, is also tested here, through functions of 0.20 that `Transition` builds on its own functions.
 //!
-//! | operation            | executed by                                                   | what is compared    |
+//! | operation            | executed by                                                   | compared            |
 //! |----------------------|---------------------------------------------------------------|---------------------|
 //! | `blob.decode`        | loading a library around the bytes (layout 0.7)                | the view `kinds`    |
 //! | `module.load`        | the same                                                      | the view `kinds`    |
@@ -12,7 +12,7 @@
 //! | `module.find`        | `TVMModGetFunction` on libraries of a few functions            | the view `found`    |
 //! | `module.open`        | `TVMModLoadFromFile`, `TVMModGetFunction`, `TVMFuncCall`       | the view `opened`   |
 //! | `module.symbols`     | the same, on a library of addresses of this process            | the view `function` |
-//! | `module.life`        | the same, and what is mapped                                   | the value           |
+//! | `module.life`        | the same, and the mapped libraries                             | the value           |
 //! | `module.environment` | `TVMBackendGetFuncFromEnv`                                     | the value           |
 //! | `module.system`      | `TVMBackendRegisterSystemLibSymbol`, `runtime.SystemLib`       | the view `entry`    |
 //! | `module.constants`   | a payload beside a library of initialisers                     | the value           |
@@ -26,7 +26,7 @@
 //! | `value.legacy_code`  | the code of a result, and the message about a wrong argument   | the value           |
 //! | `function.legacy`    | its steps: `TVMFuncCall`, `TVMFuncRegisterGlobal` and so on     | the value           |
 //! | `target.generate`    | `target.build.<kind>` of a compiler among the libraries          | all but the kind of a `#TARGET` |
-//! | `graph.script`       | `tvm.graph_executor.create` and its kin, with kernels of ours  | the value           |
+//! | `graph.script`       | `tvm.graph_executor.create` and its variants, with our kernels | the value           |
 //!
 //! Loaders of these releases read a C++ stream, and a payload ends where its loader stops. A loader of this crate therefore cannot
 //! replace one that the runtime lacks. A library that needs such a loader is *unsupported*, not rejected.

@@ -214,7 +214,7 @@ fn argument(session: &Session, form: &Value) -> Result<Any, Reply> {
     }
 }
 
-/// Converts a result, which the client has as a value of its own process, to its form.
+/// Converts a result, which the client has as a local value, to its form.
 fn result(value: &Any) -> Result<Value, Reply> {
     let view = value.view();
     Ok(match view.type_index() {

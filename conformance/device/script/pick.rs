@@ -53,7 +53,7 @@ pub(super) fn generate(seed: u64, steps: usize) -> Vec<Step> {
             continue;
         }
         let offset = dice.below(size);
-        // At least one byte: a copy of none has a program of its own (DEV-39).
+        // At least one byte. Another program tests a copy of no bytes (DEV-39).
         let nbytes = 1 + dice.below(size - offset);
         match dice.below(12) {
             0 => {

@@ -135,7 +135,7 @@ pub(in crate::conformance) fn type_key(api: &'static FfiApi, type_index: i32) ->
     String::from_utf8_lossy(key.unwrap_or_default()).into_owned()
 }
 
-/// Converts the content of a sequence or a map as that of type `type_index`, whatever its own type is.
+/// Converts the content of a sequence or a map as if it had type `type_index`.
 pub(in crate::conformance) fn show_as(
     api: &'static FfiApi,
     held: &OwnedValue,

@@ -59,7 +59,7 @@ impl KernelDriver for Cuda {
         };
         // PTX is a text that ends with a NUL.
         image.push(0);
-        // SAFETY: a context is current, and the image is whole; the driver checks what it reads as it always does.
+        // SAFETY: a context is current, and the image is complete and ends with a NUL; the driver validates the image itself.
         let module = unsafe { result::module::load_data(image.as_ptr().cast()) };
         let module = Cuda::checked(format!("cuModuleLoadData ({})", code.format), module)?;
         Ok(CudaModule(module))

@@ -44,7 +44,7 @@ impl KernelDriver for Hip {
         // A code object states its own size. Text, which no driver accepts, ends with this NUL.
         let mut image = code.data.clone();
         image.push(0);
-        // SAFETY: the image is whole, and stays with the module; the driver checks what it reads as it always does.
+        // SAFETY: the image is complete and stays with the module; the driver validates it itself.
         let loaded = unsafe { (on.library.load_module)(&raw mut module, image.as_ptr().cast()) };
         let call = format!("hipModuleLoadData ({})", code.format);
         on.checked(&call, loaded)?;

@@ -209,7 +209,7 @@ impl SpaceSource for SimulatedState {
 impl DeviceApi for Simulated {
     fn set_device(&self, device: Device) -> Result<()> {
         let id = self.here(device)?;
-        // DEV-55: set with the type that `launch` uses, whatever type the caller's number names.
+        // DEV-55: the current device is stored under the type that `launch` uses, even if the caller names another type.
         set_current_device(Device::ext_dev(id));
         self.machine().log(SimulatedCall::SetDevice(id));
         Ok(())

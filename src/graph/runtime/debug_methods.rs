@@ -53,7 +53,7 @@ fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
 /// Returns an output as it is in memory now; arguments: `(node, output)`.
 fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (node, index) = (position(args[0])?, position(args[1])?);
-    // GRF-44: this runs nothing. 0.5 to 0.7 return what the last run left there.
+    // GRF-44: this runs nothing. 0.5 to 0.7 return the result that the last run left in the entry.
     let entry = state.executor.graph().entry_of(node, index);
     let entry = entry.and_then(|entry| state.executor.entry(entry));
     let entry = entry.ok_or_else(|| {

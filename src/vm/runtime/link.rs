@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// The origin of a machine's code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A module that `module::load` loaded, whose contract covers what the code does.
+    /// A module that `module::load` loaded. Its contract covers the behaviour of the code.
     Trusted,
     /// Bytes that safe code read.
     Unknown,
@@ -79,7 +79,7 @@ fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Functio
         }
     }
     match (name, resets) {
-        // SAFETY: the contract of `module::load` covers what the code of its file does: it resets an element of a register or an
+        // SAFETY: the contract of `module::load` covers the behaviour of the file's code: it resets an element of a register or an
         // argument that it does not use again (VM-58).
         (builtin::RESET, Origin::Trusted) => Ok(unsafe { registry::lookup_raw(name.as_bytes()) }),
         (builtin::RESET, Origin::Unknown) => Ok(Some(Function::from_packed(|args| {

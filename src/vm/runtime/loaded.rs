@@ -103,7 +103,7 @@ impl LoadedExecutable {
         })
     }
 
-    /// Returns the executable. It borrows from this value and must not outlive it, whatever its type says.
+    /// Returns the executable. It borrows from this value and must not outlive it, although its type permits that.
     pub fn executable(&self) -> &Executable<'_> {
         &self.executable
     }

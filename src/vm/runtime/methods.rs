@@ -72,7 +72,8 @@ pub(super) const METHODS: [VmMethod; 10] = [
         least: 1,
         takes: "the name of a function",
         body: |machine, args| {
-            // VM-04: the number of names, as in upstream. It is 0 if the executable has no names, whatever the function takes.
+            // VM-04: the number of names, as in upstream. It is 0 if the executable has no names, even if the function has
+            // parameters.
             let names = machine.parameters(&cast::<String>(args[0])?)?.len();
             Ok((names as i64).into())
         },

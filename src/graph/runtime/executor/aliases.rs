@@ -1,4 +1,4 @@
-//! Entries that share bytes, and the calls that use them. They all change when an input gets memory of its own.
+//! Entries that share bytes, and the calls that use them. They all change when an input gets separate memory.
 
 use super::PoolTensor;
 use super::op_exec::OpExec;

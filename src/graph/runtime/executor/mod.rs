@@ -38,7 +38,7 @@ pub struct Executor {
     steps: Vec<OpExec>,
     /// The number of each input, by its name.
     inputs: HashMap<String, usize>,
-    /// The aliases, built when an input first gets memory of its own.
+    /// The aliases, built when an input first gets separate memory.
     aliases: OnceLock<Aliases>,
     /// The foreign memory that calls use instead of an entry's pool (GRF-34, GRF-35, GRF-43), kept alive here.
     external: HashMap<usize, PoolTensor>,

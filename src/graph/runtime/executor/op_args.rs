@@ -15,7 +15,7 @@ pub(super) struct OpArgs {
     _shapes: Vec<Arc<[i64]>>,
 }
 
-// SAFETY: `tensors` come from `Box::leak` in `new` and are freed in `drop`: this value owns what the views point at.
+// SAFETY: `tensors` come from `Box::leak` in `new` and are freed in `drop`: this value owns everything that the views point at.
 unsafe impl Send for OpArgs {}
 // SAFETY: only `point_at` writes, and it has `&mut self`: no view is read meanwhile.
 unsafe impl Sync for OpArgs {}
