@@ -1,34 +1,34 @@
-//! Behaviour: what bytes cannot show, driven through an interface.
+//! Behaviour that bytes cannot show, tested through an interface.
 
 use std::fmt;
 
-/// How a behaviour went.
+/// The outcome of a behaviour.
 pub type Outcome = Result<(), Failure>;
 
-/// Why a behaviour did not hold.
+/// The reason why a behaviour did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The subject breaks the rule; says how.
+    /// The subject breaks the rule, in this way.
     Broken(String),
-    /// The subject does not have what the behaviour is about; says what. Not a pass.
+    /// The subject lacks this feature, which the behaviour needs. It does not count as a pass.
     Skipped(String),
 }
 
 impl Failure {
-    /// The subject breaks the rule.
+    /// Returns a failure: the subject breaks the rule.
     ///
     /// # Errors
     ///
-    /// [`Failure::Broken`] with `how`, always.
+    /// Always [`Failure::Broken`] with `how`.
     pub fn broken<T>(how: impl Into<String>) -> Result<T, Failure> {
         Err(Failure::Broken(how.into()))
     }
 
-    /// The behaviour does not apply.
+    /// Returns a failure: the behaviour does not apply.
     ///
     /// # Errors
     ///
-    /// [`Failure::Skipped`] with `why`, always.
+    /// Always [`Failure::Skipped`] with `why`.
     pub fn skipped<T>(why: impl Into<String>) -> Result<T, Failure> {
         Err(Failure::Skipped(why.into()))
     }
@@ -45,12 +45,12 @@ impl fmt::Display for Failure {
 
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Failure {
-        // A call that fails ends a program, which then does not hold: programs use `?` for that.
+        // A failed call breaks the program, so that programs can use `?`.
         Failure::Broken(error.to_string())
     }
 }
 
-/// Broken unless `kept`.
+/// Requires that `kept` is true.
 ///
 /// # Errors
 ///
@@ -63,11 +63,11 @@ pub fn demand(kept: bool, otherwise: impl FnOnce() -> String) -> Outcome {
     }
 }
 
-/// Broken unless `actual` is `expected`; `what` names it.
+/// Requires that `actual` equals `expected`; `what` names the value.
 ///
 /// # Errors
 ///
-/// [`Failure::Broken`] with both values when they differ.
+/// [`Failure::Broken`] with both values if they differ.
 pub fn expect<T: PartialEq + fmt::Debug>(actual: T, expected: T, what: &str) -> Outcome {
     demand(actual == expected, || {
         format!("{what}: expected {expected:?}, got {actual:?}")

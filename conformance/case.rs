@@ -17,43 +17,44 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-/// One case: the request, the answer that must come back, and why that matters.
+/// One case: the request, the expected answer, and its significance.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Case {
-    /// A name such as `blob/opencl-root`; never a number, never reused. A derived case adds `#encode` or `#truncated`.
+    /// The name, such as `blob/opencl-root`. It is never a number and never reused. A derived case has the suffix `#encode` or
+    /// `#truncated`.
     pub id: String,
-    /// The chapter whose file holds it.
+    /// The chapter whose file contains the case.
     pub chapter: String,
-    /// Ids of the rules that it shows.
+    /// The ids of the rules that the case tests.
     pub rules: Vec<String>,
-    /// The releases in which it holds.
+    /// The releases in which the case holds.
     pub releases: Releases,
-    /// The operation: `<chapter>.decode` and so on.
+    /// The operation, such as `<chapter>.decode`.
     pub op: String,
-    /// For a reject case, the accepted case that it was made of by breaking one rule.
+    /// For a reject case, the accepted case from which it was made by breaking one rule.
     pub parent: Option<String>,
-    /// What arrives under `data` or `value`.
+    /// The input, which the request contains under `data` or `value`.
     pub input: CaseInput,
     /// The other arguments.
     pub args: Map<String, Value>,
-    /// What must come back.
+    /// The expected answer.
     pub expect: Expect,
-    /// The oddities that are to be tolerated and reported, each with rule and kind, and with an offset where the input has bytes.
+    /// The oddities that must be tolerated and reported, each with rule and kind, and with an offset if the input is bytes.
     pub findings: Vec<Oddity>,
-    /// Whether an accepted decode is run backwards too.
+    /// Whether an accepted decode is also run backwards.
     pub encode: bool,
-    /// Whether it shows what `Here:` of a rule decides: that binds this crate alone, and another answer counts as unsupported.
+    /// Whether it tests a decision under `Here:` of a rule. This binds only this crate; another answer counts as unsupported.
     pub own: bool,
-    /// What goes wrong for a user if this is broken.
+    /// The consequence for a user if this is broken.
     pub why: String,
-    /// Where the input is from, in words.
+    /// The origin of the input, in words.
     pub origin: String,
-    /// The beginnings of the input that must be rejected, each in its own way; empty for a case that puts its input whole.
+    /// The truncated inputs that must be rejected, each in its own way; empty for a case with its whole input.
     pub cuts: Vec<Cut>,
 }
 
-/// Where the input of a case is.
+/// The input of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CaseInput {
     /// A file below `golden/`.
@@ -64,33 +65,33 @@ pub enum CaseInput {
     Value(Value),
 }
 
-/// What must come back.
+/// The expected answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expect {
     /// This value.
     Accept(Value),
     /// This rejection.
     Reject(Breach),
-    /// Any answer: released implementations disagree. A crash is not an answer.
+    /// Any answer, because implementations of releases differ. A crash is not an answer.
     Either,
 }
 
-/// What a rejection states.
+/// The content of a rejection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Breach {
     /// The class of the violation.
     pub kind: Kind,
-    /// Id of the rule that is broken, one of those of the case.
+    /// The id of the broken rule, which is one of the case.
     pub rule: String,
-    /// Byte offset of the field at fault from the start of the input; `None` where what is broken was never bytes.
+    /// The byte offset of the faulty field from the start of the input; `None` if the fault was never in bytes.
     pub offset: Option<u64>,
-    /// Path of that field; `None` where it has none.
+    /// The path of that field; `None` if it has none.
     pub field: Option<String>,
 }
 
 impl Breach {
-    /// In the form of a case file, without what it does not state.
+    /// Returns the form of a case file, without the parts that it does not state.
     fn to_json(&self) -> Value {
         let mut breach = json!({"kind": self.kind.name(), "rule": self.rule});
         if let Some(offset) = self.offset {
@@ -104,7 +105,7 @@ impl Breach {
 }
 
 impl Case {
-    /// The arguments of the request.
+    /// Returns the arguments of the request.
     pub fn request(&self) -> Value {
         let mut args = self.args.clone();
         match &self.input {
@@ -117,7 +118,7 @@ impl Case {
         Value::Object(args)
     }
 
-    /// What must come back, as cases write it; of a case with cuts, for each of them with its length.
+    /// Returns the expectation as cases write it. For a case with cuts it lists each cut with its length.
     pub fn expectation(&self) -> Value {
         if !self.cuts.is_empty() {
             let cuts = self.cuts.iter();
@@ -133,7 +134,7 @@ impl Case {
         }
     }
 
-    /// The input as bytes, where it is bytes.
+    /// Returns the input as bytes, if it is bytes.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.input {
             CaseInput::File(name) => golden(name),
@@ -142,7 +143,7 @@ impl Case {
         }
     }
 
-    /// The requests of this case, one after another: the case itself, or one for each of its cuts.
+    /// Returns the requests of this case in order: the case itself, or one for each of its cuts.
     pub fn steps(&self) -> impl Iterator<Item = Cow<'_, Case>> {
         let bytes = self.bytes().filter(|_| !self.cuts.is_empty());
         let whole = bytes.is_none().then_some(Cow::Borrowed(self));
@@ -151,22 +152,23 @@ impl Case {
         whole.into_iter().chain(cuts)
     }
 
-    /// How many bytes of the input of `whole` this step of it puts; `None` where that is put whole.
+    /// Returns the number of bytes of the input of `whole` that this step sends, or `None` if it sends all.
     pub(super) fn cut_to(&self, whole: &Case) -> Option<usize> {
         let length = self.bytes()?.len();
         (!whole.cuts.is_empty()).then_some(length)
     }
 
-    /// The case backwards: the accepted value must be written as the same bytes.
+    /// Returns the reversed case: the accepted value must be written as the same bytes.
     pub fn backwards(&self) -> Option<Case> {
-        // `encode` is false where the accepted bytes are not those that a writer makes, such as odd ones that are tolerated.
+        // `encode` is false if a writer would write other bytes, for example because the accepted ones contain tolerated oddities.
         let (Expect::Accept(value), Some(bytes), true) = (&self.expect, self.bytes(), self.encode)
         else {
             return None;
         };
         Some(Case {
             id: format!("{}#encode", self.id),
-            // What has no `encode` beside it has no way back: `blob.detect` answers less than its bytes, so that nothing writes them again.
+            // Operations without an `encode` cannot be reversed. For example, `blob.detect` returns less than its bytes, so nothing
+            // can write them again.
             op: format!("{}.encode", self.op.strip_suffix(".decode")?),
             input: CaseInput::Value(value.clone()),
             expect: Expect::Accept(op::base64(bytes)),
@@ -176,51 +178,51 @@ impl Case {
     }
 }
 
-/// Every case, derived ones included, and the hash that names them.
+/// Every case, including derived ones, and the hash that identifies them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Suite {
-    /// In the order of the chapters and of their files; a derived case follows its origin.
+    /// The cases in the order of the chapters and of their files. A derived case follows its origin.
     pub cases: Vec<Case>,
-    /// SHA-256 over every case file and every golden file, in hex.
+    /// The SHA-256 over every case file and every golden file, in hex.
     pub hash: String,
 }
 
 impl Suite {
-    /// Returns the suite of this project: of the tree that this library was built in, or of the one that `TVMSPEC_ROOT` names. With
-    /// feature `embed` it is inside the library.
+    /// Returns the suite of this project. It is read from the source tree of this library, or from the tree that `TVMSPEC_ROOT`
+    /// names. With the feature `embed` it is inside the library.
     ///
     /// # Errors
     ///
-    /// When there are no cases, and every problem of every case.
+    /// There are no cases, or the cases have problems; the error lists every problem of every case.
     pub fn ours() -> Result<&'static Suite, ParseError> {
         static SUITE: OnceLock<Result<Suite, ParseError>> = OnceLock::new();
         let suite = SUITE.get_or_init(|| {
             let mut files = files::case_files("")?;
-            // Cases of a chapter that is not in the table have no operation; a test finds such chapters.
+            // Cases of an unknown chapter have no operation; a test finds such chapters.
             files.retain(|(file, _)| crate::conformance::chapter(chapter_of(file)).is_some());
             Suite::load(&files)
         });
         suite.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns [`Suite::ours`] for programs that cannot go on without it.
+    /// Returns [`Suite::ours`] for programs that cannot continue without it.
     ///
     /// # Panics
     ///
-    /// When there are no cases, and when one of them is broken.
+    /// Panics if there are no cases, or if one of them is broken.
     pub fn embedded() -> &'static Suite {
         Suite::ours().unwrap_or_else(|problems| panic!("the cases are broken:\n{problems}"))
     }
 
-    /// Reads case files, each as `<chapter>/cases/<topic>.json` and text.
+    /// Reads case files, each given as its path `<chapter>/cases/<topic>.json` and its text.
     ///
     /// # Errors
     ///
-    /// Every problem of every case, a line each, so that one edit corrects them all.
+    /// Every problem of every case, one per line, so that one edit can correct them all.
     pub fn load(files: &[(&str, &str)]) -> Result<Suite, ParseError> {
         let mut files = files.to_vec();
-        // In the order in which chapters are built on each other: the first failure of a report is then nearest to the cause.
+        // Sorted in dependency order of the chapters, so that the first failure of a report is nearest to the cause.
         files.sort_by_key(|(file, _)| place(chapter_of(file)));
         Ok(Suite {
             cases: cases_of(&files).map_err(|problems| ParseError::new(problems.join("\n")))?,
@@ -228,16 +230,16 @@ impl Suite {
         })
     }
 
-    /// The case with this id.
+    /// Returns the case with this id.
     pub fn case(&self, id: &str) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == id)
     }
 }
 
-/// A case is read and compared as lines: none is so long that it is not seen.
+/// The limit of a line, because cases are read and compared as lines.
 const LONGEST_LINE: usize = 320;
 
-/// The cases of files in their order, derived ones included.
+/// Returns the cases of files in their order, including derived ones.
 pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>> {
     let (mut cases, mut problems) = (Vec::new(), Vec::new());
     for (file, text) in files {
@@ -262,7 +264,7 @@ pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>>
             Err(error) => problems.push(format!("{file}: {error}")),
         }
     }
-    // Before any case is derived: a derived one has the relations of its origin.
+    // Checked before cases are derived, because a derived case has the relations of its origin.
     problems.extend(relations(&cases));
     if !problems.is_empty() {
         return Err(problems);
@@ -278,20 +280,20 @@ fn chapter_of(file: &str) -> &str {
     file.split('/').next().unwrap_or_default()
 }
 
-/// Chapters in dependency order, unknown ones behind them.
+/// Returns the position of a chapter in dependency order. Unknown chapters come last.
 fn place(chapter: &str) -> usize {
     let known = crate::conformance::CHAPTERS;
     let place = known.iter().position(|known| known.name == chapter);
     place.unwrap_or(known.len())
 }
 
-/// SHA-256 of the case files and of all goldens, each with its name and length in front: a report names the suite by it, and a testee that is
-/// asked by another suite can say so.
+/// Returns the SHA-256 of the case files and of all goldens, each preceded by its name and length. A report names the suite by it,
+/// and a testee can notice that another suite calls it.
 fn hash(files: &[(&str, &str)]) -> String {
     let mut hasher = Sha256::new();
     let mut add = |name: &str, content: &[u8]| {
         for part in [name.as_bytes(), content] {
-            // With lengths, so that no byte of one file counts for the next.
+            // The lengths keep bytes of one file from counting for the next.
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
@@ -311,7 +313,7 @@ fn hash(files: &[(&str, &str)]) -> String {
         })
 }
 
-/// What must hold between cases: ids are unique, parents exist and are accepted.
+/// Checks the relations between cases: ids are unique, and parents exist and are accepted.
 fn relations(cases: &[Case]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut by_id = HashMap::new();
@@ -326,7 +328,7 @@ fn relations(cases: &[Case]) -> Vec<String> {
         };
         match by_id.get(parent.as_str()) {
             None => problems.push(format!("{}: there is no case `{parent}`", case.id)),
-            // A reject case differs from its parent in one thing: where the parent is rejected, too, nothing shows that this is why.
+            // A reject case differs from its parent in one thing. If the parent is also rejected, that thing may not be the reason.
             Some(parent) if !matches!(parent.expect, Expect::Accept(_)) => {
                 problems.push(format!(
                     "{}: its parent `{}` is not accepted",

@@ -1,4 +1,4 @@
-//! The table of chapters: what the suite runs, and in which order. A new chapter adds its entry here.
+//! The table of chapters that the suite runs, in order. A new chapter adds its entry here.
 
 use super::op::Op;
 use crate::rule::Rule;
@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::Value;
 
-/// What the suite knows of a chapter.
+/// The suite's description of a chapter.
 ///
 /// ```
 /// use tvmspec::conformance::{Chapter, Op, chapter};
@@ -21,24 +21,25 @@ use serde_json::Value;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Chapter {
-    /// The name, the same in every room.
+    /// The name, the same everywhere in the project.
     pub name: &'static str,
-    /// The rules that its code enforces, in groups as its files hold them.
+    /// The rules that its code enforces, grouped as in its files.
     pub(crate) rule_groups: &'static [&'static [Rule]],
-    /// Its operations, in groups as its files hold them.
+    /// Its operations, grouped as in its files.
     pub(crate) op_groups: &'static [&'static [Op]],
-    /// Whether its operations share no state of the process with any other, so that several run at once.
+    /// Whether its operations share no state of the process with any other, so that several can run concurrently.
     pub independent: bool,
-    /// Who names every byte of an input, for the annotated bytes of a failure.
+    /// Names every byte of an input, for the annotated bytes of a failure.
     pub(crate) trace: Option<TraceOf>,
 }
 
-/// Reads the input of an operation (bytes, and the arguments of the case) and names its fields, as far as it gets.
+/// Reads the input of an operation (bytes, and the arguments of the case) and names its fields, as far as possible.
 pub(crate) type TraceOf = fn(op: &str, data: &[u8], args: &Value) -> Vec<Span>;
 
 /// Every chapter with operations, in dependency order.
 pub const CHAPTERS: &[Chapter] = &[
-    // The order counts: reports put the first failure nearest to its cause, and rule_off looks for a rule's cases from its chapter on.
+    // The order matters: reports put the first failure nearest to its cause, and rule_off looks for a rule's cases from its chapter
+    // on.
     Chapter {
         name: "wire",
         rule_groups: &[wire::RULES],
@@ -143,18 +144,18 @@ pub const CHAPTERS: &[Chapter] = &[
     },
 ];
 
-/// The chapter with this name.
+/// Returns the chapter with this name.
 pub fn chapter(name: &str) -> Option<&'static Chapter> {
     CHAPTERS.iter().find(|chapter| chapter.name == name)
 }
 
 impl Chapter {
-    /// The rules that its code enforces.
+    /// Returns the rules that its code enforces.
     pub fn rules(&self) -> impl Iterator<Item = Rule> {
         self.rule_groups.iter().copied().flatten().copied()
     }
 
-    /// Its operations.
+    /// Returns its operations.
     pub fn ops(&self) -> impl Iterator<Item = &'static Op> {
         self.op_groups.iter().copied().flatten()
     }

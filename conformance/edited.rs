@@ -1,16 +1,16 @@
-//! Inputs that are a golden file with an edit.
+//! Inputs that are an edited golden file.
 
 use super::golden::{golden, hex_bytes};
 use serde_json::{Map, Value};
 
-/// What an input may be, in the words of an error.
+/// The possible forms of an input, for error messages.
 pub(in crate::conformance) const INPUTS: &str =
     "`input` is not one of file, hex, value, value_file; beside `file` may be `put` and `cut`";
 
-/// `{"file": .., "put": [[offset, hex], ..], "cut": length}`: a golden file with some bytes replaced, or its beginning. One file
-/// serves many cases, each of which breaks one thing in it.
+/// Reads `{"file": .., "put": [[offset, hex], ..], "cut": length}`: a golden file with some bytes replaced, or its beginning. One
+/// file serves many cases, each of which breaks one thing in it.
 pub(super) fn bytes(input: &Map<String, Value>) -> Result<Vec<u8>, String> {
-    // An edit with a misspelled key, passed over, would put the file as it is under the name of a broken one.
+    // If a misspelled key were ignored, the case would use the unedited file.
     if input
         .keys()
         .any(|key| !["file", "put", "cut"].contains(&key.as_str()))
@@ -40,7 +40,7 @@ pub(super) fn bytes(input: &Map<String, Value>) -> Result<Vec<u8>, String> {
         let length = length
             .as_u64()
             .and_then(|length| usize::try_from(length).ok());
-        // A cut that leaves all is a slip: the case would put the whole file where it is about a beginning.
+        // A cut that keeps the whole file is a mistake, because the case is about a truncated one.
         let length = length.filter(|length| *length < bytes.len());
         bytes.truncate(length.ok_or_else(|| format!("`cut` leaves all of golden/{name}"))?);
     }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 #[cfg(not(feature = "embed"))]
 use std::{env, fs, path::PathBuf};
 
-/// A file and its content, which is read at the first use.
+/// A file and its content, which is read on first use.
 struct SuiteFile {
     /// The path from the root of the project, with forward slashes.
     name: String,
@@ -74,7 +74,7 @@ fn files() -> &'static [SuiteFile] {
     })
 }
 
-/// The root of the project: `TVMSPEC_ROOT`, otherwise the folder that this library was built in.
+/// Returns the root of the project: `TVMSPEC_ROOT`, otherwise the folder that this library was built in.
 #[cfg(not(feature = "embed"))]
 fn root() -> PathBuf {
     env::var_os("TVMSPEC_ROOT").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)

@@ -1,4 +1,4 @@
-//! Arguments, scripts and lists of the suite, read by what their types derive.
+//! Deserialization of arguments, scripts and lists of the suite.
 
 use super::golden::hex_bytes;
 use super::op::OpError;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 ///
 /// # Errors
 ///
-/// [`OpError::Unsupported`] with the path of the member that has another form: no answer about a rule.
+/// [`OpError::Unsupported`] with the path of the malformed member. It must not count as an answer about a rule.
 pub(super) fn read<'v, T: Deserialize<'v>>(form: &'v Value) -> Result<T, OpError> {
     serde_path_to_error::deserialize(form).map_err(|error| OpError::Unsupported(error.to_string()))
 }
@@ -20,7 +20,7 @@ pub(super) fn read<'v, T: Deserialize<'v>>(form: &'v Value) -> Result<T, OpError
 ///
 /// # Errors
 ///
-/// When the value is not a text, and when the text does not parse.
+/// The value is not a text, or the text does not parse.
 pub(super) fn from_text<'v, D, T>(form: D) -> Result<T, D::Error>
 where
     D: Deserializer<'v>,
@@ -30,7 +30,7 @@ where
     text.parse().map_err(D::Error::custom)
 }
 
-/// [`from_text`], for a member that may be left out.
+/// Reads as [`from_text`] does, for an optional member.
 ///
 /// # Errors
 ///
@@ -47,7 +47,7 @@ where
 ///
 /// # Errors
 ///
-/// When the value is not a text, and when the text is not hex.
+/// The value is not a text, or the text is not hex.
 pub(super) fn from_hex<'v, D: Deserializer<'v>>(form: D) -> Result<Vec<u8>, D::Error> {
     hex_bytes(&String::deserialize(form)?).map_err(D::Error::custom)
 }

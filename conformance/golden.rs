@@ -7,12 +7,12 @@ pub fn golden(name: &str) -> Option<&'static [u8]> {
     files::content(&format!("golden/{name}"))
 }
 
-/// The bytes of pairs of hex digits; blanks between them are skipped.
+/// Returns the bytes of pairs of hex digits; spaces between them are skipped.
 pub(in crate::conformance) fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = hex
         .chars()
         .filter(|letter| !letter.is_whitespace())
-        // Digit by digit: `from_str_radix` takes a sign, too, and `+f` is no byte.
+        // Digit by digit, because `from_str_radix` also accepts a sign, and `+f` is not a byte.
         .map(|letter| {
             letter
                 .to_digit(16)

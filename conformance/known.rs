@@ -1,4 +1,4 @@
-//! Known failures: what an implementation is known to get wrong, with the reason and an expiry.
+//! Known failures of implementations, each with a reason and an expiry date.
 //!
 //! ```toml
 //! [[known]]
@@ -11,17 +11,18 @@
 //!
 //! `verdict` may also be `unsupported` or `skipped`, which a run that must be complete counts as failures.
 //!
-//! `url` and `expires` may be left out. The file must stay true: an entry that matches no case, a case that passes in
-//! spite of it, and an entry beyond its date are errors of the run.
+//! `url` and `expires` are optional. The file must stay correct: an entry that matches no case, a case that passes despite an
+//! entry, and an expired entry are errors of the run.
 //!
-//! With `releases = "0.8..0.13"` an entry is there for an implementation of one of these TVM releases only, so that one file
-//! can speak of many.
+//! With `releases = "0.8..0.13"` an entry applies only to an implementation of one of these TVM releases, so that one file can
+//! describe many.
 //!
-//! With `implementation = "* for llvm"` an entry is there for implementations of such a name only, a glob.
+//! With `implementation = "* for llvm"` an entry applies only to implementations with such a name, given as a glob.
 //!
-//! With `versions = ["tvm-ffi 0.1.0"]` an entry is there for implementations that state one of these versions only.
+//! With `versions = ["tvm-ffi 0.1.0"]` an entry applies only to implementations that state one of these versions.
 //!
-//! With `varies = true` the implementation answers by memory that is not its own: it may fail in any way, or pass by luck.
+//! With `varies = true` the answer depends on memory that does not belong to the implementation: it may fail in any way, or pass by
+//! chance.
 
 use super::form::from_text_if_any;
 use super::reply::Identity;
@@ -36,44 +37,44 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct KnownFailures {
-    /// In the order of the file.
+    /// The entries, in the order of the file.
     #[serde(default, rename = "known")]
     pub entries: Vec<KnownFailure>,
 }
 
-/// One excuse.
+/// One known failure.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct KnownFailure {
-    /// Id or glob.
+    /// An id or a glob.
     pub case: String,
     /// The verdict that is expected instead of a pass.
     pub verdict: String,
-    /// Whether any other verdict, a pass too, may come instead: what decides lies outside the input.
+    /// Whether any other verdict, including a pass, is possible, because the result does not depend on the input alone.
     #[serde(default)]
     pub varies: bool,
-    /// The releases of implementations that it is about; `None` for all.
+    /// The releases of the implementations that the entry applies to; `None` for all.
     #[serde(default, deserialize_with = "from_text_if_any")]
     pub releases: Option<Releases>,
-    /// The names of implementations that it is about, a glob; `None` for all.
+    /// The names of the implementations that the entry applies to, as a glob; `None` for all.
     pub implementation: Option<String>,
-    /// The versions of implementations that it is about; empty for all.
+    /// The versions of the implementations that the entry applies to; empty for all.
     #[serde(default)]
     pub versions: Vec<String>,
-    /// Why it is so.
+    /// The reason of the failure.
     pub reason: String,
-    /// Where it is discussed.
+    /// The place of a discussion.
     pub url: Option<String>,
-    /// The last day, `YYYY-MM-DD`, on which it is excused.
+    /// The last day, `YYYY-MM-DD`, on which the failure is excused.
     #[serde(default, deserialize_with = "date")]
     pub expires: Option<String>,
 }
 
-/// The lists that stand in `conformance/known/`, by file name.
+/// Returns the lists in `conformance/known/`, by file name.
 pub fn embedded() -> &'static [(&'static str, KnownFailures)] {
     static LISTS: OnceLock<Vec<(&str, KnownFailures)>> = OnceLock::new();
     LISTS.get_or_init(|| {
-        // A list that does not parse fails a test of `tests/suite`.
+        // A test of `tests/suite` fails for a list that does not parse.
         let read = |text| KnownFailures::parse(text).unwrap_or_default();
         spec::KNOWN
             .iter()
@@ -85,7 +86,7 @@ pub fn embedded() -> &'static [(&'static str, KnownFailures)] {
 /// The verdicts that fail every run.
 const FAILURES: [&str; 5] = ["fail", "crash", "hang", "out-of-memory", "protocol-error"];
 
-/// The verdicts that fail a run that must be complete. An entry may name them, too.
+/// The verdicts that fail only a run that must be complete. An entry may also name them.
 const GAPS: [&str; 2] = ["unsupported", "skipped"];
 
 impl KnownFailures {
@@ -93,7 +94,7 @@ impl KnownFailures {
     ///
     /// # Errors
     ///
-    /// A [`ParseError`]: which entry lacks what, or has what in a wrong form.
+    /// A [`ParseError`] with the number of the entry and the missing or malformed member.
     pub fn parse(text: &str) -> Result<KnownFailures, ParseError> {
         let known: KnownFailures =
             toml::from_str(text).map_err(|error| ParseError::new(error.to_string()))?;
@@ -111,7 +112,7 @@ impl KnownFailures {
         Ok(known)
     }
 
-    /// What is known of an implementation. One that names no release may be of any.
+    /// Returns the entries that apply to an implementation. One that names no release may belong to any.
     #[must_use]
     pub fn about(&self, identity: &Identity) -> KnownFailures {
         let Identity {
@@ -125,7 +126,7 @@ impl KnownFailures {
                 .iter()
                 .filter_map(|name| name.parse::<Release>().ok())
         };
-        // An implementation that names no release may be of any: no entry is left out for it.
+        // An implementation that names no release may belong to any, so no entry is excluded.
         let has_name = |entry: &&KnownFailure| match &entry.implementation {
             None => true,
             Some(pattern) => glob(pattern, name),
@@ -148,21 +149,22 @@ impl KnownFailures {
         }
     }
 
-    /// The entry that excuses `verdict` for the case `id` on the day `today`.
+    /// Returns the entry that excuses `verdict` for the case `id` on the day `today`.
     pub fn excuse(&self, id: &str, verdict: &Verdict, today: &str) -> Option<&KnownFailure> {
         self.entries
             .iter()
-            // An entry out of date excuses nothing: its failures count again, and `problems` names it.
+            // An expired entry excuses nothing: its failures count again, and `problems` names it.
             .filter(|entry| entry.is_valid(today) && glob(&entry.case, id))
             .find(|entry| {
-                // An entry that varies excuses every way to fail, and not that an operation is left out: that does not vary by memory.
+                // An entry with `varies` excuses every kind of failure, but not a missing operation, which does not depend on
+                // memory.
                 entry.verdict == verdict.name()
                     || entry.varies && FAILURES.contains(&verdict.name())
             })
     }
 
-    /// What makes the file untrue: entries that match none of `all` cases or are out of date, and cases of `results`
-    /// that pass in spite of an entry.
+    /// Returns the errors of the file: entries that match none of `all` cases or have expired, and cases of `results` that pass
+    /// despite an entry.
     pub fn problems<'a>(
         &self,
         all: impl Iterator<Item = &'a str> + Clone,
@@ -203,7 +205,7 @@ impl KnownFailure {
     }
 }
 
-/// Reads a date `YYYY-MM-DD`, with quotes or without; such texts are in the order of time.
+/// Reads a date `YYYY-MM-DD`, with or without quotes. Such texts sort by time.
 fn date<'v, D: Deserializer<'v>>(form: D) -> Result<Option<String>, D::Error> {
     let date = match toml::Value::deserialize(form)? {
         toml::Value::String(text) => text,
@@ -222,11 +224,11 @@ fn date<'v, D: Deserializer<'v>>(form: D) -> Result<Option<String>, D::Error> {
     }
 }
 
-/// Whether `text` matches `pattern`, in which `*` stands for any text and `?` for one letter.
+/// Returns whether `text` matches `pattern`, in which `*` stands for any text and `?` for one character.
 pub fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut from) = (0, 0);
-    // The last star alone is gone back to: with all of them a pattern of many stars takes exponential time, and finds nothing more.
+    // Backtracking only to the last star is enough. With all stars, a pattern of many takes exponential time.
     let mut star: Option<(usize, usize)> = None;
     while from < text.len() {
         match pattern.get(at) {
@@ -239,7 +241,7 @@ pub fn glob(pattern: &str, text: &str) -> bool {
                 from += 1;
             }
             _ => match star {
-                // Let the last star take one letter more.
+                // The last star takes one more character.
                 Some((place, taken)) => {
                     star = Some((place, taken + 1));
                     (at, from) = (place + 1, taken + 1);
@@ -251,7 +253,7 @@ pub fn glob(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|letter| *letter == b'*')
 }
 
-/// Today in UTC as `YYYY-MM-DD`.
+/// Returns the present day in UTC as `YYYY-MM-DD`.
 pub fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let days = since.map_or(0, |since| since.as_secs() / 86_400);

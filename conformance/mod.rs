@@ -1,16 +1,16 @@
-//! The conformance suite: cases as data, adapters that put an implementation to them, verdicts and reports.
+//! The conformance suite: cases as data, adapters to implementations, verdicts and reports.
 //!
-//! A [`case::Case`] is one row of `conformance/<chapter>/cases/<topic>.json`. The [`runner`] puts it to an implementation
-//! through an [`adapter::Adapter`], [`verdict::judge`] compares, [`known`] excuses what is known, and [`report`] says
-//! it.
+//! A [`case::Case`] is one row of `conformance/<chapter>/cases/<topic>.json`. The [`runner`] sends it to an implementation through
+//! an [`adapter::Adapter`]. [`verdict::judge`] compares the answer, [`known`] excuses known failures, and [`report`] writes the
+//! result.
 //!
-//! What a chapter that runs does with a case is in its `driver.rs`, once for every runtime: a driver calls C functions,
-//! those that this library exports or those of a library under judgement. To add an operation, write a function
-//! `fn(&'static FfiApi, &Value) -> Result<Reply, Reply>` there, name it in the chapter's `OPS` as `Handler::Driven(..)`, and it is
-//! asked of both; `Handler::Legacy(..)` is the same over the C interface of 0.20 and before. `Handler::Here` is for what no C function
-//! offers: it is ours alone, through the Rust interface.
+//! The `driver.rs` of a chapter executes its cases, once for every runtime. A driver calls C functions, either those that this
+//! library exports or those of a library under test. To add an operation, write a function `fn(&'static FfiApi, &Value) ->
+//! Result<Reply, Reply>` there, and name it in the chapter's `OPS` as `Handler::Driven(..)`. It then runs on both.
+//! `Handler::Legacy(..)` does the same with the C interface of 0.20 and before. `Handler::Here` is for operations that no C
+//! function offers: they run only on this crate, through the Rust interface.
 //!
-//! To judge your own Rust type, implement [`adapter::Testee`] and run it [`adapter::InProcess`]:
+//! To test a Rust type, implement [`adapter::Testee`] and run it [`adapter::InProcess`]:
 //!
 //! ```
 //! use tvmspec::conformance::adapter::{Identity, InProcess, Reply, Testee};

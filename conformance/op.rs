@@ -1,4 +1,4 @@
-//! Operations: what a case requests of an implementation, and what comes back.
+//! Operations: the requests of cases, and their results.
 
 use super::reply::Reply;
 use super::runtime::ffi::api::FfiApi;
@@ -9,48 +9,49 @@ use crate::wire::Span;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// An operation of the built-in implementation. Each chapter lists its own in `conformance/<chapter>/ops.rs` as
-/// `pub const OPS: &[Op]`.
+/// An operation of the built-in implementation. Each chapter lists its operations in `conformance/<chapter>/ops.rs` as `pub const
+/// OPS: &[Op]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
-    /// `<chapter>.decode`, `<chapter>.encode`, or another name that the chapter documents.
+    /// The name: `<chapter>.decode`, `<chapter>.encode`, or another name that the chapter documents.
     pub name: &'static str,
-    /// One sentence: arguments and result.
+    /// One sentence with arguments and result.
     pub help: &'static str,
-    /// Who does it, and how.
+    /// The function that executes it.
     pub(in crate::conformance) run: Handler,
 }
 
 impl Op {
-    /// Whether only others do it: its cases are put to an implementation that states it, and no run needs them to be complete.
+    /// Returns whether only other implementations execute it. Its cases go only to an implementation that states it, and a complete
+    /// run does not need them.
     pub fn is_foreign(&self) -> bool {
         matches!(self.run, Handler::Foreign(_))
     }
 
-    /// Whether a C compiler is called for it: its cases are put in a complete run, and where the selection names cases.
+    /// Returns whether it calls a C compiler. Its cases run in a complete run, and if the selection names cases.
     pub(in crate::conformance) fn needs_compiler(&self) -> bool {
         matches!(self.run, Handler::Compiled(_))
     }
 }
 
-/// Who does an operation. `args` is the JSON object of the request; binary is base64 under `data`.
+/// The way in which an operation is executed. `args` is the JSON object of the request; binary data is base64 under `data`.
 #[derive(Clone, Copy)]
 pub(in crate::conformance) enum Handler {
-    /// We do, through the Rust interface: no C function offers it.
+    /// By this crate, through the Rust interface, because no C function offers it.
     Here(fn(args: &Value) -> Result<Answer, OpError>),
-    /// Any runtime with the C interface of tvm-ffi, ourselves included.
+    /// By any runtime with the C interface of tvm-ffi, including this crate.
     Driven(Drive),
-    /// Any runtime with the C interface of 0.20 and before, ourselves included.
+    /// By any runtime with the C interface of 0.20 and before, including this crate.
     Legacy(fn(api: &'static legacy::LegacyApi, args: &Value) -> Result<Reply, Reply>),
-    /// We do, in full; of any other runtime a part shows.
+    /// By this crate in full; another runtime shows a part.
     Partly(fn(args: &Value) -> Result<Answer, OpError>, Drive),
     /// As `Here`, with the C compiler of the system.
     Compiled(fn(args: &Value) -> Result<Answer, OpError>),
-    /// Others do: we have nothing to do it with. A runtime with the C interface of tvm-ffi shows a part of the answer.
+    /// Only by other implementations. A runtime with the C interface of tvm-ffi shows a part of the answer.
     Foreign(Drive),
 }
 
-/// Does an operation on a runtime. Both sides of the result are answers: an early one is as good as the last.
+/// Executes an operation on a runtime. Both variants of the result are answers; an early one is as valid as the last.
 pub(in crate::conformance) type Drive =
     fn(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>;
 
@@ -67,17 +68,17 @@ impl fmt::Debug for Handler {
     }
 }
 
-/// A result: the value in the chapter's JSON form, and the oddities that were tolerated on the way.
+/// A result: the value in the chapter's JSON form, and the tolerated oddities.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
-    /// The chapter's JSON form; for `encode`, base64 of the bytes.
+    /// The value in the chapter's JSON form; for `encode`, base64 of the bytes.
     pub value: Value,
-    /// Tolerated oddities.
+    /// The tolerated oddities.
     pub findings: Vec<Finding>,
 }
 
 impl Answer {
-    /// An answer with what was found on the way.
+    /// Creates an answer with its findings.
     pub(crate) fn new(value: Value, findings: Findings) -> Answer {
         Answer {
             value,
@@ -86,12 +87,12 @@ impl Answer {
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, Debug)]
 pub(crate) enum OpError {
     /// The input breaks a rule.
     Rejected(Violation),
-    /// The implementation does not do this; says why.
+    /// The implementation does not support this; with the reason.
     Unsupported(String),
 }
 
@@ -103,13 +104,13 @@ impl From<Violation> for OpError {
 
 impl From<ParseError> for OpError {
     fn from(error: ParseError) -> Self {
-        // A request that cannot be read is no answer about a rule: a rejection would pass the cases that expect one.
+        // A malformed request is not an answer about a rule. A rejection would pass the cases that expect one.
         OpError::Unsupported(error.to_string())
     }
 }
 
 impl From<crate::function::Error> for OpError {
-    /// A rule that is broken is an answer; what fails otherwise is none.
+    /// Converts an error: a broken rule is an answer, and any other error is not.
     fn from(error: crate::function::Error) -> OpError {
         match error.violation() {
             Some(broken) => OpError::Rejected(broken.clone()),
@@ -118,7 +119,7 @@ impl From<crate::function::Error> for OpError {
     }
 }
 
-/// The bytes under `data` of a request, from base64.
+/// Returns the bytes under `data` of a request, from base64.
 pub(crate) fn data(args: &Value) -> Result<Vec<u8>, OpError> {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
     let text = args.get("data").and_then(Value::as_str);
@@ -126,7 +127,7 @@ pub(crate) fn data(args: &Value) -> Result<Vec<u8>, OpError> {
         .ok_or_else(|| OpError::Unsupported("the request has no base64 under `data`".into()))
 }
 
-/// Fields in JSON: where each begins and ends, its name, its rule, its value for people.
+/// Returns fields as JSON: begin, end, name, rule, and a readable value.
 pub(crate) fn listed(spans: &[Span]) -> Value {
     spans
         .iter()
@@ -134,13 +135,13 @@ pub(crate) fn listed(spans: &[Span]) -> Value {
         .collect()
 }
 
-/// The violation of a value: what is wrong with it may have a place in the bytes that it would be, which the caller never sees.
+/// Returns the violation of a value without its offset, because the caller never sees the bytes.
 pub(crate) fn of_value(broken: Violation) -> Violation {
     let rejected = broken.rule().rejected(broken.kind(), broken.message());
     rejected.in_field(broken.field())
 }
 
-/// Base64 of `bytes` as a JSON string.
+/// Returns base64 of `bytes` as a JSON string.
 pub(crate) fn base64(bytes: &[u8]) -> Value {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
     Value::String(BASE64_STANDARD.encode(bytes))

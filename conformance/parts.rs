@@ -1,4 +1,4 @@
-//! What of an answer can be stated, or left out by an implementation that does not know it.
+//! The parts of an answer that an implementation may state or omit.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ pub struct Parts(u8);
 impl Parts {
     /// The kind of a rejection.
     pub const KIND: Parts = Parts(1);
-    /// The rule that is broken.
+    /// The broken rule.
     pub const RULE: Parts = Parts(1 << 1);
-    /// The byte at which it is.
+    /// The offset of the fault.
     pub const OFFSET: Parts = Parts(1 << 2);
-    /// The field that breaks it.
+    /// The faulty field.
     pub const FIELD: Parts = Parts(1 << 3);
-    /// What was odd in an accepted input.
+    /// The oddities of an accepted input.
     pub const FINDINGS: Parts = Parts(1 << 4);
     /// The kind of each finding.
     pub const FINDING_KINDS: Parts = Parts(1 << 5);
-    /// The byte of each finding.
+    /// The offset of each finding.
     pub const FINDING_OFFSETS: Parts = Parts(1 << 6);
-    /// Everything.
+    /// All parts.
     pub const ALL: Parts = Parts((1 << 7) - 1);
 
-    /// Each part by name, in the order in which reports count them.
+    /// The parts by name, in the order in which reports count them.
     pub const NAMES: [(&str, Parts); 7] = [
         ("kind", Parts::KIND),
         ("rule", Parts::RULE),
@@ -40,23 +40,23 @@ impl Parts {
         self.0 |= other.0;
     }
 
-    /// Takes `other` out.
+    /// Removes `other`.
     pub fn remove(&mut self, other: Parts) {
         self.0 &= !other.0;
     }
 
-    /// What is in both.
+    /// Returns the intersection.
     #[must_use]
     pub fn and(self, other: Parts) -> Parts {
         Parts(self.0 & other.0)
     }
 
-    /// Whether all of `other` is in it.
+    /// Returns whether it contains all of `other`.
     pub fn has(self, other: Parts) -> bool {
         self.and(other) == other
     }
 
-    /// Whether nothing is.
+    /// Returns whether it is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -1,23 +1,23 @@
-//! What a testee says, as a report may show it. It may be of any length, and may try to write into the report: to move the
-//! cursor of a terminal, to begin a line of its own, to turn the direction of the text.
+//! Text of a testee in the form that a report may show. The text may have any length. It may try to control the report: to move the
+//! cursor of a terminal, to begin a new line, or to reverse the direction of the text.
 
-/// The longest text of a testee that is kept, in letters.
+/// The maximum length of a testee's text, in characters.
 const LONGEST: usize = 4000;
 
-/// `text` shortened, with escapes for what does not stand for itself, but for ends of lines.
+/// Returns `text` shortened, with all invisible characters escaped except line breaks.
 pub(super) fn plain(text: &str) -> String {
     escaped(text, |letter| letter == '\n')
 }
 
-/// [`plain`] on one line.
+/// Returns [`plain`] text on one line.
 pub(super) fn line_of(text: &str) -> String {
     escaped(text, |_| false)
 }
 
-/// At most [`LONGEST`] letters, what is unseen as escapes, but for letters that may stand.
+/// Returns at most [`LONGEST`] characters, with invisible ones escaped unless `stands` accepts them.
 fn escaped(text: &str, stands: impl Fn(char) -> bool) -> String {
     let mut out = String::new();
-    // By letters: a slice at a byte may end inside of one, which is a panic of this program over the text of a testee.
+    // By characters, because a slice inside a character would panic.
     for (count, letter) in text.chars().enumerate() {
         if count == LONGEST {
             out.push_str(&format!("... ({} bytes)", text.len()));
@@ -32,7 +32,7 @@ fn escaped(text: &str, stands: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Control characters; what ends a line or turns its direction; what has no width.
+/// Returns whether a character is a control character, ends a line, reverses the direction, or has no width.
 pub(super) fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')

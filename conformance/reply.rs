@@ -1,71 +1,71 @@
-//! What an implementation answers: a value, a rejection, or that there is no answer.
+//! The answer of an implementation: a value, a rejection, or the reason why there is no answer.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// Who answers, and what it can.
+/// The name and the abilities of a testee.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Identity {
-    /// Name of the implementation.
+    /// The name of the implementation.
     pub name: String,
     /// Its version.
     pub version: String,
     /// The TVM releases that it stands for, such as `0.8`; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub releases: Vec<String>,
-    /// The operations that it knows; empty for "ask me".
+    /// The operations that it supports; empty if it must be asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ops: Vec<String>,
 }
 
-/// What came back for one request.
+/// The reply to one request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// A value, and the tolerated oddities if the testee states them.
     Ok {
-        /// In the chapter's JSON form.
+        /// The value in the chapter's JSON form.
         value: Value,
-        /// What was odd; `None` where the testee does not report any.
+        /// The oddities; `None` if the testee does not report any.
         findings: Option<Vec<Oddity>>,
     },
-    /// Acceptance by a runtime whose interface does not show the whole value. Only our own adapters say this.
+    /// Acceptance by a runtime whose interface does not show the whole value. Only adapters of this crate use it.
     Shown {
-        /// Which part shows: the name of a view, such as `kinds`.
+        /// The visible part: the name of a view, such as `kinds`.
         view: String,
-        /// That part.
+        /// The value of that part.
         value: Value,
     },
-    /// The input was rejected.
+    /// A rejection of the input.
     Reject(Rejection),
-    /// The testee does not do this; says why.
+    /// An unsupported operation, with the reason.
     Unsupported(String),
-    /// The case cannot be put here; says why. Only adapters say this, not testees.
+    /// A case that cannot run here, with the reason. Only adapters use it, not testees.
     Skipped(String),
-    /// The process ended, or code panicked; says how.
+    /// A process that ended, or a panic, with a description.
     Crash(String),
-    /// No answer in time; says how long.
+    /// No answer in time, with the duration.
     Hang(String),
-    /// The process ran out of memory; says how we know.
+    /// A process that ran out of memory, with the evidence.
     OutOfMemory(String),
-    /// An answer that is not one; says what is wrong with it.
+    /// A malformed answer, with its fault.
     ProtocolError(String),
 }
 
-/// A tolerated oddity, as a testee states it. Everything but the rule is optional: what is stated is compared.
+/// A tolerated oddity, as a testee states it. Everything except the rule is optional; the stated parts are compared.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(from = "StatedOddity")]
 pub struct Oddity {
-    /// Id of the rule that is not kept.
+    /// The id of the rule that is not kept.
     pub rule: String,
-    /// A kind of [`crate::rule::Kind`], by name.
+    /// The name of a kind of [`crate::rule::Kind`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Byte offset from the start of the input.
+    /// The byte offset from the start of the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
 }
 
-/// An oddity as an answer lists it: its parts, or the id of the rule alone.
+/// An oddity as an answer lists it: its parts, or only the id of the rule.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum StatedOddity {
@@ -87,28 +87,28 @@ impl From<StatedOddity> for Oddity {
     }
 }
 
-/// A rejection. Everything but the message is optional: what is stated is compared.
+/// A rejection. Everything except the message is optional; the stated parts are compared.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default)]
 pub struct Rejection {
-    /// A kind of [`crate::rule::Kind`], by name.
+    /// The name of a kind of [`crate::rule::Kind`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// For people.
+    /// The message for people.
     #[serde(deserialize_with = "text_or_none")]
     pub message: String,
-    /// Byte offset from the start of the input.
+    /// The byte offset from the start of the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// Id of the rule that is broken.
+    /// The id of the broken rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Path of the field that breaks it, such as `modules[1].kind`.
+    /// The path of the faulty field, such as `modules[1].kind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
 }
 
-/// Reads a text, or null for an empty one.
+/// Reads a text, or null as an empty text.
 fn text_or_none<'v, D: Deserializer<'v>>(form: D) -> Result<String, D::Error> {
     Option::deserialize(form).map(Option::unwrap_or_default)
 }

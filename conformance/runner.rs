@@ -1,4 +1,5 @@
-//! Puts the selected cases to an implementation, one after another or several at once, and keeps the losses to the case that caused them.
+//! The runner: sends the selected cases to an implementation, one after another or concurrently. It charges a loss to the case that
+//! caused it.
 
 mod outcome;
 mod selection;
@@ -20,28 +21,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 use worker::{CaseQueue, work};
 
-/// What to run and how.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Run {
-    /// Which cases.
+    /// The selected cases.
     pub selection: Selection,
-    /// What is known to fail.
+    /// The known failures.
     pub known: KnownFailures,
-    /// After so many hangs in a row the rest is not tried: each costs the whole timeout. 0 for never.
+    /// The number of hangs in a row after which the rest is not tried, because each costs the whole timeout. 0 means no limit.
     pub hangs: usize,
-    /// After so many other losses in a row (crashes, answers that are none), each of which costs a start. 0 for never.
+    /// The number of other losses in a row (crashes, malformed answers), each of which costs a restart. 0 means no limit.
     pub crashes: usize,
-    /// Chapters whose cases are put one after another, in the thread of the caller, where several testees share a process.
+    /// The chapters whose cases run one after another in the caller's thread, if several testees share a process.
     pub in_turn: Vec<String>,
-    /// Whether cases that need a C compiler are put, and a case that is unsupported or skipped fails the run, unless it is known or its operation
-    /// is optional.
+    /// Whether the run must be complete. It then includes cases that need a C compiler. An unsupported or skipped case fails the
+    /// run, unless it is known or its operation is optional.
     pub complete: bool,
-    /// Today as `YYYY-MM-DD`, for the expiry of known failures.
+    /// The present day as `YYYY-MM-DD`, for the expiry of known failures.
     pub today: String,
-    /// How the implementation was named on the command line, for the line that reproduces a failure.
+    /// The name of the implementation on the command line, for the command that repeats a failure.
     pub implementation: String,
-    /// The name of the signal that ends the run before its last case, such as `SIGTERM`, once another thread sets it. Cases without an answer are skipped then.
+    /// The name of the signal that ends the run before its last case, such as `SIGTERM`. Another thread sets it. Cases without an
+    /// answer are then skipped.
     pub end: Arc<OnceLock<String>>,
 }
 
@@ -62,7 +64,7 @@ impl Default for Run {
 }
 
 impl Run {
-    /// The run with what is known of these releases: only hello shows which the testee is of.
+    /// Returns the run with the known failures of this implementation, whose release is only known after hello.
     fn about(&self, identity: &Identity) -> Run {
         Run {
             known: self.known.about(identity),
@@ -70,13 +72,13 @@ impl Run {
         }
     }
 
-    /// The verdict of a case without an answer, where something ends the run.
+    /// Returns the verdict of a case without an answer, if a signal has ended the run.
     fn ended(&self) -> Option<Verdict> {
         let by = self.end.get()?;
         Some(Verdict::Skipped(format!("not tried: {by} ended the run")))
     }
 
-    /// The entry that excuses this verdict, if it fails the run.
+    /// Returns the entry that excuses this verdict, if it fails the run.
     fn excuse(&self, case: &Case, verdict: &Verdict) -> Option<&KnownFailure> {
         let entry = || self.known.excuse(&case.id, verdict, &self.today);
         fails(verdict, self).then(entry).flatten()
@@ -87,7 +89,7 @@ impl Run {
 ///
 /// # Errors
 ///
-/// When there is nothing to judge: no case is selected, or no testee answers hello. Silence is not success.
+/// There is nothing to judge: no case is selected, or no testee answers hello. An empty run is not a success.
 pub fn run<'a>(
     suite: &'a Suite,
     adapter: &mut dyn Adapter,
@@ -96,7 +98,7 @@ pub fn run<'a>(
     run_observed(suite, adapter, run, &mut |_| {})
 }
 
-/// [`run`], which reports every case to `observe` as it is done.
+/// Runs as [`run`] does, and reports every finished case to `observe`.
 ///
 /// # Errors
 ///
@@ -124,22 +126,22 @@ pub fn run_observed<'a>(
     ))
 }
 
-/// What [`run_parallel`] reports while it runs.
+/// An event of [`run_parallel`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunEvent<'r, 'a> {
-    /// A case is done.
+    /// A case is finished.
     Done(&'r CaseOutcome<'a>),
-    /// One of the testees is not there any more, or never was; says why. The others do its part.
+    /// One of the testees is lost, or never started, for this reason. The others take over its cases.
     Without(&'r str),
 }
 
-/// [`run_observed`] with `jobs` testees at once, each behind an adapter of its own that `open` makes. The report has the order of the
-/// suite. A testee is asked for the next case as it has answered the last one, so that which of them gets a case is chance.
+/// Runs as [`run_observed`] does, with `jobs` concurrent testees. `open` creates a separate adapter for each. The report has the
+/// order of the suite. A testee gets the next case when it has answered the last one, so the assignment of cases is random.
 ///
 /// # Errors
 ///
-/// As [`run`], where no testee is there, and where two of them are of different releases.
+/// As [`run`], if there is no testee; two testees of different releases.
 pub fn run_parallel<'a>(
     suite: &'a Suite,
     open: &(dyn Fn() -> Result<Box<dyn Adapter>, ParseError> + Sync),
@@ -148,7 +150,7 @@ pub fn run_parallel<'a>(
     observe: &mut (dyn FnMut(RunEvent<'_, 'a>) + Send),
 ) -> Result<Report<'a>, ParseError> {
     let selected = select(suite, &run.selection)?;
-    // A testee costs a start, and is reported where it does not come up: none is started that no case is left for.
+    // A testee costs a start, and a failed start is reported, so no more are started than there are cases.
     let jobs = jobs.get().min(selected.len());
     let queue = CaseQueue::new(selected, jobs, &run.in_turn);
     let observe = Mutex::new(observe);
@@ -159,7 +161,7 @@ pub fn run_parallel<'a>(
     };
     let job = |takes_turns: bool| {
         let mut settled = Vec::new();
-        // In this thread: an adapter stays in the one that it was made in.
+        // Opened in this thread, because an adapter cannot move to another one.
         let done = open().and_then(|mut adapter| {
             let settle = &mut |place, outcome| {
                 notify(RunEvent::Done(&outcome));
@@ -168,7 +170,7 @@ pub fn run_parallel<'a>(
             work(&queue, takes_turns, suite, &mut *adapter, run, settle)
         });
         let done = done.inspect_err(|why| {
-            // A worker that never came up must not be waited for: the last one that leaves says why no testee is left.
+            // A worker that never started must not be waited for. The last worker that leaves reports why no testee is left.
             queue.leave();
             notify(RunEvent::Without(&why.to_string()));
         });
@@ -182,7 +184,7 @@ pub fn run_parallel<'a>(
     };
     let ended: Vec<_> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..jobs).map(|_| scope.spawn(|| job(false))).collect();
-        // The caller's thread has the stack of a program, which cases of deep values need.
+        // The caller's thread has a large stack, which cases with deep values need.
         let own = catch_unwind(AssertUnwindSafe(|| job(true)));
         let others = others.into_iter().map(|job| job.join());
         [own].into_iter().chain(others).collect()
@@ -201,7 +203,8 @@ pub fn run_parallel<'a>(
             Ok(done) => {
                 stated.add(done.stated);
                 match &identity {
-                    // A case is skipped by the releases of the testee that it goes to, which is chance: the report would be of no release.
+                    // The testee's release decides which cases are skipped, and the assignment is random. The report would
+                    // therefore not describe one release.
                     Some(first) if first.releases != done.identity.releases => {
                         return Err(ParseError::new(format!(
                             "the testees are of different releases: {} and {}",
@@ -217,7 +220,7 @@ pub fn run_parallel<'a>(
         }
     }
     match (identity, failed) {
-        // What is left was put to nothing: silence is not success.
+        // The remaining cases were not run, which must not count as success.
         (Some(_), Some(why)) if settled.len() < queue.len() => Err(why),
         (Some(identity), _) => Ok(report(
             suite,
@@ -231,8 +234,8 @@ pub fn run_parallel<'a>(
     }
 }
 
-/// The report of what came of all cases, by their places in the selection. Why the last of them were put to no testee is one problem, and
-/// not one of each case.
+/// Creates the report from the outcomes of all cases, by their positions in the selection. If the last cases were not run, the
+/// reason is one problem, and not one for each case.
 fn report<'a>(
     suite: &'a Suite,
     run: &Run,
@@ -244,7 +247,7 @@ fn report<'a>(
     settled.sort_by_key(|(place, _)| *place);
     let mut results: Vec<_> = settled.into_iter().map(|(_, outcome)| outcome).collect();
     let run = &run.about(&identity);
-    // What is stated once could have been stated always: who answers only where it is right is not compared less.
+    // A part that is stated once could always be stated. A testee that states it only when it is right must not be compared less.
     for outcome in &mut results {
         hold(outcome, stated);
         let optional = is_foreign(outcome.case) && leaves_out(&identity, outcome.case);
@@ -270,7 +273,7 @@ fn report<'a>(
     }
 }
 
-/// Holds a pass to the parts that the implementation states elsewhere.
+/// Checks a pass against the parts that the implementation states elsewhere.
 fn hold(outcome: &mut CaseOutcome<'_>, stated: Parts) {
     let mut judgement = Judgement::bare(outcome.verdict.clone());
     judgement.unstated = outcome.unstated;
@@ -278,17 +281,17 @@ fn hold(outcome: &mut CaseOutcome<'_>, stated: Parts) {
     (outcome.verdict, outcome.unstated) = (held.verdict, held.unstated);
 }
 
-/// Whether hello states operations, and that of the case is not among them.
+/// Returns whether hello lists operations without that of the case.
 fn leaves_out(identity: &Identity, case: &Case) -> bool {
     !identity.ops.is_empty() && !identity.ops.contains(&case.op)
 }
 
-/// Whether the operation of the case is one that an implementation may leave out.
+/// Returns whether the operation of the case is optional for an implementation.
 fn is_foreign(case: &Case) -> bool {
     BuiltinTestee::op(&case.op).is_some_and(Op::is_foreign)
 }
 
-/// Whether a verdict fails the run, unless it is known.
+/// Returns whether a verdict fails the run, unless it is known.
 fn fails(verdict: &Verdict, run: &Run) -> bool {
     match verdict {
         Verdict::Pass => false,
@@ -296,7 +299,7 @@ fn fails(verdict: &Verdict, run: &Run) -> bool {
     }
 }
 
-/// Its names as they may be shown.
+/// Escapes the names of a testee for display.
 fn plain_identity(identity: Identity) -> Identity {
     let all = |names: Vec<String>| names.iter().map(|name| line_of(name)).collect();
     Identity {

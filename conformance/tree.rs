@@ -8,12 +8,12 @@ pub(crate) fn suite_files(root: &Path) -> Vec<String> {
     let cases = files(root, "conformance", |name| {
         name.contains("/cases/") && name.ends_with(".json")
     });
-    // Dumps, scripts and what only scripts read stand beside the bytes; the suite needs only the bytes.
+    // Dumps, scripts and the files of scripts are in the same folders; the suite needs only the bytes.
     let all = files(root, "golden", |name| {
         ![".md", ".py", ".sh", ".npz", ".sha256"]
             .iter()
             .any(|end| name.ends_with(end))
-            // Whole models and what each era writes are read and run by tests; no case names one.
+            // Tests read and run whole models and the output of each era; no case uses them.
             && !["graph/models/", "eras/"].iter().any(|room| name.starts_with(room))
     });
     let is_dump = |name: &String| {
@@ -30,7 +30,7 @@ pub(crate) fn suite_files(root: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Returns the files below `root/room` that are `wanted`, sorted, with their paths below the room.
+/// Returns the files below `root/room` that `wanted` accepts, sorted, with their paths below the room.
 pub(crate) fn files(root: &Path, room: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let base = root.join(room);
     let mut names = Vec::new();

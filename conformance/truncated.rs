@@ -1,7 +1,7 @@
-//! Inputs that end too early: every accepted decode has a derived case that puts beginnings of its input, and counts once.
+//! Truncated inputs: every accepted decode has a derived case that tests beginnings of its input, and counts once.
 //!
-//! `golden/<chapter>/truncated.json` states for each case, run by run of lengths, which rule is broken where. `conformance/truncated.py`
-//! writes it from our own answers.
+//! `golden/<chapter>/truncated.json` states for each case and each range of lengths the broken rule and its place.
+//! `conformance/truncated.py` writes it from the answers of this crate.
 
 use super::case::{Breach, Case, CaseInput, Expect};
 use super::golden::golden;
@@ -12,19 +12,19 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// A beginning of an input, and how it is rejected.
+/// A truncated input, and its rejection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// How many bytes are left.
+    /// The number of bytes that remain.
     pub length: usize,
-    /// What the rejection states.
+    /// The content of the rejection.
     pub breach: Breach,
 }
 
 impl Cut {
-    /// The case that puts this beginning.
+    /// Returns the case with this truncated input.
     pub(super) fn step(&self, case: &Case, bytes: &[u8]) -> Case {
-        // Field by field: a copy of the case has all its cuts, of which a long input has thousands.
+        // Field by field, because a copy of the case would contain all its cuts, of which a long input has thousands.
         Case {
             id: case.id.clone(),
             chapter: case.chapter.clone(),
@@ -45,26 +45,26 @@ impl Cut {
     }
 }
 
-/// Lengths that are rejected in one way.
+/// A range of lengths with the same rejection.
 #[derive(Clone, Debug)]
 struct CutRange {
     first: usize,
     last: usize,
     rule: String,
-    /// `None` for the end of what is there.
+    /// The offset; `None` for the end of the truncated input.
     offset: Option<u64>,
     field: Option<String>,
 }
 
 impl CutRange {
-    /// Every length of a short run, both ends and the middle of a long one.
+    /// Returns every length of a short range, and both ends and the middle of a long one.
     fn lengths(&self) -> Vec<usize> {
         const SHORT: usize = 8;
         let span = self.last - self.first;
         match (span, self.offset) {
             (..=SHORT, _) => (self.first..=self.last).collect(),
             (_, Some(_)) => vec![self.first, self.first + 1, self.first + span / 2, self.last],
-            // The place moves with the length.
+            // The offset changes with the length.
             (_, None) => {
                 let mut lengths: Vec<usize> = (0..=2 * SHORT)
                     .map(|part| self.first + span * part / (2 * SHORT))
@@ -75,7 +75,7 @@ impl CutRange {
         }
     }
 
-    /// Each length with what it breaks: the rule of the field that is cut, at its beginning or where the input ends.
+    /// Returns each length with its rejection: the rule of the truncated field, at its beginning or at the end of the input.
     fn cuts(&self) -> impl Iterator<Item = Cut> {
         self.lengths().into_iter().map(|length| Cut {
             length,
@@ -89,7 +89,7 @@ impl CutRange {
     }
 }
 
-/// The case of the beginnings of an accepted input.
+/// Returns the case for the truncated inputs of an accepted input.
 pub(super) fn of(case: &Case) -> Option<Case> {
     let Expect::Accept(_) = case.expect else {
         return None;
@@ -100,7 +100,8 @@ pub(super) fn of(case: &Case) -> Option<Case> {
     rules.sort();
     rules.dedup();
     let held = rules.iter().filter_map(|id| spec::rule(id));
-    // A rule that holds in fewer releases than the case narrows it: no testee is judged by a rule that its release does not have.
+    // A rule that holds in fewer releases than the case narrows the range, so that no testee is judged by a rule that its release
+    // lacks.
     let releases = held.fold(case.releases, |range, rule| Releases {
         since: range.since.max(rule.releases.since),
         until: range.until.min(rule.releases.until),
@@ -110,7 +111,7 @@ pub(super) fn of(case: &Case) -> Option<Case> {
         rules,
         releases,
         expect: Expect::Reject(cuts.first()?.breach.clone()),
-        // A rejection states no findings, whatever was odd in front of the cut.
+        // A rejection states no findings, even if there were oddities before the cut.
         findings: Vec::new(),
         encode: false,
         why: "a reader that does not notice where a file ends reads what is not there".to_owned(),
@@ -119,7 +120,7 @@ pub(super) fn of(case: &Case) -> Option<Case> {
     })
 }
 
-/// The runs of each case, by its id.
+/// Returns the ranges of each case, by its id.
 fn table() -> &'static HashMap<String, Vec<CutRange>> {
     static TABLE: OnceLock<HashMap<String, Vec<CutRange>>> = OnceLock::new();
     TABLE.get_or_init(|| {
@@ -134,10 +135,10 @@ fn table() -> &'static HashMap<String, Vec<CutRange>> {
     })
 }
 
-/// First, last, rule, offset, field.
+/// A row: first, last, rule, offset, field.
 type Row = (usize, usize, String, Value, String);
 
-/// `{id: [[first, last, rule, offset or "end", field]]}`; a field without a name is empty.
+/// Parses `{id: [[first, last, rule, offset or "end", field]]}`; a field without a name is empty.
 fn parse(text: &[u8]) -> Result<HashMap<String, Vec<CutRange>>, String> {
     let table: HashMap<String, Vec<Row>> =
         serde_json::from_slice(text).map_err(|error| error.to_string())?;

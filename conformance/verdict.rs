@@ -1,5 +1,5 @@
-//! The verdict of one case, and how an answer is compared with what was expected: values in `sameness`, findings in
-//! `findings`, a rejection here; `judgement` has how much of it there was to compare.
+//! The verdict of one case, and the comparison of an answer with the expected one. `sameness` compares values, `findings` compares
+//! findings, and this file compares rejections. `judgement` tells how much could be compared.
 
 mod findings;
 mod judgement;
@@ -17,7 +17,7 @@ pub use judgement::Judgement;
 use sameness::difference;
 pub use sameness::{same, short};
 
-/// The word for one case.
+/// The verdict of one case.
 ///
 /// ```
 /// use tvmspec::conformance::adapter::{Identity, InProcess, Reply, Testee};
@@ -49,33 +49,33 @@ pub use sameness::{same, short};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The answer is the expected one.
+    /// The answer is correct.
     Pass,
-    /// The answer is another.
+    /// The answer is wrong.
     Fail(AnswerMismatch),
-    /// The implementation does not do this.
+    /// The implementation does not support the operation.
     Unsupported(String),
-    /// It ended, or panicked. Never a rejection.
+    /// The implementation crashed or panicked. This never counts as a rejection.
     Crash(String),
-    /// It did not answer in time.
+    /// The implementation did not answer in time.
     Hang(String),
-    /// It ran out of memory.
+    /// The implementation ran out of memory.
     OutOfMemory(String),
-    /// It answered with something that is no answer.
+    /// The answer was malformed.
     ProtocolError(String),
-    /// The case was not put to it.
+    /// The case was not run.
     Skipped(String),
 }
 
-/// Expected against actual, for people.
+/// The expected and the actual answer, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnswerMismatch {
-    /// What was expected.
+    /// The expected answer.
     pub expected: String,
-    /// What came.
+    /// The actual answer.
     pub actual: String,
-    /// The byte of the input (or, for `encode`, of the output) that it is about.
+    /// The offset in the input (or, for `encode`, in the output) of the difference.
     pub offset: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ impl Verdict {
         "skipped",
     ];
 
-    /// The name: `pass`, `fail`, ...
+    /// Returns the name: `pass`, `fail`, ...
     pub const fn name(&self) -> &'static str {
         match self {
             Verdict::Pass => "pass",
@@ -106,7 +106,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it counts against the implementation.
+    /// Returns whether it counts against the implementation.
     pub const fn is_failure(&self) -> bool {
         !matches!(
             self,
@@ -114,7 +114,7 @@ impl Verdict {
         )
     }
 
-    /// The same of a part of the input.
+    /// Returns this verdict for one part of a case with several inputs.
     pub(super) fn of(self, part: &str) -> Verdict {
         match self {
             Verdict::Fail(mismatch) => Verdict::Fail(AnswerMismatch {
@@ -124,12 +124,12 @@ impl Verdict {
             Verdict::Crash(how) => Verdict::Crash(format!("on {part}: {how}")),
             Verdict::Hang(how) => Verdict::Hang(format!("on {part}: {how}")),
             Verdict::OutOfMemory(how) => Verdict::OutOfMemory(format!("on {part}: {how}")),
-            // The reason of a line that came late is recognised by how it begins.
+            // A late line is recognized by the beginning of its reason.
             other => other,
         }
     }
 
-    /// The reason beside the name; empty for a pass.
+    /// Returns the reason in addition to the name; empty for a pass.
     pub fn reason(&self) -> String {
         match self {
             Verdict::Pass => String::new(),
@@ -146,12 +146,12 @@ impl Verdict {
     }
 }
 
-/// Compares the reply with what the case expects.
+/// Compares the reply with the expectation of the case.
 ///
-/// A rejection passes when one was expected and everything that the testee states of it is right: kind, rule, offset and field.
-/// A value where a LIMIT is broken and nothing else is unsupported: that bound is this crate's. A value passes when it is equal
-/// (see [`same`]) and the findings, if stated, are those of the case, each with its kind and offset if these are stated.
-/// Another answer to a case about what `Here:` decides is unsupported.
+/// A rejection passes if one was expected and everything that the testee states about it is correct: kind, rule, offset and field.
+/// If only a LIMIT is broken, a value is unsupported, because only this crate has that bound. A value passes if it is equal (see
+/// [`same`]) and the stated findings are those of the case. Stated kinds and offsets of findings are also compared. If the case
+/// tests a decision under `Here:`, another answer is unsupported.
 pub fn judge(case: &Case, reply: &Reply) -> Judgement {
     let mut judgement = compare(case, reply);
     if case.own && matches!(judgement.verdict, Verdict::Fail(_)) {
@@ -162,17 +162,17 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
     judgement
 }
 
-/// The judgement of an answer, as if the case bound every implementation.
+/// Judges an answer, as if the case bound every implementation.
 fn compare(case: &Case, reply: &Reply) -> Judgement {
     let verdict = match (reply, &case.expect) {
-        // Answers that are none come first: whatever the case expects, they are never a pass.
+        // Missing answers come first: they never pass, whatever the case expects.
         (Reply::Unsupported(why), _) => Verdict::Unsupported(plain(why)),
         (Reply::Skipped(why), _) => Verdict::Skipped(plain(why)),
         (Reply::Crash(how), _) => Verdict::Crash(plain(how)),
         (Reply::Hang(how), _) => Verdict::Hang(plain(how)),
         (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(plain(how)),
         (Reply::ProtocolError(how), _) => Verdict::ProtocolError(plain(how)),
-        // What a case leaves open is that the testee lives through it: a crash is a failure all the same.
+        // Even if a case leaves the answer open, the testee must survive it, so a crash is a failure.
         (Reply::Ok { .. } | Reply::Shown { .. } | Reply::Reject(_), Expect::Either) => {
             Verdict::Pass
         }
@@ -183,7 +183,8 @@ fn compare(case: &Case, reply: &Reply) -> Judgement {
                     None => Verdict::Pass,
                 },
                 None => {
-                    // Only a worker of this program sends views; a name that is unknown here is a fault of the two, not of the runtime.
+                    // Only a worker of this program sends views. An unknown name is a fault of the two programs, not of the
+                    // runtime.
                     let wrong = format!("`{view}` is not a view of what is expected");
                     Verdict::ProtocolError(plain(&wrong))
                 }
@@ -192,19 +193,19 @@ fn compare(case: &Case, reply: &Reply) -> Judgement {
         (Reply::Ok { value, findings }, Expect::Accept(expected)) => {
             match difference(expected, value, is_encode(case)) {
                 Some(mismatch) => Verdict::Fail(mismatch),
-                // A writer may note oddities of the value that it writes, or not.
+                // The findings of a writer about the value that it writes are optional.
                 None if is_encode(case) => Verdict::Pass,
                 None => return judge_findings(case, findings.as_deref()),
             }
         }
-        // TGT-88: a generator that names the operator which it has no code for leaves that out, and is not wrong about it.
+        // TGT-88: a generator that names an operator without code does not support it, which is not wrong.
         (Reply::Reject(rejection), Expect::Accept(_)) if declines(&case.op, rejection) => {
             Verdict::Unsupported(plain(&rejection.message))
         }
         (Reply::Reject(rejection), Expect::Accept(_)) => {
             fail("acceptance".to_owned(), worded(rejection), rejection.offset)
         }
-        // A LIMIT binds this crate alone: who accepts more has no bound, and breaks nothing.
+        // A LIMIT binds only this crate. An implementation that accepts more has no such bound, and breaks nothing.
         (Reply::Ok { .. } | Reply::Shown { .. }, Expect::Reject(_)) if is_bound(case) => {
             Verdict::Unsupported(format!("has no bound of {}", case.rules.join(", ")))
         }
@@ -220,14 +221,14 @@ fn compare(case: &Case, reply: &Reply) -> Judgement {
     Judgement::bare(verdict)
 }
 
-/// A rejection of what must be rejected: each part that the testee states is compared, and a wrong one fails the case.
+/// Judges the rejection of an invalid input: each part that the testee states is compared, and a wrong one fails the case.
 fn judge_rejection(case: &Case, breach: &Breach, rejection: &Rejection) -> Judgement {
     let mut judgement = Judgement::bare(Verdict::Pass);
     let mut right = true;
     let kind = Some(breach.kind.name());
     let field = breach.field.as_deref();
     let rule = Some(breach.rule.as_str());
-    // Every part is compared, also behind a wrong one: which were stated is counted for the report.
+    // Every part is compared, even after a wrong one, because the report counts the stated parts.
     right &= judgement.part(Parts::KIND, kind, rejection.kind.as_deref());
     right &= judgement.part(Parts::RULE, rule, rejection.rule.as_deref());
     right &= judgement.part(Parts::OFFSET, breach.offset, rejection.offset);
@@ -239,10 +240,10 @@ fn judge_rejection(case: &Case, breach: &Breach, rejection: &Rejection) -> Judge
     judgement
 }
 
-/// Whether a case shows nothing but bounds of this crate, which another implementation need not have.
+/// Returns whether a case tests only bounds of this crate, which another implementation need not have.
 fn is_bound(case: &Case) -> bool {
     let mut rules = case.rules.iter().map(|id| spec::rule(id));
-    // All of them: a case that shows a MUST beside a LIMIT is to be rejected by every implementation.
+    // All rules must be limits, because every implementation must reject a case that also tests a MUST.
     rules.all(|rule| rule.is_some_and(|rule| rule.level == Level::Limit))
 }
 
@@ -250,7 +251,7 @@ fn is_encode(case: &Case) -> bool {
     case.op.ends_with(".encode")
 }
 
-/// A wrong answer. What the testee wrote is escaped before it is kept, as reports show it.
+/// Creates the verdict of a wrong answer. The testee's text is escaped before it is kept, for display in reports.
 fn fail(expected: String, actual: String, offset: Option<u64>) -> Verdict {
     Verdict::Fail(AnswerMismatch {
         expected,
@@ -259,7 +260,7 @@ fn fail(expected: String, actual: String, offset: Option<u64>) -> Verdict {
     })
 }
 
-/// What is expected, in words.
+/// Describes the expected answer.
 pub(super) fn expected(case: &Case) -> String {
     match &case.expect {
         Expect::Accept(_) if case.findings.is_empty() => "acceptance".to_owned(),
@@ -273,7 +274,7 @@ pub(super) fn expected(case: &Case) -> String {
     }
 }
 
-/// A rejection in words, as the testee stated it.
+/// Describes a rejection as the testee stated it.
 fn worded(rejection: &Rejection) -> String {
     let kind = rejection.kind.as_deref().into_iter();
     let rule = rejection.rule.as_deref().into_iter();
@@ -287,7 +288,7 @@ fn worded(rejection: &Rejection) -> String {
     format!("rejection{tags}{place}: {}", rejection.message)
 }
 
-/// Where something is, in words; empty without a place.
+/// Describes a place; empty if there is none.
 fn placed(offset: Option<u64>, field: Option<&str>) -> String {
     let at = offset.map_or(String::new(), |offset| format!(" at byte {offset:#x}"));
     field.map_or(at.clone(), |field| format!("{at} in {field}"))

@@ -1,4 +1,4 @@
-//! Our own implementation, in this process.
+//! The implementation of this crate, in this process.
 
 use super::{Identity, Oddity, Rejection, Reply, Testee};
 use crate::conformance::CHAPTERS;
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct BuiltinTestee;
 
 impl BuiltinTestee {
-    /// The operation with this name.
+    /// Returns the operation with this name.
     pub fn op(name: &str) -> Option<&'static Op> {
         CHAPTERS
             .iter()
@@ -23,7 +23,7 @@ impl BuiltinTestee {
 }
 
 impl Testee for BuiltinTestee {
-    /// Every release: an operation takes it as an argument, and none is excluded beforehand.
+    /// Returns every release, because an operation takes the release as an argument and none is excluded.
     fn identity(&self) -> Identity {
         Identity {
             name: env!("CARGO_PKG_NAME").to_owned(),
@@ -38,11 +38,13 @@ impl Testee for BuiltinTestee {
         }
     }
 
-    /// By the handler of the operation, in this thread. Drivers see our own exports, as they see those of another runtime.
+    /// Answers with the handler of the operation, in this thread. Drivers see the exports of this crate like those of another
+    /// runtime.
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         match BuiltinTestee::op(op) {
             Some(Op {
-                // Ours goes through the Rust interface, which shows the whole value; the other half is for runtimes in C.
+                // This crate is called through the Rust interface, which shows the whole value. The other half is for runtimes in
+                // C.
                 run: Handler::Here(run) | Handler::Partly(run, _) | Handler::Compiled(run),
                 ..
             }) => run(args).into(),
@@ -62,13 +64,14 @@ impl Testee for BuiltinTestee {
         }
     }
 
-    /// Ours knows the rule, the kind and the place of all that it rejects; leaving one out is a failure here.
+    /// Returns true: this crate knows rule, kind and place of every rejection, and a missing one is a failure.
     fn answers_in_full(&self) -> bool {
         true
     }
 }
 
-/// What goes through a C interface has no findings; of our own runtime that is a statement, so that it answers in full.
+/// Completes an answer that came through a C interface, which has no findings. For this crate, a missing list means that there are
+/// none.
 fn whole(reply: Result<Reply, Reply>) -> Reply {
     match reply {
         Ok(Reply::Ok {
@@ -82,7 +85,7 @@ fn whole(reply: Result<Reply, Reply>) -> Reply {
     }
 }
 
-// A field is left out where there is none: a case with a field fails then, and one without passes.
+// An empty field is omitted. A case with a field then fails, and one without passes.
 impl From<Violation> for Rejection {
     fn from(broken: Violation) -> Rejection {
         Rejection {

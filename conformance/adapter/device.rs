@@ -1,7 +1,8 @@
-//! `device:NAME[:ID]`: a device API of this process, driven through the contract; `device:rpc://HOST:PORT/KEY#NAME:ID` is one of a server,
-//! driven through a session.
+//! The adapter `device:NAME[:ID]`: a device API of this process, driven through the contract. With
+//! `device:rpc://HOST:PORT/KEY#NAME:ID` it is a device of a server, driven through a session.
 //!
-//! It answers `device.program`, and of `device.behaviour` the random walk: names, sizes and packing are not part of the device API.
+//! It answers `device.program`, and for `device.behaviour` the random walk. Names, sizes and packing are not part of the device
+//! API.
 
 use super::{Identity, Reply, Testee};
 use crate::conformance::device::{self, ops};
@@ -11,20 +12,20 @@ use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Manager
 use crate::rpc::client::RemoteAddress;
 use serde_json::Value;
 
-/// A device that is held to the contract.
+/// A device that is tested against the contract.
 pub(crate) struct DeviceUnderTest {
-    /// Type, index and model, for reports.
+    /// The type, index and model, for reports.
     name: String,
-    /// That of its driver, or of this crate.
+    /// The version of its driver, or of this crate.
     version: String,
-    /// What the programs call.
+    /// The API that the programs call.
     api: &'static dyn DeviceApi,
-    /// Which of its devices.
+    /// The device of that API.
     device: Device,
 }
 
 impl DeviceUnderTest {
-    /// The device `name`, such as `opencl`, `cuda:1`, `simulated`, or whatever is registered as `device_api.<name>`.
+    /// Opens the device `name`, such as `opencl`, `cuda:1`, `simulated`, or any that is registered as `device_api.<name>`.
     pub(crate) fn open(name: &str) -> Result<DeviceUnderTest, String> {
         #[cfg(feature = "rpc")]
         if RemoteAddress::is_remote(name) {
@@ -32,7 +33,7 @@ impl DeviceUnderTest {
         }
         let (family, device) = parse(name)?;
         if family == "simulated" {
-            // Leaked: a device API lives as long as the process (DEV-02).
+            // Leaked, because a device API lives as long as the process (DEV-02).
             let api: &'static Simulated = Box::leak(Box::new(Simulated::new(1)));
             return Ok(DeviceUnderTest {
                 name: "simulated".into(),
@@ -47,7 +48,7 @@ impl DeviceUnderTest {
         match api.attribute(device, Attribute::Exist) {
             Ok(AttributeValue::Int(1)) => {}
             _ => {
-                // DEV-07: existence is answered with 0 and no reason; any other question fails with it.
+                // DEV-07: existence is answered with 0 and without a reason. Any other question fails with the reason.
                 let why = api
                     .attribute(device, Attribute::DeviceName)
                     .err()
@@ -62,7 +63,7 @@ impl DeviceUnderTest {
         Ok(DeviceUnderTest::with(name, api, device))
     }
 
-    /// The device that the address of a server names. The session ends with the process.
+    /// Opens the device that the address of a server names. The session ends with the process.
     #[cfg(feature = "rpc")]
     fn of_server(name: &str) -> Result<DeviceUnderTest, String> {
         let address = RemoteAddress::parse(name).map_err(|error| error.to_string())?;
@@ -71,7 +72,7 @@ impl DeviceUnderTest {
         let device = device.map_err(|error| error.to_string())?;
         let api = Manager::global().api(device.kind);
         let api = api.map_err(|error| error.to_string())?;
-        // DEV-57: devices of a session are of it as long as it is there.
+        // DEV-57: the devices of a session exist as long as the session, so it is leaked.
         std::mem::forget(session);
         match api.attribute(device, Attribute::Exist) {
             Ok(AttributeValue::Int(1)) => Ok(DeviceUnderTest::with(name.to_owned(), api, device)),
@@ -79,7 +80,7 @@ impl DeviceUnderTest {
         }
     }
 
-    /// A device that is there.
+    /// Creates the testee for a device that exists.
     fn with(name: String, api: &'static dyn DeviceApi, device: Device) -> DeviceUnderTest {
         let stated = |attribute| match api.attribute(device, attribute) {
             Ok(AttributeValue::Text(text)) => Some(text),
@@ -97,7 +98,7 @@ impl DeviceUnderTest {
     }
 }
 
-/// Checks the spelling of a name without touching a driver.
+/// Checks the spelling of a name without using a driver.
 pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     #[cfg(feature = "rpc")]
     if RemoteAddress::is_remote(name) {
@@ -118,7 +119,7 @@ pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     Ok((family.to_owned(), Device::new(kind, id)))
 }
 
-/// Why there is no API: for ROCm that this build has none, since it is behind a feature.
+/// Explains why there is no API. ROCm may be missing because it needs a feature of this build.
 fn explain(family: &str, error: &Error) -> String {
     match family {
         "rocm" | "hip" => format!("{error} This crate has no HIP backend: not built"),
@@ -126,13 +127,13 @@ fn explain(family: &str, error: &Error) -> String {
     }
 }
 
-/// The version of this crate, for a device without a driver.
+/// Returns the version of this crate, for a device without a driver.
 fn version() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
 }
 
 impl Testee for DeviceUnderTest {
-    /// It states no releases: what holds for a device of any release holds for this one.
+    /// Returns an identity without releases, because the rules for a device of any release apply to this one.
     fn identity(&self) -> Identity {
         Identity {
             name: self.name.clone(),
@@ -142,7 +143,7 @@ impl Testee for DeviceUnderTest {
         }
     }
 
-    /// See [`answer`].
+    /// Answers as [`answer`] does.
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         answer(op, args, self.api, self.device)
     }

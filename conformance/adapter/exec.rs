@@ -1,10 +1,10 @@
 //! A testee in another process, over its standard streams.
 //!
-//! Three threads are between us and the process: one writes, one reads, one keeps the tail of stderr. So neither a
-//! testee that does not read nor one that does not answer can hold us for longer than the timeout.
+//! Three threads are between this program and the process: one writes, one reads, and one keeps the tail of stderr. A testee that
+//! does not read or does not answer therefore cannot block this program beyond the timeout.
 //!
-//! One answer costs no more memory than its longest line (16 MiB) and what [`protocol`] makes of it; what a testee writes beside
-//! its answers is charged to the case that it was working on ([`Adapter::stray`]).
+//! One answer needs no more memory than its longest line (16 MiB) and the values that [`protocol`] parses from it. Output other
+//! than answers is charged to the case that the testee was working on ([`Adapter::stray`]).
 
 use super::exec_process::{BEHIND, Heard, Process, too_long};
 use super::{Adapter, Identity, Limits, Reply, protocol};
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
-/// How long a testee has at the end, to write what it should not.
+/// The time that a testee has at the end for output that it must not write.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// An adapter to a command that speaks the exec protocol.
@@ -22,26 +22,27 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 pub struct Exec {
     /// The program and its arguments.
     words: Vec<OsString>,
-    /// For each start and each request.
+    /// The limits of each start and each request.
     limits: Limits,
-    /// None before the first start, and after a loss.
+    /// The process; `None` before the first start, and after a loss.
     process: Option<Process>,
-    /// The hash that every start says hello with.
+    /// The hash of the suite that every start sends in hello.
     suite: String,
-    /// How often it was started; more than once after a loss.
+    /// The number of starts; more than one after a loss.
     starts: u64,
-    /// Whether it may answer with a part of a value: our own adapters may, others would choose what is compared.
+    /// Whether it may answer with a part of a value. Workers of this crate may; other testees could otherwise choose the compared
+    /// part.
     shows_parts: bool,
-    /// Since the last start; kept when the process is lost, so that the runner can ask after a loss.
+    /// The number of requests since the last start. It is kept after a loss, so that the runner can ask for it.
     requests: u64,
 }
 
 impl Exec {
-    /// A command line, split at spaces; single and double quotes keep spaces together.
+    /// Creates the adapter from a command line, which is split at spaces. Single and double quotes keep spaces together.
     ///
     /// # Errors
     ///
-    /// When it is empty or a quote is not closed.
+    /// The command line is empty, or a quote is not closed.
     pub fn command(line: &str, limits: Limits) -> Result<Exec, ParseError> {
         let words = split(line)?;
         if words.is_empty() {
@@ -55,7 +56,7 @@ impl Exec {
         ))
     }
 
-    /// The command with its arguments.
+    /// Creates the adapter from the command with its arguments.
     pub fn new(words: Vec<OsString>, limits: Limits) -> Exec {
         Exec {
             words,
@@ -68,7 +69,7 @@ impl Exec {
         }
     }
 
-    /// Our own binary with its arguments, serving a foreign library.
+    /// Creates the adapter for this program's own binary, which serves a foreign library.
     pub fn worker(words: Vec<OsString>, limits: Limits) -> Exec {
         Exec {
             shows_parts: true,
@@ -76,9 +77,9 @@ impl Exec {
         }
     }
 
-    /// Starts the process and says hello. A process that does not answer as it should is ended again.
+    /// Starts the process and says hello. A process with a wrong answer is ended.
     ///
-    /// Requests are counted from here: a verdict that depends on what ran before shows by that number.
+    /// Requests are counted from here, because a verdict may depend on earlier requests.
     fn start(&mut self) -> Result<Identity, String> {
         let process = Process::spawn(&self.words, self.limits.memory)?;
         self.starts += 1;
@@ -89,7 +90,7 @@ impl Exec {
         let identity = match answer {
             Ok(line) => protocol::parse_hello(&line),
             Err(Reply::ProtocolError(wrong)) => Err(format!("no answer to hello: {wrong}")),
-            // A worker says on stderr what it could not load.
+            // A worker reports load errors on stderr.
             Err(Reply::Crash(how)) => Err(match how.split_once("; stderr: error: ") {
                 Some((_, stderr)) if self.shows_parts => stderr.to_owned(),
                 _ => format!("no answer to hello: {how}"),
@@ -116,16 +117,16 @@ impl Adapter for Exec {
             return Reply::Crash("is not running".to_owned());
         };
         self.requests += 1;
-        // What is on stderr so far belongs to earlier cases.
+        // The output on stderr so far belongs to earlier cases.
         process.forget_stderr();
-        // From 1 on after every start: 0 is the hello.
+        // Ids count from 1 after every start, because 0 is the hello.
         let id = self.requests;
         process.send(protocol::request(id, op, args));
         let is_answer =
             |line: &[u8]| !matches!(protocol::parse_reply(id, line), Reply::ProtocolError(_));
         let reply = match process.receive(self.limits.timeout, is_answer) {
             Ok(line) => match protocol::parse_reply(id, &line) {
-                // Views are between this program and its workers: the protocol for others has no such answer.
+                // Only this program and its workers use views; the protocol for others has no such answer.
                 Reply::Shown { .. } if !self.shows_parts => Reply::ProtocolError(
                     "there is not exactly one of ok, reject, unsupported".to_owned(),
                 ),
@@ -133,7 +134,7 @@ impl Adapter for Exec {
             },
             Err(reply) => reply,
         };
-        // After anything but an answer its state is unknown.
+        // After any other reply the state of the process is unknown.
         if !matches!(
             reply,
             Reply::Ok { .. } | Reply::Shown { .. } | Reply::Reject(_) | Reply::Unsupported(_)
@@ -147,7 +148,7 @@ impl Adapter for Exec {
         let process = self.process.as_mut()?;
         let reply = match process.from.try_recv() {
             Err(TryRecvError::Empty) => return None,
-            // It ended after an answer and before the next request: the answer was good, the end is not.
+            // It ended after an answer and before the next request, so the answer is valid but the end is not.
             Err(TryRecvError::Disconnected) | Ok(Heard::End) => process.death(),
             Ok(Heard::Line { line, .. }) => after_its_answer(&line),
             Ok(Heard::TooLong) => too_long(),
@@ -158,7 +159,7 @@ impl Adapter for Exec {
 
     fn finish(&mut self) -> Option<Reply> {
         let mut process = self.process.take()?;
-        // Its stdin ends, and so should it. Only what it writes now is wrong, not how it ends.
+        // Its stdin is closed, so it should end. Only output is an error here, not the way it ends.
         process.to = None;
         match process.from.recv_timeout(LAST_WORDS) {
             Ok(Heard::Line { line, .. }) => Some(after_its_answer(&line)),
@@ -185,13 +186,13 @@ impl Adapter for Exec {
     }
 }
 
-/// The fault of a testee that wrote one more line.
+/// Returns the protocol error of a testee that wrote another line.
 fn after_its_answer(line: &[u8]) -> Reply {
     let shown = crate::wire::show(line);
     Reply::ProtocolError(format!("{BEHIND}: `{shown}`"))
 }
 
-/// The words of a command line. Quotes keep spaces; nothing else of a shell is known.
+/// Splits a command line into words. Quotes keep spaces; no other shell syntax is supported.
 fn split(line: &str) -> Result<Vec<String>, ParseError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

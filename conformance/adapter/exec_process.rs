@@ -1,4 +1,4 @@
-//! A testee that runs, and the threads that serve its three pipes.
+//! A running testee, and the threads that serve its three pipes.
 
 use super::Reply;
 use super::family::Family;
@@ -10,36 +10,36 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// The longest line that is read from a testee. The longest right answer of the suite has less than a tenth of it.
+/// The longest line that is read from a testee. The longest correct answer of the suite has less than a tenth of it.
 pub(crate) const LONGEST_LINE: usize = 16 << 20;
 
-/// How the reason begins when the fault is of the case that was answered.
+/// The beginning of the reason if the fault belongs to the case that was answered.
 pub(crate) const BEHIND: &str = "a line came behind the answer";
 
-/// How much of stderr is kept.
+/// The number of bytes of stderr that are kept.
 const STDERR_TAIL: usize = 2000;
 
-/// What came from stdout.
+/// An event on stdout.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// A line without its end, and whether more came together with it.
+    /// A line without its line break, and whether more output came together with it.
     Line { line: Vec<u8>, more: bool },
-    /// The beginning of a line beyond [`LONGEST_LINE`]. Nothing is read behind it.
+    /// The beginning of a line that exceeds [`LONGEST_LINE`]. Nothing after it is read.
     TooLong,
-    /// The stream has ended.
+    /// The end of the stream.
     End,
 }
 
-/// A testee that runs, and the channels to the threads that serve its pipes.
+/// A running testee, and the channels to the threads that serve its pipes.
 #[derive(Debug)]
 pub(super) struct Process {
     /// The process with its descendants, which end with it.
     pub(super) family: Family,
-    /// `None` when its stdin was closed.
+    /// The channel to the writer; `None` after stdin was closed.
     pub(super) to: Option<Sender<String>>,
-    /// Lines of its stdout, one at a time.
+    /// The lines of its stdout, one at a time.
     pub(super) from: Receiver<Heard>,
-    /// The end of what it wrote to stderr.
+    /// The tail of its stderr.
     stderr: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -54,7 +54,7 @@ impl Process {
         let mut family = Family::spawn(&mut command)
             .map_err(|error| format!("cannot start {}: {error}", words[0].to_string_lossy()))?;
         let (to, outgoing) = channel();
-        // Bounded, so that a testee that floods us fills its pipe and not our memory.
+        // The channel is bounded, so that a testee with too much output fills its pipe and not this program's memory.
         let (incoming, from) = sync_channel(1);
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let tail = Arc::clone(&stderr);
@@ -62,7 +62,7 @@ impl Process {
         let stdin = child.stdin.take().ok_or("no stdin")?;
         let stdout = child.stdout.take().ok_or("no stdout")?;
         let errors = child.stderr.take().ok_or("no stderr")?;
-        // A thread for each pipe: a testee that writes before it has read all would otherwise wait for us while we wait for it.
+        // One thread per pipe. Otherwise a testee that writes before it has read everything would deadlock with this program.
         thread::spawn(move || write_lines(stdin, outgoing));
         thread::spawn(move || read_lines(stdout, |line| incoming.send(line).is_ok()));
         thread::spawn(move || keep_tail(errors, &tail));
@@ -74,14 +74,14 @@ impl Process {
         })
     }
 
-    /// Hands a line to the writer; never waits for the testee.
+    /// Passes a line to the writer; never waits for the testee.
     pub(super) fn send(&self, line: String) {
-        // The writer may be gone because the testee is; the missing answer says so.
+        // The writer may have ended with the testee. The missing answer reports that.
         let _ = self.to.as_ref().map(|to| to.send(line));
     }
 
-    /// The next line, which must come alone, or why there is none. What comes with an answer came behind it, and is not of the
-    /// case before.
+    /// Returns the next line, which must come alone, or the reason why there is none. Output that comes together with an answer
+    /// belongs to this case and not to the previous one.
     pub(super) fn receive(
         &mut self,
         timeout: Duration,
@@ -91,7 +91,8 @@ impl Process {
             Ok(Heard::Line { line, more: false }) => Ok(line),
             Ok(Heard::Line { line, more: true }) => {
                 let shown = crate::wire::show(&line);
-                // Whether the first line answers decides whose fault the second is: a line too many of this case, or a late one of the last.
+                // If the first line is the answer, the second is a surplus line of this case. Otherwise it is a late one of the
+                // previous case.
                 let wrong = format!("more than one line; the first was `{shown}`");
                 Err(Reply::ProtocolError(if is_answer(&line) {
                     format!("{BEHIND}: {wrong}")
@@ -108,16 +109,16 @@ impl Process {
         }
     }
 
-    /// Empties the tail of stderr.
+    /// Clears the tail of stderr.
     pub(super) fn forget_stderr(&self) {
         if let Ok(mut tail) = self.stderr.lock() {
             tail.clear();
         }
     }
 
-    /// The tail of its stderr, some of which may still be on its way.
+    /// Returns the tail of stderr, some of which may not have arrived yet.
     pub(super) fn stderr_text(&self) -> String {
-        // The thread that reads stderr has no order with the one that reads stdout.
+        // The threads that read stderr and stdout are not synchronized.
         thread::sleep(Duration::from_millis(5));
         match self.stderr.lock() {
             Ok(tail) => String::from_utf8_lossy(&tail).trim().to_owned(),
@@ -125,16 +126,16 @@ impl Process {
         }
     }
 
-    /// How it ended, after its stdout did.
+    /// Returns the way the process ended, after its stdout was closed.
     pub(super) fn death(&mut self) -> Reply {
-        // Stdout ends a little before the process does.
+        // Stdout is closed shortly before the process ends.
         let status = self.family.ended(Duration::from_secs(2));
         let stderr = self.stderr_text();
         let how = match status {
             Some(status) => describe(status),
             None => "closed its stdout".to_owned(),
         };
-        // A limit on address space lets an allocation fail; runtimes end with these words then.
+        // With limited address space an allocation fails, and runtimes end with one of these messages.
         let out_of_memory = [
             "memory allocation of",
             "MemoryError",
@@ -148,11 +149,11 @@ impl Process {
     }
 }
 
-/// The command, under a limit of address space in MiB where one is set.
+/// Creates the command, with a limit of address space in MiB if one is set.
 fn command(words: &[OsString], memory: Option<u64>) -> Command {
     let mut words = words.iter();
     if let Some(mebibytes) = memory.filter(|_| cfg!(unix)) {
-        // `exec` leaves no shell between us and the testee, so that its signals and its end are its own.
+        // `exec` replaces the shell, so that signals and the exit status are those of the testee.
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!(
             "ulimit -v {}; exec \"$@\"",
@@ -166,7 +167,7 @@ fn command(words: &[OsString], memory: Option<u64>) -> Command {
     command
 }
 
-/// Writes what comes, a line each, until the testee closes its stdin or we close ours.
+/// Writes every line, until the testee closes its stdin or this program closes the channel.
 fn write_lines(mut stdin: ChildStdin, lines: Receiver<String>) {
     for mut line in lines {
         line.push('\n');
@@ -180,12 +181,12 @@ fn write_lines(mut stdin: ChildStdin, lines: Receiver<String>) {
     }
 }
 
-/// Hands on every line, to the first that is too long or the end of the stream.
+/// Passes on every line, until one is too long or the stream ends.
 fn read_lines(stdout: ChildStdout, hand_on: impl Fn(Heard) -> bool) {
     let mut stdout = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
-        // One more, so that the longest line that is allowed has room for its end.
+        // One byte more, so that the longest allowed line has room for its line break.
         let most = LONGEST_LINE as u64 + 1;
         let read = stdout.by_ref().take(most).read_until(b'\n', &mut line);
         let ends = line.pop_if(|last| *last == b'\n').is_some();
@@ -195,7 +196,7 @@ fn read_lines(stdout: ChildStdout, hand_on: impl Fn(Heard) -> bool) {
                 line,
                 more: !stdout.buffer().is_empty(),
             },
-            // An error of reading ends the stream as well: how the process ended says more.
+            // A read error also ends the stream, because the exit status of the process says more.
             _ => Heard::End,
         };
         let last = !matches!(heard, Heard::Line { .. });
@@ -205,7 +206,7 @@ fn read_lines(stdout: ChildStdout, hand_on: impl Fn(Heard) -> bool) {
     }
 }
 
-/// Reads stderr to its end, so that a testee that writes much never waits, and keeps the last part.
+/// Reads stderr to its end, so that a testee with much output never blocks, and keeps the last part.
 fn keep_tail(mut stderr: ChildStderr, tail: &Mutex<Vec<u8>>) {
     let mut block = [0; 4096];
     while let Ok(length @ 1..) = stderr.read(&mut block) {
@@ -218,7 +219,7 @@ fn keep_tail(mut stderr: ChildStderr, tail: &Mutex<Vec<u8>>) {
     }
 }
 
-/// How a process ended: by the name of a signal where one ended it.
+/// Describes the end of a process: by the name of the signal if one ended it.
 #[cfg(unix)]
 fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
@@ -240,7 +241,8 @@ fn describe(status: ExitStatus) -> String {
     format!("ended before it answered ({status})")
 }
 
-/// Only the system's out-of-memory killer sends SIGKILL to a testee that this program has not ended.
+/// Returns whether a process got SIGKILL. If this program has not ended it, only the system's out-of-memory killer sends this
+/// signal.
 fn killed(status: Option<ExitStatus>) -> bool {
     #[cfg(unix)]
     {
@@ -254,7 +256,7 @@ fn killed(status: Option<ExitStatus>) -> bool {
     }
 }
 
-/// How it ended, and what it wrote to stderr, where it wrote anything.
+/// Joins the way the process ended with its stderr, if there is any.
 fn join(how: String, stderr: &str) -> String {
     if stderr.is_empty() {
         how
@@ -263,7 +265,7 @@ fn join(how: String, stderr: &str) -> String {
     }
 }
 
-/// The fault of a testee whose line does not end.
+/// Returns the protocol error of a testee with an endless line.
 pub(super) fn too_long() -> Reply {
     Reply::ProtocolError(format!("a line of more than {} MiB", LONGEST_LINE >> 20))
 }

@@ -1,19 +1,19 @@
-//! A testee's process, with all that it starts: none of them outlives the testee.
+//! The process of a testee with its descendants, none of which outlive the testee.
 //!
-//! | what                                      | how it ends                                                             |
+//! | process                                   | how it is ended                                                         |
 //! |-------------------------------------------|-------------------------------------------------------------------------|
-//! | the testee and its children               | it has a process group of its own (Unix), which is killed               |
-//! | a child that left the group: a daemon     | [`adopt`] makes us its parent (Linux); what descends from us is killed  |
-//! | all of them when this program is signalled | [`end_on_signals`] kills them, and lets the run report what it has        |
+//! | the testee and its children               | they have their own process group (Unix), which is killed               |
+//! | a child that left the group: a daemon     | [`adopt`] makes this process its parent (Linux), which kills its descendants |
+//! | all of them when this program is signalled | [`end_on_signals`] kills them, and lets the run write its report         |
 //!
-//! A group is killed before its first process is waited for: only then may the system give its number to others.
+//! A group is killed before its first process is waited for, because after that the system may reuse its number.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A running testee. Dropping it ends it, and whatever it has started.
+/// A running testee. Dropping it ends it with everything that it has started.
 #[derive(Debug)]
 pub(super) struct Family {
     /// The first process of the group.
@@ -21,18 +21,18 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Starts a command as a family of its own.
+    /// Starts a command in a new process group.
     pub(super) fn spawn(command: &mut Command) -> io::Result<Family> {
         let child = system::spawn(command)?;
         Ok(Family { child })
     }
 
-    /// The testee itself, for its pipes.
+    /// Returns the testee's own process, for its pipes.
     pub(super) fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// How the testee ended, if it does so by itself within `patience`.
+    /// Returns the exit status of the testee, if it ends by itself within `patience`.
     pub(super) fn ended(&mut self, patience: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + patience;
         while !system::has_ended(&mut self.child) {
@@ -47,25 +47,26 @@ impl Family {
 
 impl Drop for Family {
     fn drop(&mut self) {
-        // Fails only when it was waited for already.
+        // This fails only if the process was already waited for.
         let _ = system::end(&mut self.child);
     }
 }
 
-/// From now on orphans below this process become its children, and are killed with the testee that left them. For a
-/// program all of whose children are testees, as `tvmspec check` is. Only Linux has this; elsewhere nothing happens.
+/// Makes orphans below this process its children, so that they are killed with the testee that left them. This is for a program
+/// whose only children are testees, as `tvmspec check` is. Only Linux supports it; elsewhere this does nothing.
 pub fn adopt() {
     system::adopt();
 }
 
-/// At the first SIGINT, SIGTERM or SIGHUP calls `end` with its number, and ends the testees: a run that waits for one goes on, and no other is
-/// started. SIGQUIT, and a signal that comes a second later or more, ends this program at once. A signal that is ignored now stays ignored.
+/// Handles the first SIGINT, SIGTERM or SIGHUP: calls `end` with its number, and ends the testees. A run that waits for one
+/// continues, and no other testee is started. SIGQUIT ends this program at once, and so does a signal at least one second later. A
+/// signal that is ignored now stays ignored.
 ///
-/// The second is for testees, which may signal twice before they are killed, and for the report.
+/// The delay of one second is for testees, which may signal twice before they are killed, and for the report.
 ///
 /// # Errors
 ///
-/// When the system takes no handler.
+/// The system does not accept the handler.
 pub fn end_on_signals(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     system::end_on_signals(end)
 }
@@ -75,17 +76,17 @@ pub fn signal_name(signal: i32) -> &'static str {
     system::signal_name(signal).unwrap_or("a signal")
 }
 
-/// Whether this process ignores a signal, as SIGHUP under `nohup`; false where the system does not show it.
+/// Returns whether this process ignores a signal, as SIGHUP under `nohup`; false if the system cannot tell.
 #[cfg(unix)]
 pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // Bit 0 is signal 1.
+    // Bit 0 stands for signal 1.
     mask.is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
 }
 
-/// Ends this process with its parent, which is a suite that was killed without a chance to end its workers (Linux).
+/// Ends this process together with its parent: a suite that is killed has no chance to end its workers (Linux).
 pub fn end_with_parent() {
     system::end_with_parent();
 }
@@ -106,30 +107,30 @@ mod system {
     use std::time::{Duration, Instant};
     use std::{io, thread};
 
-    /// The testees that run. The thread that starts or ends one holds the lock, and so does a signal that ends all: nothing is started
-    /// behind its back.
+    /// The running testees. The lock is held to start or end one, and by a signal that ends all of them, so that no testee is
+    /// missed.
     static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-    /// Whether this program ends, so that no testee is started any more.
+    /// Whether this program is ending, so that no more testees are started.
     static ENDS: AtomicBool = AtomicBool::new(false);
 
-    /// Whether orphans become our children.
+    /// Whether orphans become children of this process.
     static ADOPTS: AtomicBool = AtomicBool::new(false);
 
-    /// The list, locked. A thread that panicked has left it whole.
+    /// Locks the list. A poisoned lock is accepted, because no panic can leave the list incomplete.
     fn running() -> MutexGuard<'static, BTreeSet<u32>> {
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a process as the system takes it; none for 0.
+    /// Converts the number of a process; `None` for 0.
     fn pid(number: u32) -> Option<Pid> {
         i32::try_from(number).ok().and_then(Pid::from_raw)
     }
 
-    /// Starts a command in a process group of its own, and lists it.
+    /// Starts a command in a new process group, and adds it to the list.
     pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
         let mut running = running();
-        // Under the lock: a signal cannot come between the start and the list.
+        // The lock is held, so that a signal cannot come between the start and the insertion.
         if ENDS.load(Ordering::SeqCst) {
             return Err(io::Error::other("the run ends"));
         }
@@ -138,23 +139,23 @@ mod system {
         Ok(child)
     }
 
-    /// Looks without waiting for it: until then its number, and that of its group, goes to no other process.
+    /// Returns whether the process has ended, without waiting for it: until then its number, and that of its group, is not reused.
     pub(super) fn has_ended(child: &mut Child) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         match pid(child.id()).map(|pid| waitid(WaitId::Pid(pid), options)) {
             Some(Ok(ended)) => ended.is_some(),
-            // It was waited for already.
+            // The process was already waited for.
             _ => true,
         }
     }
 
-    /// Kills a testee with its group, waits for it, and kills what has left the group.
+    /// Kills a testee with its group, waits for it, and kills its descendants that have left the group.
     pub(super) fn end(child: &mut Child) -> io::Result<ExitStatus> {
         let mut running = running();
-        // Where it is not there any more its number may be that of others.
+        // If it is not in the list, its number may already belong to another process.
         if running.remove(&child.id()) {
             kill_group(child.id());
-            // Fails only when it is gone already.
+            // This fails only if the process has already ended.
             let _ = child.kill();
         }
         let status = child.wait();
@@ -165,12 +166,12 @@ mod system {
     /// Kills a group by the number of its first process.
     fn kill_group(leader: u32) {
         if let Some(group) = pid(leader) {
-            // Fails only when all of it is gone.
+            // This fails only if all processes of the group have ended.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 
-    /// See [`super::adopt`].
+    /// Implements [`super::adopt`].
     pub(super) fn adopt() {
         #[cfg(target_os = "linux")]
         {
@@ -180,27 +181,27 @@ mod system {
         }
     }
 
-    /// See [`super::end_with_parent`].
+    /// Implements [`super::end_with_parent`].
     pub(super) fn end_with_parent() {
         #[cfg(target_os = "linux")]
         {
-            // A kernel without it leaves what other systems have: stdin ends, and the worker with it.
+            // A kernel without this feature behaves like other systems: the worker ends because its stdin is closed.
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
         }
     }
 
-    /// Kills what descends from this process and not from a testee that still runs. What was killed may have started
-    /// another in the meantime, and orphans that come to us are waited for: so until there are none.
+    /// Kills the descendants of this process, except those of testees that still run. A killed process may have started another one
+    /// in the meantime, and new orphans are waited for. The loop therefore runs until there are none.
     fn sweep(running: &BTreeSet<u32>) {
         if !ADOPTS.load(Ordering::SeqCst) {
             return;
         }
-        // What cannot be killed (a process of another user, one that hangs in a driver) does not hold us.
+        // A process that cannot be killed (of another user, or blocked in a driver) must not block this program.
         let deadline = Instant::now() + Duration::from_secs(2);
         loop {
             let left = descendants(running);
             for pid in left.iter().filter_map(|number| pid(*number)) {
-                // Fails when it is gone, or is no child of ours (yet).
+                // This fails if the process has ended, or is not a child of this process (yet).
                 let _ = kill_process(pid, Signal::KILL);
                 let _ = waitpid(Some(pid), WaitOptions::NOHANG);
             }
@@ -211,7 +212,7 @@ mod system {
         }
     }
 
-    /// Every process below this one, without those in `spared` and what is below them.
+    /// Returns every process below this one, except those in `spared` and their descendants.
     fn descendants(spared: &BTreeSet<u32>) -> Vec<u32> {
         let pairs: Vec<(u32, u32)> = std::fs::read_dir("/proc")
             .into_iter()
@@ -231,7 +232,7 @@ mod system {
         found
     }
 
-    /// The fourth field of `/proc/<pid>/stat`. The second is a name in parentheses, with any letter in it.
+    /// Returns the fourth field of `/proc/<pid>/stat`. The second field is a name in parentheses, which may contain any character.
     fn parent_of(number: u32) -> Option<u32> {
         let text = std::fs::read(format!("/proc/{number}/stat")).ok()?;
         let behind = text.iter().rposition(|byte| *byte == b')')? + 1;
@@ -239,7 +240,7 @@ mod system {
         rest.split_ascii_whitespace().nth(1)?.parse().ok()
     }
 
-    /// See [`super::end_on_signals`]. A thread waits for the signals, since a handler could take no lock.
+    /// Implements [`super::end_on_signals`]. A thread waits for the signals, because a signal handler must not take a lock.
     pub(super) fn end_on_signals(end: impl Fn(i32) + Send + 'static) -> io::Result<()> {
         let all = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
         let ours = all.into_iter().filter(|signal| !super::is_ignored(*signal));
@@ -253,7 +254,7 @@ mod system {
                     let _ = emulate_default_handler(signal);
                 } else if first.is_none() {
                     first = Some(Instant::now());
-                    // First: what the run sees of the end of its testees is not their fault.
+                    // First, so that the run does not blame its testees for their end.
                     end(signal);
                     end_all();
                 }
@@ -262,10 +263,10 @@ mod system {
         Ok(())
     }
 
-    /// Kills the testees and what they have started. None is started any more.
+    /// Kills the testees and their descendants. No more are started.
     fn end_all() {
         ENDS.store(true, Ordering::SeqCst);
-        // A thread that holds it for longer waits for a process that cannot be killed.
+        // A thread that holds the lock longer waits for a process that cannot be killed.
         let running = (0..100).find_map(|_| {
             let held = RUNNING.try_lock().ok();
             held.or_else(|| {
@@ -296,7 +297,7 @@ mod system {
     }
 
     pub(super) fn end(child: &mut Child) -> io::Result<ExitStatus> {
-        // Fails only when it is gone already.
+        // This fails only if the process has already ended.
         let _ = child.kill();
         child.wait()
     }

@@ -1,4 +1,4 @@
-//! Testees that answer wrongly. The suite is worth something only if it fails each of them.
+//! Testees with wrong answers. A useful suite must fail each of them.
 
 use super::builtin::BuiltinTestee;
 use super::{Identity, Rejection, Reply, Testee};
@@ -8,26 +8,26 @@ use serde_json::{Value, json};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A way to be wrong.
+/// A kind of wrong behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liar {
-    /// Accepts everything, and knows nothing of the content.
+    /// Accepts everything, without any content.
     AcceptAll,
-    /// Rejects everything, without saying why.
+    /// Rejects everything, without a reason.
     RejectAll,
     /// Always returns the same value.
     Constant,
     /// Returns its input.
     Echo,
-    /// Ends without an answer.
+    /// Crashes without an answer.
     Crash,
     /// Never answers.
     Hang,
-    /// Answers with something that is not JSON.
+    /// Answers with text that is not JSON.
     Garbage,
-    /// Is right, but for the place: every offset is the one behind it.
+    /// Answers correctly, except that every offset is larger by one.
     Misplace,
-    /// Is right, but states what is wrong only where the input ends too early.
+    /// Answers correctly, but states the fault only for truncated input.
     Vague,
 }
 
@@ -45,7 +45,7 @@ impl Liar {
         Liar::Vague,
     ];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Liar::AcceptAll => "accept-all",
@@ -74,7 +74,7 @@ impl FromStr for Liar {
 }
 
 impl Testee for Liar {
-    /// It states no operations and no releases, so that it is put every case.
+    /// Returns an identity without operations and releases, so that it gets every case.
     fn identity(&self) -> Identity {
         Identity {
             name: format!("liar:{}", self.name()),
@@ -83,7 +83,8 @@ impl Testee for Liar {
         }
     }
 
-    /// The last two ask our own implementation, and spoil one part of its answer: who compares verdicts alone does not notice them.
+    /// Answers wrongly. The last two liars take the correct answer and change one part, which a comparison of verdicts alone does
+    /// not notice.
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         let ok = |value| Reply::Ok {
             value,
@@ -101,7 +102,7 @@ impl Testee for Liar {
                 .or_else(|| args.get("value"))
                 .unwrap_or(args)
                 .clone()),
-            // No panic, which `InProcess` survives: this one ends its process.
+            // Not a panic, which `InProcess` survives: this must end the process.
             Liar::Crash => std::process::abort(),
             Liar::Hang => loop {
                 std::thread::sleep(Duration::from_secs(3600));
@@ -113,7 +114,7 @@ impl Testee for Liar {
     }
 }
 
-/// The reply with every offset one further on.
+/// Increases every offset of a reply by one.
 fn misplaced(mut reply: Reply) -> Reply {
     let behind = |offset: &mut u64| *offset = offset.saturating_add(1);
     match &mut reply {
@@ -129,10 +130,10 @@ fn misplaced(mut reply: Reply) -> Reply {
     reply
 }
 
-/// The reply without what it states, unless the input was truncated.
+/// Removes the stated fault from a reply, unless the input was truncated.
 fn vague(reply: Reply) -> Reply {
     match reply {
-        // A testee is held in every answer to the parts that it states in one: this liar states them in these alone.
+        // A testee that states a part once must state it in every answer. This liar states the parts only here.
         Reply::Reject(rejection) if rejection.kind.as_deref() != Some(Kind::Truncated.name()) => {
             Reply::Reject(Rejection {
                 message: rejection.message,

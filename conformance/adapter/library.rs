@@ -1,12 +1,12 @@
-//! What the adapters of foreign runtimes share: loading their libraries into this process, for as long as it lives, and
-//! what none of them offers.
+//! The common part of the adapters for foreign runtimes: loading libraries into this process for its whole life, and the operations
+//! that no runtime offers.
 
 use libloading::Library;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Loads the libraries in order, each open to those after it; there is at least one.
+/// Loads the libraries in order. The symbols of each are visible to the later ones. There must be at least one.
 pub(super) fn open_all(scheme: &str, paths: &[&Path]) -> Result<Vec<&'static Library>, String> {
     if paths.is_empty() {
         return Err(format!("{scheme}: needs the path of a library"));
@@ -14,7 +14,7 @@ pub(super) fn open_all(scheme: &str, paths: &[&Path]) -> Result<Vec<&'static Lib
     paths.iter().map(|path| open_one(path)).collect()
 }
 
-/// The libraries, and the target behind the `#` whose code generator is to be judged. A `#` in a path is part of it.
+/// Splits the libraries from the target after the `#`, whose code generator is to be tested. A `#` in a path belongs to the path.
 pub(super) fn with_generator(libraries: &str) -> (&str, Option<&str>) {
     match libraries.rsplit_once('#') {
         Some((before, target)) if !target.contains('/') && !target.is_empty() => {
@@ -24,7 +24,7 @@ pub(super) fn with_generator(libraries: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What the libraries are called, for reports; and which code generator of theirs is judged.
+/// Returns the names of the libraries for reports, with the code generator that is tested.
 pub(super) fn names(paths: &[&Path], generator: Option<&str>) -> String {
     let names = paths.iter().filter_map(|path| path.file_name());
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
@@ -35,7 +35,7 @@ pub(super) fn names(paths: &[&Path], generator: Option<&str>) -> String {
     }
 }
 
-/// Why no interface of a runtime reaches `op`.
+/// Explains why no C interface of a runtime reaches `op`.
 pub(super) fn why_not(op: &str) -> Option<&'static str> {
     let chapter = op.split('.').next().unwrap_or_default();
     Some(match (chapter, op) {
@@ -58,10 +58,10 @@ pub(super) fn why_not(op: &str) -> Option<&'static str> {
     })
 }
 
-/// The tensors that the arguments of `tensor.encode` ask a runtime to write, or why it cannot.
+/// Returns the tensors that `tensor.encode` asks a runtime to write, or the reason why it cannot.
 pub(in crate::conformance) fn tensors(args: &Value) -> Result<&[Value], &'static str> {
     let more = args.get("value").and_then(Value::as_object);
-    // A case with another reserved word (TEN-42) is one that no writer can be brought to.
+    // TEN-42: a runtime cannot be made to write another reserved word, as the case needs.
     if more.is_some_and(|value| value.keys().any(|key| key != "tensors")) {
         return Err("the runtime chooses the words around the tensors itself");
     }
@@ -69,36 +69,36 @@ pub(in crate::conformance) fn tensors(args: &Value) -> Result<&[Value], &'static
     let list = list.ok_or("`value` has no list `tensors`")?;
     let mut names = BTreeSet::new();
     let once = |tensor: &Value| names.insert(name(tensor).map(str::to_owned));
-    // TEN-44: released writers hold a map, so a case with a name twice cannot be put.
+    // TEN-44: upstream's writers use a map, so a case with a repeated name cannot be run.
     if !list.iter().all(once) {
         return Err("the runtime writes a map, which has a name once");
     }
     Ok(list)
 }
 
-/// The name of that tensor.
+/// Returns the name of that tensor.
 pub(in crate::conformance) fn name(tensor: &Value) -> Option<&str> {
     tensor.get("name").and_then(Value::as_str)
 }
 
-/// Loads a library for the life of the process, its symbols open to those after it.
+/// Loads a library for the life of the process, with its symbols visible to later ones.
 #[cfg(unix)]
 fn open_one(path: &Path) -> Result<&'static libloading::Library, String> {
     use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-    // This program exports the same interface for the libraries that it loads. A runtime that is judged must find its own
-    // functions before ours; where two libraries do not share names in the first place there is no flag for it.
+    // This program exports the same interface for the libraries that it loads. A runtime under test must find its own functions
+    // first. Where libraries have separate namespaces anyway, there is no flag for it.
     let own_first = if cfg!(all(target_os = "linux", target_env = "gnu")) {
         0x8 // RTLD_DEEPBIND
     } else {
         0
     };
-    // SAFETY: this process was started to run what the library runs when it is loaded.
+    // SAFETY: this process was started to run the code that the library runs when it is loaded.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL | own_first) };
     let library = library.map_err(|error| cannot_load(path, &error))?;
     Ok(Box::leak(Box::new(library.into())))
 }
 
-/// With the message of the dynamic linker, which is the cause of the error.
+/// Creates the error with the message of the dynamic linker, which is its cause.
 fn cannot_load(path: &Path, error: &libloading::Error) -> String {
     use std::error::Error as _;
     let cause = error
@@ -107,10 +107,10 @@ fn cannot_load(path: &Path, error: &libloading::Error) -> String {
     format!("cannot load {}: {error}{cause}", path.display())
 }
 
-/// Loads a library for the life of the process, found by its path.
+/// Loads a library by its path, for the life of the process.
 #[cfg(not(unix))]
 fn open_one(path: &Path) -> Result<&'static libloading::Library, String> {
-    // SAFETY: this process was started to run what the library runs when it is loaded.
+    // SAFETY: this process was started to run the code that the library runs when it is loaded.
     let library = unsafe { libloading::Library::new(path) };
     let library = library.map_err(|error| cannot_load(path, &error))?;
     Ok(Box::leak(Box::new(library)))

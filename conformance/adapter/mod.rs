@@ -1,8 +1,9 @@
-//! How an implementation is reached.
+//! The connection to an implementation under test.
 //!
-//! A [`Testee`] answers operations; it is what an implementer writes. An [`Adapter`] carries requests to a testee and
-//! survives it: in this process ([`InProcess`]), or in another that speaks the exec protocol ([`exec::Exec`]). Native
-//! libraries, which may crash, are testees of a worker: our own binary, started again as `tvmspec worker SPEC`.
+//! A [`Testee`] answers operations, and is the part that an implementer writes. An [`Adapter`] carries requests to a testee and
+//! survives its crashes. The testee runs in this process ([`InProcess`]), or in another that speaks the exec protocol
+//! ([`exec::Exec`]). Native libraries may crash, so a worker runs them: this program's own binary, started again as `tvmspec worker
+//! SPEC`.
 
 pub mod builtin;
 pub(crate) mod device;
@@ -29,91 +30,93 @@ use std::time::Duration;
 
 /// An implementation that answers operations.
 pub trait Testee {
-    /// Who it is.
+    /// Returns its name, version and abilities.
     fn identity(&self) -> Identity;
 
-    /// Does `op` with `args`; binary is base64 under `data`, a value under `value`.
+    /// Executes `op` with `args`. Binary data is base64 under `data`, and a value is under `value`.
     fn answer(&mut self, op: &str, args: &Value) -> Reply;
 
-    /// [`Adapter::ready`].
+    /// Waits as [`Adapter::ready`] does.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`Adapter::ready`].
     fn ready(&mut self, _goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether it is to state all that a case does: kind, rule, offset and field of every rejection, and every finding in full.
-    /// Others may leave out what they do not know.
+    /// Returns whether it must state everything that a case states: kind, rule, offset and field of every rejection, and every
+    /// finding in full. Other testees may omit what they do not know.
     fn answers_in_full(&self) -> bool {
         false
     }
 }
 
-/// A way to a testee, which outlives it.
+/// A connection to a testee, which outlives the testee.
 pub trait Adapter {
-    /// Says hello, naming the suite by its hash.
+    /// Says hello, with the hash of the suite.
     ///
     /// # Errors
     ///
-    /// When there is no testee to judge: the command is not there, or does not speak the protocol.
+    /// There is no testee to judge: the command does not exist, or does not speak the protocol.
     fn hello(&mut self, suite: &str) -> Result<Identity, String>;
 
-    /// Puts one request. Never fails: what goes wrong is a [`Reply`] too.
+    /// Sends one request. It never fails, because a failure is also a [`Reply`].
     fn call(&mut self, op: &str, args: &Value) -> Reply;
 
-    /// Waits until there is a testee for the next case, as long as `goes_on`. What is not ready is not charged to a case.
+    /// Waits until there is a testee for the next case, as long as `goes_on` returns true. A testee that is not ready is not
+    /// charged to a case.
     ///
     /// # Errors
     ///
-    /// There is none, and no hope of one: no more cases are to be put.
+    /// There is no testee and none will come, so the remaining cases cannot be run.
     fn ready(&mut self, _goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         Ok(())
     }
 
-    /// What came of the testee since its last answer, without a request: a line, or its end. The last case is
-    /// charged with it.
+    /// Returns an event of the testee since its last answer that no request caused: a line, or its end. It is charged to the last
+    /// case.
     fn stray(&mut self) -> Option<Reply> {
         None
     }
 
-    /// Ends the testee for good, and says what [`Adapter::stray`] would.
+    /// Ends the testee for good, and returns what [`Adapter::stray`] would.
     fn finish(&mut self) -> Option<Reply> {
         None
     }
 
-    /// Whether the testee was started anew after it was lost, and how many requests it has had since its start.
+    /// Returns the number of requests since the testee was restarted after a loss, or `None` if it was not.
     fn since_restart(&self) -> Option<u64> {
         None
     }
 
-    /// Whether the last request was the only one since the testee was started. In process nothing is kept between two.
+    /// Returns whether the last request was the only one since the testee was started. A testee in this process keeps nothing
+    /// between two.
     fn was_alone(&self) -> bool {
         true
     }
 
-    /// Ends the testee; the next call starts it anew. In process there is nothing to do.
+    /// Ends the testee; the next call starts it again. In process this does nothing.
     fn restart(&mut self) {}
 
-    /// [`Testee::answers_in_full`].
+    /// Returns what [`Testee::answers_in_full`] returns.
     fn answers_in_full(&self) -> bool {
         false
     }
 
-    /// What the testee has written to its stderr since the last request, in part where it is long.
+    /// Returns the testee's stderr since the last request, truncated if it is long.
     fn stderr(&mut self) -> Option<String> {
         None
     }
 }
 
-/// What limits a testee in another process.
+/// The limits of a testee in another process.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How long one request may take.
+    /// The time limit of one request.
     pub timeout: Duration,
-    /// Address space in MiB, where the system can limit it.
+    /// The limit of address space in MiB, if the system supports it.
     pub memory: Option<u64>,
 }
 
@@ -133,19 +136,19 @@ pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..][#TARGET] | lega
 ///
 /// # Errors
 ///
-/// Says which adapters there are.
+/// An unknown adapter; the message lists the known ones. Otherwise the error of the adapter.
 pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, ParseError> {
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match scheme {
         "builtin" => Ok(Box::new(InProcess(builtin::BuiltinTestee))),
         "exec" => Ok(Box::new(exec::Exec::command(rest, limits)?)),
-        // They are in processes of their own already.
+        // These servers already run in separate processes.
         "rpc" | rpc::POOL => {
             let mut server = rpc::LiveServer::open(scheme, rest, limits.timeout)?;
             server.is_there()?;
             Ok(Box::new(InProcess(server)))
         }
-        // What may crash or hang does so in a process of its own.
+        // A testee that may crash or hang runs in a separate process.
         _ => {
             worker_exists(spec)?;
             let program = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -155,7 +158,7 @@ pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, ParseError> 
     }
 }
 
-/// Adapters to several testees of one kind, which work at once.
+/// Adapters to several testees of one kind, which work concurrently.
 #[derive(Clone, Debug)]
 pub struct Several {
     spec: String,
@@ -163,11 +166,11 @@ pub struct Several {
 }
 
 impl Several {
-    /// Checks `spec`: that there is a testee, and that several of them are not in each other's way.
+    /// Checks that `spec` has a testee, and that several of them do not interfere.
     ///
     /// # Errors
     ///
-    /// As [`open`]; what only one case at a time can be put to.
+    /// As [`open`]; an adapter that can only run one case at a time.
     pub fn check(spec: &str, limits: Limits) -> Result<Several, ParseError> {
         let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
         let why = match scheme {
@@ -192,14 +195,14 @@ impl Several {
         })
     }
 
-    /// An adapter to one more of them.
+    /// Opens an adapter to another one of them.
     ///
     /// # Errors
     ///
     /// As [`open`].
     pub fn open(&self) -> Result<Box<dyn Adapter>, ParseError> {
         match self.spec.split_once(':') {
-            // That the pool has servers was seen; whether one is free is seen later.
+            // The pool was seen to have servers. Whether one is free is checked later.
             Some((scheme, rest)) if scheme == rpc::POOL => Ok(Box::new(InProcess(
                 rpc::LiveServer::open(scheme, rest, self.limits.timeout)?,
             ))),
@@ -208,7 +211,7 @@ impl Several {
     }
 }
 
-/// Checks the spelling of what [`open`] takes.
+/// Checks the spelling of a `spec` for [`open`].
 fn worker_or_command(scheme: &str, spec: &str) -> Result<(), ParseError> {
     match scheme {
         "exec" => Ok(()),
@@ -216,14 +219,14 @@ fn worker_or_command(scheme: &str, spec: &str) -> Result<(), ParseError> {
     }
 }
 
-/// The testee that `tvmspec worker SPEC` serves.
+/// Opens the testee that `tvmspec worker SPEC` serves.
 ///
 /// # Errors
 ///
-/// Says which there are, or why this one cannot be opened.
+/// An unknown adapter; the message lists the known ones. Otherwise the error of the adapter.
 pub fn worker(spec: &str) -> Result<Box<dyn Testee>, ParseError> {
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
-    // No case is put to it, so that it is no adapter.
+    // It gets no cases, so it is not an adapter.
     if scheme == registry::SCHEME {
         return Ok(Box::new(registry::Registry::open(rest)?));
     }
@@ -238,12 +241,12 @@ pub fn worker(spec: &str) -> Result<Box<dyn Testee>, ParseError> {
         }
         "legacy" => Ok(Box::new(legacy::Legacy::open(rest)?)),
         "ffi" => Ok(Box::new(ffi::Ffi::open(rest)?)),
-        // `worker_exists` has rejected every other scheme, so that this is `liar`.
+        // `worker_exists` has rejected every other scheme, so this is `liar`.
         _ => Ok(Box::new(rest.parse::<liar::Liar>()?)),
     }
 }
 
-/// Checks the spelling before a process is started, so that a typing error is a usage error.
+/// Checks the spelling before a process is started, so that a typo is a usage error.
 fn worker_exists(spec: &str) -> Result<(), ParseError> {
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match scheme {
@@ -262,7 +265,7 @@ fn worker_exists(spec: &str) -> Result<(), ParseError> {
     }
 }
 
-/// A path that is not there is a typing error. A bare name is for the dynamic linker to find.
+/// Checks that the files exist, because a wrong path is a typo. The dynamic linker searches for a bare name.
 fn libraries_exist(scheme: &str, libraries: &str) -> Result<(), ParseError> {
     if libraries.is_empty() {
         return Err(ParseError::new(format!(
@@ -281,7 +284,7 @@ fn libraries_exist(scheme: &str, libraries: &str) -> Result<(), ParseError> {
     }
 }
 
-/// A testee in this process. A panic is a crash of that one case; a hang or an abort is not survived.
+/// A testee in this process. A panic is a crash of only that case. A hang or an abort ends the run.
 #[derive(Debug)]
 pub struct InProcess<T>(
     /// The testee.
@@ -294,7 +297,7 @@ impl<T: Testee> Adapter for InProcess<T> {
     }
 
     fn call(&mut self, op: &str, args: &Value) -> Reply {
-        // A panic is survived here, an abort is not: what is not Rust is a testee of a worker.
+        // A panic is caught here, but an abort is not. Testees that are not Rust code therefore run in a worker.
         catch_unwind(AssertUnwindSafe(|| self.0.answer(op, args)))
             .unwrap_or_else(|panic| Reply::Crash(format!("panic: {}", panic_text(&*panic))))
     }
@@ -308,7 +311,7 @@ impl<T: Testee> Adapter for InProcess<T> {
     }
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())

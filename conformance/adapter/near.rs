@@ -1,8 +1,8 @@
-//! The known word that a mistaken one is most likely meant as.
+//! Suggestions for misspelled words.
 
-/// `; near is `blob.decode``: the known word that takes the fewest changed letters, where half of them stay.
+/// Returns `; near is `blob.decode`` with the known word of the smallest edit distance, if at least half of its letters match.
 pub(super) fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    // A word may have any length; those that are known are short.
+    // The given word may have any length, and the known ones are short.
     let word: String = word.chars().take(64).collect();
     let distances = known
         .into_iter()
@@ -13,7 +13,7 @@ pub(super) fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> 
     }
 }
 
-/// How many letters are changed, left out or put in between two words.
+/// Returns the edit distance of two words: changed, omitted and inserted letters.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,4 +1,4 @@
-//! The exec protocol: one JSON object per line, a request each way.
+//! The exec protocol: one JSON object per line in each direction.
 //!
 //! ```text
 //! -> {"id":0,"op":"hello","suite":"<hash>"}
@@ -17,14 +17,14 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, Write};
 
-/// How many values one answer may have, about: a value of three letters takes a hundred bytes of our memory. The right
-/// answers of the suite have a few thousand.
+/// The approximate maximum number of values in one answer, because a value of three letters takes a hundred bytes of memory. The
+/// correct answers of the suite have a few thousand.
 const MOST_VALUES: usize = 1 << 18;
 
-/// How many releases or operations an implementation may name: each is looked up for every case.
+/// The maximum number of releases or operations that an implementation may name, because each is looked up for every case.
 const MOST_NAMES: usize = 1000;
 
-/// One screen that teaches the protocol: `tvmspec check --help-exec`.
+/// A description of the protocol that fits on one screen: `tvmspec check --help-exec`.
 pub const TEACH: &str = r#"HOW TO BE JUDGED: --impl "exec:COMMAND"
 
 Write a program that reads one JSON object per line on stdin and answers each with one line on stdout, flushed.
@@ -63,7 +63,7 @@ Every operation:  tvmspec check --ops
 ///
 /// # Errors
 ///
-/// Only those of the two streams; a request that cannot be understood is answered with what is wrong.
+/// Only errors of the two streams. A malformed request is answered with its error.
 pub fn serve(
     testee: &mut dyn Testee,
     input: &mut dyn BufRead,
@@ -75,7 +75,7 @@ pub fn serve(
         if input.read_line(&mut line)? == 0 {
             return Ok(());
         }
-        // A blank line is no request: people try the protocol by hand.
+        // A blank line is ignored, because users try the protocol by hand.
         if !line.trim().is_empty() {
             output.write_all(answer(testee, &line).as_bytes())?;
             output.write_all(b"\n")?;
@@ -84,7 +84,7 @@ pub fn serve(
     }
 }
 
-/// The line that answers a line.
+/// Returns the answer to a line.
 fn answer(testee: &mut dyn Testee, line: &str) -> String {
     let request: Value = match serde_json::from_str(line) {
         Ok(request) => request,
@@ -103,17 +103,17 @@ fn answer(testee: &mut dyn Testee, line: &str) -> String {
     reply_to_line(id, reply)
 }
 
-/// The request line, without its line break.
+/// Returns the request line, without its line break.
 pub fn request(id: u64, op: &str, args: &Value) -> String {
     json!({"id": id, "op": op, "args": args}).to_string()
 }
 
-/// The first request.
+/// Returns the first request.
 pub fn hello(suite: &str) -> String {
     json!({"id": 0, "op": "hello", "suite": suite}).to_string()
 }
 
-/// An answer as it is in a line, without the id; `None` for what is none.
+/// Returns an answer as it is in a line, without the id, or `None` for a reply that is not an answer.
 pub(crate) fn answer_of(reply: Reply) -> Option<Value> {
     match reply {
         Reply::Ok { .. } | Reply::Shown { .. } | Reply::Reject(_) => {
@@ -127,7 +127,7 @@ pub(crate) fn answer_of(reply: Reply) -> Option<Value> {
     }
 }
 
-/// A reply as a line of the protocol.
+/// Returns a reply as a line of the protocol.
 fn reply_to_line(id: Value, reply: Reply) -> String {
     let mut line = Map::new();
     line.insert("id".to_owned(), id);
@@ -144,11 +144,11 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
         Reply::Reject(rejection) => {
             line.insert("reject".to_owned(), json!(rejection));
         }
-        // The protocol has no `skipped`: a testee behind it that lacks something on its machine does not do the operation.
+        // The protocol has no `skipped`. A testee that lacks something on its machine does not support the operation.
         Reply::Unsupported(why) | Reply::Skipped(why) => {
             line.insert("unsupported".to_owned(), why.into());
         }
-        // Only a liar says these of itself: the text goes out as it is.
+        // Only a liar sends these itself, and the text is sent unchanged.
         Reply::Crash(text)
         | Reply::Hang(text)
         | Reply::OutOfMemory(text)
@@ -157,7 +157,7 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
     Value::Object(line).to_string()
 }
 
-/// Reads the answer to request `id`.
+/// Parses the answer to request `id`.
 pub(crate) fn parse_reply(id: u64, line: &[u8]) -> Reply {
     match parsed(id, line) {
         Ok(reply) => reply,
@@ -168,7 +168,7 @@ pub(crate) fn parse_reply(id: u64, line: &[u8]) -> Reply {
     }
 }
 
-/// Reads the answer to `hello`.
+/// Parses the answer to `hello`.
 pub(crate) fn parse_hello(line: &[u8]) -> Result<Identity, String> {
     match parse_reply(0, line) {
         Reply::Ok { value, .. } => identity_of_json(&value),
@@ -177,9 +177,9 @@ pub(crate) fn parse_hello(line: &[u8]) -> Result<Identity, String> {
     }
 }
 
-/// [`parse_reply`], or what is wrong with the line.
+/// Implements [`parse_reply`], with a description of the fault of the line.
 fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
-    // Counted before it is parsed: each of these begins a value, and values cost memory that a line does not show.
+    // Counted before the line is parsed. Each of these bytes begins a value, and values take more memory than the line.
     let opens = |byte: &&u8| matches!(byte, b'[' | b'{' | b',');
     if line.iter().filter(opens).count() > MOST_VALUES {
         return Err(format!("more than {MOST_VALUES} values"));
@@ -189,11 +189,11 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     let Value::Object(mut line) = line else {
         return Err("not a JSON object".to_owned());
     };
-    // The answer to an earlier request, which came late, must not count for this one.
+    // A late answer to an earlier request must not count for this one.
     if line.get("id").and_then(Value::as_u64) != Some(id) {
         return Err(format!("the id is not {id}"));
     }
-    // `seen` is between us and our own workers.
+    // Only this program and its workers use `seen`.
     let answers = ["ok", "seen", "reject", "unsupported"];
     if answers
         .iter()
@@ -232,7 +232,7 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     ))
 }
 
-/// The answer to hello. A word that is none would be a case that is never put: it is an error, not an answer.
+/// Parses the answer to hello. A misspelled word would silently exclude cases, so it is an error.
 fn identity_of_json(value: &Value) -> Result<Identity, String> {
     const KEYS: [&str; 4] = ["name", "version", "releases", "ops"];
     let members = value
@@ -258,7 +258,7 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(list) => list.as_array().ok_or_else(wrong)?,
         };
-        // It would be a run of no case: more likely a mistake than meant.
+        // An empty list would run no case, and is more likely a mistake.
         if list.is_empty() {
             return Err(format!(
                 "hello was answered with nothing in `{key}`: leave it out to get every case"

@@ -1,4 +1,4 @@
-//! What a runtime registers, asked in a process of its own: loading a library runs its code.
+//! The registered functions of a runtime, read in a separate process, because loading a library runs its code.
 //!
 //! | interface        | releases   | how its functions are listed                                           |
 //! |------------------|------------|------------------------------------------------------------------------|
@@ -21,15 +21,15 @@ use std::ptr;
 /// The scheme of the worker.
 pub(super) const SCHEME: &str = "registry";
 
-/// The one operation of the worker.
+/// The only operation of the worker.
 const NAMES: &str = "registry.names";
 
-/// Loads libraries in a process of its own and lists what is registered there. The paths are between commas, each open to those after
-/// it.
+/// Loads libraries in a separate process and lists their registered functions. The paths are separated by commas, and the symbols
+/// of each library are visible to the later ones.
 ///
 /// # Errors
 ///
-/// A library cannot be loaded, crashes, takes longer than `limits` state, or is no runtime of TVM.
+/// A library cannot be loaded, crashes, exceeds `limits`, or is not a TVM runtime.
 pub fn registered_names(libraries: &str, limits: Limits) -> Result<RegisteredNames, ParseError> {
     super::libraries_exist("--runtime", libraries)?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -70,13 +70,13 @@ fn from_json(value: &Value) -> Option<RegisteredNames> {
     Some(names)
 }
 
-/// A runtime of any release, of which nothing but names is asked.
+/// A runtime of any release that is only asked for names.
 pub(super) struct Registry {
     libraries: Libraries,
 }
 
 impl Registry {
-    /// Loads the libraries: paths between commas.
+    /// Loads the libraries; their paths are separated by commas.
     pub(super) fn open(libraries: &str) -> Result<Registry, String> {
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
         let loaded = library::open_all(SCHEME, &paths)?;
@@ -108,7 +108,7 @@ impl Testee for Registry {
     fn identity(&self) -> Identity {
         Identity {
             name: self.libraries.name.clone(),
-            // The protocol asks for a text; what is known of it is in the answer.
+            // The protocol needs a text; the known version is in the answer.
             version: "not asked".to_owned(),
             ..Identity::default()
         }
@@ -128,16 +128,16 @@ impl Testee for Registry {
     }
 }
 
-/// The version of tvm-ffi, which 0.21 does not state.
+/// Returns the version of tvm-ffi, which 0.21 does not state.
 fn version(runtime: &Libraries) -> Option<[u32; 3]> {
     let version: unsafe extern "C" fn(*mut [u32; 3]) = newer!(runtime, "TVMFFIGetVersion")?;
     let mut numbers = [0; 3];
-    // SAFETY: three u32 are what it writes.
+    // SAFETY: the function writes three u32.
     unsafe { version(&raw mut numbers) };
     Some(numbers)
 }
 
-/// The functions of a runtime up to 0.20.
+/// Returns the functions of a runtime up to 0.20.
 fn packed_names(runtime: &Libraries) -> Result<BTreeSet<String>, String> {
     let list: Option<unsafe extern "C" fn(*mut c_int, *mut *const *const c_char) -> c_int> =
         newer!(runtime, "TVMFuncListGlobalNames");
@@ -164,7 +164,7 @@ fn packed_names(runtime: &Libraries) -> Result<BTreeSet<String>, String> {
     Ok(functions)
 }
 
-/// The C functions of tvm-ffi that a list of names takes.
+/// The C functions of tvm-ffi that are needed to list names.
 struct FfiList {
     /// `TVMFFIFunctionGetGlobal`
     find: unsafe extern "C" fn(*const ByteArray, *mut RawHandle) -> c_int,
@@ -175,7 +175,7 @@ struct FfiList {
 
 impl FfiList {
     fn of(runtime: &Libraries) -> Option<FfiList> {
-        // 0.21 frees an object where later releases count down.
+        // 0.21 frees an object where later releases decrement its reference count.
         let counts = runtime.symbol("TVMFFIObjectDecRef").is_some();
         Some(FfiList {
             find: newer!(runtime, "TVMFFIFunctionGetGlobal")?,
@@ -206,7 +206,7 @@ impl FfiList {
                 &[RawAny::of(index::INT, AnyPayload { int: at })],
             )
         };
-        // FUN-24: -1 asks for the number of names, an index for one of them.
+        // FUN-24: -1 returns the number of names, and an index returns one of them.
         let count = at(-1)?.int();
         let mut functions = BTreeSet::new();
         for index in 0..count {
@@ -227,7 +227,7 @@ impl FfiList {
         }
     }
 
-    /// The text of a string: in the cell, or behind the header of an object, which has 16 bytes in 0.21 and 24 later.
+    /// Returns the text of a string: in the cell, or after the header of an object, which has 16 bytes in 0.21 and 24 later.
     fn text(&self, value: &RawAny) -> Result<String, String> {
         let bytes = match value.type_index {
             index::SMALL_STR => {

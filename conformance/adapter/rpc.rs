@@ -1,20 +1,21 @@
-//! `rpc:HOST:PORT[/KEY][@RELEASE]`: a server that runs somewhere, played with by a client;
-//! `rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE]`: those of a key that a tracker hands out, a new one for each session.
+//! The adapter `rpc:HOST:PORT[/KEY][@RELEASE]`: a running server, which a client tests. With
+//! `rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE]` a tracker provides the servers of a key, a new one for each session.
 //!
-//! Each session is a connection of its own. A server that serves no session behind one that it ended has crashed, and the case of that
-//! session is charged with it. It is looked for again, and where it does not come back the other cases are skipped. The next session of a tracker's key is of another server.
+//! Each session has its own connection. If a server serves no session after one that it ended, it has crashed, and the case of that
+//! session is charged. The adapter then looks for the server again. If it does not return, the other cases are skipped. With a
+//! tracker, the next session uses another server of the key.
 //!
-//! Cases call functions of the suite where a server has them: `conformance/testee/python/rpc_server.py` starts a server of TVM that
-//! does. A server is as it was started, so that a session that wants it started otherwise is unsupported.
+//! Cases call functions of the suite if a server has them: `conformance/testee/python/rpc_server.py` starts a server of TVM that
+//! does. The settings of a server cannot be changed, so a session that needs other settings is unsupported.
 //!
-//! | operation          | put by                                                                          |
+//! | operation          | executed by                                                                     |
 //! |--------------------|---------------------------------------------------------------------------------|
 //! | `rpc.session`      | its packets, one by one                                                         |
 //! | `function.call`    | a call of `tvmspec.rpc.<name>`, or of a function of `testing.` that does the same |
 //! | `value.convert`    | a call of a function of `testing.` with one parameter of the type               |
-//! | `module.open`      | upload, load, and what it returns: the view `opened` of a library without imports |
+//! | `module.open`      | upload, load, and the result: the view `opened` of a library without imports    |
 //! | `device.program`   | the programs of the device contract, on the server's `cpu:0`                    |
-//! | `device.behaviour` | the random walk of the device contract, there                                  |
+//! | `device.behaviour` | the random walk of the device contract, on the same device                      |
 
 mod pool;
 mod remote;
@@ -35,42 +36,42 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The scheme of servers that a tracker hands out.
+/// The scheme of servers that a tracker provides.
 pub(super) const POOL: &str = "rpc-tracker";
 
-/// A server or those of a tracker, and how long one may take for an answer.
+/// A server or the servers of a tracker, and the time limit of an answer.
 pub(super) struct LiveServer {
     source: ServerSource,
     release: Release,
-    /// Whether the release was stated, and is not the newest for want of that.
+    /// Whether the user stated the release; otherwise it is the newest.
     is_stated: bool,
     patience: Duration,
-    /// Why the last case did not have a server, or left none.
+    /// The reason why the last case had no server, or lost it.
     lost: Option<String>,
 }
 
-/// How often a server is looked for that is not there any more: one that is started again by what watches it needs a moment.
+/// The number of attempts to find a lost server, because a supervisor needs a moment to restart it.
 const TRIES: usize = 3;
 
-/// How long it has between.
+/// The pause between the attempts.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Where sessions go.
+/// The destination of sessions.
 enum ServerSource {
-    /// One server, for all.
+    /// One server for all sessions.
     Server(Seat),
-    /// Those of a tracker.
+    /// The servers of a tracker.
     Pool(Pool),
 }
 
-/// A connection to a server that nothing was written to yet.
+/// A connection to a server to which nothing was written yet.
 struct Reached {
     seat: Seat,
     stream: TcpStream,
 }
 
 impl LiveServer {
-    /// What `text` names. Nothing is connected to, but the tracker.
+    /// Opens the server that `text` names. It connects only to the tracker.
     pub(super) fn open(scheme: &str, text: &str, patience: Duration) -> Result<LiveServer, String> {
         let Spelled {
             seat,
@@ -90,11 +91,11 @@ impl LiveServer {
         })
     }
 
-    /// Serves a session to show that a server is there.
+    /// Serves a session to check that a server is there.
     pub(super) fn is_there(&mut self) -> Result<(), String> {
         let tries = match self.source {
             ServerSource::Server(_) => 1,
-            // One of several may be on its way out.
+            // One of several servers may be ending.
             ServerSource::Pool(_) => 3,
         };
         let mut begun = Ok(());
@@ -117,7 +118,7 @@ impl LiveServer {
         }
     }
 
-    /// How reports call it.
+    /// Returns the name for reports.
     fn name(&self) -> String {
         match &self.source {
             ServerSource::Server(seat) => format!("RPC server at {}", seat.place),
@@ -125,7 +126,7 @@ impl LiveServer {
         }
     }
 
-    /// A connection for the next session. A server of a tracker that does not answer is replaced: no case has begun.
+    /// Connects for the next session. A server of a tracker that does not answer is replaced, because no case has begun.
     fn reach(&mut self) -> Result<Reached, String> {
         let patience = self.patience;
         match &mut self.source {
@@ -139,7 +140,7 @@ impl LiveServer {
         }
     }
 
-    /// Whether a session begins over this connection.
+    /// Checks that a session begins over this connection.
     fn begins(&self, reached: Reached) -> Result<(), String> {
         let place = reached.seat.place.clone();
         let args = json!({"release": self.release.to_string(), "value": []});
@@ -151,7 +152,8 @@ impl LiveServer {
         }
     }
 
-    /// Whether the server of a session is there behind it. `is_used` says whether its key is: that of a tracker's server opens one session.
+    /// Checks that the server of a session still exists after the session. `is_used` states whether its key is used up, because a
+    /// tracker's server accepts each key once.
     fn survives(&mut self, seat: &Seat, is_used: bool) -> Result<(), String> {
         let gone = |error: std::io::Error| format!("rpc: {}: {error}", seat.place);
         let stream = connect(&seat.place, self.patience).map_err(gone)?;
@@ -159,7 +161,7 @@ impl LiveServer {
         if !is_used || matches!(self.source, ServerSource::Server(_)) {
             return self.begins(Reached { seat, stream });
         }
-        // A server that waits for the next client of the tracker answers that this one is not meant.
+        // A server that waits for the tracker's next client answers that the key does not match.
         let mut transport = Transport::tcp(stream).map_err(|error| error.to_string())?;
         transport.set_deadline(Instant::now().checked_add(self.patience));
         let hello = Hello {
@@ -173,14 +175,14 @@ impl LiveServer {
         answer.map_err(|error| format!("rpc: {} serves no session: {error}", seat.place))
     }
 
-    /// Plays one session over this connection. The server's own key shows as `server:`, since a case cannot know it.
+    /// Runs one session over this connection. The server's own key becomes `server:`, because a case cannot know it.
     fn play(&self, script: &SessionScript<'_>, reached: Reached) -> Result<Value, Reply> {
         let Reached { seat, stream } = reached;
         let gone = |error: std::io::Error| Reply::Crash(format!("{}: {error}", seat.place));
         let writer = SocketWriter(stream.try_clone().map_err(gone)?);
         let transport = Transport::tcp(stream).map_err(|error| Reply::Crash(error.to_string()))?;
         let mut value = script.play(transport, &writer, &seat.key, self.patience)?;
-        // The name of the server is its operator's choice.
+        // The operator of the server chooses its name.
         let own = match &self.source {
             ServerSource::Server(seat) => &seat.key,
             ServerSource::Pool(pool) => pool.key(),
@@ -191,7 +193,7 @@ impl LiveServer {
         Ok(value)
     }
 
-    /// `rpc.session`.
+    /// Runs `rpc.session`.
     fn session(&mut self, args: &Value) -> Reply {
         let script = match SessionScript::read(args) {
             Ok(script) => script,
@@ -216,13 +218,14 @@ impl LiveServer {
                 .and_then(|value| value.pointer(pointer));
             found.is_some_and(|value| value == text)
         };
-        // The last question of such a session was answered, so that the server is there.
+        // The last request of such a session was answered, so the server still exists.
         if has("/end", "client") {
             return reply(played);
         }
-        // A hang is one of a session: who hangs in its hello has not taken the key either, but does not serve it any more.
+        // The key of a session that hangs counts as used. A server that hangs in hello has not taken the key, but no longer serves
+        // it.
         let is_used = has("/hello/code", "success") || played.is_err();
-        // A server that ends a session may have ended with it.
+        // A server that ends a session may have crashed with it.
         match self.survives(&seat, is_used) {
             Err(why) => {
                 let text = format!("{}; behind this case {why}", shown(&played));
@@ -232,13 +235,13 @@ impl LiveServer {
         }
     }
 
-    /// A case that had no server, or left none: it is charged with that, and the next one looks for the server first.
+    /// Charges a case that had no server, or lost it. The next case first looks for the server.
     fn crash(&mut self, text: String, why: String) -> Reply {
         self.lost = Some(why);
         Reply::Crash(text)
     }
 
-    /// Looks for a server that was lost.
+    /// Looks for a lost server.
     fn await_return(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         let Some(mut last) = self.lost.clone() else {
             return Ok(());
@@ -263,7 +266,7 @@ impl LiveServer {
     }
 }
 
-/// The answer of a session, which has no findings.
+/// Returns the answer of a session, which has no findings.
 fn reply(played: Result<Value, Reply>) -> Reply {
     match played {
         Ok(value) => Reply::Ok {
@@ -274,13 +277,13 @@ fn reply(played: Result<Value, Reply>) -> Reply {
     }
 }
 
-/// Connects to any address of the name, in the order of the system.
+/// Connects to any address of the name, in the system's order.
 fn connect(place: &str, patience: Duration) -> std::io::Result<TcpStream> {
     let mut last = std::io::ErrorKind::AddrNotAvailable.into();
     for address in place.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, patience) {
             Ok(stream) => {
-                // A server that does not read is not written to for ever.
+                // The timeout prevents endless writing to a server that does not read.
                 stream.set_write_timeout(Some(patience))?;
                 return Ok(stream);
             }
@@ -291,7 +294,7 @@ fn connect(place: &str, patience: Duration) -> std::io::Result<TcpStream> {
 }
 
 impl Testee for LiveServer {
-    /// The release is the one that was stated, or else the newest: no server says which it is of.
+    /// Returns the stated release, or otherwise the newest, because no server states its release.
     fn identity(&self) -> Identity {
         let ops = remote::OPS.iter().chain(&["rpc.session"]);
         Identity {
@@ -309,7 +312,7 @@ impl Testee for LiveServer {
         }
     }
 
-    /// One session for each case: a server that keeps something of one for the next would not be seen otherwise.
+    /// Answers each case in a new session. Otherwise a server that keeps state between sessions would not be noticed.
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         match op {
             "rpc.session" => self.session(args),
@@ -318,7 +321,7 @@ impl Testee for LiveServer {
     }
 }
 
-/// What a session came to, for the text of a crash behind it.
+/// Describes a session, for the text of a crash after it.
 fn shown(played: &Result<Value, Reply>) -> String {
     match played {
         Ok(value) => format!("the session: {value}"),

@@ -1,32 +1,32 @@
-//! What shows of a value through an interface that does not show all of it.
+//! Views: the part of a value that an interface shows.
 //!
-//! A foreign runtime loads a library binary but does not show its bytes. An adapter then answers with a *view*: a smaller
-//! value, made of what can be seen. The same view is taken of the expected value, and the two are compared. What a view
-//! leaves out is not compared, and reports say which view it was.
+//! A foreign runtime loads a library binary but does not show its bytes. An adapter then answers with a *view*: a smaller value of
+//! the visible parts. The same view is computed from the expected value, and the two are compared. A part outside of the view is
+//! not compared, and reports name the view.
 //!
-//! | view       | of                          | holds                                                              |
+//! | view       | of                          | content                                                            |
 //! |------------|-----------------------------|--------------------------------------------------------------------|
-//! | `modules`  | a blob                      | modules with a payload in their order, their kinds, payloads and imports; the library's imports |
+//! | `modules`  | a blob                      | modules with a payload in order, with kinds, payloads and imports; the library's imports |
 //! | `rows`     | an import tree              | the imports of each module, in order                               |
-//! | `kinds`    | a blob, a loaded module     | kinds and imports of what the root reaches, in the order of a walk |
-//! | `found`    | a lookup through modules    | where the function was found                                       |
-//! | `entry`    | the system library          | which of the registered symbols was found                          |
+//! | `kinds`    | a blob, a loaded module     | kinds and imports of all modules that the root reaches, in the order of a walk |
+//! | `found`    | a lookup through modules    | the place where the function was found                             |
+//! | `entry`    | the system library          | the registered symbol that was found                               |
 //! | `function` | the symbols of a library    | the function found and the slots filled                            |
-//! | `opened`   | a library in a file         | kinds and imports, which functions were found, what they returned  |
-//! | `called`   | the same, on a server       | which functions were found, what they returned                     |
-//! | `released` | the life of an object       | the flags of the deleter as the last strong reference goes         |
-//! | `home`     | a hash                      | where an element with it is in a map of 4096 slots             |
+//! | `opened`   | a library in a file         | kinds and imports, the functions that were found, and their results |
+//! | `called`   | a library on a server       | the functions that were found, and their results                   |
+//! | `released` | the life of an object       | the flags of the deleter when the last strong reference is dropped |
+//! | `home`     | a hash                      | the slot of an element with it in a map of 4096 slots              |
 //! | `kind`     | a payload                   | the kind                                                           |
-//! | `generated` | generated code             | all but its kind, which is that of another generator               |
+//! | `generated` | generated code             | everything except its kind, which is that of another generator     |
 //! | `tensors`  | a parameter file            | by name: dtype, shape, data                                        |
 //! | `tensor`   | a tensor record             | dtype, shape, data                                                 |
 
 use serde_json::{Map, Value, json};
 
-/// How many slots the map has in which the view `home` places a hash.
+/// The number of slots of the map in the view `home`.
 pub(crate) const HOME_SLOTS: u64 = 4096;
 
-/// The view `name` of an expected value; `None` where no view has that name, or the value is not of its form.
+/// Returns the view `name` of an expected value, or `None` for an unknown view or a value of another form.
 pub(crate) fn view(name: &str, expected: &Value) -> Option<Value> {
     match name {
         "modules" => modules(expected),
@@ -51,17 +51,18 @@ pub(crate) fn view(name: &str, expected: &Value) -> Option<Value> {
     }
 }
 
-/// A module as it shows: those with a payload went through a loader, so their order shows; a library has none.
+/// A module as an interface shows it. Modules with a payload went through a loader, which shows their order; a library has no
+/// payload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShownModule {
-    /// Kind and payload in base64; `None` for the library itself.
+    /// The kind and the payload in base64; `None` for the library itself.
     pub stored: Option<(String, String)>,
-    /// Places of its imports.
+    /// The positions of its imports.
     pub imports: Vec<usize>,
 }
 
-/// The view `modules`: loaded modules are named by their order, libraries by the order in which they are reached from
-/// the root and then from each loaded module, so that it does not matter where in the list a library stands.
+/// Returns the view `modules`. Loaded modules are named by their order. Libraries are named by the order in which they are reached,
+/// first from the root and then from each loaded module. The position of a library in the list therefore does not matter.
 pub(crate) fn modules_of(shown: &[ShownModule]) -> Value {
     let loaded: Vec<usize> = (0..shown.len())
         .filter(|at| shown[*at].stored.is_some())
@@ -82,7 +83,7 @@ pub(crate) fn modules_of(shown: &[ShownModule]) -> Value {
                 names[at] = Some(format!("library {}", libraries.len()));
                 libraries.push(at);
             }
-            // Reversed: the first import is on top, and is visited first.
+            // Reversed, so that the first import is on top of the stack and visited first.
             stack.extend(shown[at].imports.iter().rev());
         }
     }
@@ -102,34 +103,34 @@ pub(crate) fn modules_of(shown: &[ShownModule]) -> Value {
     })
 }
 
-/// The view `kinds`: each module that the first reaches, by kind, before what it imports.
+/// Returns the view `kinds`: the kind of each module that the first one reaches, before its imports.
 pub(crate) fn kinds_of(modules: &[(String, Vec<usize>)]) -> Value {
     let mut order: Vec<usize> = Vec::new();
     let mut stack = vec![0];
     while let Some(at) = stack.pop() {
         if at < modules.len() && !order.contains(&at) {
             order.push(at);
-            // Reversed: the first import is on top, and is visited first.
+            // Reversed, so that the first import is on top of the stack and visited first.
             stack.extend(modules[at].1.iter().rev());
         }
     }
     let place = |at: &usize| order.iter().position(|known| known == at);
     let walk = order.iter().map(|at| {
         let (kind, imports) = &modules[*at];
-        // A library is `_lib` in a blob and `library` once it is loaded.
+        // A library is `_lib` in a blob, and `library` after loading.
         let kind = if kind == "_lib" { "library" } else { kind };
         json!({"kind": kind, "imports": imports.iter().map(place).collect::<Vec<_>>()})
     });
     walk.collect()
 }
 
-/// The view `opened`: layout, slots and the list of functions are left out.
+/// Returns the view `opened`, without layout, slots and the list of functions.
 fn opened(expected: &Value) -> Option<Value> {
     let part = |name: &str| expected.get(name).cloned();
     Some(json!({"modules": part("modules")?, "found": part("found")?, "results": part("results")?}))
 }
 
-/// The view `kinds`, of a loaded module (which has a context) or of a blob.
+/// Returns the view `kinds` of a loaded module, which has a context, or of a blob.
 fn kinds(expected: &Value) -> Option<Value> {
     let kind = |module: &Value| {
         module
@@ -138,7 +139,7 @@ fn kinds(expected: &Value) -> Option<Value> {
             .map(str::to_owned)
     };
     let list = expected.get("modules")?.as_array()?;
-    // What was loaded has a context; a blob that was only read has none.
+    // A loaded module has a context, and a blob that was only read has none.
     if expected.get("context").is_some() {
         let imports = |module: &Value| -> Option<Vec<usize>> {
             let list = module.get("imports")?.as_array()?.iter();
@@ -154,7 +155,7 @@ fn kinds(expected: &Value) -> Option<Value> {
     let modules = match expected.get("import_tree").filter(|tree| !tree.is_null()) {
         Some(tree) => kinds.into_iter().zip(rows(tree)?).collect(),
         None => {
-            // BLOB-14: layout 0.2 stores no library: the one that carries the blob imports every entry in order.
+            // BLOB-14: layout 0.2 stores no library. The library that contains the blob imports every entry in order.
             let mut modules = vec![("_lib".to_owned(), (1..=kinds.len()).collect())];
             modules.extend(kinds.into_iter().map(|kind| (kind, Vec::new())));
             modules
@@ -163,7 +164,7 @@ fn kinds(expected: &Value) -> Option<Value> {
     Some(kinds_of(&modules))
 }
 
-/// The view `modules` of a blob.
+/// Returns the view `modules` of a blob.
 fn modules(blob: &Value) -> Option<Value> {
     let list = blob.get("modules")?.as_array()?;
     let tree = blob.get("import_tree").filter(|tree| !tree.is_null());
@@ -179,7 +180,7 @@ fn modules(blob: &Value) -> Option<Value> {
     });
     let mut shown: Vec<ShownModule> = shown.collect();
     if tree.is_none() {
-        // Without a tree the library that is loaded is the root and imports all that is stored.
+        // Without a tree the loaded library is the root and imports all stored modules.
         let imports = (1..=shown.len()).collect();
         shown.insert(
             0,
@@ -192,7 +193,7 @@ fn modules(blob: &Value) -> Option<Value> {
     Some(modules_of(&shown))
 }
 
-/// The imports of each module, which `indptr` cuts out of `indices`; none where it cuts behind the end.
+/// Returns the imports of each module, which `indptr` selects from `indices`, or `None` if it selects past the end.
 fn rows(tree: &Value) -> Option<Vec<Vec<usize>>> {
     let words = |key: &str| -> Option<Vec<usize>> {
         let list = tree.get(key)?.as_array()?.iter();
@@ -204,21 +205,21 @@ fn rows(tree: &Value) -> Option<Vec<Vec<usize>>> {
     indptr.windows(2).map(row).collect()
 }
 
-/// Fibonacci hashing: the upper bits of the product.
+/// Returns the slot of a hash by Fibonacci hashing: the upper bits of the product.
 fn home(hash: &Value) -> Option<Value> {
     let hash = u64::from_str_radix(hash.as_str()?.strip_prefix("0x")?, 16).ok()?;
     let product = hash.wrapping_mul(11_400_714_819_323_198_485);
     Some(json!(product >> (64 - HOME_SLOTS.trailing_zeros())))
 }
 
-/// The view `generated`: what holds of any code generator for the same module.
+/// Returns the view `generated`: the parts that are equal for all code generators of the same module.
 fn generated(expected: &Value) -> Option<Value> {
     let mut parts = expected.as_object()?.clone();
     parts.remove("kind")?;
     Some(Value::Object(parts))
 }
 
-/// The view `tensors`: by name, so that the order of the file does not count.
+/// Returns the view `tensors`: by name, so that the order of the file does not matter.
 fn tensors(params: &Value) -> Option<Value> {
     let mut named = Map::new();
     for tensor in params.get("tensors")?.as_array()? {
@@ -228,7 +229,7 @@ fn tensors(params: &Value) -> Option<Value> {
     Some(Value::Object(named))
 }
 
-/// The view `tensor`: device and reserved word are left out, which no runtime shows.
+/// Returns the view `tensor`, without device and reserved word, which no runtime shows.
 fn tensor(tensor: &Value) -> Option<Value> {
     let parts = ["dtype", "shape", "data"];
     let parts = parts.map(|key| (key.to_owned(), tensor.get(key).cloned().unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! A case file, expanded into whole cases; each is read and checked.
+//! Reading of a case file: groups are expanded into whole cases, and each case is checked.
 
 use super::{Breach, Case, CaseInput, Expect};
 use crate::conformance::edited::{self, INPUTS};
@@ -9,14 +9,14 @@ use crate::rule::Kind;
 use crate::spec;
 use serde_json::{Map, Value};
 
-/// What an entry may have. A misspelt `findings` would otherwise be a case that looks at none.
+/// The allowed members of an entry. A misspelt `findings` would otherwise give a case without findings.
 const KEYS: [&str; 13] = [
     "id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode",
     "own", "why", "origin",
 ];
 
-/// Returns the cases of a file, each as one object. A file is a list of groups and of single cases. The members of a group, other than
-/// its `cases`, hold for each of these that does not state them itself.
+/// Returns the cases of a file, each as one object. A file is a list of groups and of single cases. The members of a group, except
+/// `cases`, apply to each of its cases that does not state them itself.
 pub(in crate::conformance) fn expanded(text: &str) -> Result<Vec<Value>, String> {
     let entries: Vec<Map<String, Value>> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -40,7 +40,7 @@ pub(in crate::conformance) fn expanded(text: &str) -> Result<Vec<Value>, String>
     Ok(cases)
 }
 
-/// The case of an entry; `known` says which rules there are.
+/// Reads the case of an entry; `known` tells whether a rule exists.
 pub(in crate::conformance) fn read(
     chapter: &str,
     entry: &Value,
@@ -104,7 +104,7 @@ pub(in crate::conformance) fn read(
         origin: origin_of(entry.get("origin"))?,
         cuts: Vec::new(),
     };
-    // Reports list and count failures by the rules of a case: under one that is not among these the failure would be missing.
+    // Reports count failures by the rules of a case. A failure of another rule would be missing.
     if let Expect::Reject(breach) = &case.expect
         && !case.rules.contains(&breach.rule)
     {
@@ -113,11 +113,11 @@ pub(in crate::conformance) fn read(
             breach.rule
         ));
     }
-    // Without a rule no report can say what a failure breaks.
+    // Without a rule, no report can name the broken rule.
     if case.rules.is_empty() {
         return Err("`rules` is empty: a case shows at least one rule".to_owned());
     }
-    // The parent shows that the input is good but for one thing: a reader that rejects everything fails it.
+    // The parent shows that the input is correct except for one thing. A reader that rejects everything fails the parent.
     if matches!(case.expect, Expect::Reject(..)) != case.parent.is_some() {
         return Err("a reject case, and only that, names its `parent`".to_owned());
     }
@@ -132,7 +132,8 @@ pub(in crate::conformance) fn read(
     Ok(case)
 }
 
-/// An offset is where a reader of the report looks: findings in bytes have one, and what was never bytes has none. A text is bytes.
+/// Checks the offsets, which tell the reader of a report where to look. Findings in bytes have one, and values that were never
+/// bytes have none. A text counts as bytes.
 fn placed_in_bytes(case: &Case) -> Result<(), String> {
     if case.bytes().is_some() && case.findings.iter().any(|one| one.offset.is_none()) {
         return Err("a finding in bytes has an `offset`".to_owned());
@@ -146,11 +147,12 @@ fn placed_in_bytes(case: &Case) -> Result<(), String> {
     }
 }
 
-/// A case holds where all of its rules do, or in fewer releases: no implementation gets a case about what no rule demands of it.
+/// Checks that a case holds only in releases in which all of its rules hold. No implementation then gets a case that no rule
+/// demands.
 fn inside_its_rules(case: &Case) -> Result<(), String> {
     for rule in case.rules.iter().filter_map(|id| spec::rule(id)) {
         let (claimed, held) = (case.releases, rule.releases);
-        // Both ends are enough: the releases of a rule are one range.
+        // Checking both ends is enough, because the releases of a rule are one range.
         if !held.contains(claimed.since) || !held.contains(claimed.until) {
             return Err(format!(
                 "`releases` is `{claimed}`, but {} holds in `{held}`: narrow the one, or leave out the other",
@@ -161,9 +163,9 @@ fn inside_its_rules(case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-/// The id, which begins with the chapter of its file. A number is no name: it says nothing of what the case is about.
+/// Checks the id, which begins with the chapter of its file. A number is not a name, because it says nothing about the case.
 fn id_of(chapter: &str, id: String) -> Result<String, String> {
-    // An id is a word of a shell in the line that repeats a failure, an anchor of the HTML report, and a folder of `--export`.
+    // An id is used as a shell word, as an anchor of the HTML report, and as a folder of `--export`.
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
     let name = id
         .strip_prefix(chapter)
@@ -184,7 +186,7 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
     }
 }
 
-/// What the case is about: bytes in hex or of a file, bytes with edits, or a value.
+/// Reads the input of a case: bytes in hex or from a file, bytes with edits, or a value.
 fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     if let Some(edited) = input.and_then(Value::as_object).filter(|all| all.len() > 1) {
         return edited::bytes(edited).map(CaseInput::Hex);
@@ -202,7 +204,7 @@ fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     }
 }
 
-/// What an implementation has to answer. `either` is for what a rule leaves open, where only a crash is wrong.
+/// Reads the expected answer. `either` stands for a case that the rules leave open: only a crash is wrong.
 fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {
     let wrong = "`expect` is not one of accept, accept_file, reject, either";
     let (key, value) = only_entry(expect).ok_or(wrong)?;
@@ -215,7 +217,7 @@ fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {
     }
 }
 
-/// The rule that is broken, by which kind, and where. Offset and field may be missing: then a reader may blame any place.
+/// Reads the broken rule, the kind and the place. Offset and field may be missing: then a reader may report any place.
 fn breach_of(breach: &Value) -> Result<Breach, String> {
     let wrong = "`reject` is not {\"kind\", \"rule\", \"offset\"?, \"field\"?}";
     let members = members_of(breach, &["kind", "rule", "offset", "field"]).ok_or(wrong)?;
@@ -228,7 +230,7 @@ fn breach_of(breach: &Value) -> Result<Breach, String> {
     })
 }
 
-/// Each `{"rule", "kind", "offset"?}`; `known` says which rules there are.
+/// Reads the findings, each `{"rule", "kind", "offset"?}`; `known` tells whether a rule exists.
 fn findings_of(
     findings: Option<&Value>,
     known: impl Fn(&str) -> bool,
@@ -258,14 +260,14 @@ fn findings_of(
         .collect()
 }
 
-/// An object with no members but these.
+/// Returns the members of an object if it has only these names.
 fn members_of<'a>(value: &'a Value, names: &[&str]) -> Option<&'a Map<String, Value>> {
     let members = value.as_object()?;
     let named = members.keys().all(|key| names.contains(&key.as_str()));
     named.then_some(members)
 }
 
-/// A kind of violation by its name.
+/// Returns the kind of violation with this name.
 fn kind_of(name: &str) -> Result<Kind, String> {
     let known = Kind::ALL.iter().find(|known| known.name() == name);
     known
@@ -273,7 +275,7 @@ fn kind_of(name: &str) -> Result<Kind, String> {
         .ok_or_else(|| format!("there is no kind `{name}`"))
 }
 
-/// A place in the bytes, counted from the first.
+/// Reads the offset of a byte from the first one.
 fn offset_of(members: &Map<String, Value>) -> Result<Option<u64>, String> {
     let offset = members.get("offset").map(Value::as_u64);
     match offset {
@@ -283,13 +285,13 @@ fn offset_of(members: &Map<String, Value>) -> Result<Option<u64>, String> {
     }
 }
 
-/// The value in a file below `golden/`.
+/// Reads the value in a file below `golden/`.
 fn json_of(name: &str) -> Result<Value, String> {
     let bytes = golden(name).ok_or_else(|| format!("there is no file golden/{name}"))?;
     serde_json::from_slice(bytes).map_err(|error| format!("golden/{name}: {error}"))
 }
 
-/// Where the input comes from: written by a release, which is evidence of what it writes, or put together by hand.
+/// Reads the origin of the input: a release wrote it, which is evidence of that release's output, or it was made by hand.
 fn origin_of(origin: Option<&Value>) -> Result<String, String> {
     let wrong = "`origin` is not {\"release\": ..} or {\"hand\": ..}";
     let origin = origin.and_then(Value::as_object).ok_or(wrong)?;
@@ -306,7 +308,7 @@ fn origin_of(origin: Option<&Value>) -> Result<String, String> {
     }
 }
 
-/// The one member of an object. Two would be two inputs, of which a reader of the case sees the first.
+/// Returns the only member of an object. With two members the reader of a case might see only the first.
 fn only_entry(value: Option<&Value>) -> Option<(&str, &Value)> {
     let mut entries = value?.as_object()?.iter();
     let (key, value) = entries.next()?;

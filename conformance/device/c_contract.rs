@@ -4,9 +4,9 @@ use super::contract_on;
 use crate::device::{Device, Manager};
 use std::ffi::{c_char, c_int};
 
-/// Drives device `id` of type `kind` through the contract, and writes what came of it to `report`, at most `size` bytes
-/// with the zero at the end. Returns the number of programs that the device broke, or -1 if there is no such device or there are no cases
-/// (a program that leaves the tree needs feature `embed`). Then `report` is the reason.
+/// Drives device `id` of type `kind` through the contract. Writes the result to `report`, at most `size` bytes including the final
+/// NUL. Returns the number of programs that the device failed, or -1 if there is no such device or there are no cases. `report`
+/// then contains the reason. A program outside of the source tree needs the feature `embed` for the cases.
 ///
 /// # Safety
 ///

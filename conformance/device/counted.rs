@@ -1,4 +1,4 @@
-//! A simulated device that counts what is alive: what a graph executor or a machine took of it and has not freed.
+//! A simulated device that counts live memory: what a graph executor or a machine has allocated and not freed.
 
 use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::{Device, manager};
@@ -6,12 +6,12 @@ use crate::function::Error;
 use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Its device type in a case.
+/// The device type in a case.
 pub(in crate::conformance) use super::own_numbers::COUNTED as KIND;
 
 const NAME: &str = "suite_counted";
 
-/// The device of this process, which is registered at its first use.
+/// Returns the device of this process, which is registered on first use.
 pub(in crate::conformance) fn device() -> Result<&'static Simulated, Error> {
     static DEVICE: OnceLock<Result<&'static Simulated, Error>> = OnceLock::new();
     let registered = DEVICE.get_or_init(|| {
@@ -22,12 +22,12 @@ pub(in crate::conformance) fn device() -> Result<&'static Simulated, Error> {
     registered.clone()
 }
 
-/// Device `id` of this kind.
+/// Returns device `id` of this type.
 pub(in crate::conformance) fn number(id: i32) -> Device {
     Device { kind: KIND, id }
 }
 
-/// Only one case at a time counts, or takes of the device at all. What it finds is not its own.
+/// A count of the memory in use. Only one case at a time may count or use the device, so that it sees only its own memory.
 pub(in crate::conformance) struct UsageCount {
     device: &'static Simulated,
     spaces: usize,
@@ -37,7 +37,7 @@ pub(in crate::conformance) struct UsageCount {
 }
 
 impl UsageCount {
-    /// From now on.
+    /// Begins the count.
     pub(in crate::conformance) fn begin() -> Result<UsageCount, Error> {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,10 +51,10 @@ impl UsageCount {
         })
     }
 
-    /// Spaces, bytes and streams that are alive, and how often memory was taken and copied since the count began.
+    /// Returns the live spaces, bytes and streams, and the numbers of allocations and copies since the count began.
     pub(in crate::conformance) fn shown(&self) -> Value {
         let since = |now: usize, before: usize| now.cast_signed() - before.cast_signed();
-        // Behind the calls of earlier cases: the device, and what it noted, is one for the process.
+        // The calls of earlier cases are skipped, because the process has one device and one log.
         let calls = self.device.calls().split_off(self.calls);
         let count = |is: fn(&SimulatedCall) -> bool| calls.iter().filter(|call| is(call)).count();
         let made = count(|call| matches!(call, SimulatedCall::CreateStream(..)));
@@ -68,13 +68,13 @@ impl UsageCount {
         })
     }
 
-    /// Lets the device reject a request for memory, after `after` more requests, once.
+    /// Makes the device reject one request for memory, after `after` more requests.
     pub(in crate::conformance) fn run_out(&self, after: usize) {
         self.device.fail_alloc(after);
     }
 }
 
-/// How many spaces are alive.
+/// Returns the number of live spaces.
 fn spaces(device: &Simulated) -> usize {
     let hazards = device.finish();
     let spaces = hazards

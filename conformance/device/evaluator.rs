@@ -1,4 +1,4 @@
-//! A program about the time evaluator, with a clock of its own.
+//! A program for the time evaluator, with its own clock.
 
 use super::CodedProgram;
 use crate::conformance::behaviour::{Failure, Outcome, expect};
@@ -9,13 +9,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How often the evaluator calls (DEV-45).
+/// The program for the number of calls of the evaluator (DEV-45).
 pub(super) const PROGRAMS: &[CodedProgram] = &[(
     "device/evaluator-repeats-until-the-minimum-time",
     least_time,
 )];
 
-/// A clock for which every call takes as long as it says.
+/// A clock by which every call takes the stated time.
 struct PerCall {
     nanoseconds: u64,
     calls: Rc<Cell<u64>>,
@@ -23,7 +23,7 @@ struct PerCall {
     taken: u64,
 }
 
-// By counting and not by a clock: how often the evaluator repeats must not depend on the machine (DEV-45).
+// DEV-45: it counts calls instead of reading a clock, so that the number of repetitions does not depend on the machine.
 impl Timer for PerCall {
     fn start(&mut self) -> Result<()> {
         self.started = self.calls.get();
@@ -40,7 +40,7 @@ impl Timer for PerCall {
     }
 }
 
-/// `device/evaluator-repeats-until-the-minimum-time` (DEV-45).
+/// Runs `device/evaluator-repeats-until-the-minimum-time` (DEV-45).
 fn least_time() -> Outcome {
     let default = Evaluator::default();
     let settings = (default.number, default.repeat, default.repeats_to_cooldown);

@@ -1,29 +1,29 @@
-//! A table of C functions that all return one number, and the device behind a table.
+//! A table of C functions that all return one number, and the device of a table.
 
 use crate::conformance::behaviour::Failure;
 use crate::device::DeviceApi;
 use crate::device::c_table::{self, AttributeAnswer, CopyBytes, DeviceTable};
 use std::ffi::{c_char, c_int, c_void};
 
-/// What a function returns that fails.
+/// The code that a failing function returns.
 pub(super) const FAILED: c_int = 7;
 
-/// A text for every failure.
+/// Returns a text for every failure.
 unsafe extern "C" fn luck(_: *mut c_void) -> *const c_char {
     c"out of luck".as_ptr()
 }
 
-/// `last_error` of a table that fails without a text.
+/// Implements `last_error` for a table that fails without a text.
 pub(super) unsafe extern "C" fn wordless(_: *mut c_void) -> *const c_char {
     std::ptr::null()
 }
 
-/// Succeeds or fails by the context, as all below.
+/// Returns the code in the context, like all functions below.
 unsafe extern "C" fn set_device(code: *mut c_void, _: i32) -> c_int {
     context_code(code)
 }
 
-/// Answers by the number of the attribute with each tag that there is, a text that is null, and nothing at all (DEV-08).
+/// Answers with each tag that exists, with a null text, and with nothing, by the number of the attribute (DEV-08).
 unsafe extern "C" fn attribute(
     code: *mut c_void,
     _: i32,
@@ -44,7 +44,7 @@ unsafe extern "C" fn attribute(
     context_code(code)
 }
 
-/// Leaves the place for the handle alone: a caller that reads it behind a failure reads what was there.
+/// Does not write the handle. A caller that reads it after a failure reads the old value.
 unsafe extern "C" fn alloc(
     code: *mut c_void,
     _: i32,
@@ -55,7 +55,7 @@ unsafe extern "C" fn alloc(
     context_code(code)
 }
 
-/// For what takes a handle: freeing, syncing, setting.
+/// Implements every function that takes a handle: freeing, syncing, setting.
 unsafe extern "C" fn handle(code: *mut c_void, _: i32, _: *mut c_void) -> c_int {
     context_code(code)
 }
@@ -65,7 +65,7 @@ unsafe extern "C" fn copy(code: *mut c_void, _: *const CopyBytes, _: *mut c_void
     context_code(code)
 }
 
-/// Makes no stream, and leaves the place alone.
+/// Creates no stream, and does not write the handle.
 unsafe extern "C" fn create(code: *mut c_void, _: i32, _: *mut *mut c_void) -> c_int {
     context_code(code)
 }
@@ -75,12 +75,12 @@ unsafe extern "C" fn order(code: *mut c_void, _: i32, _: *mut c_void, _: *mut c_
     context_code(code)
 }
 
-/// The context of the table is what its functions return.
+/// Returns the context of the table as the code of its functions.
 fn context_code(code: *mut c_void) -> c_int {
     code.addr() as c_int
 }
 
-/// A table of these functions, all of which return `code`.
+/// Creates a table of these functions, all of which return `code`.
 pub(super) fn returning(code: c_int) -> DeviceTable {
     DeviceTable {
         magic: c_table::MAGIC,
@@ -99,14 +99,14 @@ pub(super) fn returning(code: c_int) -> DeviceTable {
     }
 }
 
-/// The device behind a table that lives for ever.
+/// Returns the device of a table that is never freed.
 pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
     // SAFETY: a whole table that lives for ever, as `to_api` requires.
     let api = unsafe { c_table::to_api(Box::leak(Box::new(table))) };
     api.ok_or_else(|| Failure::Broken("a whole table is not a device".into()))
 }
 
-/// `device` as C hands it over: a table at an address that is not known as ours.
+/// Returns `device` as C would pass it: a table at an address that this crate does not know.
 pub(super) fn as_a_table(device: &'static dyn DeviceApi) -> &'static dyn DeviceApi {
     let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(device)));
     // SAFETY: a whole table that lives for ever, as `to_api` requires.

@@ -4,7 +4,7 @@ use crate::conformance::op::{Answer, OpError};
 use crate::release::Release;
 use serde_json::Value;
 
-/// An answer without findings.
+/// Returns an answer without findings.
 pub(super) fn value(value: Value) -> Answer {
     Answer {
         value,
@@ -12,7 +12,7 @@ pub(super) fn value(value: Value) -> Answer {
     }
 }
 
-/// An answer, the rule that was broken, or a failure that is neither.
+/// Converts a result to an answer, to the broken rule, or to a failure of another kind.
 pub(super) fn rejected_or<T: Into<Value>>(
     result: crate::device::Result<T>,
 ) -> Result<Answer, OpError> {
@@ -22,7 +22,7 @@ pub(super) fn rejected_or<T: Into<Value>>(
     }
 }
 
-/// The release of the request, the newest without one.
+/// Returns the release of the request, or the newest one if it states none.
 pub(super) fn release(args: &Value) -> Result<Release, OpError> {
     match args.get("release").and_then(Value::as_str) {
         None => Ok(Release::LAST),
@@ -36,7 +36,7 @@ pub(super) fn integer(value: Option<&Value>) -> Result<i64, OpError> {
         .ok_or_else(|| OpError::Unsupported("an integer is missing".into()))
 }
 
-/// The integers of a list; unsupported where a member is none.
+/// Returns the integers of a list; unsupported if a member is not an integer.
 pub(super) fn integers(list: Option<&Value>) -> Result<Vec<i64>, OpError> {
     let list = list.and_then(Value::as_array).map(Vec::as_slice);
     let list = list.ok_or_else(|| OpError::Unsupported("a list of integers is missing".into()))?;

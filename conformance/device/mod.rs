@@ -1,6 +1,7 @@
 //! The device contract: every rule of the chapter as a program that drives a [`DeviceApi`].
 //!
-//! A program is the `value` of its case, steps that `steps` and `program` run. Code are only those that need threads, clocks or tables of C.
+//! A program is the `value` of its case: a list of steps, which `steps` and `program` run. Programs that need threads, clocks or C
+//! tables are code.
 //!
 //! ```
 //! use tvmspec::device::simulated::Simulated;
@@ -44,12 +45,12 @@ use std::fmt;
 ///
 /// # Errors
 ///
-/// When there are no cases, as [`Suite::ours`]: a program that leaves the tree needs feature `embed`.
+/// As [`Suite::ours`], if there are no cases: a program outside of the source tree needs the feature `embed`.
 pub fn contract(api: &dyn DeviceApi) -> Result<ContractReport, ParseError> {
     contract_on(api, Device::ext_dev(0))
 }
 
-/// [`contract`] on a device of another type or index.
+/// Drives a device of another type or index, as [`contract`] does.
 ///
 /// # Errors
 ///
@@ -63,7 +64,7 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Result<ContractReport
         outcome: guarded(|| drive(&case.op, program_of(case), api, device)),
     });
     let mut results: Vec<BehaviourResult> = results.collect();
-    // After the programs, because a program most likely shows the same defect in fewer steps.
+    // The walk comes after the programs, because a program usually shows the same defect in fewer steps.
     if let Some(walk) = suite.case(script::ID) {
         let walked = script::walk(api, device, &script::Walk::default());
         results.push(BehaviourResult {
@@ -80,7 +81,7 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Result<ContractReport
     Ok(ContractReport { device, results })
 }
 
-/// The cases that drive a device under test, and no device of the testee's own.
+/// Returns the cases that drive a device under test, and not one that the testee creates.
 fn contract_cases(suite: &'static Suite) -> impl Iterator<Item = &'static Case> {
     suite.cases.iter().filter(|case| {
         let is_own = || program_of(case).is_none_or(program::brings_its_device);
@@ -88,7 +89,7 @@ fn contract_cases(suite: &'static Suite) -> impl Iterator<Item = &'static Case> 
     })
 }
 
-/// The steps of a case, or the name of its program.
+/// Returns the steps of a case, or the name of its program.
 fn program_of(case: &Case) -> Option<&Value> {
     match &case.input {
         CaseInput::Value(value) => Some(value),
@@ -96,10 +97,10 @@ fn program_of(case: &Case) -> Option<&Value> {
     }
 }
 
-/// The operation whose cases are their programs.
+/// The operation whose cases contain their programs.
 pub(in crate::conformance) const PROGRAM: &str = "device.program";
 
-/// The operation that runs a program of ours by its name.
+/// The operation that runs a coded program by its name.
 pub(in crate::conformance) const BEHAVIOUR: &str = "device.behaviour";
 
 /// Runs the program of a case on a device under test. A program that brings its own device is skipped.
@@ -121,10 +122,10 @@ pub(in crate::conformance) fn drive(
     }
 }
 
-/// A program that is code: the id of its case, and the function.
+/// A coded program: the id of its case, and the function.
 type CodedProgram = (&'static str, fn() -> Outcome);
 
-/// Returns the program of this name that is code, and brings its own devices.
+/// Returns the coded program of this name, which creates its own devices.
 fn coded(id: &str) -> Option<fn() -> Outcome> {
     let all = [
         own::PROGRAMS,
@@ -136,7 +137,7 @@ fn coded(id: &str) -> Option<fn() -> Outcome> {
     all.find(|(known, _)| *known == id).map(|(_, run)| *run)
 }
 
-/// Returns the defect of this name. A program must not hold on a simulated device that has it, which shows that answers are measured.
+/// Returns the defect of this name. A program must fail on a simulated device with the defect, which shows that it tests something.
 fn defect(name: &str) -> Result<Bug, OpError> {
     Ok(match name {
         "sync-returns-early" => Bug::SyncReturnsEarly,
@@ -151,40 +152,40 @@ fn defect(name: &str) -> Result<Bug, OpError> {
     })
 }
 
-/// Runs a program; a panic of the device is the failure of that program alone.
+/// Runs a program. A panic of the device fails only that program.
 fn guarded(run: impl FnOnce() -> Outcome) -> Outcome {
-    // A device in C cannot come here: what it throws ends the process, which is why a foreign one has a worker of its own.
+    // This does not catch a device in C: its exception ends the process. A foreign device therefore runs in a worker process.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
         .unwrap_or_else(|_| Failure::broken("the device panicked"))
 }
 
-/// What came of a contract.
+/// The result of a contract.
 pub struct ContractReport {
     /// The device that was driven.
     pub device: Device,
-    /// One entry per behaviour, the random walk last.
+    /// The results, one per behaviour, with the random walk last.
     pub results: Vec<BehaviourResult>,
 }
 
-/// How one behaviour went.
+/// The result of one behaviour.
 pub struct BehaviourResult {
-    /// Name of the behaviour.
+    /// The name of the behaviour.
     pub id: &'static str,
-    /// What goes wrong for a user where it is broken.
+    /// The consequence for a user if it is broken.
     pub why: &'static str,
-    /// Ids of its rules.
+    /// The ids of its rules.
     pub rules: Vec<&'static str>,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
 impl ContractReport {
-    /// Whether nothing is broken. What was skipped is not broken.
+    /// Returns whether nothing is broken. A skipped behaviour is not broken.
     pub fn holds(&self) -> bool {
         self.broken().next().is_none()
     }
 
-    /// What is broken.
+    /// Returns the broken behaviours.
     pub fn broken(&self) -> impl Iterator<Item = &BehaviourResult> {
         self.results
             .iter()

@@ -11,7 +11,7 @@ use crate::device::{
 };
 use serde_json::{Value, json};
 
-/// What the built-in implementation does.
+/// The operations of the built-in implementation.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: BEHAVIOUR,
@@ -87,11 +87,11 @@ pub(crate) const OPS: &[Op] = &[
 
 /// Runs a program on every built-in device.
 ///
-/// It holds where each device keeps to it; a device that it is not for is passed over, and where it is for none it is unsupported. With a
-/// defect it has to show: then "does not hold" is what the case expects.
+/// It holds if every device passes. A device that the program is not meant for is skipped; if all are skipped, the program is
+/// unsupported. With a defect, the program must fail: the case then expects "does not hold".
 fn run_program(op: &str, args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value").unwrap_or(&Value::Null);
-    // These programs bring their own devices.
+    // These programs create their own devices.
     if let Some(run) = value.as_str().and_then(super::coded) {
         return answer(run());
     }
@@ -103,14 +103,14 @@ fn run_program(op: &str, args: &Value) -> Result<Answer, OpError> {
     let simulated = match args.get("defect").and_then(Value::as_str) {
         None => Simulated::new(3),
         Some(defect) => {
-            // A program that fails without the defect shows nothing: a step may be wrong.
+            // A program that fails even without the defect proves nothing, because one of its steps may be wrong.
             let sound = drive(op, Some(value), &Simulated::new(3), Device::ext_dev(0));
             if sound.is_err() {
                 return answer(sound);
             }
             let device = Simulated::with_bug(3, super::defect(defect)?);
             return match drive(op, Some(value), &device, Device::ext_dev(0)) {
-                // The defect has to show. The way in which it shows is not compared.
+                // The program must fail; the message is not compared.
                 Err(Failure::Broken(_)) => Ok(forms::value(json!({"holds": false}))),
                 outcome => answer(outcome),
             };
@@ -141,7 +141,7 @@ fn run_program(op: &str, args: &Value) -> Result<Answer, OpError> {
     }
 }
 
-/// The answer of a program for how it went.
+/// Converts the outcome of a program to an answer.
 pub(crate) fn answer(outcome: Outcome) -> Result<Answer, OpError> {
     let value = match outcome {
         Ok(()) => json!({"holds": true}),
@@ -154,18 +154,18 @@ pub(crate) fn answer(outcome: Outcome) -> Result<Answer, OpError> {
     })
 }
 
-/// `device.name` (DEV-01, DEV-06).
+/// Runs `device.name` (DEV-01, DEV-06).
 fn name(args: &Value) -> Result<Answer, OpError> {
     let number = number_of(args.get("value"))?;
     rejected_or(device_type::name_in(number, release(args)?))
 }
 
-/// `device.text` (DEV-58): a device as an error or a printed tensor names it, of a session too.
+/// Runs `device.text` (DEV-58): a device as an error or a printed tensor names it, including one of a session.
 fn text(args: &Value) -> Result<Answer, OpError> {
     rejected_or(pair(args)?.text_in(release(args)?))
 }
 
-/// `device.session` (DEV-57): the type alone, since the number stays what it was.
+/// Runs `device.session` (DEV-57). It returns only the type, because the number does not change.
 fn session(args: &Value) -> Result<Answer, OpError> {
     let Device { kind, id } = pair(args)?;
     rejected_or(
@@ -175,7 +175,7 @@ fn session(args: &Value) -> Result<Answer, OpError> {
     )
 }
 
-/// `device.attribute` (DEV-09): null where the release has no number for it.
+/// Runs `device.attribute` (DEV-09): null if the release has no number for it.
 fn attribute(args: &Value) -> Result<Answer, OpError> {
     let wanted = args
         .get("value")
@@ -189,7 +189,7 @@ fn attribute(args: &Value) -> Result<Answer, OpError> {
     Ok(value(json!(attribute.number_in(release(args)?))))
 }
 
-/// `device.size` (DEV-15): in bytes; null for a shape that has no size.
+/// Runs `device.size` (DEV-15): in bytes; null for a shape that has no size.
 fn size(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let dtype = of.get("dtype").and_then(Value::as_array);
@@ -210,7 +210,7 @@ fn size(args: &Value) -> Result<Answer, OpError> {
     ))))
 }
 
-/// `device.contiguous` (DEV-17): strides count elements, and null is compact.
+/// Runs `device.contiguous` (DEV-17). Strides count elements, and null is compact.
 fn contiguous(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let shape = integers(of.get("shape"))?;
@@ -225,13 +225,13 @@ fn contiguous(args: &Value) -> Result<Answer, OpError> {
     ))))
 }
 
-/// `device.timer-name` (DEV-44).
+/// Runs `device.timer-name` (DEV-44).
 fn timer_name(args: &Value) -> Result<Answer, OpError> {
     let number = number_of(args.get("value"))?;
     rejected_or(timer::timer_name(number, release(args)?))
 }
 
-/// `device.needs-set-device` (DEV-43).
+/// Runs `device.needs-set-device` (DEV-43).
 fn needs_set_device(args: &Value) -> Result<Answer, OpError> {
     let number = number_of(args.get("value"))?;
     Ok(value(json!(manager::needs_set_device(
@@ -240,7 +240,7 @@ fn needs_set_device(args: &Value) -> Result<Answer, OpError> {
     ))))
 }
 
-/// Type and number of the device under `value`.
+/// Reads the type and number of the device under `value`.
 fn pair(args: &Value) -> Result<Device, OpError> {
     let value = args.get("value").and_then(Value::as_array);
     match value.map(Vec::as_slice) {

@@ -1,4 +1,4 @@
-//! Programs about a runtime's own half of the contract that are code: they need threads, clocks, or what this machine has.
+//! Coded programs for a runtime's own half of the contract. They need threads, clocks, or properties of this machine.
 
 mod host;
 mod modules;
@@ -12,7 +12,7 @@ use modules::{module_of_a_library, modules_of_payloads};
 use running::{best_timer, evaluator_counts, evaluator_pauses, timer_measures, timer_waits};
 use threads::{overtaken, thread_end};
 
-/// Each with the id of its case.
+/// The programs, each with the id of its case.
 pub(super) const PROGRAMS: &[CodedProgram] = &[
     ("device/pool-is-freed-with-its-thread", thread_end),
     ("device/default-timer-waits-twice", timer_waits),

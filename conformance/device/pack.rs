@@ -1,4 +1,4 @@
-//! `device.launch` and `device.pack`: what a kernel call means, as data.
+//! The operations `device.launch` and `device.pack`: the meaning of a kernel call, as data.
 
 use super::forms::{integers, rejected_or, value};
 use crate::conformance::op::{Answer, OpError};
@@ -6,16 +6,17 @@ use crate::device::launch::{Arg, ArgType, LaunchTags, Packed, WorkSizes};
 use crate::device::{Dtype, Result as DeviceResult};
 use serde_json::{Value, json};
 
-/// The launch of `{tags, args}`.
+/// Returns the launch of `{tags, args}`.
 ///
-/// DEV-47 to DEV-49: the sizes of grid, block and cluster, shared memory, and how many values a call has behind those of the kernel.
+/// DEV-47 to DEV-49: the sizes of grid, block and cluster, shared memory, and the number of launch arguments after those of the
+/// kernel.
 pub(super) fn launch(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let tags = strings(of.get("tags"))?;
     let sizes = integers(of.get("args"))?;
     let launch = || -> DeviceResult<Value> {
         let tags = LaunchTags::parse(&tags)?;
-        // Every member by its name: a new one of `WorkSizes` does not compile until the answer has it.
+        // Every member is named, so that a new one of `WorkSizes` does not compile until the answer contains it.
         let WorkSizes {
             grid,
             block,
@@ -34,10 +35,10 @@ pub(super) fn launch(args: &Value) -> Result<Answer, OpError> {
     rejected_or(launch())
 }
 
-/// The packed arguments of `{form, types, args}`, in hex. A handle is written `{"handle": number}`.
+/// Returns the packed arguments of `{form, types, args}`, in hex. A handle is written `{"handle": number}`.
 ///
-/// DEV-50 to DEV-53: `void` is one value each, as CUDA and OpenCL take them; `slots4` and `slots8` buffers and scalars apart, for Vulkan and
-/// Metal up to 0.7 and since; `tight` and `aligned` one block, for ROCm.
+/// DEV-50 to DEV-53: `void` has one value each, as CUDA and OpenCL take them. `slots4` and `slots8` separate buffers and scalars,
+/// for Vulkan and Metal up to 0.7 and since. `tight` and `aligned` are one block, for ROCm.
 pub(super) fn pack(args: &Value) -> Result<Answer, OpError> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let types = of
@@ -54,7 +55,7 @@ pub(super) fn pack(args: &Value) -> Result<Answer, OpError> {
     let args: Vec<Arg> = args.iter().map(arg).collect::<Result<_, _>>()?;
     let form = of.get("form").and_then(Value::as_str).unwrap_or_default();
     let packed = || -> DeviceResult<Packed> {
-        // Types in front of the arguments: DEV-53 rejects a type when the function is looked at, whatever it is called with.
+        // Types are read before the arguments, because DEV-53 rejects a type when the function is looked up, before any call.
         let types: Vec<ArgType> = types
             .iter()
             .map(|dtype| ArgType::of(*dtype))
@@ -82,12 +83,12 @@ pub(super) fn pack(args: &Value) -> Result<Answer, OpError> {
     }
 }
 
-/// Bytes in hex: a case shows padding, and which end is first.
+/// Returns bytes in hex, so that a case shows padding and byte order.
 fn hex(bytes: &[u8]) -> Value {
     Value::String(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A list of texts, which may be missing.
+/// Reads an optional list of texts.
 fn strings(list: Option<&Value>) -> Result<Vec<String>, OpError> {
     let list = list
         .and_then(Value::as_array)
@@ -100,21 +101,21 @@ fn strings(list: Option<&Value>) -> Result<Vec<String>, OpError> {
         .ok_or_else(|| OpError::Unsupported("a list of texts is missing".into()))
 }
 
-/// A data type by its name.
+/// Parses a data type.
 fn dtype(text: &Value) -> Result<Dtype, OpError> {
     let parsed = crate::value::dtype_from_text(text.as_str().unwrap_or_default());
     let of = parsed.map_err(OpError::Rejected)?;
     Ok(Dtype::from(of))
 }
 
-/// A handle, a whole number, or one with a fraction.
+/// Reads a handle, an integer, or a fraction.
 pub(super) fn arg(value: &Value) -> Result<Arg, OpError> {
     if let Some(handle) = value.get("handle").and_then(Value::as_u64) {
         return Ok(Arg::Handle(std::ptr::without_provenance_mut(
             handle as usize,
         )));
     }
-    // An integer wherever it is one: DEV-50 converts an integer for a float parameter.
+    // DEV-50: a whole number is always read as an integer, because DEV-50 converts an integer for a float parameter.
     match (value.as_i64(), value.as_f64()) {
         (Some(number), _) => Ok(Arg::Int(number)),
         (None, Some(number)) if value.is_f64() => Ok(Arg::Float(number)),

@@ -1,4 +1,4 @@
-//! `device.pool`: a workspace pool as a script and a log.
+//! The operation `device.pool`: a workspace pool, driven by a script and a log.
 
 use super::forms::{rejected_or, value};
 use crate::conformance::op::{Answer, OpError};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// Counts blocks instead of allocating them: block n is the handle n.
+/// A source that counts blocks instead of allocating them: block n has the handle n.
 #[derive(Default)]
 struct BlockCounter {
     calls: Mutex<Vec<Value>>,
     next: Mutex<usize>,
 }
 
-// Handles count from 1: null is no block, and a script shows which was reused (DEV-26) by its number alone.
+// DEV-26: handles count from 1, because null is not a block. A script shows the reused block by its number.
 impl SpaceSource for BlockCounter {
     fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> DeviceResult<Space> {
         let mut next = lock(&self.next);
@@ -30,16 +30,16 @@ impl SpaceSource for BlockCounter {
     }
 }
 
-/// What it holds, also behind a thread that panicked.
+/// Locks, even after another thread panicked.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Runs the script; `{"calls":[...],"blocks":[...]}`.
+/// Runs the script and returns `{"calls":[...],"blocks":[...]}`.
 ///
-/// DEV-24 to DEV-33: `calls` are those that reach the device behind the pool, `blocks` the block of each `alloc`.
+/// DEV-24 to DEV-33: `calls` are those that reach the device of the pool, and `blocks` the block of each `alloc`.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let wrong = || {
         OpError::Unsupported(
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
                 }
             }
             Some("free") => {
-                // A name that was never defined is a stranger's pointer.
+                // A name that was never defined stands for a foreign pointer.
                 let space = named.get(name).copied().unwrap_or(Space::NULL);
                 if let Err(error) = pool.free(space) {
                     return rejected_or::<Value>(Err(error));

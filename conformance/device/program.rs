@@ -1,6 +1,7 @@
-//! `device.program`: steps with expectations, beside a model that does everything at once.
+//! The operation `device.program`: steps with expectations, checked against a model that executes everything at once.
 //!
-//! The model has the bytes of each space. A step changes it at once; a device owes the same bytes after the next sync (DEV-36).
+//! The model has the bytes of each space. A step changes it at once; a device must have the same bytes after the next sync
+//! (DEV-36).
 
 mod questions;
 
@@ -13,7 +14,7 @@ use questions::fits;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Runs the steps on a device, or from each step `on` on a device that the testee brings.
+/// Runs the steps on a device. From each step `on`, it runs them on a device that the testee creates.
 pub(super) fn run(steps: &Value, api: &dyn DeviceApi, device: Device) -> Outcome {
     let ran = Step::list(steps).and_then(|steps| run_steps(&steps, &UnderTest { api, device }));
     ran.map_err(outcome)
@@ -24,12 +25,12 @@ pub(super) fn check(steps: &Value) -> Outcome {
     Step::list(steps).map(drop).map_err(outcome)
 }
 
-/// Whether a program brings the devices that it drives.
+/// Returns whether a program creates the devices that it drives.
 pub(super) fn brings_its_device(steps: &Value) -> bool {
     steps.pointer("/0/0") == Some(&json!("on"))
 }
 
-/// [`run`] with steps that are read already.
+/// Runs a program as [`run`] does, with parsed steps.
 pub(super) fn run_steps(steps: &[Step], under_test: &dyn Stand) -> Result<(), Stop> {
     let mut parts = steps.split(|step| step.op() == "on");
     run_part(parts.next().unwrap_or_default(), under_test)?;
@@ -40,7 +41,7 @@ pub(super) fn run_steps(steps: &[Step], under_test: &dyn Stand) -> Result<(), St
     Ok(())
 }
 
-/// Converts the end of a program to an outcome of the suite. A wrong step fails the case on every device.
+/// Converts the end of a program to an outcome of the suite. A malformed step fails the case on every device.
 fn outcome(stop: Stop) -> Failure {
     match stop {
         Stop::Malformed(why) => Failure::Broken(why),
@@ -63,25 +64,25 @@ fn run_part(steps: &[Step], stand: &dyn Stand) -> Result<(), Stop> {
     ran.and(closed)
 }
 
-/// A program on its way.
+/// A running program.
 struct Program<'a> {
     stand: &'a dyn Stand,
     calls: NamedCalls<'a>,
-    /// The spaces that are alive, by name.
+    /// The live spaces, by name.
     model: BTreeMap<String, ModelSpace>,
     reads: Vec<PendingRead>,
-    /// Streams with work, each with the device.
+    /// The streams with work, each with the device.
     queues: Vec<(Device, Option<String>)>,
 }
 
-/// A space that is alive, as the model has it.
+/// A live space in the model.
 struct ModelSpace {
     is_workspace: bool,
-    /// `None` where nothing was written yet.
+    /// The bytes; `None` for one that was not written yet.
     bytes: Vec<Option<u8>>,
 }
 
-/// A read that is queued, with the bytes that the model had then.
+/// A queued read, with the bytes that the model had at that time.
 struct PendingRead {
     stream: Option<String>,
     what: String,
@@ -90,7 +91,7 @@ struct PendingRead {
 }
 
 impl Program<'_> {
-    /// Every step, then a look at everything that is left: a device may be wrong and show it only in what nothing read.
+    /// Runs every step, and then reads all remaining spaces, because a defect may show only in bytes that no step read.
     fn run(&mut self, steps: &[Step]) -> Result<(), Stop> {
         for (step, number) in steps.iter().zip(1..) {
             self.step(step).map_err(|stop| {
@@ -124,7 +125,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// One step. Those that are only calls are [`NamedCalls`]'s.
+    /// Runs one step. [`NamedCalls`] runs those that are only calls.
     fn step(&mut self, step: &Step) -> StepResult {
         match step.op() {
             "needs" => questions::needs(&self.calls, step.text(1)?)?,
@@ -135,7 +136,7 @@ impl Program<'_> {
                 ran.unwrap_or_else(|_| Ok(Failure::broken("the device panicked")?))?;
             }
             "unless-host" => {
-                // DEV-57: a CPU of a server is one, too.
+                // DEV-57: a CPU of a server also counts.
                 if self.calls.device.without_session().kind != Device::CPU.kind {
                     for step in Step::list(step.value(1)?)? {
                         self.step(&step)?;
@@ -233,7 +234,7 @@ impl Program<'_> {
         if step.op() == "copy" {
             return self.copy(step);
         }
-        // Forgotten before it is freed: where that fails, it is not freed again.
+        // Removed from the model before it is freed, so that it is not freed again after a failure.
         if let ("free" | "free-workspace", Some(name)) = (step.op(), step.name(1)) {
             let is_workspace = step.op() == "free-workspace";
             self.model
@@ -243,7 +244,7 @@ impl Program<'_> {
         match step.op() {
             "alloc" | "alloc-tensor" | "workspace" => {
                 let is_workspace = step.op() == "workspace";
-                // No step writes or reads memory of a tensor.
+                // No step writes or reads the memory of a tensor.
                 let nbytes = match step.op() {
                     "alloc-tensor" => 0,
                     _ => step.number(2)?,
@@ -278,7 +279,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// A copy between spaces. One that overlaps in its space may be rejected, and then changes nothing (DEV-40).
+    /// Copies between spaces. A copy whose ranges overlap may be rejected, and then changes nothing (DEV-40).
     fn copy(&mut self, step: &Step) -> Result<(), Stop> {
         let (from, to) = (step.text(1)?, step.text(3)?);
         let [from_at, to_at, nbytes] = [step.number(2)?, step.number(4)?, step.number(5)?];
@@ -294,7 +295,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// Queues a read; it is compared after the next sync of the stream.
+    /// Queues a read, which is compared after the next sync of the stream.
     fn read(
         &mut self,
         name: &str,
@@ -318,7 +319,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// Compares what reads on a stream that was synced have brought with the model.
+    /// Compares the completed reads of a stream that was synced with the model.
     fn compare(&mut self, stream: Option<&str>) -> Result<(), Stop> {
         let reads = std::mem::take(&mut self.reads).into_iter();
         let (done, waiting) = reads.partition(|read| read.stream.as_deref() == stream);
@@ -339,7 +340,7 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// The bytes of a space that a step names, as the model has them.
+    /// Returns the bytes of a space in the model.
     fn part(&self, name: &str, offset: usize, nbytes: usize) -> Result<Vec<Option<u8>>, Stop> {
         let malformed = |why: &str| Stop::Malformed(format!("`{name}` {why}"));
         let space = self.model.get(name);
@@ -362,7 +363,7 @@ impl Program<'_> {
         made.map(|(stream, _)| *stream).unwrap_or_default()
     }
 
-    /// Notes work on a stream.
+    /// Records work on a stream.
     fn queue(&mut self, device: Device, stream: Option<&str>) {
         let queue = (device, stream.map(str::to_owned));
         if !self.queues.contains(&queue) {
@@ -370,7 +371,8 @@ impl Program<'_> {
         }
     }
 
-    /// `["reject", RULE, KIND, STEP]`: the step fails. An error that names a rule names this one; those of drivers name none.
+    /// Runs `["reject", RULE, KIND, STEP]`, whose step must fail. If the error names a rule, it must be this one; errors of drivers
+    /// name none.
     fn reject(&mut self, step: &Step) -> Result<(), Stop> {
         let error = match self.step(&Step::read(step.value(3)?)?) {
             Err(Stop::Failed(error)) => error,
@@ -389,12 +391,13 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// Frees everything, also after a failure. Only freeing streams may not fail: a step shows memory that cannot be freed.
+    /// Frees everything, even after a failure. Only the freeing of streams must succeed here; a step checks memory that cannot be
+    /// freed.
     fn close(self) -> Result<(), Stop> {
         let NamedCalls {
             api, ref streams, ..
         } = self.calls;
-        // Work that is queued uses the memory and the streams that are freed next.
+        // Queued work uses the memory and the streams that are freed next.
         for (device, name) in &self.queues {
             let _ = api.sync(*device, self.queued_stream(name.as_deref()));
         }

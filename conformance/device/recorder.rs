@@ -1,4 +1,4 @@
-//! The least device that the contract allows: six methods and a log. What it shows are the defaults.
+//! The smallest device that the contract allows: six methods and a log. It exposes the defaults.
 
 use crate::device::pool::SpaceSource;
 use crate::device::{
@@ -8,7 +8,7 @@ use crate::value::DLDataType;
 use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A device whose memory is the host's and that writes down what it is asked.
+/// A device that uses host memory and logs its calls.
 #[derive(Default)]
 pub(crate) struct Recorder {
     log: Mutex<Vec<Value>>,
@@ -16,12 +16,12 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A device that cannot copy: it keeps the default.
+    /// Creates a device that cannot copy, because it keeps the default.
     pub(crate) fn new() -> Recorder {
         Recorder::default()
     }
 
-    /// A device that can copy.
+    /// Creates a device that can copy.
     pub(crate) fn that_copies() -> Recorder {
         Recorder {
             copies: true,
@@ -39,23 +39,23 @@ impl Recorder {
         lock(&self.log).clone()
     }
 
-    /// Notes a call.
+    /// Logs a call.
     fn note(&self, call: Value) {
         lock(&self.log).push(call);
     }
 }
 
-/// Locks, also after a thread that panicked.
+/// Locks, even after another thread panicked.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A data type by its name.
+/// Returns the name of a data type.
 fn dtype(hint: Dtype) -> String {
     DLDataType::from(hint).to_string()
 }
 
-// Memory is taken from the CPU: what a pool or a default does with an address is real, and only the calls are looked at.
+// The CPU allocates the memory, so that a pool or a default can use the address. Only the calls are checked.
 impl SpaceSource for Recorder {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
         self.note(json!(["alloc", device.id, nbytes, alignment, dtype(hint)]));
@@ -118,9 +118,10 @@ impl DeviceApi for Recorder {
     }
 }
 
-/// Only the defaults.
+/// A device with only the defaults.
 ///
-/// The default of `copy` is what DEV-18 demands of a device that cannot; the recorder reaches it through this one, as its own method hides it.
+/// The default of `copy` is what DEV-18 demands of a device that cannot copy. The recorder calls it through this device, because
+/// its own method hides the default.
 struct Bare;
 
 impl DeviceApi for Bare {

@@ -1,4 +1,4 @@
-//! What a process registers for devices: numbers and names of its own, functions under their names, tables of C.
+//! The device registrations of a process: its own numbers and names, functions under their names, C tables.
 
 use super::CodedProgram;
 use super::failing_table::as_a_table;
@@ -18,7 +18,7 @@ use crate::rule::Kind;
 use crate::value::{Any, AnyView, DLDevice};
 use std::sync::OnceLock;
 
-/// Programs about what is registered, and about what is alive.
+/// The programs for registrations and for live memory.
 pub(super) const PROGRAMS: &[CodedProgram] = &[
     ("device/a-number-of-its-own", own_number),
     ("device/functions-of-the-registry", functions),
@@ -31,7 +31,7 @@ pub(super) const PROGRAMS: &[CodedProgram] = &[
 
 const NAME: &str = "suite_simulated";
 
-/// The simulated device of this process under a number of its own.
+/// Returns the simulated device of this process, registered under its own number.
 fn simulated() -> Result<&'static Simulated, Failure> {
     static DEVICE: OnceLock<Result<&'static Simulated, String>> = OnceLock::new();
     let registered = DEVICE.get_or_init(|| {
@@ -44,7 +44,7 @@ fn simulated() -> Result<&'static Simulated, Failure> {
     registered.clone().map_err(Failure::Broken)
 }
 
-/// A simulated device as C hands one over: a table at an address that is not known as ours.
+/// Returns a simulated device as C would pass it: a table at an address that this crate does not know.
 pub(super) fn behind_a_table() -> &'static dyn DeviceApi {
     static API: OnceLock<&'static dyn DeviceApi> = OnceLock::new();
     *API.get_or_init(|| {
@@ -53,7 +53,7 @@ pub(super) fn behind_a_table() -> &'static dyn DeviceApi {
     })
 }
 
-/// `device/a-number-of-its-own` (DEV-01, DEV-06).
+/// Runs `device/a-number-of-its-own` (DEV-01, DEV-06).
 fn own_number() -> Outcome {
     simulated()?;
     expect(
@@ -73,7 +73,7 @@ fn own_number() -> Outcome {
         (NUMBER, "suite_97"),
         (128, "suite_128"),
     ];
-    // DEV-06: by both functions that name a device, here the one without an API, below the one with it.
+    // DEV-06: checked for both functions that name a device: here the one without an API, below the one with it.
     for (number, name) in taken.into_iter().chain([(96, "cuda"), (96, NAME)]) {
         let what = format!("{number} as `{name}`");
         rejected(
@@ -101,7 +101,7 @@ fn own_number() -> Outcome {
     }
     // SAFETY: the simulated device keeps the contract, as its own cases show.
     unsafe { manager::register(NAME, simulated()?) }?;
-    // A name of the process is of its newest release: files and messages of an older one never have it.
+    // A name of the process belongs to its newest release. Files and messages of older releases never contain it.
     let before = device_type::name_in(NUMBER, Release::of(26));
     demand(before.is_err(), || "an earlier release has the name".into())
 }
@@ -115,12 +115,12 @@ fn call(name: &str, args: &[Any]) -> Result<Any, Failure> {
     Ok(function.ok_or_else(missing)?.call(&views)?)
 }
 
-/// The calls that reached the device since there were `before`.
+/// Returns the calls that reached the device after the first `before` calls.
 fn since(device: &Simulated, before: usize) -> Vec<SimulatedCall> {
     device.calls().split_off(before)
 }
 
-/// `device/functions-of-the-registry` (DEV-07, DEV-42).
+/// Runs `device/functions-of-the-registry` (DEV-07, DEV-42).
 fn functions() -> Outcome {
     let device = simulated()?;
     let ask = |kind: i64, id: i64, number: i32| {
@@ -162,7 +162,7 @@ fn functions() -> Outcome {
     )
 }
 
-/// `device/errors-of-the-registry` (DEV-07).
+/// Runs `device/errors-of-the-registry` (DEV-07).
 fn errors() -> Outcome {
     let raised = |error: Error| (error.kind().as_str().to_owned(), error.message().to_owned());
     let memory = out_of_memory(5, "none");
@@ -197,7 +197,7 @@ fn errors() -> Outcome {
     Ok(())
 }
 
-/// `device/stream-functions-of-the-registry` (DEV-22, DEV-38).
+/// Runs `device/stream-functions-of-the-registry` (DEV-22, DEV-38).
 fn streams() -> Outcome {
     let device = simulated()?;
     let of = Device::new(NUMBER, 0);
@@ -243,7 +243,7 @@ fn streams() -> Outcome {
     expect(since(device, before), expected, "calls")
 }
 
-/// `device/table-is-recognised-by-its-first-bytes` (DEV-02).
+/// Runs `device/table-is-recognised-by-its-first-bytes` (DEV-02).
 fn tables() -> Outcome {
     let whole = *c_table::of_api(cpu::cpu());
     let read = |table: DeviceTable| {
@@ -277,7 +277,7 @@ fn tables() -> Outcome {
     })
 }
 
-/// `device/launch-goes-to-the-current-device` (DEV-55).
+/// Runs `device/launch-goes-to-the-current-device` (DEV-55).
 fn launches() -> Outcome {
     let device = Simulated::new(1);
     for id in [1, 0] {
@@ -291,14 +291,14 @@ fn launches() -> Outcome {
     expect(launched.collect::<Vec<_>>(), vec![1, 0], "launches")
 }
 
-/// Bytes of the address space of this process.
+/// Returns the bytes of the address space of this process.
 fn own_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split(' ').next()?.parse().ok()?;
     pages.checked_mul(4096)
 }
 
-/// `device/freed-memory-is-free` (DEV-46).
+/// Runs `device/freed-memory-is-free` (DEV-46).
 fn freed() -> Outcome {
     let Some(before) = own_bytes() else {
         return Failure::skipped("this system does not say how much memory a process has");
@@ -309,7 +309,7 @@ fn freed() -> Outcome {
         unsafe { cpu::cpu().free(Device::CPU, space)? };
     }
     let grown = own_bytes().unwrap_or(before).saturating_sub(before);
-    // Half of the memory that was taken: allocators keep some of it, and other threads take some.
+    // The limit is half of the allocated memory, because allocators keep some, and other threads allocate some.
     demand(grown < 512 << 20, || {
         format!("the process has {grown} bytes more after 16 times 64 MiB")
     })

@@ -1,7 +1,7 @@
-//! The random walk: scripts of calls, run on a device and on a plain model of one, shrunk to the smallest that differs.
+//! The random walk: scripts of calls, run on a device and on a model of it, and reduced to the smallest script that differs.
 //!
-//! A script is a program of `device.program`, so that the smallest one can become a case. It stays free of races, so that the model of
-//! programs is right: a step that touches memory which another stream still works on, without an order between them, is left out.
+//! A script is a program of `device.program`, so the smallest one can become a case. The model of programs is right only without
+//! races. A step is therefore omitted if it accesses memory that another stream still uses, without an order between the two.
 
 mod order;
 mod pick;
@@ -19,17 +19,17 @@ use pick::generate;
 use shrink::shrink;
 use std::fmt;
 
-/// Its name among the programs.
+/// The name of the walk among the programs.
 pub(crate) const ID: &str = "device/random-walk";
 
-/// How far to walk.
+/// The settings of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
-    /// Seed of the first script.
+    /// The seed of the first script.
     pub seed: u64,
-    /// How many scripts.
+    /// The number of scripts.
     pub scripts: usize,
-    /// Steps of a script at most.
+    /// The maximum number of steps of a script.
     pub steps: usize,
 }
 
@@ -48,18 +48,18 @@ impl Default for Walk {
 pub struct Minimal {
     /// The script.
     pub script: Vec<Step>,
-    /// What differs at its end.
+    /// The difference at its end.
     pub difference: String,
-    /// Steps of the script before it was shrunk.
+    /// The number of steps before the script was shrunk.
     pub before: usize,
 }
 
 impl Minimal {
-    /// The rules that the kinds of steps in the script lean on.
+    /// Returns the rules that the steps in the script depend on.
     pub fn rules(&self) -> Vec<&'static str> {
         let has = |op: &str| self.script.iter().any(|step| step.op() == op);
         let within = |step: &Step| step.op() == "copy" && step.get(1) == step.get(3);
-        // Every script reads behind a sync: these two are part of whatever differs.
+        // Every script reads after a sync, so these two rules are part of any difference.
         let mut rules = vec![DEV_36, DEV_39];
         if has("order") {
             rules.push(DEV_38);
@@ -95,12 +95,12 @@ impl fmt::Display for Minimal {
 ///
 /// # Errors
 ///
-/// The shortest script that was found on which the device and the model of it differ.
+/// Returns the shortest script found for which the device and the model differ.
 pub fn walk(api: &dyn DeviceApi, device: Device, walk: &Walk) -> Result<(), Minimal> {
     walk_with(&|script| differs(api, device, script), walk)
 }
 
-/// [`walk`] with a new device for every script: what one broken script leaves behind does not disturb the next, so that
+/// Runs the walk as [`walk`] does, with a new device for every script. A broken script then does not disturb the next one, so
 /// shrinking gets further.
 ///
 /// # Errors
@@ -119,15 +119,15 @@ fn differs(api: &dyn DeviceApi, device: Device, script: &[Step]) -> Option<Strin
     match run_steps(&without_races(script), &UnderTest { api, device }) {
         Err(Stop::Judged(Failure::Broken(how))) => Some(how),
         Err(Stop::Failed(error)) => Some(error.to_string()),
-        // A shrunk script may not make sense.
+        // A shrunk script may be malformed.
         Err(Stop::Malformed(_) | Stop::Judged(Failure::Skipped(_))) | Ok(()) => None,
     }
 }
 
-/// Scripts by seed, up to the first that differs, which is made as short as it goes: fifty steps say nothing to a person.
+/// Runs scripts by seed up to the first that differs, and shrinks that one, because fifty steps tell a person nothing.
 fn walk_with(differs: &dyn Fn(&[Step]) -> Option<String>, walk: &Walk) -> Result<(), Minimal> {
     for index in 0..walk.scripts {
-        // The seed of a script is its place in the walk, so that one that differs is made again without the ones before it.
+        // The seed of a script is its position in the walk, so that it can be generated again without the earlier ones.
         let script = generate(walk.seed.wrapping_add(index as u64), walk.steps);
         if let Some(difference) = differs(&script) {
             return Err(shrink(differs, script, difference));

@@ -1,4 +1,5 @@
-//! `device.simulate`: the simulated device as a script, with what it notes of careless callers and what is alive behind it.
+//! The operation `device.simulate`: the simulated device, driven by a script. Its answer has the hazards and the live memory at the
+//! end.
 
 use super::failing_table::as_a_table;
 use super::forms::value;
@@ -22,20 +23,20 @@ struct Script {
     steps: Value,
 }
 
-/// The interface through which the device is called, where it is not that of Rust.
+/// The interface for calls of the device, if it is not that of Rust.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Interface {
     Table,
 }
 
-/// The device, as itself and as it is called with the names of the script so far.
+/// The device, and the interface that calls it with the names of the script so far.
 struct Simulation<'a> {
     simulated: &'a Simulated,
     calls: NamedCalls<'a>,
 }
 
-/// Runs the script; `{"results":[...],"hazards":[...],"left":[...],"alive":{...},"calls":[...]}`.
+/// Runs the script and returns `{"results":[...],"hazards":[...],"left":[...],"alive":{...},"calls":[...]}`.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let script: Script = form::read(args.get("value").unwrap_or(&Value::Null))?;
     let seed = script.seed.unwrap_or(1);
@@ -51,8 +52,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
             (kept, as_a_table(kept))
         }
     };
-    // The thread may have another one from a script before.
-    // DEV-55: launches go to the device that the thread has made current.
+    // DEV-55: launches go to the thread's current device, which an earlier script may have changed.
     set_current_device(Device::ext_dev(0));
     let mut calls = NamedCalls::new(api, Device::ext_dev(0));
     calls.any_stream = true;
@@ -84,14 +84,14 @@ fn unsupported(stop: Stop) -> OpError {
 }
 
 impl Simulation<'_> {
-    /// The result of a step. Those that every device has are [`NamedCalls`]'s.
+    /// Returns the result of a step. [`NamedCalls`] runs the steps that every device has.
     fn step(&mut self, step: &Step) -> StepResult {
         match step.op() {
             "host" => {
                 let host = Staging::of(&bytes_of(step)?);
                 self.calls.hosts.insert(step.text(1)?.into(), host);
             }
-            // A host that writes to its buffer while a copy reads it: that is no error of any call, and a hazard of the answer.
+            // A host that changes its buffer while a copy reads it causes no error of a call, but a hazard in the answer.
             "change" => self.host(step)?.overwrite(&bytes_of(step)?),
             "see" => return Ok(json!(self.host(step)?.bytes())),
             "fill" => {
@@ -99,7 +99,7 @@ impl Simulation<'_> {
                 let byte = u8::try_from(step.number(2)?);
                 let byte = byte.map_err(|error| Stop::Malformed(error.to_string()))?;
                 let stream = self.calls.stream(step.name(3))?;
-                // Past the table of C, which has no launch: kernels come by way of modules.
+                // Not through the C table, which has no launch: kernels come through modules.
                 self.simulated.launch(stream, move |memory, _| {
                     if let Some(bytes) = memory.bytes(space) {
                         bytes.fill(byte);
@@ -109,7 +109,7 @@ impl Simulation<'_> {
             "fail-alloc" => self.simulated.fail_alloc(step.number(1)?),
             "fail-copy" => self.simulated.fail_copy(step.number(1)?),
             "device" => {
-                // Calls of a script are for the device of the step, wherever a space is from.
+                // Calls of a script use the device of the step, whatever device a space is from.
                 let set = self.calls.call(step);
                 let device = self.calls.device;
                 let spaces = self.calls.spaces.values_mut();
@@ -121,14 +121,14 @@ impl Simulation<'_> {
         Ok(Value::Null)
     }
 
-    /// The buffer of the host that a step names.
+    /// Returns the host buffer that a step names.
     fn host(&self, step: &Step) -> Result<Staging, Stop> {
         let name = step.text(1)?;
         let host = self.calls.hosts.get(name).copied();
         host.ok_or_else(|| Stop::Malformed(format!("`{name}` is not a buffer of the host")))
     }
 
-    /// The answer: results, what callers did wrong until here, what `finish` finds besides (`left`), what is alive, and the calls.
+    /// Returns the answer: results, the hazards so far, the additional hazards of `finish` (`left`), live memory, and the calls.
     fn end(self, results: Vec<Value>) -> Value {
         let noted = self.simulated.hazards();
         let all = self.simulated.finish();
@@ -152,8 +152,8 @@ impl Simulation<'_> {
         })
     }
 
-    /// A mistake of the caller by its name and the names that the script has for the space. Two names with an equals sign between them are of
-    /// one space: freed, and handed out again.
+    /// Returns a hazard as its name and the script's names for the space. Two names joined with an equals sign belong to one space,
+    /// which was freed and reused.
     fn hazard(&self, hazard: &Hazard) -> Value {
         let space = |what: &str, space: &Space| {
             let mut names: Vec<&str> = self
@@ -190,7 +190,7 @@ impl Simulation<'_> {
     }
 }
 
-/// A call of the device as its name and the number of the device.
+/// Returns a call of the device as its name and the number of the device.
 fn called(call: &SimulatedCall) -> Value {
     match call {
         SimulatedCall::Alloc(id, nbytes, alignment, _) => json!(["alloc", id, nbytes, alignment]),

@@ -1,4 +1,4 @@
-//! Buffers of the host that outlive every defect of a device.
+//! Host buffers that are valid for ever, so that a defective device may access them at any time.
 
 use crate::device::Space;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ pub(crate) struct Staging {
 static STAGING: Mutex<Vec<Space>> = Mutex::new(Vec::new());
 
 impl Staging {
-    /// A copy of `bytes`.
+    /// Creates a copy of `bytes`.
     pub(crate) fn of(bytes: &[u8]) -> Staging {
         let memory = Box::leak(Box::<[u8]>::from(bytes));
         let staging = Staging {
@@ -28,7 +28,7 @@ impl Staging {
         staging
     }
 
-    /// Overwrites its first bytes, like a host that does not wait for a copy.
+    /// Overwrites the first bytes, like a host that does not wait for a copy.
     pub(crate) fn overwrite(self, bytes: &[u8]) {
         let data = self.data.0.cast::<u8>();
         for (at, byte) in bytes.iter().enumerate().take(self.nbytes) {
@@ -38,7 +38,7 @@ impl Staging {
         }
     }
 
-    /// The handle that a copy takes.
+    /// Returns the handle for a copy.
     pub(crate) fn space(self) -> Space {
         self.data
     }
@@ -53,7 +53,7 @@ impl Staging {
     }
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Returns bytes that differ from position to position and from seed to seed.
 pub(super) fn pattern(seed: usize, nbytes: usize) -> Vec<u8> {
     (0..nbytes)
         .map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed.wrapping_mul(89)) as u8)

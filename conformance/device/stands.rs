@@ -1,4 +1,4 @@
-//! The devices that programs drive: one under test, or one that a testee brings itself (`["on", WHICH]`).
+//! The devices that programs drive: one under test, or one that a testee creates itself (`["on", WHICH]`).
 
 mod kernels;
 mod managed;
@@ -22,12 +22,12 @@ pub(super) trait Stand: Sync {
     /// Returns its interface.
     fn api(&self) -> &dyn DeviceApi;
 
-    /// Returns the device that steps are about until one names another.
+    /// Returns the device that steps use until one names another.
     fn device(&self) -> Device {
         Device::ext_dev(0)
     }
 
-    /// Whether it is the testee's own, so that each rejection names its rule.
+    /// Returns whether it is the testee's own device, so that each rejection names its rule.
     fn is_own(&self) -> bool {
         true
     }
@@ -93,7 +93,7 @@ pub(super) fn stand(which: &Value) -> Result<Box<dyn Stand>, Stop> {
     })
 }
 
-/// A device of the testee whose calls are not noted.
+/// A device of the testee whose calls are not logged.
 struct UnlistedDevice(&'static dyn DeviceApi, Device);
 
 impl Stand for UnlistedDevice {
@@ -122,7 +122,7 @@ impl Stand for Recorder {
     }
 }
 
-/// A recorder that is called through a table of C.
+/// A recorder that is called through a C table.
 struct RecorderTable {
     recorder: &'static Recorder,
     api: &'static dyn DeviceApi,
@@ -130,7 +130,7 @@ struct RecorderTable {
 
 impl RecorderTable {
     fn new() -> RecorderTable {
-        // Leaked: a table has the address of its device, and lives as long as the process (DEV-02).
+        // Leaked, because a table contains the address of its device and lives as long as the process (DEV-02).
         let recorder: &'static Recorder = Box::leak(Box::default());
         let api = as_a_table(recorder);
         RecorderTable { recorder, api }
@@ -152,7 +152,7 @@ impl Stand for RecorderTable {
     }
 }
 
-/// A pool of workspace above a recorder.
+/// A pool of workspace that takes its blocks from a recorder.
 pub(super) struct PooledRecorder {
     pub(super) recorder: Arc<Recorder>,
     pub(super) pools: WorkspacePools,

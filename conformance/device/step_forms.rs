@@ -1,4 +1,5 @@
-//! The arguments of every step, checked before a program runs: a wrong one would otherwise become a step that checks nothing.
+//! The arguments of every step, which are checked before a program runs. A wrong argument could otherwise make a step that checks
+//! nothing.
 
 use super::steps::{Step, StepTensor, Stop};
 use serde_json::Value;
@@ -43,7 +44,7 @@ const FORMS: &[&str] = &[
     "reset-barrier",
     "kernels LIST",
     "no-kernel NAME",
-    // Only for `device.simulate`.
+    // These steps are only for `device.simulate`.
     "host NAME LIST",
     "change NAME LIST",
     "see NAME",
@@ -97,7 +98,7 @@ fn check_argument(name: &str, value: &Value) -> Result<(), Stop> {
         "TENSOR" => return StepTensor::read(value).map(drop),
         "STEP" => return Step::read(value).map(drop),
         "STEPS" => return Step::list(value).map(drop),
-        // Read where they are used.
+        // These are parsed where they are used.
         "DEVICE" | "WHICH" => return Ok(()),
         _ => (value.is_string(), "a text"),
     };

@@ -113,14 +113,15 @@ impl Step {
     }
 }
 
-/// A tensor in a step: `{"data": NAME, "shape": [..]}`, with `strides`, `offset` and `dtype` where it is not a compact one of bytes.
+/// A tensor in a step: `{"data": NAME, "shape": [..]}`. `strides`, `offset` and `dtype` are needed unless it is a compact tensor of
+/// bytes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StepTensor {
     data: Option<String>,
     shape: Vec<i64>,
     strides: Option<Vec<i64>>,
-    /// Bytes before the first element.
+    /// The number of bytes before the first element.
     #[serde(default)]
     pub(super) offset: usize,
     #[serde(default, deserialize_with = "form::from_text_if_any")]
@@ -150,7 +151,7 @@ impl StepTensor {
         self.dtype.map_or(Dtype::UINT8, Dtype::from)
     }
 
-    /// Returns the tensor for the interface.
+    /// Returns the tensor in the form of the interface.
     fn at(&self, data: Space, device: Device) -> TensorRef<'_> {
         TensorRef {
             data,
@@ -163,29 +164,29 @@ impl StepTensor {
     }
 }
 
-/// Reads a data type; bytes where it is left out.
+/// Parses a data type; the default is bytes.
 fn dtype(name: Option<&str>) -> Result<Dtype, Stop> {
     let parsed = name.map(crate::value::dtype_from_text).transpose();
     let parsed = parsed.map_err(|broken| Stop::Malformed(broken.to_string()))?;
     Ok(parsed.map_or(Dtype::UINT8, Dtype::from))
 }
 
-/// One end of a copy: a space or a buffer of the host, the first byte there, and whose memory it is.
+/// One end of a copy: a space or a host buffer, the first byte there, and the device of the memory.
 pub(super) type CopyEnd = (Space, usize, Device);
 
 /// A device, and everything that steps have named so far.
 pub(super) struct NamedCalls<'a> {
-    /// Its interface.
+    /// The interface of the device.
     pub(super) api: &'a dyn DeviceApi,
-    /// The device that steps are about.
+    /// The device that steps use.
     pub(super) device: Device,
-    /// Spaces and workspace, each with its device. A name stays when its space is freed.
+    /// The spaces and workspace, each with its device. A name remains when its space is freed.
     pub(super) spaces: HashMap<String, (Space, Device)>,
-    /// Streams, each with its device.
+    /// The streams, each with its device.
     pub(super) streams: HashMap<String, (Stream, Device)>,
-    /// Buffers of the host.
+    /// The host buffers.
     pub(super) hosts: HashMap<String, Staging>,
-    /// Whether a stream that no step makes is the default one, as `device.simulate` has it.
+    /// Whether an unknown stream means the default one, as in `device.simulate`.
     pub(super) any_stream: bool,
 }
 
@@ -319,7 +320,7 @@ impl<'a> NamedCalls<'a> {
         Ok(unsafe { self.api.copy(&copy, stream) }?)
     }
 
-    /// Reads one end of a copy. A buffer of the host that is too small is no end of it.
+    /// Reads one end of a copy. A host buffer that is too small is an error.
     fn end(&self, step: &Step, at: usize) -> Result<CopyEnd, Stop> {
         let (name, offset) = (step.text(at)?, step.number(at + 1)?);
         let Some(host) = self.hosts.get(name) else {
@@ -340,7 +341,7 @@ impl<'a> NamedCalls<'a> {
         Ok(Value::Null)
     }
 
-    /// Returns the space of this name: null without a name, and for an unknown one an address that no device has handed out.
+    /// Returns the space of this name. Without a name it is null, and for an unknown name an address that no device has returned.
     pub(super) fn space(&self, name: Option<&str>) -> (Space, Device) {
         let Some(name) = name else {
             return (Space::NULL, self.device);
@@ -349,7 +350,7 @@ impl<'a> NamedCalls<'a> {
         self.spaces.get(name).copied().unwrap_or_else(stranger)
     }
 
-    /// Returns the space that a step before has named.
+    /// Returns the space that an earlier step has named.
     pub(super) fn known_space(&self, name: &str) -> Result<Space, Stop> {
         let known = self.spaces.get(name).map(|(space, _)| *space);
         known.ok_or_else(|| Stop::Malformed(format!("no step names `{name}`")))

@@ -1,4 +1,4 @@
-//! A device behind a table of C functions, in both directions.
+//! A device in a table of C functions, in both directions.
 
 use super::CodedProgram;
 use super::failing_table::{FAILED, as_a_table, behind, returning, wordless};
@@ -14,7 +14,7 @@ use crate::rule::Kind;
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 
-/// Programs about tables.
+/// The programs for tables.
 pub(super) const PROGRAMS: &[CodedProgram] = &[
     ("device/table-that-fails", fails),
     ("device/table-without-streams", without_streams),
@@ -25,7 +25,7 @@ pub(super) const PROGRAMS: &[CodedProgram] = &[
     ("device/own-table-keeps-its-errors", own_table),
 ];
 
-/// Whether `result` is a rejection by this rule as this kind.
+/// Checks that `result` is a rejection by this rule with this kind.
 pub(super) fn rejected<T: std::fmt::Debug>(
     result: DeviceResult<T>,
     rule: crate::rule::Rule,
@@ -41,7 +41,7 @@ pub(super) fn rejected<T: std::fmt::Debug>(
     }
 }
 
-/// A copy of no bytes: whatever device gets it may follow no pointer.
+/// A copy of no bytes, for which no device may dereference a pointer.
 const NOTHING: CopyRequest = CopyRequest {
     from: Space::NULL,
     from_offset: 0,
@@ -53,7 +53,7 @@ const NOTHING: CopyRequest = CopyRequest {
     hint: Dtype::UINT8,
 };
 
-/// `device/table-that-fails` (DEV-02).
+/// Runs `device/table-that-fails` (DEV-02).
 fn fails() -> Outcome {
     let device = Device::ext_dev(0);
     let api = behind(returning(FAILED))?;
@@ -80,7 +80,7 @@ fn fails() -> Outcome {
         let expected = format!("a device of C: {name} failed with 7 (out of luck)");
         expect(text, Some(expected), name)?;
     }
-    // The one function that a table may leave out, or that may have nothing to say.
+    // `last_error` may be missing, or may return no text.
     for last_error in [Some(wordless as _), None] {
         let table = DeviceTable {
             last_error,
@@ -94,7 +94,7 @@ fn fails() -> Outcome {
     Ok(())
 }
 
-/// `device/table-without-streams` (DEV-21).
+/// Runs `device/table-without-streams` (DEV-21).
 fn without_streams() -> Outcome {
     let device = Device::ext_dev(0);
     let api = behind(DeviceTable {
@@ -110,7 +110,7 @@ fn without_streams() -> Outcome {
     Ok(unsafe { api.free_stream(device, stream) }?)
 }
 
-/// `device/table-answers` (DEV-08).
+/// Runs `device/table-answers` (DEV-08).
 fn answers() -> Outcome {
     let api = behind(returning(0))?;
     let expected = [
@@ -127,10 +127,10 @@ fn answers() -> Outcome {
     Ok(())
 }
 
-/// A device that panics, without a word to the terminal.
+/// A device that panics without a message on the terminal.
 struct Panics;
 
-/// Unwinds without the hook that prints a message: dozens of these in a run of the suite look like a broken suite.
+/// Panics without the hook that prints a message, because dozens of messages in a run look like a broken suite.
 fn panic<T>() -> T {
     std::panic::resume_unwind(Box::new(()))
 }
@@ -157,9 +157,9 @@ impl DeviceApi for Panics {
     }
 }
 
-/// What `last_error` of a table returns now.
+/// Returns the present result of the table's `last_error`.
 ///
-/// Without the function it is empty: it is the one behind the others that a table may leave out.
+/// It is empty if the table lacks the function, which is optional.
 fn last_error(table: &DeviceTable) -> String {
     let Some(last_error) = table.last_error else {
         return String::new();
@@ -172,7 +172,7 @@ fn last_error(table: &DeviceTable) -> String {
         .into_owned()
 }
 
-/// `device/table-of-a-device-that-panics` (DEV-02).
+/// Runs `device/table-of-a-device-that-panics` (DEV-02).
 fn panics() -> Outcome {
     let table = c_table::of_api(&Panics);
     // SAFETY: the table's own function with its own context.
@@ -206,7 +206,7 @@ fn panics() -> Outcome {
     expect(code, 0, "setting the device")
 }
 
-/// `device/stream-of-another-type-is-rejected` (DEV-38).
+/// Runs `device/stream-of-another-type-is-rejected` (DEV-38).
 fn other_streams() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
     let api = as_a_table(recorder);
@@ -246,7 +246,7 @@ fn other_streams() -> Outcome {
     Ok(api.set_stream(device, default)?)
 }
 
-/// `device/tables-of-own-devices` (DEV-01).
+/// Runs `device/tables-of-own-devices` (DEV-01).
 fn own_devices() -> Outcome {
     let installed = || {
         let code = crate::capi::device::tvmspec_install_devices();
@@ -273,7 +273,7 @@ fn own_devices() -> Outcome {
     demand(aligned, || format!("{space:?} is not aligned to 512"))
 }
 
-/// `device/own-table-keeps-its-errors` (DEV-02, DEV-18).
+/// Runs `device/own-table-keeps-its-errors` (DEV-02, DEV-18).
 fn own_table() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
     let own = c_table::of_api(recorder);

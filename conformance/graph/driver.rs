@@ -1,37 +1,42 @@
-//! `graph.script`: the executor of a runtime with the C interface of 0.20 and before, driven through the functions that TVM
-//! names, step by step. The kernels are ours, reached by a library of jumps.
+//! The operation `graph.script`: the executor of a runtime with the C interface of 0.20 and before, driven step by step through the
+//! functions that TVM names. The kernels belong to the suite, and a library of trampolines calls them.
 //!
-//! A foreign runtime has no device but the CPU that a case could use, and no function that writes the payload of a module:
-//! cases with either are ours alone.
+//! A foreign runtime has no device except the CPU that a case could use, and no function that writes the payload of a module. Cases
+//! with either are for this crate only.
 //!
-//! The value has a `graph`, named `tensors`, `steps`, and how the executor is made: `devices` (pairs of type and index,
-//! `[[1, 0]]` when absent) and `debug`. With `"bare": true` none is made, and the steps do it.
+//! The value has a `graph`, named `tensors` and `steps`. `devices` (pairs of type and index, default `[[1, 0]]`) and `debug` state
+//! how the executor is created. With `"bare": true` none is created, and the steps do it.
 //!
-//! A step is a list: the name of a function of the current module and its arguments. Numbers and texts stand for
-//! themselves, `{"device": [TYPE, INDEX]}` for a device; `{"tensor": NAME}` is a named tensor, `{"dtype", "shape", "data"}` a fresh one, `{"params": {NAME: tensor}}`
-//! a parameter file, `{"graph": true}` the graph as text, `{"kernels": true}` the module of kernels, `{"self": true}` the
-//! current module and `{"other": true}` a second executor of the same graph.
+//! A step is a list: the name of a function of the current module and its arguments. Numbers and texts stand for themselves. The
+//! other arguments are objects:
 //!
-//! | step | does |
+//! * `{"device": [TYPE, INDEX]}` is a device
+//! * `{"tensor": NAME}` is a named tensor, `{"dtype", "shape", "data"}` a fresh one
+//! * `{"params": {NAME: tensor}}` is a parameter file
+//! * `{"graph": true}` is the graph as text, `{"kernels": true}` the module of kernels
+//! * `{"self": true}` is the current module, `{"other": true}` a second executor of the same graph
+//!
+//! | step | action |
 //! |---|---|
 //! | `["@global", NAME, ...]` | calls a global function |
-//! | `["@make", NAME, ...]`, `["@global-make", NAME, ...]` | as a function and as `@global`; the result is the current module from here on |
+//! | `["@make", NAME, ...]`, `["@global-make", NAME, ...]` | like a function and like `@global`; the result becomes the current module |
 //! | `["@other", NAME, ...]` | calls a function of the second executor |
-//! | `["@has", NAME]` | whether the current module has the function |
+//! | `["@has", NAME]` | returns whether the current module has the function |
 //! | `["@show", TENSOR]`, `["@fill", TENSOR, [...]]` | reads, writes a named tensor |
-//! | `["@hold", NAME, ...]` | calls a function; its result is `{"held": true}` |
-//! | `["@held"]` | what is held, as it is now |
-//! | `["@count", NAME, ...]` | calls a function; comma-separated pieces of its text, or the length of its bytes |
-//! | `["@log"]` | kernels called since the last time, with the shapes of their arguments |
-//! | `["@save"]` | the payload of the current module, as base64 |
+//! | `["@hold", NAME, ...]` | calls a function and keeps its result; returns `{"held": true}` |
+//! | `["@held"]` | returns the kept result, as it is now |
+//! | `["@count", NAME, ...]` | calls a function; returns the number of comma-separated pieces of its text, or the length of its bytes |
+//! | `["@log"]` | returns the kernels called since the last time, with the shapes of their arguments |
+//! | `["@save"]` | returns the payload of the current module, as base64 |
 //! | `["@kernels"]` | makes the module of kernels the current one |
-//! | `["@took", NAME, ...]` | calls a function that measures; which of its times are above 0, and whether they fit what the call took |
-//! | `["@report", NAME]` | calls a function that returns a report; the function of each call, and whether it took time |
-//! | `["@broken"]` | the rule that the last error was made of, and its kind, of this crate alone |
-//! | `["@own", NAME, FORM]` | a function of `own.rs` that takes the graph and the kernels, of this crate alone |
-//! | `["@alive"]` | what is alive on the device that counts (type 98), of this crate alone |
+//! | `["@took", NAME, ...]` | calls a function that measures; returns which times are above 0, and whether they fit into the call |
+//! | `["@report", NAME]` | calls a function that returns a report; returns the function of each call, and whether it took time |
+//! | `["@broken"]` | returns the rule and the kind of the last error; only for this crate |
+//! | `["@own", NAME, FORM]` | calls a function of `own.rs` with the graph and the kernels; only for this crate |
+//! | `["@alive"]` | returns the live memory on the device that counts (type 98); only for this crate |
 //!
-//! `{"lookup": {ID: tensor}}` is a function that finds linked parameters, of this crate alone. The answer has a result for every step; `{"error": true}` for one that failed.
+//! `{"lookup": {ID: tensor}}` is a function that finds linked parameters, only for this crate. The answer has a result for every
+//! step, and `{"error": true}` for one that failed.
 
 use super::forms::{bytes_of, param_file};
 use super::results::shown;
@@ -53,9 +58,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// The steps on their way: one executor, perhaps a second one of the same graph, and what the steps refer to by name.
+/// The running script: one executor, perhaps a second one of the same graph, and the values that the steps refer to by name.
 ///
-/// Fields are in the order in which they may end: executors borrow tensors that were set without a copy.
+/// The order of the fields is the order in which they are dropped, because executors borrow tensors that were set without a copy.
 struct ExecutorScript<'a> {
     api: &'static LegacyApi,
     value: &'a Value,
@@ -67,11 +72,11 @@ struct ExecutorScript<'a> {
     other: Option<LegacyValue>,
     held: Option<LegacyValue>,
     count: Option<UsageCount>,
-    /// Rule and kind of the last error.
+    /// The rule and kind of the last error.
     broken: Value,
 }
 
-/// Runs the steps of `value`; the answer is the list of their results.
+/// Runs the steps of `value`. The answer is the list of their results.
 pub(in crate::conformance) fn script(
     api: &'static LegacyApi,
     args: &Value,
@@ -119,7 +124,7 @@ pub(in crate::conformance) fn script(
     if value["bare"] != json!(true) {
         match script.executor() {
             Ok(made) => script.current = Some(made),
-            // Without an executor the steps can ask for the error alone.
+            // Without an executor the steps can only ask for the error.
             Err(Reply::Reject(_)) => {
                 let mut results = vec![json!({"error": true})];
                 let has_step = value["steps"]
@@ -137,7 +142,7 @@ pub(in crate::conformance) fn script(
     let mut results = Vec::new();
     for step in value["steps"].as_array().into_iter().flatten() {
         results.push(match script.step(step) {
-            // Releases differ in the words of an error. That there is one is what counts.
+            // The messages of releases differ. Only the presence of an error is compared.
             Err(Reply::Reject(_)) => {
                 script.broken = own::broken();
                 json!({"error": true})
@@ -160,14 +165,14 @@ pub(in crate::conformance) fn script(
     }))
 }
 
-/// Whether the runtime is this crate.
+/// Returns whether the runtime is this crate.
 ///
-/// Only ours says which rule is broken; of releases it counts that there is an error, since no two have the same words.
+/// Only this crate states the broken rule. For releases only the presence of an error counts, because their messages all differ.
 fn ours(api: &'static LegacyApi) -> bool {
     api.brought("graph.show").is_some()
 }
 
-/// The bytes of `blob`, which is base64 in pieces.
+/// Returns the bytes of `blob`, which is base64 in pieces.
 pub(super) fn blob(form: &Value) -> Result<Option<Vec<u8>>, Error> {
     let Some(pieces) = form["blob"].as_array() else {
         return Ok(None);
@@ -178,13 +183,13 @@ pub(super) fn blob(form: &Value) -> Result<Option<Vec<u8>>, Error> {
     bytes.map(Some).map_err(wrong)
 }
 
-/// What the kernels' library has besides functions: a library binary, and parameters that are linked into it.
+/// Returns the additional content of the kernels' library: a library binary, and linked parameters.
 fn extras<'a>(value: &Value, blob: Option<&'a [u8]>) -> kernels::Extras<'a> {
     let linked = value["linked"].is_object();
     kernels::Extras { blob, linked }
 }
 
-/// An answer without findings: executors of releases have none.
+/// Returns an answer without findings, because executors of releases have none.
 fn answer(value: Value) -> Reply {
     Reply::Ok {
         value,
@@ -193,10 +198,11 @@ fn answer(value: Value) -> Reply {
 }
 
 impl ExecutorScript<'_> {
-    /// A new executor of the graph on the devices of the case, made as frontends make it (GRF-43): the graph as text, the module, then
-    /// type and number of each device.
+    /// Creates an executor of the graph on the devices of the case, as frontends do (GRF-43): the graph as text, the module, then
+    /// the type and number of each device.
     ///
-    /// A device that is simulated is one of this crate, which the C interface of a release cannot be shown: such a case is unsupported there.
+    /// A simulated device belongs to this crate and cannot be passed through the C interface of a release. Such a case is
+    /// unsupported there.
     fn executor(&self) -> Result<LegacyValue, Reply> {
         let devices = self.value["devices"].as_array().cloned();
         let devices = devices.unwrap_or_else(|| vec![json!([1, 0])]);
@@ -214,7 +220,7 @@ impl ExecutorScript<'_> {
             return self.api.call(&create, &args);
         }
         args.extend(places);
-        // The executor is called a runtime up to 0.7.
+        // Up to 0.7 the executor is called a runtime.
         let [name, of_0_7] = if debug {
             [
                 "tvm.graph_executor_debug.create",
@@ -228,9 +234,9 @@ impl ExecutorScript<'_> {
         self.api.call_global(if old { of_0_7 } else { name }, &args)
     }
 
-    /// One step. What begins with `@` is of the driver, anything else a function of the module that is current.
+    /// Runs one step. Names that begin with `@` belong to the driver, and all others are functions of the current module.
     ///
-    /// `@make` and `@kernels` change which module that is: a factory (GRF-49) makes an executor and is none itself.
+    /// `@make` and `@kernels` change the current module: a factory (GRF-49) creates an executor but is not one.
     fn step(&mut self, step: &Value) -> Result<Value, Reply> {
         let words = step.as_array().map(Vec::as_slice).unwrap_or_default();
         let [what, rest @ ..] = words else {
@@ -250,7 +256,7 @@ impl ExecutorScript<'_> {
             ("@other", [name, args @ ..]) => {
                 self.second()?;
                 let other = self.other.take();
-                // The second is current for this call alone, also when the call fails.
+                // The second executor is current only for this call, even if the call fails.
                 let before = std::mem::replace(&mut self.current, other);
                 let result = self.call(name, args);
                 self.other = std::mem::replace(&mut self.current, before);
@@ -319,13 +325,14 @@ impl ExecutorScript<'_> {
         }
     }
 
-    /// The module that steps call, the last one that was made.
+    /// Returns the module that steps call, which is the last one that was created.
     fn now(&self) -> Result<&LegacyValue, Reply> {
         let none = || unsupported("there is no module yet");
         self.current.as_ref().ok_or_else(none)
     }
 
-    /// The second executor, made when a step first needs it: most cases have none, and it plans memory of its own.
+    /// Returns the second executor, which is created when a step first needs it. Most cases have none, and it allocates its own
+    /// memory.
     fn second(&mut self) -> Result<&LegacyValue, Reply> {
         if self.other.is_none() {
             self.other = Some(self.executor()?);
@@ -335,25 +342,25 @@ impl ExecutorScript<'_> {
             .ok_or_else(|| unsupported("there is no second executor"))
     }
 
-    /// Takes a module for the current one, and shows it. The one before ends here, unless something else holds it.
+    /// Makes a module the current one, and returns it as JSON. The old one is freed unless something else holds it.
     fn become_current(&mut self, made: LegacyValue) -> Result<Value, Reply> {
         let result = shown(self.api, &made)?;
         self.current = Some(made);
         Ok(result)
     }
 
-    /// A tensor of the case. It keeps its memory through all steps, so that a case sees what an executor writes into it later.
+    /// Returns a tensor of the case. It keeps its memory through all steps, so that a case sees later writes of an executor.
     fn named(&self, name: &Value) -> Result<&ViewedTensor, Reply> {
         let name = name.as_str().unwrap_or_default();
         let none = || unsupported(format!("there is no tensor `{name}`"));
         self.tensors.get(name).ok_or_else(none)
     }
 
-    /// Calls a global function, such as one that makes an executor or loads parameters.
+    /// Calls a global function, such as one that creates an executor or loads parameters.
     fn global(&mut self, name: &Value, args: &[Value]) -> Result<LegacyValue, Reply> {
         let name = name.as_str().unwrap_or_default();
         let made = self.arguments(args)?;
-        // A factory keeps its parameters: it wants arrays, not views.
+        // A factory keeps its parameters, so it needs arrays and not views.
         let owned = |made: &PreparedArg| match made {
             PreparedArg::Tensor(tensor) => tensor.array.arg(),
             other => other.arg(),
@@ -362,7 +369,8 @@ impl ExecutorScript<'_> {
         self.api.call_global(name, &args)
     }
 
-    /// A function that is not there fails as a call does: frontends raise an error for both.
+    /// Calls a function of the module. A missing function is an error like that of a call, because frontends raise an error for
+    /// both.
     fn call(&mut self, name: &Value, args: &[Value]) -> Result<LegacyValue, Reply> {
         let name = name.as_str().unwrap_or_default();
         let function = self.api.function_of(self.now()?, name, false)?;
@@ -373,13 +381,14 @@ impl ExecutorScript<'_> {
         self.api.call(&function, &args)
     }
 
-    /// Each argument with what it points to, which lives until the call returns.
+    /// Prepares each argument together with the memory that it points to, which lives until the call returns.
     fn arguments(&mut self, args: &[Value]) -> Result<Vec<PreparedArg>, Reply> {
         args.iter().map(|arg| self.argument(arg)).collect()
     }
 
-    /// A number, a text, null, a tensor that is made here, or an object with one member: `tensor` by its name, `params` the file of these
-    /// parameters (TEN-40), `device`, `lookup` a function that finds only these names, `graph`, `kernels`, `self`, `other`.
+    /// Prepares one argument: a number, a text, null, a tensor that is created here, or an object with one member. `tensor` has a
+    /// name, `params` is the file of these parameters (TEN-40), and `lookup` is a function that finds only these names. The others
+    /// are `device`, `graph`, `kernels`, `self`, `other`.
     fn argument(&mut self, arg: &Value) -> Result<PreparedArg, Reply> {
         let members = match arg {
             Value::Number(_) => return Ok(PreparedArg::Plain(int_arg(number_of(arg)?))),
@@ -417,7 +426,7 @@ impl ExecutorScript<'_> {
     }
 }
 
-/// An argument, with what it points to.
+/// An argument, with the memory that it points to.
 enum PreparedArg {
     Plain(LegacyArg),
     Text(std::ffi::CString),
@@ -430,12 +439,12 @@ enum PreparedArg {
 }
 
 impl PreparedArg {
-    /// A byte array, boxed: the address of the description is what is passed.
+    /// Creates a byte array, boxed because the address of its description is passed.
     fn bytes(bytes: Vec<u8>) -> PreparedArg {
         PreparedArg::Bytes(Box::new(ByteArray::of(&bytes)), bytes)
     }
 
-    /// The value and its code (VAL-19), which borrow from `self`.
+    /// Returns the value and its code (VAL-19), which borrow from `self`.
     fn arg(&self) -> LegacyArg {
         match self {
             PreparedArg::Plain(arg) => *arg,

@@ -9,7 +9,7 @@ use crate::wire::Writer;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// The parameter file of named tensors.
+/// Returns the parameter file of named tensors.
 pub(super) fn param_file(params: &Map<String, Value>) -> Result<Bytes, Error> {
     let mut records = Vec::new();
     for (name, form) in params {
@@ -24,7 +24,7 @@ pub(super) fn param_file(params: &Map<String, Value>) -> Result<Bytes, Error> {
     Ok(Bytes::new(out.into_bytes()))
 }
 
-/// The extents of a tensor of the form `{dtype, shape, data}`.
+/// Reads the extents of a tensor of the form `{dtype, shape, data}`.
 pub(super) fn extents(form: &Value) -> Result<Vec<i64>, Error> {
     let shape = &form["shape"];
     let wrong = || Error::new("TypeError", format!("case states no shape \"{shape}\""));
@@ -34,7 +34,7 @@ pub(super) fn extents(form: &Value) -> Result<Vec<i64>, Error> {
         .collect()
 }
 
-/// Numbers as the bytes of a type.
+/// Converts numbers to the bytes of a type.
 pub(super) fn bytes_of(data: &Value, dtype: DLDataType) -> Result<Vec<u8>, Error> {
     let numbers = data.as_array().into_iter().flatten();
     let mut bytes = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn bytes_of(data: &Value, dtype: DLDataType) -> Result<Vec<u8>, Error
     Ok(bytes)
 }
 
-/// What `view` is, as JSON.
+/// Converts `view` to JSON.
 pub(super) fn shown(view: AnyView<'_>) -> Value {
     use crate::object::{Tensor, extents_of, pairs_of, sequence_of};
     if view.is_none() {
@@ -95,7 +95,7 @@ pub(super) fn shown(view: AnyView<'_>) -> Value {
     }
 }
 
-/// Type, shape and elements; the device instead of the elements when it is not the host.
+/// Returns the type, the shape and the elements; the device instead of the elements if it is not the host.
 pub(super) fn tensor_json(tensor: &crate::object::Tensor) -> Value {
     let dl = tensor.dl();
     let dtype = crate::value::dtype_to_text(dl.dtype).unwrap_or_default();
@@ -107,7 +107,7 @@ pub(super) fn tensor_json(tensor: &crate::object::Tensor) -> Value {
     shown
 }
 
-/// The elements of a tensor as numbers.
+/// Returns the elements of a tensor as numbers.
 pub(super) fn elements(bytes: &[u8], code: u8, bits: u8) -> Value {
     let four = bytes.as_chunks::<4>().0;
     match (code, bits) {

@@ -1,4 +1,5 @@
-//! What the graphs of the cases call: small kernels of ours, which a runtime reaches by a library of jumps.
+//! The kernels that the graphs of the cases call. They belong to the suite; a runtime reaches them through a library of
+//! trampolines.
 
 use crate::conformance::adapter::{Reply, legacy::modules};
 use crate::conformance::runtime::aligned::AlignedLine;
@@ -14,7 +15,7 @@ use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::ptr;
 
-/// How many calls are remembered.
+/// The maximum number of logged calls.
 const LOGGED: usize = 1000;
 
 type KernelBody = fn(&[*mut DLTensor]) -> Result<(), Error>;
@@ -22,7 +23,7 @@ type KernelBody = fn(&[*mut DLTensor]) -> Result<(), Error>;
 /// The names of all kernels: `two` has two outputs, `touch` writes nothing, `fail` fails.
 const NAMES: [&str; 5] = ["add1", "add", "two", "touch", "fail"];
 
-/// A kernel by its name: small enough that a case states its results by hand.
+/// Returns a kernel by its name. Kernels are so simple that a case can state their results by hand.
 fn kernel(name: &str) -> Option<(&'static str, KernelBody)> {
     Some(match name {
         "add1" => ("add1", |args| {
@@ -42,7 +43,7 @@ fn kernel(name: &str) -> Option<(&'static str, KernelBody)> {
     })
 }
 
-/// Element by element: the first `inputs` arguments give the values, the others take the results. `float32` only.
+/// Computes element by element: the first `inputs` arguments provide the values, the others take the results. `float32` only.
 fn each(args: &[*mut DLTensor], inputs: usize, body: fn(&[f32]) -> Vec<f32>) -> Result<(), Error> {
     let mut pointers = Vec::new();
     let mut count = usize::MAX;
@@ -52,7 +53,7 @@ fn each(args: &[*mut DLTensor], inputs: usize, body: fn(&[f32]) -> Vec<f32>) -> 
         if (tensor.dtype.code, tensor.dtype.bits) != (2, 32) || tensor.device.device_type != 1 {
             return Err(Error::new("TypeError", "float32 on the CPU, please"));
         }
-        // SAFETY: an argument has as many extents as it says.
+        // SAFETY: an argument has the number of extents that it states.
         count = count.min(unsafe { tensor.elements() } as usize);
         pointers.push(
             tensor
@@ -76,36 +77,36 @@ fn each(args: &[*mut DLTensor], inputs: usize, body: fn(&[f32]) -> Vec<f32>) -> 
 }
 
 thread_local! {
-    /// Kernels called since the last time, with the shapes of their arguments.
+    /// The kernels called since the last time, with the shapes of their arguments.
     static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
-    /// Whose error a kernel leaves.
+    /// The runtime in which a kernel stores its error.
     static API: Cell<Option<&'static LegacyApi>> = const { Cell::new(None) };
-    /// Parameters that the library brings, by storage id; nothing for one whose address is null.
+    /// The linked parameters of the library, by storage id; `None` for one whose address is null.
     static LINKED: RefCell<HashMap<i64, Option<Vec<AlignedLine>>>> = RefCell::default();
 }
 
-/// A script begins: its kernels leave their errors with `api`.
+/// Begins a script: its kernels store their errors in `api`.
 pub(super) fn begin(api: &'static LegacyApi) {
     API.set(Some(api));
     LOG.take();
     LINKED.take();
 }
 
-/// What a library of kernels has besides them.
+/// The additional content of a library of kernels.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Extras<'a> {
-    /// Its modules, as it stores them.
+    /// The modules of the library, as it stores them.
     pub(super) blob: Option<&'a [u8]>,
     /// Whether it has a function that finds the parameters of [`link`].
     pub(super) linked: bool,
 }
 
-/// Lets the library bring the parameter of storage `id`; one without bytes is at no address.
+/// Adds a parameter for storage `id` to the library; one without bytes has a null address.
 pub(super) fn link(id: i64, bytes: Option<&[u8]>) {
     LINKED.with_borrow_mut(|linked| linked.insert(id, bytes.map(AlignedLine::holding)));
 }
 
-/// What was called since the last time.
+/// Returns the calls since the last time.
 pub(super) fn take_log() -> Vec<Value> {
     LOG.take()
 }
@@ -120,7 +121,7 @@ type Compiled = unsafe extern "C" fn(
     *mut c_void,
 ) -> c_int;
 
-/// The module of kernels.
+/// Creates the module of kernels.
 pub(super) fn library(api: &'static LegacyApi, extras: Extras<'_>) -> Result<LegacyValue, Reply> {
     modules::library(api, |path| write(path, extras))
 }
@@ -141,7 +142,7 @@ pub(super) fn write(path: &Path, extras: Extras<'_>) -> std::io::Result<()> {
     shell::write_symbols(&symbols, &data, path)
 }
 
-/// `(storage id)`: the address of a linked parameter, or None.
+/// Returns the address of a linked parameter, or None; arguments: `(storage id)`.
 unsafe extern "C" fn lookup(
     values: *const TVMValue,
     _: *const c_int,
@@ -166,8 +167,9 @@ unsafe extern "C" fn lookup(
     0
 }
 
-/// Kernel `N` in the convention of compiled code up to 0.20 (MOD-03): arguments are tensors, outputs behind inputs, and the return code says
-/// whether it worked. Each call is noted with the shapes of its arguments, which is how a case sees `flatten_data` (GRF-39).
+/// Runs kernel `N` with the convention of compiled code up to 0.20 (MOD-03). The arguments are tensors, with the outputs after the
+/// inputs, and the return code states success. Each call is logged with the shapes of its arguments, which shows `flatten_data`
+/// (GRF-39).
 unsafe extern "C" fn run<const N: usize>(
     values: *const TVMValue,
     codes: *const c_int,
@@ -187,7 +189,7 @@ unsafe extern "C" fn run<const N: usize>(
     for at in 0..count {
         // SAFETY: there are that many values.
         let value = unsafe { *values.wrapping_add(at) };
-        // SAFETY: there are as many codes.
+        // SAFETY: there is a code for every value.
         let type_code = unsafe { *codes.wrapping_add(at) };
         if !matches!(type_code, code::DLTENSOR | code::NDARRAY) {
             return -1;
@@ -196,12 +198,12 @@ unsafe extern "C" fn run<const N: usize>(
         let tensor = unsafe { value.v_handle }.cast::<DLTensor>();
         // SAFETY: the executor keeps the tensor for the call.
         let described = unsafe { &*tensor };
-        // SAFETY: an argument has as many extents as it says.
+        // SAFETY: an argument has the number of extents that it states.
         shapes.push(json!(unsafe { described.shape() }));
         tensors.push(tensor);
     }
     LOG.with_borrow_mut(|log| {
-        // Time is measured by as many calls as it takes.
+        // The log is limited, because a measurement makes any number of calls.
         if log.len() < LOGGED {
             log.push(json!([name, shapes]));
         }

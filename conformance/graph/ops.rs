@@ -6,7 +6,7 @@ use crate::graph::{Graph, Plan};
 use crate::rule::Findings;
 use serde_json::Value;
 
-/// What a case of this chapter can ask.
+/// The operations that a case of this chapter can use.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "graph.decode",
@@ -20,7 +20,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// `graph.decode`: the graph, how many entries it has, and the plan of its memory (GRF-22 to GRF-24), which a reader makes from it.
+/// Runs `graph.decode`: returns the graph, the number of its entries, and the plan of its memory (GRF-22 to GRF-24).
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let mut findings = Findings::default();

@@ -1,6 +1,6 @@
-//! What no C function of 0.20 and before shows of an executor: ours, through the Rust interface.
+//! Functions of an executor that the C interface of 0.20 and before lacks, through the Rust interface of this crate.
 //!
-//! A runtime of 0.20 and before has these behind Python, or nowhere; what a case asks of them is unsupported there.
+//! In a runtime of 0.20 and before, Python implements them or nothing does. Their cases are unsupported there.
 
 use super::driver::blob;
 use super::forms::{bytes_of, extents, param_file, shown};
@@ -23,11 +23,14 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// `create` makes an executor of a graph, a module, whether it is for debugging, and pairs of device type and number, among
-/// them devices that are simulated. `show` is a result as JSON text, `save` the payload of a module. `lookup` makes a function
-/// that finds tensors by storage id, of JSON text.
+/// Returns the function of this name:
 ///
-/// `model` and `dump` take a graph and a module and what `spec/graph.md` says, as JSON text, and return JSON text.
+/// * `create` creates an executor of a graph, a module, whether it is for debugging, and pairs of device type and number, which may
+///   include simulated devices
+/// * `show` returns a result as JSON text
+/// * `save` returns the payload of a module
+/// * `lookup` creates a function that finds tensors by storage id, from JSON text
+/// * `model` and `dump` take a graph, a module and the arguments in `spec/graph.md` as JSON text, and return JSON text
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "create" => Function::from_packed(create),
@@ -47,17 +50,17 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     })
 }
 
-/// JSON that the driver wrote.
+/// Parses JSON that the driver wrote.
 fn parsed(text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|wrong| Error::new("ValueError", wrong.to_string()))
 }
 
-/// What the system says of a file of the case.
+/// Converts a system error about a file of the case.
 fn failed(error: std::io::Error) -> Error {
     Error::new("RuntimeError", error.to_string())
 }
 
-/// A tensor of the form `{dtype, shape, data}`.
+/// Creates a tensor of the form `{dtype, shape, data}`.
 fn tensor(form: &Value) -> Result<Tensor, Error> {
     let dtype = dtype_from_text(form["dtype"].as_str().unwrap_or_default())?;
     let tensor = Tensor::empty(&extents(form)?, dtype)?;
@@ -65,12 +68,12 @@ fn tensor(form: &Value) -> Result<Tensor, Error> {
     Ok(tensor)
 }
 
-/// Names and forms of an object; none for anything else.
+/// Returns the names and forms of an object; empty for any other value.
 fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// The rule and the kind of the error that came last.
+/// Returns the rule and the kind of the last error.
 pub(super) fn broken() -> Value {
     match take_broken() {
         Some(broken) => json!([broken.rule().id(), broken.kind().name()]),
@@ -78,8 +81,8 @@ pub(super) fn broken() -> Value {
     }
 }
 
-/// `(library, storage id, template, device)`: the tensor of that storage, where the form has one of as many
-/// elements.
+/// Creates a function of `(library, storage id, template, device)` that finds a tensor of the form by its storage id. It returns
+/// `None` unless the number of elements is that of the template.
 fn lookup(text: &str) -> Result<Function, Error> {
     let mut known = std::collections::HashMap::new();
     for (id, form) in parsed(text)?.as_object().into_iter().flatten() {
@@ -95,8 +98,8 @@ fn lookup(text: &str) -> Result<Function, Error> {
         // SAFETY: the description lives for the call.
         let template = unsafe { &*template };
         let empty = template.data.is_null() && template.byte_offset == 0;
-        // What an executor passes is part of the contract of linked parameters: a library that gets another template returns another tensor.
-        // The first device of every case that makes one of these, and where a template is.
+        // The arguments that an executor passes are part of the contract of linked parameters: a library may return another tensor
+        // for another template. Every case with such a function has the CPU as its first device, and the template is there.
         let on_cpu = device == DLDevice::CPU && template.device == DLDevice::CPU;
         // SAFETY: its extents are readable for the call.
         let shape = unsafe { template.shape() };
@@ -109,12 +112,16 @@ fn lookup(text: &str) -> Result<Function, Error> {
     }))
 }
 
-/// `{params, runs: [{name: tensor}]}`: the outputs of each run, or the rule and the kind that it breaks; then the inputs that
-/// were never set, and the outputs where all inputs are zeros; where there are parameters, how many of them are inputs; with
-/// `from` and `to`, the first output where the first input is used, and the output written, in place.
+/// Runs a model with `{params, runs: [{name: tensor}]}`, and returns a list:
 ///
-/// The model is made of the graph and the library, or with `load` of the library alone, which has the modules of `blob`, and
-/// with `linked` the script's linked parameters. With `bare` it has no device.
+/// * the outputs of each run, or the rule and the kind that it breaks
+/// * the inputs that were never set, the bytes of the plan, and whether clearing an unknown input fails
+/// * the outputs with all inputs zero, and the number of inputs that are then unset
+/// * with `params`, the number of them that are inputs
+/// * with `from` and `to`, the first output, with the first input read and the output written in place
+///
+/// The model consists of the graph and the library. With `load` it is loaded from the library alone, which has the modules of
+/// `blob`, and with `linked` also the script's linked parameters. With `bare` it has no device.
 fn model(graph: &str, args: &Value) -> Result<Value, Error> {
     let folder = tempfile::tempdir().map_err(failed)?;
     let path = folder.path().join("model.so");
@@ -168,7 +175,7 @@ fn model(graph: &str, args: &Value) -> Result<Value, Error> {
     executor.run()?;
     for index in 0..executor.output_count() {
         let target = executor.output(index)?.to_host_object()?;
-        // As float32 these bytes are NaN, which no kernel here returns: an output that is not copied shows.
+        // As float32 these bytes are NaN, which no kernel here returns, so that an output that is not copied is noticed.
         target.fill(&vec![255; target.to_bytes()?.len()])?;
         executor.copy_output(index, &target)?;
         results.push(shown(Any::from(target).view()));
@@ -191,8 +198,9 @@ fn model(graph: &str, args: &Value) -> Result<Value, Error> {
     Ok(Value::Array(results))
 }
 
-/// `{inputs, devices}`: what the debug dump of a run writes: the name of its folder, nodes of the graph, names and phases of the trace
-/// whether its times go up and end within the call, and which nodes took time, the tensors.
+/// Returns the content of the debug dump of a run; arguments: `{inputs, devices}`. It has the name of its folder, the nodes of the
+/// graph, the names and phases of the trace, and the tensors. It also states whether the times ascend and end within the call, and
+/// which nodes took time.
 fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
     let graph = Arc::new(Graph::read(graph, &mut Findings::default())?);
     let kernel = |name: &str| module.function(name, true);
@@ -259,7 +267,7 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
     }))
 }
 
-/// An executor on devices that the C interface does not name (GRF-30, GRF-43).
+/// Creates an executor on devices that the C interface cannot name (GRF-30, GRF-43).
 fn create(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [graph, module, debug, devices @ ..] = args else {
         return Err(Error::new(
@@ -278,7 +286,7 @@ fn create(args: &[AnyView<'_>]) -> Result<Any, Error> {
     Ok(Module::new(GraphExecutor::new(executor, cast(*debug)?)).into())
 }
 
-/// A place of a case: the CPU, or a simulated device for `ext_dev`, which is one for the process.
+/// Returns a device of a case: the CPU, or a simulated device for `ext_dev`, one per process.
 fn place(kind: i32, id: i32) -> Result<ExecutorDevice, Error> {
     static SIMULATED: OnceLock<&'static Simulated> = OnceLock::new();
     if kind == Device::ext_dev(0).kind {

@@ -7,7 +7,7 @@ use crate::conformance::runtime::legacy::{LegacyApi, LegacyArg, LegacyValue, int
 use crate::value::legacy::code;
 use serde_json::{Map, Value, json};
 
-/// A result, as the chapter shows it.
+/// Converts a result to the form of the chapter's cases.
 pub(super) fn shown(api: &'static LegacyApi, result: &LegacyValue) -> Result<Value, Reply> {
     Ok(match result.code {
         code::NULL => Value::Null,
@@ -24,7 +24,7 @@ pub(super) fn shown(api: &'static LegacyApi, result: &LegacyValue) -> Result<Val
     })
 }
 
-/// Cases name the kinds of 0.8 and later.
+/// Returns the kind of a module with the names of 0.8 and later, which cases use.
 fn executor_kind(kind: String) -> String {
     match kind.as_str() {
         "GraphRuntime" => "GraphExecutor".to_owned(),
@@ -33,7 +33,7 @@ fn executor_kind(kind: String) -> String {
     }
 }
 
-/// Containers, by what functions about them take the object.
+/// Converts a container, whose type is found by trying the functions that take it.
 fn object_shown(api: &'static LegacyApi, result: &LegacyValue) -> Result<Value, Reply> {
     if let Some(show) = api.brought("graph.show") {
         let text = api.call(&show, &[result.arg()])?.text()?;
@@ -44,7 +44,7 @@ fn object_shown(api: &'static LegacyApi, result: &LegacyValue) -> Result<Value, 
     if let Ok(text) = of("runtime.GetFFIString", &[]) {
         return Ok(json!(text.text()?));
     }
-    // Unlike the others `MapItems` does not check the type of its argument.
+    // Unlike the others, `MapItems` does not check the type of its argument.
     if of("runtime.MapSize", &[]).is_ok() {
         let items = shown(api, &of("runtime.MapItems", &[])?)?;
         let items = items.as_array().cloned().unwrap_or_default();

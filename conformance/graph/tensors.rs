@@ -13,9 +13,8 @@ use std::ptr;
 
 /// A tensor in memory of the runtime, and a view of it that is passed. With a `skew` the view begins that many bytes later.
 ///
-///
-/// Executors reject what is not aligned (GRF-34) and copy what is not theirs (GRF-33): both are shown by a view that begins elsewhere than
-/// its array, which is why an argument is never the array itself.
+/// Executors reject tensors that are not aligned (GRF-34) and copy tensors that they do not own (GRF-33). A view that begins
+/// elsewhere than its array shows both, so an argument is never the array itself.
 pub(super) struct ViewedTensor {
     pub(super) array: LegacyValue,
     view: Box<DLTensor>,
@@ -24,7 +23,7 @@ pub(super) struct ViewedTensor {
 }
 
 impl ViewedTensor {
-    /// The tensor of a form `{dtype, shape, data}`, with `strides` in elements and a `skew` in bytes where it has them.
+    /// Creates the tensor of a form `{dtype, shape, data}`, with optional `strides` in elements and an optional `skew` in bytes.
     pub(super) fn new(api: &'static LegacyApi, form: &Value) -> Result<ViewedTensor, Reply> {
         let dtype = dtype_of(form)?;
         let mut shape: Box<[i64]> = extents(form).map_err(wrong_case)?.into();
@@ -65,13 +64,13 @@ impl ViewedTensor {
         Ok(viewed)
     }
 
-    /// The view as an argument, valid while this is.
+    /// Returns the view as an argument, valid as long as this value.
     pub(super) fn arg(&self) -> LegacyArg {
         let v_handle = ptr::from_ref(&*self.view).cast_mut().cast();
         (TVMValue { v_handle }, code::DLTENSOR)
     }
 
-    /// Writes elements into the view; more than it holds is left out.
+    /// Writes elements into the view; too many elements are ignored.
     pub(super) fn fill(&self, data: &Value) -> Result<(), Reply> {
         let bytes = bytes_of(data, self.view.dtype);
         let bytes = bytes.map_err(wrong_case)?;
@@ -84,13 +83,13 @@ impl ViewedTensor {
         Ok(())
     }
 
-    /// The view as an answer shows it.
+    /// Returns the view as an answer shows it.
     pub(super) fn shown(&self) -> Value {
         tensor_shown(&self.view)
     }
 }
 
-/// First byte and size of a compact tensor on the CPU.
+/// Returns the first byte and the size of a compact tensor on the CPU.
 fn memory(tensor: &DLTensor) -> Option<(*mut u8, usize)> {
     // SAFETY: a tensor that is alive.
     let shape = unsafe { tensor.shape() };
@@ -102,7 +101,7 @@ fn memory(tensor: &DLTensor) -> Option<(*mut u8, usize)> {
     Some((tensor.data.cast::<u8>().wrapping_add(offset), size?))
 }
 
-/// A tensor as an answer shows it: its elements on the CPU, its device elsewhere.
+/// Returns a tensor as an answer shows it: its elements on the CPU, its device elsewhere.
 pub(super) fn tensor_shown(tensor: &DLTensor) -> Value {
     let DLDataType { code, bits, .. } = tensor.dtype;
     let dtype = dtype_to_text(tensor.dtype).unwrap_or_default();
@@ -124,13 +123,13 @@ pub(super) fn tensor_shown(tensor: &DLTensor) -> Value {
     })
 }
 
-/// The data type that a form names.
+/// Returns the data type that a form names.
 pub(super) fn dtype_of(form: &Value) -> Result<DLDataType, Reply> {
     let text = form["dtype"].as_str().unwrap_or_default();
     dtype_from_text(text).map_err(|error| unsupported(error.to_string()))
 }
 
-/// The reply to a case that this driver cannot read: the fault is the suite's.
+/// Returns the reply for a case that this driver cannot read, which is a fault of the suite.
 pub(super) fn wrong_case(error: impl std::fmt::Display) -> Reply {
     Reply::ProtocolError(error.to_string())
 }

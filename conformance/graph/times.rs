@@ -1,4 +1,4 @@
-//! What functions that measure say, as far as a case can state it: no two runs take the same time.
+//! Results of functions that measure time, reduced to what a case can state, because no two runs take the same time.
 
 use crate::conformance::reply::Reply;
 use crate::conformance::runtime::ffi::unsupported;
@@ -8,15 +8,17 @@ use crate::value::legacy::code;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The times that function `name` returned for `args`: which are above 0; whether the requested number of runs, of each of these
-/// means, fit what the call took; whether it took the requested time (GRF-42).
+/// Checks the times that function `name` returned for `args` (GRF-42).
+///
+/// Returns which times are above 0, whether the requested number of runs of each fits into the call, and whether the call took the
+/// requested time.
 pub(super) fn shown(
     name: &Value,
     args: &[Value],
     returned: &LegacyValue,
     took: Duration,
 ) -> Result<Value, Reply> {
-    // The bytes of all nodes begin with their number.
+    // The bytes for all nodes begin with the number of nodes.
     let (number, least, behind) = match name.as_str() {
         Some("run_individual") => (args.first(), args.get(2), 8),
         Some("run_individual_node") => (args.get(1), args.get(3), 0),
@@ -50,7 +52,7 @@ pub(super) fn shown(
     Ok(json!({"above 0": above, "within": within, "long enough": long}))
 }
 
-/// `calls` of a report as JSON text: the function, and whether it took time.
+/// Returns the `calls` of a report in JSON: the function, and whether it took time.
 pub(super) fn report(text: &str) -> Result<Value, Reply> {
     let report: Value =
         serde_json::from_str(text).map_err(|wrong| unsupported(wrong.to_string()))?;

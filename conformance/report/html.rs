@@ -1,6 +1,6 @@
-//! The report as one page: failures first, an anchor for every case and rule, and nothing that is loaded from elsewhere.
+//! The report as one page: failures first, with an anchor for every case and rule, and without external resources.
 //!
-//! Ids, texts and answers are a testee's: everything is escaped, and no script looks at anything but the text of the page.
+//! Ids, texts and answers come from a testee, so everything is escaped. The script only reads the text of the page.
 
 use super::{Obligation, evidence, headline, judged};
 use crate::conformance::plain_text::is_unseen;
@@ -10,7 +10,7 @@ use crate::spec;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The style: the page is one file, which is opened from a disk or from an artifact of CI.
+/// The style, inline because the page is one file, which is opened from a disk or as a CI artifact.
 const STYLE: &str = "
 :root { color-scheme: light dark; }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
@@ -29,10 +29,10 @@ summary { overflow-wrap: anywhere; } a { color: inherit; } dl { margin: .5rem 0;
 .pass { color: #2a8a3e; } .bad { color: #c62828; } .other { color: #8a6d1a; }
 ";
 
-/// Hides what does not have the text; without a script there is nothing to type into.
+/// The filter field, which hides the entries that do not contain a text. It is invisible without the script.
 const FILTER: &str = "<p><input id=\"filter\" type=\"search\" placeholder=\"filter by id, verdict or rule\" aria-label=\"filter\" hidden></p>";
 
-/// Filters as one types, and opens what an address names. The page is whole without it.
+/// The script, which filters while the user types, and opens the entry in the address. The page is complete without it.
 const SCRIPT: &str = r#"<script>
 const box = document.getElementById("filter"), all = [...document.querySelectorAll("details.case, details.rule")];
 const texts = all.map(one => one.querySelector("summary").textContent.toLowerCase() + " " + [...one.querySelectorAll("dt")].map(t => t.textContent).join(" ").toLowerCase());
@@ -42,7 +42,7 @@ const open = () => { const one = document.getElementById(decodeURIComponent(loca
 addEventListener("hashchange", open); open();
 </script>"#;
 
-/// The report as one page without outside parts: failures first, an anchor for each case and rule.
+/// Renders the report as one page without external resources: failures first, with an anchor for each case and rule.
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut out =
         String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -75,7 +75,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
         let _ = writeln!(out, "<h2 id=\"{name}\">{name}</h2>");
         let results = report.results.iter();
         for outcome in results.filter(|outcome| outcome.case.chapter == chapter) {
-            // Failures are above, once: an anchor has one place.
+            // Failures are listed above, and only once, because an anchor has one place.
             if !outcome.is_failure() {
                 case(&mut out, report, outcome);
             }
@@ -87,7 +87,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     out
 }
 
-/// The counts of each chapter by verdict, with the way to what failed.
+/// Writes the counts of each chapter by verdict, with links to the failures.
 fn table(out: &mut String, report: &Report<'_>) {
     out.push_str("<div class=\"scroll\"><table>\n<tr><th>chapter</th><th>cases</th>");
     for verdict in Verdict::NAMES {
@@ -115,7 +115,7 @@ fn table(out: &mut String, report: &Report<'_>) {
     }
 }
 
-/// Each selected rule, with its cases: those that fail first.
+/// Writes each selected rule with its cases, the failed ones first.
 fn rules(out: &mut String, report: &Report<'_>) {
     let mut by_rule: BTreeMap<&str, Vec<&CaseOutcome<'_>>> = BTreeMap::new();
     for outcome in &report.results {
@@ -145,7 +145,7 @@ fn rules(out: &mut String, report: &Report<'_>) {
     }
 }
 
-/// One case, open where it failed: what it is about, what came, and how it is repeated.
+/// Writes one case, opened if it failed: its purpose, the answer, and the command to repeat it.
 fn case(out: &mut String, report: &Report<'_>, outcome: &CaseOutcome<'_>) {
     let class = match &outcome.verdict {
         Verdict::Pass => "pass",
@@ -196,7 +196,7 @@ fn case(out: &mut String, report: &Report<'_>, outcome: &CaseOutcome<'_>) {
     let _ = writeln!(out, "<pre>{}</pre></details>", escaped(&lines.join("\n")));
 }
 
-/// The rows of a table as the specification has it: the head, a line below it, and the others.
+/// Returns the rows of a table of the specification: the head, a line below it, and the others.
 fn rows(table: &[&str]) -> String {
     let mut out = String::new();
     for (at, row) in table.iter().enumerate().filter(|(at, _)| *at != 1) {
@@ -211,12 +211,13 @@ fn rows(table: &[&str]) -> String {
     }
 }
 
-/// One name with what it is.
+/// Writes a name and its text.
 fn entry(out: &mut String, name: &str, text: &str) {
     let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text));
 }
 
-/// Text that no browser takes for markup, and that neither hides nor turns what is beside it: a testee writes what it likes.
+/// Escapes text so that no browser takes it for markup, and it neither hides nor reverses its surroundings. A testee may write
+/// anything.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! The report for programs. `spec/schema/report.json` is its JSON Schema; a test holds one to the other.
+//! The report for programs. `spec/schema/report.json` is its JSON Schema, and a test compares the two.
 
 use super::evidence;
 use crate::conformance::plain_text::is_unseen;
@@ -6,9 +6,10 @@ use crate::conformance::runner::{CaseOutcome, Report, VerdictCounts};
 use crate::conformance::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
-/// The report as JSON of the form `spec/schema/report.json`.
+/// Renders the report as JSON of the form `spec/schema/report.json`.
 pub(super) fn render(report: &Report<'_>) -> String {
-    // What a testee answers is here in full, and a terminal would obey it: escaped, it is the same JSON.
+    // The report contains the testee's answers in full, and a terminal would obey their control characters. Escaped, it is the same
+    // JSON.
     format!("{:#}\n", value(report))
         .chars()
         .map(|letter| match letter {
@@ -18,14 +19,15 @@ pub(super) fn render(report: &Report<'_>) -> String {
         .collect()
 }
 
-/// A letter as JSON writes it in ASCII.
+/// Returns a character as an ASCII escape of JSON.
 fn escaped(letter: char) -> String {
     let mut units = [0; 2];
     let units = letter.encode_utf16(&mut units);
     units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-/// The report as a value. A failure has its request and its expectation in it, so that a program can repeat it without the case files.
+/// Returns the report as a value. A failure includes its request and its expectation, so that a program can repeat it without the
+/// case files.
 fn value(report: &Report<'_>) -> Value {
     json!({
         "report": 1,
@@ -56,7 +58,7 @@ fn value(report: &Report<'_>) -> Value {
     })
 }
 
-/// How many passes were judged without each part of an answer.
+/// Returns the number of passes that were judged without each part of an answer.
 fn unstated(report: &Report<'_>) -> Value {
     let parts = report.unstated();
     let parts = parts
@@ -65,7 +67,7 @@ fn unstated(report: &Report<'_>) -> Value {
     Value::Object(parts.collect())
 }
 
-/// Counts by the names of verdicts, and how many of them are known failures.
+/// Returns the counts by verdict, and the number of known failures.
 fn counts(counts: &VerdictCounts) -> Value {
     let mut object: Map<String, Value> = counts
         .iter()
@@ -75,7 +77,7 @@ fn counts(counts: &VerdictCounts) -> Value {
     Value::Object(object)
 }
 
-/// One case; with evidence only where it fails, since a run has thousands.
+/// Returns one case. Only a failure has evidence, because a run has thousands of cases.
 fn result(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> Value {
     let mut object = json!({
         "case": outcome.case.id,

@@ -1,5 +1,5 @@
-//! The report for CI systems: a test suite per chapter. A known failure is skipped with its reason, as CI systems have
-//! no word for it.
+//! The report for CI systems: one test suite per chapter. A known failure is skipped with its reason, because CI systems have no
+//! such status.
 
 use super::{Obligation, evidence, headline};
 use crate::conformance::runner::{CaseOutcome, Report};
@@ -11,27 +11,27 @@ use std::time::Duration;
 
 type Xml = Writer<Vec<u8>>;
 
-/// The report as JUnit XML, one test suite for each chapter.
+/// Renders the report as JUnit XML, with one test suite for each chapter.
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 4);
     let written = write(report, &mut xml);
     let mut text = match written {
         Ok(()) => String::from_utf8_lossy(&xml.into_inner()).into_owned(),
-        // Memory takes whatever is written into it.
+        // Writing to memory cannot fail.
         Err(error) => format!("<!-- {error} -->"),
     };
     text.push_str(&format!("\n<!-- {} -->\n", headline(report)));
     text
 }
 
-/// The whole document. What is wrong with the list of known failures counts as errors, so that a CI system shows the run as failed.
+/// Writes the whole document. Errors in the list of known failures count as errors, so that a CI system shows the run as failed.
 fn write(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let mut total = ElementCounts::default();
     for outcome in &report.results {
         total.add(element_of(outcome));
     }
-    // A wrong list of known failures fails the run, and CI systems look at counts.
+    // A wrong list of known failures fails the run, and CI systems look only at counts.
     total.tests += report.problems.len();
     total.errors += report.problems.len();
     let counts = total.attributes();
@@ -50,7 +50,7 @@ fn write(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
     Ok(())
 }
 
-/// One suite. Each verdict has a property with its count, since JUnit knows four and we have more.
+/// Writes one suite. Each verdict has a property with its count, because JUnit has only four results.
 fn chapter(
     report: &Report<'_>,
     name: &str,
@@ -89,7 +89,7 @@ fn chapter(
     Ok(())
 }
 
-/// What is wrong with the list of known failures itself: a suite of its own.
+/// Writes the errors of the list of known failures, as a separate suite.
 fn problems(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
     if report.problems.is_empty() {
         return Ok(());
@@ -121,18 +121,18 @@ fn problems(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
     Ok(())
 }
 
-/// The element below a test case that says why it did not pass.
+/// Returns the element of a test case that states why it did not pass.
 fn element_of(outcome: &CaseOutcome<'_>) -> Option<&'static str> {
     match (&outcome.verdict, &outcome.known) {
         (Verdict::Pass, _) => None,
-        // Known failures, unsupported and skipped cases alike: JUnit has one word for what does not count.
+        // Known failures, unsupported and skipped cases: JUnit has one element for results that do not count.
         _ if !outcome.is_failure() => Some("skipped"),
         (Verdict::Fail(_) | Verdict::Unsupported(_) | Verdict::Skipped(_), None) => Some("failure"),
         _ => Some("error"),
     }
 }
 
-/// One test. The text of a failure has what is needed to understand it without the suite at hand.
+/// Writes one test. The text of a failure can be understood without the suite.
 fn case(report: &Report<'_>, outcome: &CaseOutcome<'_>, xml: &mut Xml) -> io::Result<()> {
     let class = format!("tvmspec.{}", outcome.case.chapter);
     let took = seconds(outcome.took);
@@ -169,7 +169,7 @@ fn case(report: &Report<'_>, outcome: &CaseOutcome<'_>, xml: &mut Xml) -> io::Re
     Ok(())
 }
 
-/// What is known of a failure: the rules, why the case matters, both answers, and the line that repeats it.
+/// Describes a failure: the rules, the significance of the case, both answers, and the command to repeat it.
 fn description(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> String {
     let evidence = evidence(report, outcome);
     let mut lines: Vec<String> = evidence
@@ -188,7 +188,7 @@ fn description(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> String {
     lines.join("\n")
 }
 
-/// The counts that a suite and the whole carry.
+/// The counts of a suite, and of the whole report.
 #[derive(Default)]
 struct ElementCounts {
     tests: usize,
@@ -198,7 +198,7 @@ struct ElementCounts {
 }
 
 impl ElementCounts {
-    /// Counts one test by its element; without one it has passed.
+    /// Counts one test by its element; without an element it has passed.
     fn add(&mut self, element: Option<&str>) {
         self.tests += 1;
         match element {
@@ -209,7 +209,7 @@ impl ElementCounts {
         }
     }
 
-    /// The counts under the names that JUnit has for them.
+    /// Returns the counts under their JUnit names.
     fn attributes(&self) -> Vec<(&'static str, String)> {
         vec![
             ("tests", self.tests.to_string()),
@@ -220,19 +220,19 @@ impl ElementCounts {
     }
 }
 
-/// Names and values as the writer takes them.
+/// Returns names and values in the form of the writer.
 fn pairs<'a>(attributes: &'a [(&'static str, String)]) -> impl Iterator<Item = (&'a str, &'a str)> {
     attributes
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
 }
 
-/// A time in seconds: CI systems add them up.
+/// Returns a time in seconds, which CI systems add up.
 fn seconds(took: Duration) -> String {
     format!("{:.3}", took.as_secs_f64())
 }
 
-/// `text` without the letters that no XML document may have, escaped or not.
+/// Removes the characters that no XML document may contain, even escaped.
 fn carried(text: &str) -> String {
     text.chars()
         .filter(|letter| match letter {

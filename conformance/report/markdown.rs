@@ -6,10 +6,10 @@ use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use std::fmt::Write as _;
 
-/// Forges cut long summaries; beyond this many failures only the table counts.
+/// The number of failures that are listed, because forges cut long summaries. The table counts all.
 const FAILURES: usize = 50;
 
-/// The report as Markdown, for a summary page of a forge.
+/// Renders the report as Markdown, for the summary page of a forge.
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut out = format!("## tvmspec: {}\n\n", escaped(&judged(report)));
     let _ = writeln!(
@@ -65,7 +65,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     out
 }
 
-/// The failures that are known, each with its reason.
+/// Writes the known failures, each with its reason.
 fn known(out: &mut String, report: &Report<'_>) {
     let known = report.results.iter().filter_map(|outcome| {
         let entry = outcome.known.as_ref()?;
@@ -88,7 +88,7 @@ fn known(out: &mut String, report: &Report<'_>) {
     }
 }
 
-/// What was compared in part, or not put, and why: so that no pass looks larger than it is.
+/// Writes the reasons for partial comparisons and for cases that were not run, so that passes are not overestimated.
 fn not_put(out: &mut String, report: &Report<'_>) {
     let mut reasons = Tally::default();
     let mut count = |reason: String| reasons.add(reason);
@@ -96,7 +96,7 @@ fn not_put(out: &mut String, report: &Report<'_>) {
         match (&outcome.verdict, &outcome.note) {
             (Verdict::Pass, Some(note)) => count(format!("pass: {note}")),
             (Verdict::Unsupported(why), _) => count(format!("unsupported: {why}")),
-            // In one row: most reasons name the releases of a case, so that there would be a row for nearly every range.
+            // One row for all, because most reasons name the releases of a case, so nearly every range would have its own row.
             (Verdict::Skipped(_), _) => {
                 count("skipped: other releases, or not possible here".into())
             }
@@ -112,7 +112,7 @@ fn not_put(out: &mut String, report: &Report<'_>) {
     }
 }
 
-/// Text that Markdown shows as it is, on one line.
+/// Escapes text so that Markdown shows it unchanged, on one line.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {
@@ -121,7 +121,7 @@ fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(letter);
             }
-            // On one line: what begins a line may be a heading or the item of a list.
+            // On one line, because the beginning of a line may be a heading or a list item.
             '\n' | '\r' => out.push(' '),
             _ if is_unseen(letter) => out.extend(letter.escape_default()),
             _ => out.push(letter),

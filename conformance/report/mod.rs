@@ -59,12 +59,12 @@ impl FromStr for ReportFormat {
     }
 }
 
-/// The report as text in this form, with a line break at its end.
+/// Renders the report as text in this form, with a line break at its end.
 pub fn render(form: ReportFormat, report: &Report<'_>) -> String {
     match form {
         ReportFormat::Text => {
             let mut out = String::new();
-            // A `String` takes everything.
+            // Writing to a `String` cannot fail.
             let _ = render_text(&mut out, report);
             out
         }
@@ -85,7 +85,7 @@ pub trait Emphasis: fmt::Write {
     fn emphasize(&mut self, word: &str, is_bad: bool) -> fmt::Result;
 }
 
-/// Without emphasis.
+/// Writes without emphasis.
 impl Emphasis for String {
     fn emphasize(&mut self, word: &str, _: bool) -> fmt::Result {
         self.push_str(word);
@@ -102,16 +102,16 @@ pub fn render_text(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result {
     text::render(out, report)
 }
 
-/// What a rule obliges to, in short.
+/// The obligation of a rule, in short.
 struct Obligation {
     id: String,
     gist: String,
-    /// Its table as the specification has it, a row a line.
+    /// The table of the rule in the specification, one row per line.
     table: Vec<&'static str>,
 }
 
 impl Obligation {
-    /// Title and first paragraph of the rule as one line, and its table.
+    /// Returns the title and first paragraph of the rule as one line, and its table.
     fn of(rule: &'static RuleText) -> Obligation {
         let (gist, table) = rule.gist();
         Obligation {
@@ -122,25 +122,25 @@ impl Obligation {
     }
 }
 
-/// What a report says of one failure, whatever its form.
+/// The content of a report about one failure, the same for all formats.
 struct FailureEvidence {
-    /// Each rule of the case.
+    /// The rules of the case.
     rules: Vec<Obligation>,
     expected: String,
     actual: String,
-    /// Annotated bytes around the offset; empty where there is none.
+    /// The annotated bytes around the offset; empty if there is no offset.
     bytes: Vec<String>,
     /// The first bytes of the input in hex, or its JSON.
     input: String,
-    /// The whole answer, shortened, where there is one.
+    /// The whole answer, shortened, if there is one.
     answer: Option<String>,
-    /// What the testee wrote to its stderr.
+    /// The testee's output on stderr.
     stderr: Option<String>,
-    /// The command that puts this case again.
+    /// The command that repeats this case.
     again: String,
 }
 
-/// All that is known of a failure, once for all formats.
+/// Collects the evidence of a failure, for all formats.
 fn evidence(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> FailureEvidence {
     let case = outcome.case;
     let (expected, actual, offset) = match &outcome.verdict {
@@ -155,7 +155,7 @@ fn evidence(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> FailureEvidence {
             None,
         ),
     };
-    // Where the testee missed what is wrong, the case knows the place.
+    // If the testee missed the fault, the case knows its offset.
     let offset = offset.or(match &case.expect {
         Expect::Reject(breach) => breach.offset,
         _ => None,
@@ -180,7 +180,7 @@ fn evidence(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> FailureEvidence {
     }
 }
 
-/// The first bytes of the input of a case in hex, or its arguments as JSON, shortened.
+/// Returns the first bytes of a case's input in hex, or its arguments as JSON, shortened.
 pub fn input(case: &Case) -> String {
     const HEAD: u64 = 32;
     match case.bytes() {
@@ -193,7 +193,7 @@ pub fn input(case: &Case) -> String {
     }
 }
 
-/// A word for a shell.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=+".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
@@ -202,10 +202,10 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// The bytes near `offset` with their fields, where the chapter names them; plain otherwise.
+/// Returns the bytes near `offset`, with their fields if the chapter can name them.
 fn bytes_around(case: &Case, offset: u64) -> Vec<String> {
     const NEAR: u64 = 24;
-    // A writer is judged by its bytes, so the expected ones are shown: the input is a value.
+    // The output of a writer is judged, so the expected bytes are shown; its input is a value.
     let written = match &case.expect {
         Expect::Accept(value) if case.op.ends_with(".encode") => {
             op::data(&serde_json::json!({ "data": value })).ok()
@@ -217,7 +217,7 @@ fn bytes_around(case: &Case, offset: u64) -> Vec<String> {
     };
     let chapter = case.op.split('.').next().unwrap_or_default();
     let trace = crate::conformance::chapter(chapter).and_then(|chapter| chapter.trace);
-    // What was written is read back as a decode would.
+    // The written bytes are read back as a decode would.
     let decode = case.op.replace(".encode", ".decode");
     let args = serde_json::Value::Object(case.args.clone());
     let spans = trace.map_or(Vec::new(), |trace| trace(&decode, bytes, &args));
@@ -239,7 +239,7 @@ fn bytes_around(case: &Case, offset: u64) -> Vec<String> {
         to.min(bytes.len() as u64),
         offset,
     );
-    // What ends too early is at fault where nothing is any more: no field covers that place.
+    // Truncated input is at fault at its end, which no field covers.
     if offset >= bytes.len() as u64 {
         lines.push(format!(
             "{offset:04x}  {:<25} <- the input has {} bytes",
@@ -250,7 +250,7 @@ fn bytes_around(case: &Case, offset: u64) -> Vec<String> {
     lines
 }
 
-/// One field: where it is, its first eight bytes, its name and value, its rule, and a mark where the failure is.
+/// Formats one field: its offset, its first eight bytes, its name and value, its rule, and a mark at the failure.
 fn span_line(bytes: &[u8], span: &Span, offset: u64) -> String {
     let hex = hex(
         bytes,
@@ -264,7 +264,7 @@ fn span_line(bytes: &[u8], span: &Span, offset: u64) -> String {
         ""
     };
     let value = match span.value.parse::<u64>() {
-        // Those who know a magic know it in hex.
+        // A magic number is known in hex.
         Ok(magic) if span.field.ends_with("magic") => format!("{magic:#x}"),
         _ => span.value.clone(),
     };
@@ -279,7 +279,7 @@ fn span_line(bytes: &[u8], span: &Span, offset: u64) -> String {
     )
 }
 
-/// Bytes that no field covers, eight a line.
+/// Formats bytes that no field covers, eight per line.
 fn plain_lines(lines: &mut Vec<String>, bytes: &[u8], from: u64, to: u64, offset: u64) {
     let mut start = from;
     while start < to.min(bytes.len() as u64) {
@@ -299,7 +299,7 @@ fn plain_lines(lines: &mut Vec<String>, bytes: &[u8], from: u64, to: u64, offset
     }
 }
 
-/// As much of the range as the bytes have.
+/// Returns the part of the range that exists.
 fn slice(bytes: &[u8], from: u64, to: u64) -> &[u8] {
     let place = |offset: u64| {
         usize::try_from(offset)
@@ -309,7 +309,7 @@ fn slice(bytes: &[u8], from: u64, to: u64) -> &[u8] {
     bytes.get(place(from)..place(to)).unwrap_or_default()
 }
 
-/// Bytes as words of two figures.
+/// Returns bytes as two-digit hex words.
 fn hex(bytes: &[u8], from: u64, to: u64) -> String {
     let words: Vec<String> = slice(bytes, from, to)
         .iter()
@@ -318,7 +318,7 @@ fn hex(bytes: &[u8], from: u64, to: u64) -> String {
     words.join(" ")
 }
 
-/// Texts in the order in which they were first met, each with its count.
+/// The texts in the order in which they were first counted, each with its count.
 #[derive(Default)]
 struct Tally {
     rows: Vec<(String, usize)>,
@@ -335,13 +335,13 @@ impl Tally {
         }
     }
 
-    /// Each text with its count.
+    /// Returns each text with its count.
     fn into_rows(self) -> Vec<(String, usize)> {
         self.rows
     }
 }
 
-/// `412 pass, 0 fail, ...`: every verdict, skips included.
+/// Returns `412 pass, 0 fail, ...`: every verdict, including skips.
 fn headline(report: &Report<'_>) -> String {
     let totals = report.totals();
     let counts: Vec<String> = totals
@@ -356,7 +356,7 @@ fn headline(report: &Report<'_>) -> String {
     line
 }
 
-/// What passes were judged without, because the implementation does not state it.
+/// Describes the parts that were not compared in passes, because the implementation does not state them.
 fn uncompared(report: &Report<'_>) -> String {
     let unstated = report.unstated();
     let list = |of_findings: bool| -> Vec<String> {
@@ -376,7 +376,7 @@ fn uncompared(report: &Report<'_>) -> String {
     line
 }
 
-/// Which implementation, in words.
+/// Describes the implementation.
 fn judged(report: &Report<'_>) -> String {
     format!(
         "{} {} ({})",

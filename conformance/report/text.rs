@@ -7,7 +7,7 @@ use crate::conformance::verdict::Verdict;
 use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
 use std::fmt;
 
-/// How many failures are shown in full; the others get a line each.
+/// The number of failures that are shown in full; the others get one line each.
 const IN_FULL: usize = 20;
 
 /// Writes the report as text for a terminal.
@@ -39,13 +39,13 @@ pub(super) fn render(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result
     Ok(())
 }
 
-/// One failure in full, the line that repeats it last: there it is copied from.
+/// Writes one failure in full. The command that repeats it comes last, where it is easily copied.
 fn failure(
     out: &mut dyn Emphasis,
     outcome: &CaseOutcome<'_>,
     evidence: &FailureEvidence,
 ) -> fmt::Result {
-    // With `--complete` a case without a verdict is listed too, and is no error of the testee.
+    // With `--complete` a case without a verdict is also listed, and is not an error of the testee.
     let is_bad = !matches!(
         outcome.verdict,
         Verdict::Unsupported(_) | Verdict::Skipped(_)
@@ -76,7 +76,7 @@ fn failure(
     out.write_char('\n')
 }
 
-/// Writes a name and its text; further lines below the first.
+/// Writes a name and its text; further lines are indented below the first.
 fn line(out: &mut dyn Emphasis, name: &str, text: &str) -> fmt::Result {
     for (index, text) in text.lines().enumerate() {
         writeln!(out, "  {:<9} {text}", if index == 0 { name } else { "" })?;
@@ -84,7 +84,7 @@ fn line(out: &mut dyn Emphasis, name: &str, text: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Writes the reasons why cases were not judged, each once with its count, and the failures that are known.
+/// Writes the reasons why cases were not judged, each once with its count, and the known failures.
 fn reasons(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result {
     let mut reasons = Tally::default();
     for outcome in &report.results {
@@ -93,7 +93,7 @@ fn reasons(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result {
                 let name = verdict.name();
                 format!("known {name} ({}): {}", known.case, known.reason)
             }
-            // On one line: a reason may have words of a testee, and more lines of it would look like reasons of their own.
+            // On one line, because a reason may contain text of a testee, whose further lines would look like other reasons.
             (Verdict::Skipped(why), _) => format!("skipped, because {}", line_of(why)),
             (Verdict::Unsupported(why), _) => format!("unsupported: {}", line_of(why)),
             _ => continue,
@@ -109,7 +109,7 @@ fn reasons(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// The counts by chapter and verdict.
+/// Returns the counts by chapter and verdict.
 fn table(report: &Report<'_>) -> Table {
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN);

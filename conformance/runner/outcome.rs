@@ -1,4 +1,4 @@
-//! What came of a run: of each case, and in numbers.
+//! The results of a run: of each case, and in numbers.
 
 use super::Selection;
 use crate::conformance::case::Case;
@@ -9,7 +9,7 @@ use crate::conformance::verdict::Verdict;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CaseOutcome<'a> {
@@ -17,39 +17,39 @@ pub struct CaseOutcome<'a> {
     pub case: &'a Case,
     /// Its verdict.
     pub verdict: Verdict,
-    /// What the case states and the answer does not, where that is no failure: it was not compared.
+    /// The parts that the case states and the answer does not, if that is not a failure. They were not compared.
     pub unstated: Parts,
-    /// Whether that is a failure: of a run that must be complete, no answer is one too.
+    /// Whether the verdict is a failure. In a run that must be complete, a missing answer is also one.
     pub fails: bool,
     /// The entry of the known-failures file that excuses it.
     pub known: Option<KnownFailure>,
-    /// The answer to a case that fails, where it is no longer than a report can hold.
+    /// The answer to a failed case, if it is short enough for a report.
     pub answer: Option<Value>,
-    /// What the testee wrote to its stderr meanwhile.
+    /// The testee's output on stderr during the case.
     pub stderr: Option<String>,
-    /// What else there is to say: that it was run again alone, for one.
+    /// A remark, for example that the case was run again alone.
     pub note: Option<String>,
-    /// How long the implementation took.
+    /// The time that the implementation took.
     pub took: Duration,
 }
 
 impl CaseOutcome<'_> {
-    /// Whether it makes the run fail.
+    /// Returns whether it makes the run fail.
     pub fn is_failure(&self) -> bool {
         self.fails && self.known.is_none()
     }
 }
 
-/// How often each verdict came.
+/// The number of cases for each verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerdictCounts {
     counts: [usize; Verdict::NAMES.len()],
-    /// Failures that the known-failures file excuses; they are counted under their verdict too.
+    /// The failures that the known-failures file excuses. They also count under their verdict.
     pub known: usize,
 }
 
 impl VerdictCounts {
-    /// How often the verdict `name` came.
+    /// Returns the number of cases with the verdict `name`.
     pub fn count(&self, name: &str) -> usize {
         let place = Verdict::NAMES.iter().position(|known| *known == name);
         place
@@ -58,12 +58,12 @@ impl VerdictCounts {
             .unwrap_or(0)
     }
 
-    /// Every verdict with its count, in the order of [`Verdict::NAMES`].
+    /// Returns every verdict with its count, in the order of [`Verdict::NAMES`].
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, usize)> + '_ {
         Verdict::NAMES.into_iter().zip(self.counts)
     }
 
-    /// All verdicts together.
+    /// Returns the number of all verdicts.
     pub fn total(&self) -> usize {
         self.counts.iter().sum()
     }
@@ -77,35 +77,35 @@ impl VerdictCounts {
     }
 }
 
-/// Everything that a report can say.
+/// The content of a report.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report<'a> {
-    /// Hash of the suite.
+    /// The hash of the suite.
     pub suite: &'a str,
-    /// Who was judged.
+    /// The judged implementation.
     pub identity: Identity,
-    /// How it was named on the command line.
+    /// Its name on the command line.
     pub implementation: String,
-    /// Which cases were selected.
+    /// The selection of cases.
     pub selection: Selection,
     /// Whether a case without an answer fails the run.
     pub complete: bool,
-    /// Every selected case, in order.
+    /// The selected cases, in order.
     pub results: Vec<CaseOutcome<'a>>,
-    /// What makes the known-failures file untrue, and why cases were put to no testee.
+    /// The errors of the known-failures file, and the reason why cases were not run.
     pub problems: Vec<String>,
 }
 
 impl<'a> Report<'a> {
-    /// All counts.
+    /// Returns all counts.
     pub fn totals(&self) -> VerdictCounts {
         let mut counts = VerdictCounts::default();
         self.results.iter().for_each(|outcome| counts.add(outcome));
         counts
     }
 
-    /// The counts of each chapter that has results, in order.
+    /// Returns the counts of each chapter that has results, in order.
     pub fn chapters(&self) -> Vec<(&'a str, VerdictCounts)> {
         let mut chapters: Vec<(&'a str, VerdictCounts)> = Vec::new();
         for outcome in &self.results {
@@ -122,7 +122,8 @@ impl<'a> Report<'a> {
         chapters
     }
 
-    /// How many passes were judged without each part of the answer, because the implementation does not state it.
+    /// Returns, for each part of the answer, the number of passes that were judged without it because the implementation does not
+    /// state it.
     pub fn unstated(&self) -> Vec<(&'static str, usize)> {
         let passes = || {
             let results = self.results.iter();
@@ -135,19 +136,19 @@ impl<'a> Report<'a> {
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Whether something was judged, nothing failed that is not known, and the known-failures file is true.
+    /// Returns whether something was judged, nothing failed except known failures, and the known-failures file is correct.
     pub fn is_good(&self) -> bool {
-        // A run in which nothing was judged is no success: an implementation that answers nothing would pass.
+        // A run in which nothing was judged is not a success. Otherwise an implementation that answers nothing would pass.
         self.was_judged() && self.problems.is_empty() && self.failures().next().is_none()
     }
 
-    /// Whether at least one case was neither unsupported nor skipped.
+    /// Returns whether at least one case was neither unsupported nor skipped.
     pub fn was_judged(&self) -> bool {
         let totals = self.totals();
         totals.total() > totals.count("unsupported") + totals.count("skipped")
     }
 
-    /// What fails the run.
+    /// Returns the cases that fail the run.
     pub fn failures(&self) -> impl Iterator<Item = &CaseOutcome<'a>> {
         self.results.iter().filter(|outcome| outcome.is_failure())
     }

@@ -1,23 +1,23 @@
-//! Which cases are put.
+//! The selection of cases.
 
 use crate::conformance::case::{Case, Suite};
 use crate::conformance::known;
 use crate::release::{ParseError, Release};
 
-/// Which cases to run. Empty fields select everything.
+/// A selection of cases. Empty fields select everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Selection {
-    /// Names of chapters.
+    /// The names of chapters.
     pub chapters: Vec<String>,
-    /// Globs over ids.
+    /// Globs for ids.
     pub cases: Vec<String>,
-    /// Only what holds in this release.
+    /// The release in which the cases must hold.
     pub release: Option<Release>,
 }
 
 impl Selection {
-    /// Whether the case is selected.
+    /// Returns whether the case is selected.
     pub fn takes(&self, case: &Case) -> bool {
         let chapter = self.chapters.is_empty() || self.chapters.contains(&case.chapter);
         let named =
@@ -30,11 +30,11 @@ impl Selection {
     }
 }
 
-/// The selected cases, in order.
+/// Returns the selected cases, in order.
 ///
 /// # Errors
 ///
-/// When there is none, with what of the selection matches nothing.
+/// No case is selected; the message names the part of the selection that matches nothing.
 pub fn select<'a>(suite: &'a Suite, selection: &Selection) -> Result<Vec<&'a Case>, ParseError> {
     let all = suite.cases.iter();
     let selected: Vec<&Case> = all.filter(|case| selection.takes(case)).collect();
@@ -45,7 +45,7 @@ pub fn select<'a>(suite: &'a Suite, selection: &Selection) -> Result<Vec<&'a Cas
     }
 }
 
-/// Why a selection is empty: what of it matches nothing by itself, else that no case is in all of it.
+/// Explains why a selection is empty: a part of it matches nothing, or no case matches all parts.
 fn nothing(suite: &Suite, selection: &Selection) -> String {
     let ids = || suite.cases.iter().map(|case| case.id.as_str());
     for chapter in &selection.chapters {
@@ -55,7 +55,7 @@ fn nothing(suite: &Suite, selection: &Selection) -> String {
                 .iter()
                 .map(|case| case.chapter.as_str())
                 .collect();
-            // Cases are in the order of their chapters, so that equal names are neighbours.
+            // Cases are sorted by chapter, so equal names are neighbours.
             chapters.dedup();
             let chapters = chapters.join(", ");
             return format!("no chapter `{chapter}` has cases: there are {chapters}");
@@ -68,7 +68,7 @@ fn nothing(suite: &Suite, selection: &Selection) -> String {
         let near: Vec<&str> = ids()
             .filter(|id| {
                 glob.split(['/', '*', '-'])
-                    // Parts of one or two letters are in almost every id.
+                    // Parts of one or two letters occur in almost every id.
                     .any(|part| part.len() > 2 && id.contains(part))
             })
             .take(5)

@@ -1,4 +1,4 @@
-//! One testee and its part of the cases: who wrote what behind which answer, what was lost, and who is charged with it.
+//! One testee and its share of the cases: assigns late output and losses to the cases that caused them.
 
 use super::outcome::CaseOutcome;
 use super::{Run, plain_identity};
@@ -17,20 +17,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The cases that wait, for all testees of a run.
+/// The waiting cases, shared by all testees of a run.
 pub(super) struct CaseQueue<'a> {
-    /// Cases that any worker takes.
+    /// The cases for any worker.
     free: CaseLine<'a>,
-    /// Cases that one worker takes, because they share state of the process.
+    /// The cases for one worker, because they share state of the process.
     in_turn: CaseLine<'a>,
-    /// How many testees are asked.
+    /// The number of testees that take cases.
     workers: AtomicUsize,
-    /// Those in a row, of whichever worker: an answer of any testee shows that it is worth going on.
+    /// The losses in a row over all workers, because an answer of any testee shows that continuing makes sense.
     losses: Mutex<Losses>,
 }
 
 impl<'a> CaseQueue<'a> {
-    /// All cases, to be put by so many workers. Those of the chapters `in_turn` go to one of the workers.
+    /// Creates the queue of all cases for this number of workers. The cases of the chapters `in_turn` go to one worker.
     pub(super) fn new(cases: Vec<&'a Case>, workers: usize, in_turn: &[String]) -> CaseQueue<'a> {
         let (in_turn, free) =
             (cases.into_iter().enumerate()).partition(|(_, case)| in_turn.contains(&case.chapter));
@@ -42,39 +42,39 @@ impl<'a> CaseQueue<'a> {
         }
     }
 
-    /// Whether no case is left for a worker; some may still be with others.
+    /// Returns whether no case is left for a worker; other workers may still have some.
     pub(super) fn is_empty(&self, takes_turns: bool) -> bool {
         self.free.is_empty() && (!takes_turns || self.in_turn.is_empty())
     }
 
-    /// How many cases there are, those that were taken included.
+    /// Returns the number of cases, including those that were taken.
     pub(super) fn len(&self) -> usize {
         self.free.cases.len() + self.in_turn.cases.len()
     }
 
-    /// The next case for a worker and its place, by which results are put in order again.
+    /// Returns the next case for a worker and its position, by which the results are sorted.
     fn next(&self, takes_turns: bool) -> Option<(usize, &'a Case)> {
         let in_turn = takes_turns.then(|| self.in_turn.next()).flatten();
         in_turn.or_else(|| self.free.next())
     }
 
-    /// Why cases were put to no testee.
+    /// Returns the reason why cases were not run.
     pub(super) fn untried(&self) -> Option<String> {
         self.losses().untried.clone()
     }
 
-    /// A testee takes no more cases; whether it was the last one.
+    /// Removes a testee that takes no more cases; returns whether it was the last one.
     pub(super) fn leave(&self) -> bool {
         self.workers.fetch_sub(1, Ordering::SeqCst) == 1
     }
 
-    /// A thread that panicked has left it whole.
+    /// Locks the losses. A poisoned lock is accepted, because no panic can leave them inconsistent.
     fn losses(&self) -> MutexGuard<'_, Losses> {
         self.losses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Cases in their order, each with its place among all.
+/// Cases in order, each with its position among all.
 struct CaseLine<'a> {
     cases: Vec<(usize, &'a Case)>,
     /// The index of the next one.
@@ -90,7 +90,7 @@ impl<'a> CaseLine<'a> {
     }
 
     fn is_empty(&self) -> bool {
-        // A worker that finds none left moves the index past the end.
+        // A worker that finds no case left moves the index past the end.
         self.next.load(Ordering::SeqCst) >= self.cases.len()
     }
 
@@ -100,18 +100,18 @@ impl<'a> CaseLine<'a> {
     }
 }
 
-/// What [`work`] has found out beside the verdicts.
+/// The result of [`work`] in addition to the verdicts.
 pub(super) struct WorkSummary {
-    /// Who answered.
+    /// The testee that answered.
     pub(super) identity: Identity,
-    /// What it states in any of its answers.
+    /// The parts that any of its answers states.
     pub(super) stated: Parts,
-    /// Why it was not asked to the end; others were.
+    /// The reason why it was not asked to the end, while others were.
     pub(super) gave_up: Option<String>,
 }
 
-/// Puts cases of the queue to a testee until there are none, and hands each to `settle` with its place. The one worker that `takes_turns`
-/// puts the cases that share state, too.
+/// Sends cases of the queue to a testee until there are none, and passes each outcome to `settle` with its position. Only the
+/// worker that `takes_turns` also runs the cases that share state.
 pub(super) fn work<'a>(
     queue: &CaseQueue<'a>,
     takes_turns: bool,
@@ -120,7 +120,7 @@ pub(super) fn work<'a>(
     run: &Run,
     settle: &mut dyn FnMut(usize, CaseOutcome<'a>),
 ) -> Result<WorkSummary, ParseError> {
-    // Everything that the testee wrote is shown in reports and terminals: escapes go before anything is kept.
+    // The testee's output is shown in reports and terminals, so it is escaped before it is kept.
     let identity = adapter.hello(&suite.hash).map_err(|error| {
         let ended = run.end.get();
         ended.map_or_else(|| plain(&error), |by| format!("{by} came before a hello"))
@@ -128,10 +128,10 @@ pub(super) fn work<'a>(
     let identity = plain_identity(identity?);
     let run = &run.about(&identity);
     let mut stated = Parts::default();
-    // `suspicious`: the testee was lost, and the first failure after that may be an echo of it.
+    // `suspicious` means that the testee was lost, so the first failure after that may be a consequence of it.
     let mut suspicious = false;
     let mut gave_up = None;
-    // A case is settled when the testee was quiet after it, and answered the next.
+    // A case is settled when the testee was quiet after it and has answered the next one.
     let mut last: Option<(usize, CaseOutcome<'a>)> = None;
     while !queue.is_empty(takes_turns) {
         queue.losses().end(run);
@@ -145,7 +145,7 @@ pub(super) fn work<'a>(
                 gave_up = Some(why);
                 break;
             }
-            // No other worker is left: the cases that wait were put to no testee, and say why.
+            // No other worker is left, so the waiting cases are not run, and state the reason.
             let mut losses = queue.losses();
             losses.given_up = Some(Verdict::Skipped(format!("not tried: {why}")));
             losses.untried = Some(format!("no testee is left: {why}"));
@@ -153,7 +153,7 @@ pub(super) fn work<'a>(
         let Some((place, case)) = queue.next(takes_turns) else {
             break;
         };
-        // A testee that was ended with the run has done nothing wrong.
+        // A testee that was ended together with the run is not at fault.
         let stray = adapter.stray().filter(|_| run.end.get().is_none());
         match (stray, &mut last) {
             (Some(stray), Some((_, last))) => charge(last, stray, &mut suspicious),
@@ -213,27 +213,27 @@ pub(super) fn work<'a>(
     })
 }
 
-/// The testee did something wrong behind its answer to `last`, without a request.
+/// Charges `last` with a fault of the testee that came after its answer and without a request.
 fn charge(last: &mut CaseOutcome<'_>, stray: Reply, suspicious: &mut bool) {
     *suspicious = true;
-    // A case that has failed keeps what it failed by.
+    // A case that has already failed keeps its verdict.
     if !last.verdict.is_failure() {
         last.verdict = judge(last.case, &stray).verdict;
     }
 }
 
-/// Losses in a row, and the verdict of all further cases when they are too many.
+/// The losses in a row, and the verdict of all further cases if there are too many.
 #[derive(Default)]
 struct Losses {
     hangs: usize,
     crashes: usize,
     given_up: Option<Verdict>,
-    /// Why cases were put to no testee.
+    /// The reason why cases were not run.
     untried: Option<String>,
 }
 
 impl Losses {
-    /// Nothing is tried any more where something ended the run.
+    /// Gives up the remaining cases if a signal has ended the run.
     fn end(&mut self, run: &Run) {
         if self.given_up.is_none()
             && let (Some(verdict), Some(by)) = (run.ended(), run.end.get())
@@ -243,7 +243,7 @@ impl Losses {
         }
     }
 
-    /// An answer ends the row, and what is known does not count.
+    /// Counts a verdict. An answer resets the count, and known failures do not count.
     fn count(&mut self, case: &Case, verdict: &Verdict, run: &Run) {
         let failed = run.excuse(case, verdict).is_none();
         match verdict {
@@ -251,7 +251,7 @@ impl Losses {
             Verdict::Hang(_) if failed => self.hangs += 1,
             verdict if failed && is_loss(verdict) => self.crashes += 1,
             verdict if is_loss(verdict) => {}
-            // Any answer shows that the testee lives.
+            // Any answer shows that the testee works.
             _ => *self = Losses::default(),
         }
         let beyond = |count: usize, most: usize| most > 0 && count >= most;
@@ -260,7 +260,7 @@ impl Losses {
             self.given_up = Some(Verdict::Hang(reason));
         } else if beyond(self.crashes, run.crashes) {
             let reason = format!("not tried: {} cases in a row lost the testee", self.crashes);
-            // The verdict of the rest is that of the last loss: a report counts out of memory and crashes apart.
+            // The remaining cases get the kind of the last loss, because a report counts exhausted memory and crashes separately.
             self.given_up = Some(match verdict {
                 Verdict::OutOfMemory(_) => Verdict::OutOfMemory(reason),
                 Verdict::ProtocolError(_) => Verdict::ProtocolError(reason),
@@ -270,8 +270,8 @@ impl Losses {
     }
 }
 
-/// Puts one case, after the case `before`. `suspicious` says that the testee was lost before, so that the first failure since may be an echo of
-/// that and not the fault of its case: that case gets a testee of its own.
+/// Runs one case after the case `before`. `suspicious` means that the testee was lost, so the first failure since then may be a
+/// consequence of that. Such a case is repeated in a new testee.
 fn put(
     case: &Case,
     adapter: &mut dyn Adapter,
@@ -279,7 +279,7 @@ fn put(
     suspicious: &mut bool,
     before: Option<&mut CaseOutcome<'_>>,
 ) -> (Judgement, Option<String>, Option<Value>) {
-    // A testee need not be started for what hello already excludes.
+    // A case that hello already excludes does not need a started testee.
     if let Some(verdict) = beforehand(case, identity, run) {
         return (Judgement::bare(verdict), None, None);
     }
@@ -298,7 +298,7 @@ fn put(
         return (judgement, seen, None);
     }
     let answer = reply.and_then(shown);
-    // A line that is no answer may have been written behind the answer before: alone, no other case is before it.
+    // A line that is not an answer may belong to the previous case. Run alone, the case has no previous one.
     if let (Verdict::ProtocolError(wrong), Some(before)) = (verdict, before)
         && !wrong.starts_with(BEHIND)
         && !adapter.was_alone()
@@ -314,7 +314,7 @@ fn put(
             return (alone, Some(note.to_owned()), reply.and_then(shown));
         }
     }
-    // In a testee that was just started it has been alone already.
+    // In a testee that was just started, it has already been alone.
     let shared = adapter.since_restart().is_some_and(|requests| requests > 1);
     if !std::mem::replace(suspicious, is_loss(verdict)) || !shared {
         return (judgement, seen, answer);
@@ -333,14 +333,14 @@ fn put(
     (alone, note, reply.and_then(shown))
 }
 
-/// An answer for a report, unless it is one that fills memory: a testee may give as many as there are cases.
+/// Returns an answer for a report, unless it is large, because a testee may give as many as there are cases.
 fn shown(reply: Reply) -> Option<Value> {
     const LONGEST: usize = 64 << 10;
     let answer = protocol::answer_of(reply)?;
     (answer.to_string().len() <= LONGEST).then_some(answer)
 }
 
-/// Puts the requests of a case, up to the first answer that does not pass, and hands the last one on.
+/// Sends the requests of a case, up to the first answer that does not pass, and returns the last one.
 pub(in crate::conformance) fn ask(
     case: &Case,
     adapter: &mut dyn Adapter,
@@ -367,12 +367,13 @@ pub(in crate::conformance) fn ask(
     (whole, last)
 }
 
-/// Whether the testee is gone, or cannot be relied on, behind this verdict: anything that is a failure and no wrong answer.
+/// Returns whether the testee is lost or unreliable after this verdict, which is so for any failure except a wrong answer.
 fn is_loss(verdict: &Verdict) -> bool {
     verdict.is_failure() && !matches!(verdict, Verdict::Fail(_))
 }
 
-/// Returns the verdict of a case that needs no call: the implementation lacks its operation or release, or it needs a compiler that may not be called.
+/// Returns the verdict of a case that needs no call: the implementation lacks its operation or release, or it needs a compiler that
+/// may not be called.
 fn beforehand(case: &Case, identity: &Identity, run: &Run) -> Option<Verdict> {
     if leaves_out(identity, case) {
         let why = format!("{} has no operation `{}`", identity.name, case.op);

@@ -1,6 +1,6 @@
-//! Memory for tensors that a runtime or a kernel reads in place.
+//! Aligned memory for tensors that a runtime or a kernel reads in place.
 
-/// 64 bytes at an address that they divide: as far apart as any alignment that a case names.
+/// A block of 64 bytes, aligned to 64 bytes, which is the largest alignment that a case names.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(in crate::conformance) struct AlignedLine(
@@ -8,12 +8,12 @@ pub(in crate::conformance) struct AlignedLine(
 );
 
 impl AlignedLine {
-    /// `count` lines of zeros, 64 bytes each.
+    /// Returns `count` blocks of 64 zeros each.
     pub(in crate::conformance) fn zeros(count: usize) -> Vec<AlignedLine> {
         vec![AlignedLine([0; 64]); count]
     }
 
-    /// As many lines as hold `bytes`; behind them zeros.
+    /// Returns the blocks that hold `bytes`, padded with zeros.
     pub(in crate::conformance) fn holding(bytes: &[u8]) -> Vec<AlignedLine> {
         let lines = bytes.chunks(64).map(|chunk| {
             let mut line = [0; 64];

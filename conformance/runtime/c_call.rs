@@ -1,37 +1,37 @@
 //! C functions that a case calls by name, with the arguments that it states.
 //!
-//! The type of a function says all: each parameter is of a type that makes itself of the next argument of the case, or of a place that the
-//! function writes to, and the result is of a type that shows itself. So a row of a table is a name and a type, and a call has the signature that
-//! the C header declares.
+//! The type of a function contains everything. Each parameter type converts the next argument of the case, or provides memory that
+//! the function writes to. The result type converts itself to an answer. A row of a table is therefore only a name and a type, and
+//! a call has the signature of the C header.
 
 use crate::conformance::reply::Reply;
 use std::ffi::c_void;
 
 /// A type of parameters.
 pub(in crate::conformance) trait CParameter<Frame>: Sized {
-    /// Makes the argument of a call. What it points to lives in the frame.
+    /// Creates the argument of a call. The memory that it points to lives in the frame.
     fn take(frame: &mut Frame) -> Result<Self, Reply>;
 }
 
 /// A type of results.
 pub(in crate::conformance) trait CResult<Frame> {
-    /// What the case sees.
+    /// The result as the case sees it.
     type Answer;
 
-    /// Shows the result, and what the function has written.
+    /// Converts the result, and the memory that the function has written.
     fn shown(self, frame: &mut Frame) -> Self::Answer;
 }
 
 /// A type of functions.
 pub(in crate::conformance) trait CFunction<Frame>: Copy {
-    /// Its result.
+    /// The result type.
     type Result: CResult<Frame>;
 
-    /// Calls it with the arguments that the frame makes.
+    /// Calls the function with the arguments from the frame.
     ///
     /// # Safety
     ///
-    /// The function takes what its parameters make of the arguments of the case.
+    /// The function accepts the arguments that its parameter types create from the case.
     unsafe fn call(self, frame: &mut Frame) -> Result<Self::Result, Reply>;
 }
 
@@ -65,7 +65,7 @@ functions!(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
 ///
 /// # Safety
 ///
-/// It is of type `F`, and takes what its parameters make of the arguments of the case.
+/// The function is of type `F`, and accepts the arguments that its parameter types create from the case.
 pub(in crate::conformance) unsafe fn invoke<Frame, F: CFunction<Frame>>(
     address: *mut c_void,
     frame: &mut Frame,
@@ -73,13 +73,15 @@ pub(in crate::conformance) unsafe fn invoke<Frame, F: CFunction<Frame>>(
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     // SAFETY: the address of a function of type `F`, by this contract.
     let function: F = unsafe { std::mem::transmute_copy(&address) };
-    // SAFETY: it takes what its parameters make, by this contract.
+    // SAFETY: the function accepts these arguments, by this function's contract.
     Ok(unsafe { function.call(frame) }?.shown(frame))
 }
 
-/// A table of C functions, as a function that calls one of them by its name; `None` for another name.
+/// Defines a function that calls one of a table of C functions by its name; `None` for another name.
 macro_rules! c_functions {
     ($frame:ty, $answer:ty: $($name:literal: $type:ty,)*) => {
+        /// Calls the function `name`.
+        ///
         /// # Safety
         ///
         /// `address` is that of the function `name`.

@@ -1,15 +1,17 @@
-//! What the chapters `value`, `function`, `object`, `module`, `graph` and `vm` put their cases to: a runtime, by its C functions.
+//! The runtimes that execute the cases of the chapters `value`, `function`, `object`, `module`, `graph` and `vm`, through their C
+//! functions.
 //!
-//! A [`Runtime`] is reached by the names of its C functions. We are one ourselves, by the functions that we export; any
-//! library is one that was loaded for judgement. [`ffi::api::FfiApi`] is the interface of tvm-ffi as such names, [`legacy::LegacyApi`] that
-//! of 0.20 and before, and a *driver* in `conformance/<chapter>/` does an operation on one of them: every runtime is judged
-//! by the same code.
+//! A [`Runtime`] is accessed by the names of its C functions. This crate is one through the functions that it exports, and so is
+//! any library that was loaded as a testee. [`ffi::api::FfiApi`] is the interface of tvm-ffi, and [`legacy::LegacyApi`] that of
+//! 0.20 and before. A *driver* in `conformance/<chapter>/` executes an operation on one of them, so that the same code judges every
+//! runtime.
 //!
-//! To add an operation, write a function of the type [`crate::conformance::op::Drive`] in the driver of its chapter and name
-//! it in the chapter's `OPS` as `run: Handler::Driven(..)`, or `Handler::Legacy(..)` for the older interface. What no C function offers
-//! gets `Handler::Here`: the operation is ours alone, through the Rust interface, and other runtimes answer
-//! *unsupported*. `Handler::Partly(ours, theirs)` is for what shows of another runtime only in part, and `Handler::Foreign` for what only
-//! others do. Where a single step is out of reach, a runtime may bring a function for it: see [`Runtime::brought`].
+//! To add an operation, write a function of the type [`crate::conformance::op::Drive`] in the driver of its chapter. Name it in the
+//! chapter's `OPS` as `run: Handler::Driven(..)`, or `Handler::Legacy(..)` for the older interface. An operation that no C function
+//! offers gets `Handler::Here`: it runs only on this crate, through the Rust interface, and other runtimes answer *unsupported*.
+//! `Handler::Partly(ours, theirs)` is for operations of which another runtime shows only a part, and `Handler::Foreign` for
+//! operations that only others execute. If only a single step is out of reach, a runtime may provide a function for it: see
+//! [`Runtime::brought`].
 
 pub(super) mod aligned;
 pub(super) mod c_call;
@@ -29,50 +31,54 @@ use ffi::api::FfiApi;
 use std::ffi::c_void;
 use std::sync::LazyLock;
 
-/// What C knows an object, a function or a module by.
+/// The C handle of an object, a function or a module.
 pub(in crate::conformance) type RawHandle = *mut c_void;
 
 /// A runtime in this process.
 pub(super) trait Runtime: Send + Sync {
-    /// What it is called, for reports.
+    /// Returns its name for reports.
     fn name(&self) -> &str;
 
-    /// The address of its C function `name`; `None` where it has none.
+    /// Returns the address of its C function `name`, or `None` if it has none.
     fn symbol(&self, name: &str) -> Option<*mut c_void>;
 
-    /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
-    /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
-    /// `read.device` the device that a text names, `object.hash` the hash of a key, `object.check_graph` checks the text
-    /// of a graph, `weak.STEP` is a step with weak references,
-    /// `registry.STEP` is a step of `function.registry` that only a library in Rust has, `error.again` makes an error of the
-    /// parts of another, `error.frame` adds a line to the backtrace of one,
-    /// `threads.configure` takes the number of workers of a launch; `graph/own.rs` describes what begins with
-    /// `graph.`, `module/own.rs` what begins with `module.`, `vm/own.rs` what begins with `vm.`. Where there is none a driver finds another way, or none.
+    /// Returns a function object that the runtime has only for the suite, or `None`. The caller owns one reference. Without it a
+    /// driver finds another way, or none.
+    ///
+    /// * `function.NAME` is a function of `spec/function.md` with its own types
+    /// * `convert.TYPE` returns its argument as it was converted
+    /// * `read.device` returns the device that a text names
+    /// * `object.hash` returns the hash of a key, and `object.check_graph` checks the text of a graph
+    /// * `weak.STEP` is a step with weak references
+    /// * `registry.STEP` is a step of `function.registry` that only a library in Rust has
+    /// * `error.again` creates an error from the parts of another, and `error.frame` adds a line to its backtrace
+    /// * `threads.configure` takes the number of workers of a launch
+    /// * `graph/own.rs`, `module/own.rs` and `vm/own.rs` describe the names that begin with `graph.`, `module.` and `vm.`
     fn brought(&self, _name: &str) -> Option<*mut Header> {
         None
     }
 
-    /// The target whose code generator is put to cases of `target.generate`; `None` for that of the case.
+    /// Returns the target whose code generator runs the cases of `target.generate`; `None` for that of the case.
     fn generator(&self) -> Option<&str> {
         None
     }
 
-    /// Whether it loads libraries of this layout.
+    /// Returns whether it loads libraries of this layout.
     fn loads(&self, layout: Layout) -> bool {
         layout == Layout::V0_22
     }
 
-    /// The rule behind the error with this message, which was the last on this thread. No C function shows it.
+    /// Returns the rule of the error with this message, which was the last on this thread. No C function returns it.
     fn broken(&self, _message: &str) -> Option<Violation> {
         None
     }
 }
 
-/// The C function `name` of a runtime.
+/// Returns the C function `name` of a runtime.
 ///
 /// # Safety
 ///
-/// It is of type `F`, which is the type of a function.
+/// The function is of type `F`.
 pub(super) unsafe fn function_of<F: Copy>(runtime: &dyn Runtime, name: &str) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     let address = runtime.symbol(name)?;
@@ -80,7 +86,7 @@ pub(super) unsafe fn function_of<F: Copy>(runtime: &dyn Runtime, name: &str) -> 
     Some(unsafe { std::mem::transmute_copy(&address) })
 }
 
-/// The C function of a runtime by its name, for the place of an interface that it goes to: an error without.
+/// Looks up a C function of a runtime by its name, for a field of an interface. It is an error if the function is missing.
 macro_rules! symbol {
     ($runtime:expr, $symbol:literal) => {
         $crate::conformance::runtime::newer!($runtime, $symbol)
@@ -88,7 +94,7 @@ macro_rules! symbol {
     };
 }
 
-/// The same where not every release of the interface has it: `None` without.
+/// Looks up a C function that not every release has; `None` if it is missing.
 macro_rules! newer {
     ($runtime:expr, $symbol:literal) => {
         // SAFETY: the type of the place it goes to is the one that the C header declares for this name.
@@ -106,12 +112,12 @@ impl Runtime for Ourselves {
         env!("CARGO_PKG_NAME")
     }
 
-    /// By our own table of exports, and not by the dynamic linker, which does not see them in every build (MOD-26).
+    /// Uses this crate's table of exports, because the dynamic linker does not see the exports in every build (MOD-26).
     fn symbol(&self, name: &str) -> Option<*mut c_void> {
         exports::find(name).map(exports::Export::address)
     }
 
-    /// Ours brings a function for each step that C does not reach, so that cases look at all of an answer and not only at what shows.
+    /// Returns a function for each step that C does not reach, so that cases check the whole answer and not only the visible part.
     fn brought(&self, name: &str) -> Option<*mut Header> {
         let function: Function = match name.split_once('.')? {
             ("function", name) => function::ops::function(name)?,
@@ -156,14 +162,15 @@ impl Runtime for Ourselves {
         Some(function.into_object().into_raw())
     }
 
-    /// Every layout, where a release loads its own.
+    /// Returns true, because this crate loads every layout; a release loads only its own.
     fn loads(&self, _layout: Layout) -> bool {
         true
     }
 
-    /// The rule is on the thread beside the error; it is taken for this error only where the message begins with its own.
+    /// Returns the rule that the thread has next to the error. It belongs to this error only if the message begins with the rule's
+    /// own.
     fn broken(&self, message: &str) -> Option<Violation> {
-        // A virtual machine adds lines about where it was.
+        // A virtual machine appends lines that state its location.
         let own = |broken: &Violation| {
             let rest = message.strip_prefix(broken.message());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
@@ -172,16 +179,16 @@ impl Runtime for Ourselves {
     }
 }
 
-/// Ourselves, as the drivers see us.
+/// Returns this crate, as the drivers see it.
 pub(super) fn ourselves() -> &'static FfiApi {
-    // One for the process, as the functions that are exported.
+    // One for the process, like the exported functions.
     static OURS: LazyLock<FfiApi> = LazyLock::new(|| {
         FfiApi::of(&Ourselves).expect("the table of exports has the whole interface")
     });
     &OURS
 }
 
-/// The same, as a caller of 0.20 and before sees us.
+/// Returns this crate, as a caller of 0.20 and before sees it.
 pub(super) fn ourselves_before_0_21() -> &'static legacy::LegacyApi {
     static OURS: LazyLock<legacy::LegacyApi> = LazyLock::new(|| {
         legacy::LegacyApi::of(&Ourselves).expect("the table of exports has the whole interface")
@@ -189,13 +196,13 @@ pub(super) fn ourselves_before_0_21() -> &'static legacy::LegacyApi {
     &OURS
 }
 
-/// Libraries that were loaded for the life of this process, which add to each other. The interface is that of the first.
+/// Libraries that were loaded for the life of this process and complement each other. The interface is that of the first.
 pub(super) struct Libraries {
     /// The names of their files, for reports.
     pub(super) name: String,
-    /// In the order in which they were loaded: a name is that of the first that has it.
+    /// The libraries in the order in which they were loaded. The first one with a name provides it.
     pub(super) libraries: Vec<&'static libloading::Library>,
-    /// The target whose code generator is judged.
+    /// The target whose code generator is tested.
     pub(super) generator: Option<String>,
 }
 
@@ -208,7 +215,7 @@ impl Runtime for Libraries {
         self.generator.as_deref()
     }
 
-    /// Of the first library that has it: `libtvm_ffi.so`, then the runtime, then what the suite adds.
+    /// Returns the symbol of the first library that has it: `libtvm_ffi.so`, then the runtime, then the additions of the suite.
     fn symbol(&self, name: &str) -> Option<*mut c_void> {
         let mut libraries = self.libraries.iter();
         libraries.find_map(|library| {

@@ -1,11 +1,11 @@
-//! A shared library around the bytes of a case, so that a foreign loader can be put to them.
+//! A shared library that contains the bytes of a case, so that a foreign loader can load them.
 //!
-//! A compiler for each case would cost more than the case, and may not be there. On Linux the few tables that the dynamic
-//! linker wants are written here; elsewhere [`pack::shared`] links.
+//! Compiling each case would cost more than the case, and a compiler may be missing. On Linux the few tables that the dynamic
+//! linker needs are written here; elsewhere [`pack::shared`] links.
 //!
-//! The bytes are the last thing in the file: what a loader reads beyond them is the zeros of their page, then nothing.
+//! The bytes come last in the file. A loader that reads past them finds the zeros of their page, and then unmapped memory.
 //!
-//! Functions that return a number are written as machine code, a few instructions each, so that lookups can be driven too.
+//! Functions that return a number are written as machine code of a few instructions, so that lookups can also be tested.
 
 use crate::blob::pack::{self, LinkOptions, SymbolNaming};
 use crate::module::dso::stub::{self, Exported, MACHINE, X86_64};
@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Writes the library `path` with `blob` under the names of `naming`, and a context slot beside it.
+/// Writes the library `path` with `blob` under the names of `naming`, and a context slot.
 pub(in crate::conformance) fn write(
     blob: &[u8],
     symbol: &str,
@@ -27,7 +27,7 @@ pub(in crate::conformance) fn write(
     }
 }
 
-/// Writes a library with functions of the calling convention of 0.8 to 0.20, which take anything and return `number`.
+/// Writes a library of functions with the calling convention of 0.8 to 0.20, which accept any arguments and return `number`.
 pub(in crate::conformance) fn write_functions(
     names: &[&str],
     number: u32,
@@ -42,7 +42,7 @@ pub(in crate::conformance) fn write_functions(
     fs::write(path, stub::library(machine, &[], &functions).bytes)
 }
 
-/// A function that stores `number` where the fourth argument points, 0 (an integer) where the fifth does, and returns 0.
+/// Returns a function that stores `number` at its fourth argument and 0 (an integer) at its fifth, and returns 0.
 fn returning(machine: u16, number: u32) -> Vec<u8> {
     if machine == X86_64 {
         let [a, b, c, d] = number.to_le_bytes();
@@ -64,16 +64,16 @@ fn returning(machine: u16, number: u32) -> Vec<u8> {
     code.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// What a symbol of a library that leads back into this process names.
+/// The content of a symbol in a library that leads back into this process.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::conformance) enum SymbolContent {
     /// Room for an address.
     Slot,
-    /// Code that goes on at an address of this process.
+    /// Code that jumps to an address of this process.
     Jump(usize),
 }
 
-/// Writes a library with slots, with functions of this process, and with symbols that name bytes, for this process to load.
+/// Writes a library for this process, with slots, with functions of this process, and with symbols for bytes.
 pub(in crate::conformance) fn write_symbols(
     symbols: &[(&str, SymbolContent)],
     data: &[(&str, &[u8])],
@@ -82,7 +82,7 @@ pub(in crate::conformance) fn write_symbols(
     let Some(machine) = MACHINE else {
         return Err(io::Error::other("no code is known for this machine"));
     };
-    // A slot is data like any other: eight zeros that a loader may write.
+    // A slot is ordinary data: eight zeros that a loader may write.
     let (mut slots, mut jumps) = (data.to_vec(), Vec::new());
     for (name, content) in symbols {
         match content {
@@ -95,9 +95,9 @@ pub(in crate::conformance) fn write_symbols(
     fs::write(path, stub::library(machine, &slots, &jumps).bytes)
 }
 
-/// The library around `blob`, with a slot for the context.
+/// Returns the library that contains `blob`, with a slot for the context.
 fn around(machine: u16, blob: &[u8], symbol: &str, context: &str) -> Vec<u8> {
-    // The blob is last in the file: what is read behind it shows.
+    // The blob comes last in the file, so that a read past its end is noticed.
     let data = [(context, &[0; 8][..]), (symbol, blob)];
     stub::library(machine, &data, &[]).bytes
 }

@@ -1,4 +1,4 @@
-//! What libraries with a compiler can be asked, over either C interface: by functions of their registry, on opaque handles.
+//! The interface to libraries with a compiler, in either C interface: functions of their registry, on opaque handles.
 
 use crate::conformance::reply::Reply;
 use crate::conformance::runtime::Runtime;
@@ -8,7 +8,7 @@ use crate::release::Layout;
 pub(in crate::conformance) enum CompilerArgument<'a, V> {
     /// A text.
     Text(&'a str),
-    /// What another call returned.
+    /// The result of another call.
     Returned(&'a V),
     /// A bool.
     Flag(bool),
@@ -16,38 +16,38 @@ pub(in crate::conformance) enum CompilerArgument<'a, V> {
     None,
 }
 
-/// What functions are called in an interface.
+/// The names of functions in an interface.
 #[derive(Debug)]
 pub(in crate::conformance) struct CompilerNames {
-    /// Makes an object of the text of a graph.
+    /// Creates an object from the text of a graph.
     pub(in crate::conformance) graph: &'static str,
-    /// The kind of a module.
+    /// Returns the kind of a module.
     pub(in crate::conformance) kind: &'static str,
-    /// The text of a module.
+    /// Returns the text of a module.
     pub(in crate::conformance) source: &'static str,
-    /// Whether a module has a function.
+    /// Returns whether a module has a function.
     pub(in crate::conformance) implements: &'static str,
-    /// Stores a module with what it imports in a tensor.
+    /// Stores a module with its imports in a tensor.
     pub(in crate::conformance) pack: &'static str,
-    /// What the tensor holds is of this layout.
+    /// The layout of the tensor's content.
     pub(in crate::conformance) layout: Layout,
 }
 
 /// Libraries with a compiler.
 pub(in crate::conformance) trait Compiler {
-    /// A value of theirs.
+    /// The type of their values.
     type Value;
 
-    /// What functions are called there.
+    /// The names of their functions.
     const NAMES: CompilerNames;
 
-    /// Whose libraries these are.
+    /// Returns the runtime that these libraries belong to.
     fn runtime(&self) -> &'static dyn Runtime;
 
-    /// Whether there is a global function with this name.
+    /// Returns whether there is a global function with this name.
     fn has(&self, name: &str) -> Result<bool, Reply>;
 
-    /// Calls the global function with this name; unsupported where there is none.
+    /// Calls the global function with this name; unsupported if there is none.
     fn call(
         &self,
         name: &str,
@@ -57,15 +57,15 @@ pub(in crate::conformance) trait Compiler {
     /// Imports a module into another.
     fn import(&self, into: &Self::Value, module: &Self::Value) -> Result<(), Reply>;
 
-    /// The module of a payload; `None` where there is no loader of its kind.
+    /// Loads the module of a payload; `None` if there is no loader of its kind.
     fn load(&self, kind: &str, payload: &[u8]) -> Result<Option<Self::Value>, Reply>;
 
-    /// The text of a value; unsupported where it is none.
+    /// Returns the text of a value; unsupported if it is not a text.
     fn text(&self, value: &Self::Value) -> Result<String, Reply>;
 
-    /// The integer or bool of a value.
+    /// Returns the integer or bool of a value.
     fn int(&self, value: &Self::Value) -> i64;
 
-    /// The bytes of a tensor on the CPU; unsupported where the value is none.
+    /// Returns the bytes of a tensor on the CPU; unsupported if the value is not one.
     fn tensor(&self, value: &Self::Value) -> Result<Vec<u8>, Reply>;
 }

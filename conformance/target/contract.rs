@@ -1,5 +1,5 @@
-//! Operations on the contract around a target: what the result of a generator is held to, what each release makes of a name, what
-//! frontends read of a kind.
+//! Operations for the contract around a target: the checks of a generator's result, the readings of a target by each release, and
+//! the options of a kind for frontends.
 
 use super::ops::{compiled_for, object, rejection, release};
 use crate::conformance::op::{Answer, OpError, data};
@@ -15,24 +15,24 @@ use crate::target::{
 };
 use serde_json::{Value, json};
 
-/// `target.judge`: code of another generator, put to the contract as that of the target's kind (TGT-81, TGT-85, TGT-86).
+/// Runs `target.judge`: checks code of another generator as that of the target's kind (TGT-81, TGT-85, TGT-86).
 pub(super) fn judge(args: &Value) -> Result<Answer, OpError> {
     let target = compiled_for(args)?;
     let module = LoweredModule::read(&data(args)?)?;
     let code = GeneratedCode::from_json(args.get("code").unwrap_or(&Value::Null))?;
     let mut generators = Generators::default();
-    // As a generator that returns this code whatever it is called with: so it goes through the same checks as any other.
+    // Registered as a generator that always returns this code, so that the code passes the same checks as any other.
     generators.register(&target.kind, Box::new(move |_, _| Ok(code.clone())));
     let code = generators.generate(&module, &target)?;
     let mut value = code.to_json();
     if let Some(form) = value.as_object_mut() {
-        // Written in a form of its own by each release; what is in it is in the other members.
+        // Each release writes the payload in its own form; the other members contain its content.
         form.remove("payload");
     }
     Ok(Answer::new(value, Findings::default()))
 }
 
-/// `target.account`: what each release makes of a name.
+/// Runs `target.account`: returns the reading of a target by each release.
 pub(super) fn account(args: &Value) -> Result<Answer, OpError> {
     let value = args.get("value");
     let text = value.and_then(Value::as_str);
@@ -45,7 +45,7 @@ pub(super) fn account(args: &Value) -> Result<Answer, OpError> {
         None => Targets::new(release).read_config(&config),
     });
     let newest = account.newest().map(|target| target.release.to_string());
-    // Rows that differ by the words of the release alone are one: no rule states these.
+    // Rows that differ only in the message of the release are merged, because no rule states messages.
     let mut rows: Vec<(Releases, Value)> = Vec::new();
     for (releases, reading) in account.rows() {
         let row = match &reading {
@@ -71,7 +71,7 @@ pub(super) fn account(args: &Value) -> Result<Answer, OpError> {
     ))
 }
 
-/// `target.options`: the types of a kind's options, by functions of the registry (TGT-74).
+/// Runs `target.options`: returns the types of a kind's options, from functions of the registry (TGT-74).
 pub(super) fn options(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let name = args
         .get("value")
@@ -83,10 +83,10 @@ pub(super) fn options(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
     let of = api.text(name)?;
     let types = api.call_global("target.ListTargetKindOptionsFromName", &[of.raw])?;
     let mut types = show(api, &types)?;
-    // What is no map is shown as it is: no options are another answer.
+    // A value that is not a map is returned unchanged, because it differs from a map without options.
     let options = match types.get_mut("map").and_then(Value::as_array_mut) {
         Some(pairs) => {
-            // A map is in the order of insertion, and no rule orders the options of a kind.
+            // A map has the order of insertion, but no rule orders the options of a kind.
             pairs.sort_by_key(ToString::to_string);
             types["map"].take()
         }
@@ -95,7 +95,8 @@ pub(super) fn options(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
     accepted(json!({"listed": listed, "options": options}))
 }
 
-/// `target.registered`: what a process registers besides what a release has (TGT-15, TGT-71, TGT-80).
+/// Runs `target.registered`: registers kinds, tags and generators for the process, in addition to those of the release (TGT-15,
+/// TGT-71, TGT-80).
 pub(super) fn registered(args: &Value) -> Result<Answer, OpError> {
     let release = release(args)?;
     let steps = args.get("value").and_then(Value::as_array);
@@ -105,7 +106,7 @@ pub(super) fn registered(args: &Value) -> Result<Answer, OpError> {
         let word = |at: usize| part(at).as_str().unwrap_or_default();
         let done = match word(0) {
             "kind" => {
-                // TGT-15: for the process, and there is no way back: cases have names of their own for what they register.
+                // TGT-15: a registration lasts for the process and cannot be undone, so each case uses its own names.
                 register_kind(TargetKind::from_json(part(1))?);
                 Ok(Value::Null)
             }

@@ -1,13 +1,14 @@
-//! `target.generate` on libraries with a compiler: their generator makes a module of the graph, and what shows of the module is the answer.
+//! The operation `target.generate` on libraries with a compiler. Their generator compiles the graph; the answer is what can be seen
+//! of the module.
 //!
-//! | part         | of code for a host                                        | of kernels                                        |
+//! | part         | for host code                                             | for kernels                                       |
 //! |--------------|-----------------------------------------------------------|---------------------------------------------------|
-//! | `functions`  | symbols that the module has, or its LLVM text defines     | names in the stored metadata that the text has    |
+//! | `functions`  | symbols that the module has, or that its LLVM text defines | names in the stored metadata that occur in the text |
 //! | `kernels`    | none                                                      | the stored metadata, as the chapter payload reads it |
 //! | `repeatable` | two texts are the same                                    | two payloads are the same                         |
 //!
-//! Kernels are stored as a library stores them, beside host code without functions. What is wrong with the payload (TGT-86) is a part `stored`,
-//! which no expected answer has.
+//! Kernels are stored as a library stores them, together with host code without functions. A fault of the payload (TGT-86) becomes
+//! a part `stored`, which no expected answer has.
 
 use super::compiler::{Compiler, CompilerArgument};
 use crate::blob::Blob;
@@ -22,16 +23,16 @@ use crate::wire::Cursor;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Kinds that have a generator in no release (TGT-80).
+/// The kinds that have a generator in no release (TGT-80).
 const WITHOUT: [&str; 3] = ["ext_dev", "composite", "test"];
 
-/// The device type of the CPU: a target of another one is for a device.
+/// The device type of the CPU. A target of another type is for a device.
 const CPU: i64 = 1;
 
-/// What the function under which a library is entered is called (TGT-90).
+/// The names of the function through which a library is entered (TGT-90).
 const ENTRIES: [&str; 2] = ["__tvm_main__", "__tvm_ffi_main"];
 
-/// What generators say where another part of TVM is missing, so that they make nothing of any module.
+/// Error messages of generators that miss another part of TVM, and so cannot compile any module.
 const LACKING: [&str; 5] = [
     "header_generator is not defined",
     "tvm_callback_",
@@ -40,15 +41,15 @@ const LACKING: [&str; 5] = [
     "offline compilation error",
 ];
 
-/// What they say of an operator that they have no code for, with its name (TGT-88).
+/// Error messages for an operator without code, with its name (TGT-88).
 const NO_CODE: [&str; 2] = ["Unresolved call", "unknown intrinsic"];
 
-/// `target.generate` of a compiler behind the tvm-ffi C interface.
+/// Runs `target.generate` on a compiler with the tvm-ffi C interface.
 pub(super) fn generate(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     generated(&api, args)
 }
 
-/// The same of one behind the C interface of 0.20 and before.
+/// Runs `target.generate` on a compiler with the C interface of 0.20 and before.
 pub(in crate::conformance) fn generate_before_0_21(
     api: &'static LegacyApi,
     args: &Value,
@@ -56,15 +57,15 @@ pub(in crate::conformance) fn generate_before_0_21(
     generated(&api, args)
 }
 
-/// Whether a generator rejects a module for an operator that it has no code for, as TGT-88 wants: it does not do this.
+/// Returns whether a generator rejects a module because of an operator that it has no code for, as TGT-88 demands.
 pub(in crate::conformance) fn declines(op: &str, rejection: &Rejection) -> bool {
     let named = || NO_CODE.iter().any(|text| rejection.message.contains(text));
-    // Who states rules is held to what it states.
+    // A testee that states rules is judged by them.
     op == "target.generate" && rejection.rule.is_none() && named()
 }
 
-/// Builds the module twice (TGT-87) with the generator of the case, or with that under judgement for the target of the case, and shows what
-/// every generator can be held to. A kind that this build has no generator for is unsupported.
+/// Builds the module twice (TGT-87), with the generator of the case or with the one under test for the target of the case. Returns
+/// the properties that every generator must have. A kind without a generator in this build is unsupported.
 fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
     let data = bytes(args)?;
     let graph = std::str::from_utf8(&data).map_err(|_| unsupported("the graph is not text"))?;
@@ -97,21 +98,21 @@ fn generated<C: Compiler>(compiler: &C, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
-/// The target whose generator is put to a case.
+/// The target whose generator is tested with a case.
 struct Chosen<C: Compiler> {
     target: C::Value,
     /// The name of its generator.
     generator: String,
     is_host: bool,
-    /// Whether the user named it in the place of the case's own.
+    /// Whether the user chose it instead of the case's own generator.
     is_stand_in: bool,
 }
 
 impl<C: Compiler> Chosen<C> {
-    /// The user's where it is for a host or a device, as that of the case is; else that of the case.
+    /// Chooses the user's generator if it is for a host or a device, as that of the case is; otherwise that of the case.
     fn of(compiler: &C, named: &str) -> Result<Chosen<C>, Reply> {
         let instead = compiler.runtime().generator();
-        // A case about a kind without a generator is about that kind.
+        // A case for a kind without a generator keeps that kind.
         let instead = instead.filter(|_| !WITHOUT.contains(&named));
         let text = instead.unwrap_or(named);
         let target = compiler.call("target.Target", &[CompilerArgument::Text(text)]);
@@ -140,14 +141,14 @@ impl<C: Compiler> Chosen<C> {
         })
     }
 
-    /// The module that the generator makes of a graph.
+    /// Compiles a graph with the generator.
     fn build(&self, compiler: &C, graph: &str) -> Result<C::Value, Reply> {
         let module = compiler.call(C::NAMES.graph, &[CompilerArgument::Text(graph)])?;
         let args = [
             CompilerArgument::Returned(&module),
             CompilerArgument::Returned(&self.target),
         ];
-        // What looks for the generator says that there is none.
+        // The function that looks for the generator reports that there is none.
         let name = if compiler.has(&self.generator)? {
             &self.generator
         } else {
@@ -165,7 +166,7 @@ impl<C: Compiler> Chosen<C> {
     }
 }
 
-/// Unsupported, with what the library says.
+/// Converts a rejection to unsupported, with the library's message.
 fn not_here(what: &str, reply: Reply) -> Reply {
     match reply {
         Reply::Reject(rejection) => {
@@ -177,18 +178,18 @@ fn not_here(what: &str, reply: Reply) -> Reply {
     }
 }
 
-/// What shows of code for a host.
+/// Returns the visible properties of host code.
 fn host<C: Compiler>(compiler: &C, graph: &[u8], made: [&C::Value; 2]) -> Result<Value, Reply> {
     let [text, again] = [source(compiler, made[0])?, source(compiler, made[1])?];
     let module = LoweredModule::read(graph).ok();
     let symbols = module.iter().flat_map(LoweredModule::symbols);
     let mut functions = Vec::new();
     for symbol in symbols.chain(ENTRIES) {
-        // From 0.22 on a module of LLVM is asked for the name without what its symbol begins with (TGT-81).
+        // TGT-81: from 0.22 on an LLVM module is asked for the name without the prefix of its symbol.
         let plain = symbol.strip_prefix("__tvm_ffi_").unwrap_or(symbol);
         let is_found = has_function(compiler, made[0], symbol)?
             || has_function(compiler, made[0], plain)?
-            // TGT-90: the library has it, and the module is not asked for it.
+            // TGT-90: the library has the symbol, but the module cannot be asked for it.
             || ENTRIES.contains(&symbol) && defines(&text, symbol);
         if is_found {
             functions.push(symbol.to_owned());
@@ -209,7 +210,7 @@ fn has_function<C: Compiler>(compiler: &C, module: &C::Value, name: &str) -> Res
     Ok(compiler.int(&found) != 0)
 }
 
-/// Whether a text of LLVM defines this symbol.
+/// Returns whether an LLVM text defines this symbol.
 fn defines(text: &str, symbol: &str) -> bool {
     let (function, value) = (format!("@{symbol}("), format!("@{symbol} = "));
     text.lines().any(|line| {
@@ -217,7 +218,7 @@ fn defines(text: &str, symbol: &str) -> bool {
     })
 }
 
-/// What shows of kernels.
+/// Returns the visible properties of kernels.
 fn kernels<C: Compiler>(compiler: &C, made: [&C::Value; 2]) -> Result<Value, Reply> {
     let text = source(compiler, made[0])?;
     let [stored, again] = [stored(compiler, made[0])?, stored(compiler, made[1])?];
@@ -249,7 +250,8 @@ struct StoredKernels {
     payload: Vec<u8>,
 }
 
-/// The module beside host code without functions, stored as a library is, and out of that; else what is wrong with it.
+/// Stores the module with host code without functions, as a library is stored, and extracts it again. Returns the fault if it
+/// fails.
 fn stored<C: Compiler>(
     compiler: &C,
     module: &C::Value,
@@ -277,12 +279,12 @@ fn stored<C: Compiler>(
         let kind = module.kind.to_string();
         Some(StoredKernels { kind, payload })
     });
-    // The library in front has no payload (BLOB-17): what has one is the module under judgement.
+    // BLOB-17: the library itself has no payload, so the only payload is that of the module under test.
     let only = payloads.next().filter(|_| payloads.next().is_none());
     Ok(only.ok_or_else(|| "it is not stored as one module".to_owned()))
 }
 
-/// The kernels that the payload describes, by their names.
+/// Returns the kernels that the payload describes, by their names.
 fn described<C: Compiler>(stored: &StoredKernels) -> Result<BTreeMap<String, Value>, String> {
     let (mut cursor, mut findings) = (Cursor::new(&stored.payload), Findings::default());
     let read = payload::read(&stored.kind, C::NAMES.layout, &mut cursor, &mut findings);
@@ -292,7 +294,7 @@ fn described<C: Compiler>(stored: &StoredKernels) -> Result<BTreeMap<String, Val
     }
     let kernels = payload.functions().map(|(name, info)| {
         let types = info.arg_types.iter().map(ToString::to_string);
-        // What is written of kernels of WebGPU besides is no argument.
+        // The additional tags of WebGPU kernels are not arguments.
         let tags = info.launch_param_tags.iter();
         let tags = tags.filter(|tag| !tag.starts_with("paramWriteAccess:"));
         let kernel = json!({
@@ -305,10 +307,10 @@ fn described<C: Compiler>(stored: &StoredKernels) -> Result<BTreeMap<String, Val
     Ok(kernels.collect())
 }
 
-/// What is wrong with the module that the loader of its kind makes of the payload; `None` without a loader.
+/// Loads the payload and compares the module. Returns its fault; `None` also if there is no loader.
 fn wrong_again<C: Compiler>(compiler: &C, stored: &StoredKernels) -> Result<Option<String>, Reply> {
     let loaded = match compiler.load(&stored.kind, &stored.payload) {
-        // TGT-86: without a loader it does not show whether the payload loads; that there is none is no fault of the generator.
+        // TGT-86: without a loader the payload cannot be checked, which is not a fault of the generator.
         Ok(None) => return Ok(None),
         Ok(Some(loaded)) => loaded,
         Err(Reply::Reject(rejection)) => return Ok(Some(rejection.message)),
@@ -321,7 +323,7 @@ fn wrong_again<C: Compiler>(compiler: &C, stored: &StoredKernels) -> Result<Opti
     })
 }
 
-/// The text of a module; empty where it shows none.
+/// Returns the text of a module; empty if it has none.
 fn source<C: Compiler>(compiler: &C, module: &C::Value) -> Result<String, Reply> {
     let args = [
         CompilerArgument::Returned(module),
@@ -334,7 +336,7 @@ fn source<C: Compiler>(compiler: &C, module: &C::Value) -> Result<String, Reply>
     }
 }
 
-/// Whether a name is in a text, and not as a part of another.
+/// Returns whether a name occurs in a text as a whole word.
 fn has_word(text: &str, name: &str) -> bool {
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.match_indices(name).any(|(at, _)| {

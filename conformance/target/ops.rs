@@ -66,20 +66,21 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// `target.read` (TGT-01 to TGT-58): the target, with keys, options and host. The machine is stated, since what the suite runs on differs.
+/// Runs `target.read` (TGT-01 to TGT-58): returns the target, with keys, options and host. The case states the machine, because the
+/// suite's machine varies.
 fn read(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(form(&target(args)?), Findings::default()))
 }
 
-/// `target.render` (TGT-14, TGT-60 to TGT-64): the text that this release prints.
+/// Runs `target.render` (TGT-14, TGT-60 to TGT-64): returns the text that this release prints.
 fn render(args: &Value) -> Result<Answer, OpError> {
     let text = target(args)?.render()?;
-    // From 0.24 on the text is JSON, whose members have no order: it is compared as what it says.
+    // From 0.24 on the text is JSON, whose members have no order, so it is compared as JSON.
     let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
     Ok(Answer::new(value, Findings::default()))
 }
 
-/// `target.tag` (TGT-71): a tag of the release, for this request alone.
+/// Runs `target.tag` (TGT-71): adds a tag to the release, for this request only.
 fn tag(args: &Value) -> Result<Answer, OpError> {
     let mut targets = targets(args)?;
     let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -88,7 +89,7 @@ fn tag(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(form(&target), Findings::default()))
 }
 
-/// `target.detect` (TGT-59): the target of a device whose answers the case states.
+/// Runs `target.detect` (TGT-59): returns the target of a device whose answers the case states.
 fn detect(args: &Value) -> Result<Answer, OpError> {
     let answers = object(args.get("value"))?;
     let name = args
@@ -100,9 +101,9 @@ fn detect(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(form(&target), Findings::default()))
 }
 
-/// Each step on a thread of its own, which ends with the scopes that it left open.
+/// Runs the steps on a new thread, which ends together with the scopes that they left open.
 ///
-/// TGT-72, TGT-73. `elsewhere` asks from another thread, which is in no scope.
+/// TGT-72, TGT-73. `elsewhere` asks on another thread, which is in no scope.
 fn scopes(args: &Value) -> Result<Answer, OpError> {
     let targets = targets(args)?;
     let steps = args
@@ -154,26 +155,26 @@ fn scopes(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(results.into(), Findings::default()))
 }
 
-/// How the rejection of a step, or of a module, is answered.
+/// Returns the answer for a rejected step or module.
 pub(super) fn rejection(broken: &Violation) -> Value {
     json!({"reject": broken.kind().name(), "rule": broken.rule().id()})
 }
 
-/// The target that a request about a module names, under `target`.
+/// Returns the target of a request for a module, stated under `target`.
 pub(super) fn compiled_for(args: &Value) -> Result<Target, OpError> {
     let named = args.get("target").cloned().unwrap_or_default();
     let release = args.get("release").cloned().unwrap_or_default();
     target(&json!({"value": named, "release": release}))
 }
 
-/// The release that a request names.
+/// Returns the release of a request.
 pub(super) fn release(args: &Value) -> Result<Release, OpError> {
     let release = args.get("release").and_then(Value::as_str);
     let release = release.unwrap_or_default().parse();
     release.map_err(OpError::from)
 }
 
-/// The target that a request names.
+/// Returns the target of a request.
 fn target(args: &Value) -> Result<Target, OpError> {
     let targets = targets(args)?;
     Ok(match args.get("value") {
@@ -182,7 +183,7 @@ fn target(args: &Value) -> Result<Target, OpError> {
     })
 }
 
-/// The kinds and tags of the request's release, on its machine.
+/// Returns the kinds and tags of the request's release, on its machine.
 fn targets(args: &Value) -> Result<Targets, OpError> {
     let release = release(args)?;
     let machine = args.get("machine").unwrap_or(&Value::Null);
@@ -211,13 +212,13 @@ fn targets(args: &Value) -> Result<Targets, OpError> {
         .into_iter()
         .flatten()
     {
-        // A tag is defined before its object is read, as upstream does: what is wrong with the object shows where the tag is used.
+        // A tag is defined before its object is read, as in upstream. A fault of the object is reported where the tag is used.
         let _ = targets.add_tag(name, object(Some(config))?, true);
     }
     Ok(targets)
 }
 
-/// What devices answer, by the numbers of their types.
+/// Reads the answers of devices, by the numbers of their types.
 fn devices(machine: &Value) -> Result<BTreeMap<i64, Vec<TargetConfig>>, OpError> {
     let mut devices = BTreeMap::new();
     for (number, answers) in machine
@@ -237,7 +238,7 @@ fn devices(machine: &Value) -> Result<BTreeMap<i64, Vec<TargetConfig>>, OpError>
     Ok(devices)
 }
 
-/// An object that names a target, or what a tag is short for.
+/// Reads an object that names a target, or that a tag stands for.
 pub(super) fn object(value: Option<&Value>) -> Result<TargetConfig, OpError> {
     let object = value.and_then(Value::as_object).cloned();
     object.ok_or_else(|| {
@@ -245,7 +246,7 @@ pub(super) fn object(value: Option<&Value>) -> Result<TargetConfig, OpError> {
     })
 }
 
-/// A target as cases state it, its host in the same form.
+/// Returns a target as cases state it, with its host in the same form.
 fn form(target: &Target) -> Value {
     json!({
         "kind": target.kind,

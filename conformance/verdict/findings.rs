@@ -1,4 +1,4 @@
-//! Findings, by as much of them as an answer states.
+//! Comparison of findings, as far as an answer states them.
 
 use super::{Judgement, Verdict, fail};
 use crate::conformance::case::Case;
@@ -6,10 +6,10 @@ use crate::conformance::parts::Parts;
 use crate::conformance::reply::Oddity;
 use std::collections::BTreeSet;
 
-/// Findings are compared by as much of each as the testee states of all of them: rules alone, each once, or every one in full.
+/// Compares findings by the parts that the testee states for all of them: only the rules, each once, or every finding in full.
 pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgement {
     let mut judgement = Judgement::bare(Verdict::Pass);
-    // No list is not an empty one: who reports no findings at all does not state that there are none.
+    // A missing list differs from an empty one: a testee that reports no findings does not claim that there are none.
     let Some(findings) = findings else {
         judgement.unstated.add(Parts::FINDINGS);
         return judgement;
@@ -18,7 +18,7 @@ pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgem
     let all = |has: fn(&Oddity) -> bool| findings.iter().all(has);
     let kinds = all(|oddity| oddity.kind.is_some());
     let offsets = all(|oddity| oddity.offset.is_some());
-    // An empty list states neither kinds nor offsets, although `all` is true of it.
+    // An empty list states neither kinds nor offsets, although `all` is true for it.
     if !findings.is_empty() {
         for (part, stated) in [
             (Parts::FINDING_KINDS, kinds),
@@ -41,7 +41,7 @@ pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgem
             })
             .collect();
         list.sort();
-        // Without offsets two findings of one rule look the same, and who reports each rule once is right as well.
+        // Without offsets two findings of one rule look equal, so a testee that reports each rule once is also right.
         if !offsets {
             list.dedup();
         }
@@ -54,7 +54,7 @@ pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgem
     judgement
 }
 
-/// Rule, kind and byte of each finding, for a message.
+/// Lists rule, kind and offset of each finding, for a message.
 pub(super) fn listed(findings: &[Oddity]) -> String {
     let one = |oddity: &Oddity| {
         let mut text = oddity.rule.clone();
@@ -79,5 +79,5 @@ pub(super) fn listed(findings: &[Oddity]) -> String {
     }
 }
 
-/// How many findings are listed.
+/// The maximum number of findings in a message.
 const MOST_FINDINGS: usize = 20;

@@ -1,4 +1,4 @@
-//! The verdict of one answer, by the parts of it that there were to compare.
+//! The verdict of one answer, with the parts that could be compared.
 
 use super::{Verdict, expected, fail};
 use crate::conformance::case::{Case, Expect};
@@ -8,18 +8,18 @@ use crate::conformance::parts::Parts;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Judgement {
-    /// By what the answer states.
+    /// The verdict, based on the parts that the answer states.
     pub verdict: Verdict,
-    /// What it states.
+    /// The parts that the answer states.
     pub stated: Parts,
-    /// What the case states and the answer does not.
+    /// The parts that the case states and the answer does not.
     pub unstated: Parts,
-    /// What the answer states of something that has none: a field where the case has no field.
+    /// The parts that the answer states although the case has none, such as a field.
     pub surplus: Parts,
 }
 
 impl Judgement {
-    /// A verdict on what has no parts to compare.
+    /// Creates a verdict without parts to compare.
     pub(in crate::conformance) fn bare(verdict: Verdict) -> Judgement {
         Judgement {
             verdict,
@@ -29,7 +29,7 @@ impl Judgement {
         }
     }
 
-    /// This and the judgement of what was put next, for one case that puts several inputs.
+    /// Merges this judgement with that of the next input, for a case with several inputs.
     pub(in crate::conformance) fn with(mut self, next: Judgement) -> Judgement {
         self.verdict = next.verdict;
         self.stated.add(next.stated);
@@ -38,9 +38,10 @@ impl Judgement {
         self
     }
 
-    /// The same for an implementation that must state these parts wherever a case does: a pass that does not is none.
+    /// Returns the judgement for an implementation that must state these parts whenever a case does. A pass without them becomes a
+    /// failure.
     pub fn held_to(mut self, case: &Case, parts: Parts) -> Judgement {
-        // Who leaves findings out where there are none states that there are none.
+        // If a case has no findings, omitting them states that there are none.
         if parts.has(Parts::FINDINGS) && case.findings.is_empty() {
             self.unstated.remove(Parts::FINDINGS);
         }
@@ -55,8 +56,8 @@ impl Judgement {
         self
     }
 
-    /// The same for an implementation that states everything, and nothing that is not there. An operation that it names it does, whatever the
-    /// case: a request that it does not read is its own mistake.
+    /// Returns the judgement for an implementation that must state everything, and nothing else. It must execute every case of an
+    /// operation that it names: a request that it cannot read is its own mistake.
     pub fn in_full(self, case: &Case) -> Judgement {
         let mut judgement = self.held_to(case, Parts::ALL);
         if let Verdict::Unsupported(why) = &judgement.verdict {
@@ -73,7 +74,7 @@ impl Judgement {
 }
 
 impl Judgement {
-    /// Compares one part, and notes who states it. Whether it is right, as far as both do.
+    /// Compares one part, and records who states it. Returns whether it is right, as far as both state it.
     pub(super) fn part<T: PartialEq>(
         &mut self,
         part: Parts,
@@ -82,12 +83,12 @@ impl Judgement {
     ) -> bool {
         match (expected, actual) {
             (None, None) => true,
-            // Right as far as it goes: only `held_to` fails an answer for what it leaves out.
+            // Correct as far as it is stated. Only `held_to` fails an answer for a missing part.
             (Some(_), None) => {
                 self.unstated.add(part);
                 true
             }
-            // It contradicts nothing that the case states: only `in_full`, which our own is held to, fails it.
+            // It contradicts nothing that the case states. Only `in_full`, which applies to this crate, fails it.
             (None, Some(_)) => {
                 self.surplus.add(part);
                 true

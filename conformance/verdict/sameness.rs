@@ -1,11 +1,11 @@
-//! Whether two values are the same, and the first place where they are not.
+//! Equality of two values, and the first place where they differ.
 
 use super::AnswerMismatch;
 use crate::conformance::plain_text::plain;
 use serde_json::Value;
 
-/// Whether two values are equal: object keys in any order; integers exactly; a float and an integer by their number, two
-/// floats by their bits.
+/// Returns whether two values are equal. Object keys may come in any order. Integers are compared exactly, a float and an integer
+/// by their number, and two floats by their bits.
 pub fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {
@@ -19,21 +19,21 @@ pub fn same(one: &Value, other: &Value) -> bool {
         }
         (Value::Number(a), Value::Number(b)) => match (a.is_f64(), b.is_f64()) {
             (false, false) => a == b,
-            // By bits: as numbers 0.0 and -0.0 are equal, and a reader that loses the sign would pass.
+            // By bits, because 0.0 and -0.0 are equal as numbers, and a reader that loses the sign would pass.
             (true, true) => a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits),
-            // JSON has one form of number: a testee may write 1 for 1.0.
+            // JSON has one kind of number, so a testee may write 1 for 1.0.
             _ => a.as_f64() == b.as_f64(),
         },
         _ => one == other,
     }
 }
 
-/// The first place where two values differ; `None` when they are the same.
+/// Returns the first place where two values differ, or `None` if they are equal.
 pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Option<AnswerMismatch> {
     if same(expected, actual) {
         return None;
     }
-    // As bytes where both are base64: the first letter that differs in it says nothing of the place.
+    // Compared as bytes if both are base64, because the first different letter does not show the offset.
     if bytes && let Some(mismatch) = byte_difference(expected, actual) {
         return Some(mismatch);
     }
@@ -44,7 +44,7 @@ pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Optio
     } else {
         format!("{path} = ")
     };
-    // The place may be a key that the testee made up.
+    // The place may contain a key that the testee invented.
     Some(AnswerMismatch {
         expected: plain(&format!("{place}{expected}")),
         actual: plain(&format!("{place}{actual}")),
@@ -52,7 +52,7 @@ pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Optio
     })
 }
 
-/// The first byte at which two texts in base64 differ; `None` where either is none.
+/// Returns the first byte at which two base64 texts differ, or `None` if either is not base64.
 fn byte_difference(expected: &Value, actual: &Value) -> Option<AnswerMismatch> {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
     let bytes = |value: &Value| BASE64_STANDARD.decode(value.as_str()?).ok();
@@ -73,7 +73,7 @@ fn byte_difference(expected: &Value, actual: &Value) -> Option<AnswerMismatch> {
     })
 }
 
-/// The first place at which two values differ, depth first: `path` leads there, and both sides are shown in short.
+/// Returns both values in short at the first place where they differ, depth first. `path` leads to that place.
 fn first_difference(expected: &Value, actual: &Value, path: &mut String) -> (String, String) {
     match (expected, actual) {
         (Value::Array(one), Value::Array(other)) => {
@@ -91,7 +91,7 @@ fn first_difference(expected: &Value, actual: &Value, path: &mut String) -> (Str
             )
         }
         (Value::Object(one), Value::Object(other)) => {
-            // Behind the expected members those that the testee adds: one too many is a difference.
+            // After the expected members come those that the testee adds: a surplus member is a difference.
             let keys = one
                 .keys()
                 .chain(other.keys().filter(|key| !one.contains_key(*key)));
@@ -116,11 +116,11 @@ fn first_difference(expected: &Value, actual: &Value, path: &mut String) -> (Str
     }
 }
 
-/// A value as JSON, shortened.
+/// Returns a value as JSON, shortened.
 pub fn short(value: &Value) -> String {
     const LONGEST: usize = 200;
     let text = value.to_string();
-    // At the beginning of a letter: a slice inside of one is a panic.
+    // Cut at the beginning of a character, because a slice inside one panics.
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}... ({} bytes of JSON)", &text[..end], text.len()),
         None => text,

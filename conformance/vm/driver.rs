@@ -1,20 +1,20 @@
-//! `vm.run` on the Relax VM of a runtime.
+//! The operation `vm.run` on the Relax VM of a runtime.
 //!
-//! | step | does |
+//! | step | action |
 //! |---|---|
-//! | `[NAME, ...]` | calls a function of the machine's module, or of the registry where it begins with `vm.builtin.` |
-//! | `["tensor", TYPE, EXTENTS, BASE64]` | makes a tensor; with a number behind, so many of the bytes come in front of it, and with strides behind that the elements are so far apart |
+//! | `[NAME, ...]` | calls a function of the machine's module, or of the registry if it begins with `vm.builtin.` |
+//! | `["tensor", TYPE, EXTENTS, BASE64]` | creates a tensor; an optional byte offset of its first element and optional strides follow |
 //! | `["@executable", NAME, ...]` | calls a function of the executable's module |
 //! | `["@unready", NAME, ...]` | calls a function of a second machine, which has no devices |
-//! | `["@fails", NAME, ...]` | calls as a step without it does, and is `{"error": true}` where that fails |
-//! | `["@where", NAME, ...]` | the lines that the error of a call has behind its message, of our machine alone |
-//! | `["@same", VALUE, VALUE]` | whether two values are one object |
-//! | `["@memory", {"ref": n}]` | a number for the address of a tensor: 0 for the first, the same for the same |
-//! | `["@drop", {"ref": n}]` | lets the result of a step go |
-//! | `["@log"]` | what functions of the form `{"watch": n}` were called with since the last time |
-//! | `["@alive"]` | what is alive on the device that counts, and how often it was called |
-//! | `["@no_memory", n]` | that device has no memory for one request, after n more |
-//! | `["@own", NAME, ...]` | a function of `own.rs`, of our machine alone |
+//! | `["@fails", NAME, ...]` | calls the function, and returns `{"error": true}` if that fails |
+//! | `["@where", NAME, ...]` | returns the lines after the message of a call's error; only for this crate |
+//! | `["@same", VALUE, VALUE]` | returns whether two values are one object |
+//! | `["@memory", {"ref": n}]` | returns a number for the address of a tensor: 0 for the first, equal numbers for equal addresses |
+//! | `["@drop", {"ref": n}]` | drops the result of a step |
+//! | `["@log"]` | returns the calls of functions of the form `{"watch": n}` since the last time |
+//! | `["@alive"]` | returns the live memory on the device that counts, and the number of its calls |
+//! | `["@no_memory", n]` | makes that device reject one request for memory, after n more |
+//! | `["@own", NAME, ...]` | calls a function of `own.rs`; only for this crate |
 
 use crate::conformance::device::counted::{self, UsageCount};
 use crate::conformance::module::opened::why_not_to_run;
@@ -33,7 +33,7 @@ use std::ffi::CStr;
 use std::io::Write as _;
 use std::ptr;
 
-/// `vm.run`: the results of the steps on one machine.
+/// Runs `vm.run`: returns the results of the steps on one machine.
 pub(in crate::conformance) fn run(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let devices = match args.get("devices") {
         Some(numbers) => each(api, list(numbers)?, &[])?,
@@ -44,20 +44,20 @@ pub(in crate::conformance) fn run(api: &'static FfiApi, args: &Value) -> Result<
     let counts = kinds.any(|kind| kind.raw.int() == i64::from(counted::KIND));
     let balance = args.get("balance").is_some_and(|wish| *wish == true);
     let count = (counts || balance).then(|| counting(api)).transpose()?;
-    // The callback `watch` gets its number and nothing else: it finds the interface here.
+    // The callback `watch` gets only its number, and finds the interface here.
     API.set(Some(api));
     LOG.take();
     let results = steps(api, args, &devices, count.as_ref())?;
     match count.filter(|_| balance) {
-        // Behind it: the machine and all that the steps held are gone.
+        // Counted after the machine and all values of the steps are freed.
         Some(count) => accepted(json!({"results": results, "alive": count.shown()})),
         None => accepted(results),
     }
 }
 
-/// Devices that count are simulated, and none of a foreign runtime.
+/// Begins a count. Devices that count are simulated, and do not exist in a foreign runtime.
 ///
-/// The C interface shows a device by its functions in the registry, which a foreign runtime has as objects of C++.
+/// The C interface represents a device by its functions in the registry, which in a foreign runtime are C++ objects.
 fn counting(api: &'static FfiApi) -> Result<UsageCount, Reply> {
     match api.brought("vm.text") {
         Some(_) => UsageCount::begin().map_err(|error| Reply::Skipped(error.to_string())),
@@ -65,10 +65,10 @@ fn counting(api: &'static FfiApi) -> Result<UsageCount, Reply> {
     }
 }
 
-/// Loads the executable from a file, makes a machine on the devices, and plays the steps; what each returned, shown at the end.
+/// Loads the executable from a file, creates a machine on the devices, and runs the steps. Returns their results.
 ///
-/// At the end, since a step may write to what an earlier one returned. By a file, as `ffi.Module.load_from_file.*` is the one way in that
-/// every release since 0.22 has.
+/// Results are converted at the end, because a step may write to an earlier result. The executable is passed as a file, because
+/// every release since 0.22 has `ffi.Module.load_from_file.*`, and no other way is common to all.
 fn steps(
     api: &'static FfiApi,
     args: &Value,
@@ -76,7 +76,7 @@ fn steps(
     count: Option<&UsageCount>,
 ) -> Result<Value, Reply> {
     let data = bytes(args)?;
-    // VM-12: a compiled function is machine code, and its library the root of the executable.
+    // VM-12: a compiled function is machine code, and its library is the root of the executable.
     let is_library = data.starts_with(b"\x7fELF");
     if let Some(why) = why_not_to_run(api).filter(|_| is_library) {
         return Err(unsupported(why));
@@ -115,41 +115,41 @@ fn steps(
     shown.collect()
 }
 
-/// Where no file can be made here: that is this machine's, and says nothing about the runtime.
+/// Returns the reply if a file cannot be created here, which is a fault of this machine and not of the runtime.
 fn skipped(error: std::io::Error) -> Reply {
     Reply::Skipped(error.to_string())
 }
 
-/// The items of a list that the case has to have.
+/// Returns the items of a list that the case must have.
 fn list(value: &Value) -> Result<&[Value], Reply> {
     let wrong = || Reply::ProtocolError(format!("case states no list \"{value}\""));
     Ok(value.as_array().ok_or_else(wrong)?)
 }
 
-/// The cells of values that are held elsewhere for the call.
+/// Returns the cells of values, which the caller keeps alive for the call.
 fn raw(values: &[OwnedValue]) -> Vec<RawAny> {
     values.iter().map(|value| value.raw).collect()
 }
 
-/// The result of a step: a value of the runtime, or one of ours.
+/// The result of a step: a value of the runtime, or JSON.
 enum StepValue {
     OwnedValue(OwnedValue),
     Shown(Value),
 }
 
-/// The steps on their way, with the machine and the executable that they call.
+/// The running script, with the machine and the executable that it calls.
 struct MachineScript<'a> {
     api: &'static FfiApi,
     executable: OwnedValue,
     machine: OwnedValue,
     count: Option<&'a UsageCount>,
     results: Vec<StepValue>,
-    /// Of tensors, in the order of their first use.
+    /// The addresses of tensors, in the order of their first use.
     addresses: Vec<usize>,
 }
 
 impl MachineScript<'_> {
-    /// One step, by the table at the top. An error ends the operation, unless the step is `@fails` or `@where`.
+    /// Runs one step of the table above. An error ends the operation, unless the step is `@fails` or `@where`.
     fn step(&mut self, step: &Value) -> Result<StepValue, Reply> {
         let [Value::String(name), values @ ..] = list(step)? else {
             return Err(no_step(step));
@@ -184,7 +184,8 @@ impl MachineScript<'_> {
             ("@memory", [value]) => {
                 let held = argument(self.api, value, &self.results)?;
                 let address = held.dltensor().ok_or_else(|| no_step(step))?;
-                // VM-50: a view has the memory of its tensor, perhaps further behind. Addresses differ from run to run, so that they are numbered.
+                // VM-50: a view shares the memory of its tensor, possibly at an offset. Addresses differ between runs, so they are
+                // numbered.
                 let address = address.data.addr() + address.byte_offset as usize;
                 let known = self.addresses.iter().position(|other| *other == address);
                 json!(known.unwrap_or_else(|| {
@@ -224,12 +225,13 @@ impl MachineScript<'_> {
         }))
     }
 
-    /// What the arguments of a step stand for.
+    /// Converts the arguments of a step.
     fn values(&self, values: &[Value]) -> Result<Vec<OwnedValue>, Reply> {
         each(self.api, values, &self.results)
     }
 
-    /// Calls a function of the machine, or a builtin as bytecode does: these are global functions, whose first argument may be the machine.
+    /// Calls a function of the machine, or a builtin as bytecode does. Builtins are global functions, whose first argument may be
+    /// the machine.
     fn call(&self, name: &str, values: &[OwnedValue]) -> Result<OwnedValue, Raised> {
         let called = if name.starts_with("vm.builtin.") {
             global(self.api, name)?
@@ -239,9 +241,9 @@ impl MachineScript<'_> {
         self.api.call(&called, &raw(values))
     }
 
-    /// The lines behind the message of an error.
+    /// Returns the lines after the message of an error.
     ///
-    /// Releases have a traceback of C++ there, or nothing.
+    /// Releases have a C++ traceback there, or nothing.
     fn places(&self, name: &str, values: &[Value]) -> Result<Value, Reply> {
         if self.api.brought("vm.text").is_none() {
             return Err(unsupported("it does not say where"));
@@ -257,18 +259,18 @@ impl MachineScript<'_> {
     }
 }
 
-/// The case itself is wrong: that is an error of the protocol, and no verdict about the runtime.
+/// Returns the reply for a malformed step, which is a protocol error and not a verdict about the runtime.
 fn no_step(step: &Value) -> Reply {
     Reply::ProtocolError(format!("case states no step \"{step}\""))
 }
 
-/// A global function. One that this release does not have fails the step as a call of it would.
+/// Returns a global function. If the release lacks it, the step fails as a call would.
 fn global(api: &'static FfiApi, name: &str) -> Result<OwnedValue, Raised> {
     let missing = || Raised::missing(&format!("function `{name}`"));
     api.global(name).ok_or_else(missing)
 }
 
-/// A function of a module. That there is none is an error of the step, as it is for every caller.
+/// Returns a function of a module. If it is missing, the step fails, as for every caller.
 fn function(api: &'static FfiApi, module: &OwnedValue, name: &str) -> Result<OwnedValue, Raised> {
     let text = api.text(name)?;
     let args = [module.raw, text.raw, bool_arg(false)];
@@ -284,7 +286,7 @@ fn function(api: &'static FfiApi, module: &OwnedValue, name: &str) -> Result<Own
     })
 }
 
-/// What each form stands for, in order.
+/// Converts each form, in order.
 fn each(
     api: &'static FfiApi,
     values: &[Value],
@@ -294,8 +296,8 @@ fn each(
     values.map(|value| argument(api, value, results)).collect()
 }
 
-/// The forms of the chapter: JSON's own; `{"shape"}`, `{"dtype"}`, `{"function"}`, `{"ref"}`; `{"watch": n}` is a function that
-/// returns n and notes its arguments, `{"params": n}` a module whose `get_params` returns n; a list is a tuple.
+/// Converts one form of the chapter: JSON's own; `{"shape"}`, `{"dtype"}`, `{"function"}`, `{"ref"}`. `{"watch": n}` is a function
+/// that returns n and logs its arguments. `{"params": n}` is a module whose `get_params` returns n. A list is a tuple.
 fn argument(
     api: &'static FfiApi,
     value: &Value,
@@ -340,7 +342,7 @@ thread_local! {
     static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes its arguments, but for a function in front, which it only names, and returns the number that `this` is.
+/// Logs its arguments, with only the name of a leading function, and returns the number in `this`.
 unsafe extern "C" fn watch(
     this: RawHandle,
     args: *const RawAny,
@@ -371,9 +373,11 @@ unsafe extern "C" fn watch(
     0
 }
 
+/// Returns the text in a cell.
+///
 /// # Safety
 ///
-/// The cell holds the address of a text that ends with a zero.
+/// The cell holds the address of a text that ends with a NUL.
 unsafe fn c_str(cell: &RawAny) -> &CStr {
     // SAFETY: it holds an address, by this contract.
     let text = unsafe { cell.payload.ptr };
@@ -381,7 +385,7 @@ unsafe fn c_str(cell: &RawAny) -> &CStr {
     unsafe { CStr::from_ptr(text.cast()) }
 }
 
-/// `tensor(type, extents, base64)`, the bytes in front of its first element, and its strides.
+/// Creates `tensor(type, extents, base64)`, with the optional offset of its first element and optional strides.
 fn tensor(api: &'static FfiApi, values: &[Value]) -> Result<OwnedValue, Reply> {
     let [dtype, shape, data, rest @ ..] = values else {
         return Err(no_step(&json!(values)));
@@ -393,7 +397,7 @@ fn tensor(api: &'static FfiApi, values: &[Value]) -> Result<OwnedValue, Reply> {
     tensors::made(api, &form)
 }
 
-/// The form of a result, the other way round.
+/// Converts a result back to its form.
 fn show(api: &'static FfiApi, value: &OwnedValue) -> Result<Value, Reply> {
     Ok(match value.raw.type_index {
         index::FLOAT => forms::plain_float(f64::from_bits(value.raw.bits())),

@@ -8,7 +8,7 @@ use crate::vm::Executable;
 use crate::wire::Cursor;
 use serde_json::Value;
 
-/// What a case of this chapter can ask.
+/// The operations that a case of this chapter can use.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "vm.decode",
@@ -25,7 +25,8 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// `vm.decode`: the executable as functions, constants and instructions (VM-01 to VM-05 hold what they mean together).
+/// Runs `vm.decode`: returns the executable as functions, constants and instructions (VM-01 to VM-05 check what they mean
+/// together).
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let layout = args.get("layout").and_then(Value::as_str).unwrap_or("0.22");

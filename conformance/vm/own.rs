@@ -1,4 +1,4 @@
-//! What no C function shows of a machine: ours, through the Rust interface.
+//! Functions of a machine that no C function offers, through the Rust interface of this crate.
 
 use crate::conformance::device::counted::{self, UsageCount};
 use crate::device::Device;
@@ -12,11 +12,14 @@ use crate::vm::{LoadedExecutable, ObservedCall, VirtualMachine};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Functions of an executable, which return JSON text: `text` is all of its code, `functions` what can be called and on which
-/// devices by default; `limited` takes a number and a call (a name and arguments), and says whether it ended within so many
-/// jumps and calls; `observed` takes a call, and lists the calls that it makes; `timed` takes a number, a number of repetitions
-/// and a call, and says how often it was measured; `alone` takes a call of a function that returns a tuple of integers, and makes it
-/// on a machine of its own of the executable's bytes.
+/// Returns the function of this name, which takes an executable and returns JSON text. A call is a name and its arguments.
+///
+/// * `text` returns all of the code
+/// * `functions` returns the callable functions, and the default devices
+/// * `limited` takes a number and a call, and returns whether the call ends within that number of jumps and calls
+/// * `observed` takes a call, and lists the calls that it makes
+/// * `timed` takes a number, a number of repetitions and a call, and returns the number of measurements
+/// * `alone` takes a call of a function that returns a tuple of integers, and makes it on a new machine of the executable's bytes
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     let body: fn(&Module, &[AnyView<'_>]) -> Result<Value, Error> = match name {
         "text" => text,
@@ -37,25 +40,25 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     }))
 }
 
-/// Too few arguments: the driver is wrong, and not the machine.
+/// Creates the error for too few arguments, which is a fault of the driver.
 fn short() -> Error {
     Error::new("TypeError", "an executable, and what the function takes")
 }
 
-/// A machine on the CPU alone.
+/// Creates a machine on the CPU only.
 fn machine(executable: &Module) -> Result<VirtualMachine, Error> {
     VirtualMachine::of(executable, &[Device::CPU])
 }
 
-/// The text of the code, as `as_text` of releases prints it, by lines.
+/// Returns the text of the code as lines, as `as_text` of releases prints it.
 fn text(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
     let text = executable.require("as_text")?.call(&[])?;
     Ok(cast::<String>(text.view())?.lines().collect())
 }
 
-/// Functions and builtins by name, and the devices of machines on one and on two (VM-13, VM-14).
+/// Returns the functions and builtins by name, and the devices of machines on one and on two (VM-13, VM-14).
 fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
-    // The machine copies its constants to that device, which a case in another thread would count as its own.
+    // The machine copies its constants to that device, which a concurrent case would count as its own.
     let _alone = UsageCount::begin()?;
     let far = VirtualMachine::of(executable, &[counted::number(0)])?;
     let near = machine(executable)?;
@@ -75,7 +78,7 @@ fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
     ]))
 }
 
-/// Calls a function of the machine with owned arguments: the cells of the driver are borrowed.
+/// Calls a function of the machine with owned arguments, because the cells of the driver are borrowed.
 fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [name, args @ ..] = args else {
         return Err(short());
@@ -84,7 +87,8 @@ fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
     machine.call(&cast::<String>(*name)?, &args)
 }
 
-/// VM-25: whether a call ends within so many jumps and calls, and whether it does without the limit, on the same machine.
+/// Returns whether a call ends within the number of jumps and calls, and whether it does without the limit on the same machine
+/// (VM-25).
 fn limited(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let [most, args @ ..] = args else {
         return Err(short());
@@ -97,7 +101,8 @@ fn limited(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     Ok(json!([ended, unlimited]))
 }
 
-/// Each call with the function and the instruction that makes it, and how many arguments it has. A second call shows that an observer is gone.
+/// Returns each call with its function, its instruction, and the number of arguments. A second call shows that the observer is
+/// removed.
 fn observed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let machine = machine(executable)?;
     let seen: Arc<Mutex<Vec<Value>>> = Arc::default();
@@ -114,14 +119,14 @@ fn observed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
             .push(entry);
     })));
     call(&machine, args)?;
-    // Once more without an observer: what it still notes is a call too many in the answer.
+    // Calls once more without an observer. A call that is still observed would appear in the answer.
     machine.observe(None);
     call(&machine, args)?;
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(seen.iter().cloned().collect())
 }
 
-/// A call on a machine of bytes whose effects no caller has declared: it changes no tuple that others hold.
+/// Calls a machine made from bytes of unknown origin, which changes no tuple that others hold.
 fn alone(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let loaded = LoadedExecutable::from_bytes(executable.save_to_bytes()?, Layout::V0_22)?;
     let machine = VirtualMachine::new(Arc::new(loaded), Vec::new(), &[Device::CPU])?;
@@ -133,7 +138,7 @@ fn alone(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     Ok(items.map(|item| cast::<i64>(item.view()).ok()).collect())
 }
 
-/// DEV-45 on a machine: how many results there are, and that none is below zero. How long a call takes is no case's.
+/// Checks DEV-45 on a machine: the number of results, and that none is negative. No case can state how long a call takes.
 fn timed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let [number, repeat, name, args @ ..] = args else {
         return Err(short());

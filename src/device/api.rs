@@ -1,4 +1,4 @@
-//! The contract: what a device does for executors, compiled code and remote calls (DEV-12 to DEV-24, DEV-36 to DEV-46).
+//! The device contract: the operations that executors, compiled code and remote calls need (DEV-12 to DEV-24, DEV-36 to DEV-46).
 
 use crate::device::error::reject;
 use crate::device::{
@@ -10,93 +10,92 @@ use crate::rule::Kind;
 /// A copy of bytes between two spaces, one of them on the device that makes it (DEV-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyRequest {
-    /// Source.
+    /// The source.
     pub from: Space,
-    /// Bytes to skip in the source.
+    /// The number of bytes to skip in the source.
     pub from_offset: usize,
-    /// Destination.
+    /// The destination.
     pub to: Space,
-    /// Bytes to skip in the destination.
+    /// The number of bytes to skip in the destination.
     pub to_offset: usize,
-    /// How many bytes.
+    /// The number of bytes to copy.
     pub nbytes: usize,
-    /// Where the source is.
+    /// The device of the source.
     pub from_device: Device,
-    /// Where the destination is.
+    /// The device of the destination.
     pub to_device: Device,
-    /// Element type, for devices that order bytes by it.
+    /// The element type, for devices that order bytes by it.
     pub hint: Dtype,
 }
 
 impl CopyRequest {
-    /// The device on whose streams the copy may be queued: the one that is not host memory (DEV-20), and the source between two
-    /// of a kind.
+    /// Returns the device on whose streams the copy may be queued: the side that is not host memory (DEV-20). Between two devices
+    /// it is the source.
     pub fn device(&self) -> Device {
         of_stream(self.from_device, self.to_device)
     }
 }
 
-/// The device whose stream a copy from `from` to `to` is queued on: the one that is not host memory (DEV-20), and `from`
-/// between two of a kind.
+/// Returns the device whose stream a copy from `from` to `to` is queued on: the side that is not host memory (DEV-20). Between two
+/// devices it is `from`.
 pub(crate) fn of_stream(from: Device, to: Device) -> Device {
     if from.is_host() { to } else { from }
 }
 
-/// A kind of device: its memory, its copies, its streams.
+/// The interface of one device type: its memory, its copies and its streams.
 ///
-/// One object serves all devices of its type; `device.id` is which. Every method may be called from any
-/// thread at any time. The rules of memory (DEV-12, DEV-41, DEV-46) are what executors and compiled code rely on:
-/// [`super::manager::register`], which makes a device known to them, requires them. Copies (and kernels) may return before they are done; what was queued on a stream is done when
-/// [`DeviceApi::sync`] of that stream returns.
+/// One object serves all devices of its type; `device.id` selects one. Any thread may call any method at any time. Executors and
+/// compiled code rely on the rules of memory (DEV-12, DEV-41, DEV-46). [`super::manager::register`], which makes a device known to
+/// them, requires these rules. Copies (and kernels) may return before they are complete. Work that was queued on a stream is
+/// complete when [`DeviceApi::sync`] of that stream returns.
 ///
-/// Six methods have no default; the rest behaves as its rules unless a device knows better.
+/// Six methods have no default. The other methods follow their rules unless a device overrides them.
 pub trait DeviceApi: Send + Sync {
-    /// Makes `device` the current one of this thread: kernels that this thread launches later run there (DEV-55).
+    /// Makes `device` the current device of this thread: kernels that this thread launches later run there (DEV-55).
     ///
     /// # Errors
     ///
-    /// A RuntimeError for a device that is not there; what the driver answers.
+    /// A RuntimeError for a device that does not exist; otherwise the driver's error.
     fn set_device(&self, device: Device) -> Result<()>;
 
-    /// Answers a question about `device`; [`AttributeValue::None`] for a question that this device does not know (DEV-08).
+    /// Returns an attribute of `device`, or [`AttributeValue::None`] if this device does not have the attribute (DEV-08).
     ///
     /// # Errors
     ///
-    /// What the driver answers. A device that is not there is [`Attribute::Exist`] answered with 0, and no error (DEV-07).
+    /// Returns the driver's error. A missing device is not an error for [`Attribute::Exist`], which answers 0 (DEV-07).
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue>;
 
-    /// `nbytes` of memory on `device`, at least aligned to `alignment` where addresses mean something (DEV-12).
+    /// Allocates `nbytes` of memory on `device`. Where spaces are addresses, they are a multiple of `alignment` (DEV-12).
     ///
-    /// Spaces that are alive never overlap (DEV-41). `hint` is the element type.
+    /// Live spaces never overlap (DEV-41). `hint` is the element type.
     ///
     /// # Errors
     ///
-    /// A MemoryError where there is not as much memory; DEV-12 for an alignment that the device
-    /// does not have.
+    /// A MemoryError if the memory is exhausted; DEV-12 for an alignment that the device cannot provide.
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space>;
 
-    /// Frees memory. Work that is already queued may still use it; it serves no other request before that is done (DEV-46).
+    /// Frees memory. Work that is already queued may still use it. The memory serves no other request before that work is complete
+    /// (DEV-46).
     ///
     /// # Errors
     ///
-    /// What the driver answers. The space is not used again, freed or not.
+    /// Returns the driver's error. The caller does not use the space again, even after an error.
     ///
     /// # Safety
     ///
     /// `space` came from `alloc` of this device, was not freed yet, and is not used after this call.
     unsafe fn free(&self, device: Device, space: Space) -> Result<()>;
 
-    /// Queues a copy on `stream`, or does it (DEV-18, DEV-36 to DEV-40). The default rejects it.
+    /// Queues a copy on `stream`, or copies immediately (DEV-18, DEV-36 to DEV-40). The default rejects the copy.
     ///
     /// # Errors
     ///
-    /// DEV-18 from the default. Else what the device rejects: a stream of another type of device (DEV-38), a failed call of the
-    /// driver.
+    /// The default fails with DEV-18. A device rejects a stream of another device type (DEV-38) and returns the driver's errors.
     ///
     /// # Safety
     ///
-    /// Both spaces hold the named bytes. A host side stays valid and, on the way to the device, unchanged until the stream
-    /// was synced.
+    /// Both spaces hold the named bytes. Memory of the host stays valid until the stream was synced. On the way to the device it
+    /// also stays unchanged.
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         let _ = (copy, stream);
         reject(
@@ -106,20 +105,20 @@ pub trait DeviceApi: Send + Sync {
         )
     }
 
-    /// Returns when everything queued on `stream` before is done (DEV-36).
+    /// Waits until everything that was queued on `stream` before is complete (DEV-36).
     ///
     /// # Errors
     ///
-    /// DEV-38 for a stream of another type of device; what the driver answers, for work that was queued before as well.
+    /// DEV-38 for a stream of another device type. A driver's error may also come from work that was queued before.
     fn sync(&self, device: Device, stream: Stream) -> Result<()>;
 
-    /// Bytes that a tensor takes in memory of `scope` (DEV-13, DEV-15).
+    /// Returns the number of bytes that a tensor takes in memory of `scope` (DEV-13, DEV-15).
     ///
     /// # Errors
     ///
-    /// DEV-13 for a scope that is not flat; DEV-15 for a shape without a size in bytes.
+    /// DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed.
     fn data_size(&self, tensor: &TensorRef<'_>, scope: Option<&str>) -> Result<usize> {
-        // DEV-13: a device is asked for this since 0.14; upstream's default rejects the same scopes, in a text of its own.
+        // DEV-13: a device answers this question since 0.14. Upstream's default rejects the same scopes, with a different text.
         flat_scope(
             scope,
             "Device does not support physical mem computation with specified memory scope",
@@ -127,28 +126,29 @@ pub trait DeviceApi: Send + Sync {
         flat_size(tensor.shape, tensor.dtype)
     }
 
-    /// A named property of a device, for code generators; null unless the device has properties (DEV-08).
+    /// Returns a named property of a device, for code generators; null unless the device has properties (DEV-08).
     ///
     /// # Errors
     ///
-    /// None from the default; what the driver answers.
+    /// The default never fails. A device returns the driver's error.
     fn target_property(&self, device: Device, name: &str) -> Result<AttributeValue> {
         let _ = (device, name);
         Ok(AttributeValue::None)
     }
 
-    /// Whether the driver is on this machine, whatever devices it has; a device without one always is.
+    /// Returns whether the driver is installed, even if it has no device. A device without a driver returns true.
     fn has_driver(&self) -> bool {
         true
     }
 
-    /// Memory for a tensor in `scope`. Only the flat scopes (none, empty, `global`) are known to the default (DEV-13);
-    /// it calls [`DeviceApi::alloc`] with the bytes of the tensor (DEV-15) at the alignment of its elements, 64 at least
-    /// (DEV-14).
+    /// Allocates memory for a tensor in `scope`. The default knows only the flat scopes: no scope, the empty scope and `global`
+    /// (DEV-13). It calls [`DeviceApi::alloc`] with the tensor's size in bytes (DEV-15). The alignment is the size of an element,
+    /// but at least 64 (DEV-14).
     ///
     /// # Errors
     ///
-    /// DEV-13 for a scope that is not flat; DEV-15 for a shape without a size in bytes; what [`DeviceApi::alloc`] returns.
+    /// DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed; an error of
+    /// [`DeviceApi::alloc`].
     fn alloc_scoped(
         &self,
         device: Device,
@@ -160,30 +160,31 @@ pub trait DeviceApi: Send + Sync {
             scope,
             "Device does not support allocate data space with specified memory scope",
         )?;
-        // DEV-14: bits are divided before lanes count, so that an element of fewer than eight bits has the alignment 64 whatever its lanes.
+        // DEV-14: the bits are divided by eight before they are multiplied by the lanes. An element type of fewer than eight bits
+        // therefore has the alignment 64, with any number of lanes.
         let element = usize::from(dtype.bits) / 8 * usize::from(dtype.lanes);
         let alignment = element.max(ALIGNMENT);
-        // DEV-15: in the count of the newest release: of three `int4` a device is asked for two bytes, and in 0.20 for three.
+        // DEV-15: counted as the newest release does. For three `int4` it asks for two bytes; 0.20 asks for three.
         self.alloc(device, flat_size(shape, dtype)?, alignment, dtype)
     }
 
-    /// Copies a tensor: equal sizes in bytes (DEV-16), both in one piece (DEV-17), then [`DeviceApi::copy`] with both
-    /// offsets, both devices and the source's element type (DEV-18).
+    /// Copies a tensor. Checks that both have the same size in bytes (DEV-16) and are contiguous (DEV-17). Then calls
+    /// [`DeviceApi::copy`] with both offsets, both devices and the element type of the source (DEV-18).
     ///
     /// # Errors
     ///
-    /// DEV-15, DEV-16, DEV-17; what [`DeviceApi::copy`] returns.
+    /// DEV-15, DEV-16 or DEV-17; an error of [`DeviceApi::copy`].
     ///
     /// # Safety
     ///
-    /// As for [`DeviceApi::copy`]; both tensors describe memory that is there.
+    /// As for [`DeviceApi::copy`]. Both tensors describe memory that exists.
     unsafe fn copy_tensor(
         &self,
         from: &TensorRef<'_>,
         to: &TensorRef<'_>,
         stream: Stream,
     ) -> Result<()> {
-        // DEV-16: sizes first: of a copy that breaks both rules the size is reported.
+        // DEV-16: sizes are checked first, so a copy that breaks both rules reports the size.
         let nbytes = flat_size(from.shape, from.dtype)?;
         let room = flat_size(to.shape, to.dtype)?;
         DEV_16.demand(Kind::Type, nbytes == room, || {
@@ -194,7 +195,7 @@ pub trait DeviceApi: Send + Sync {
             from.is_contiguous() && to.is_contiguous(),
             || "CopyDataFromTo only support contiguous array for now".into(),
         )?;
-        // With a `usize` of 32 bits an offset may not fit; the largest number is outside of every space (DEV-41).
+        // A `usize` of 32 bits may be too small for the offset. The largest number lies outside every space (DEV-41).
         let byte_offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let copy = CopyRequest {
             from: from.data,
@@ -210,11 +211,11 @@ pub trait DeviceApi: Send + Sync {
         unsafe { self.copy(&copy, stream) }
     }
 
-    /// A new stream. The default has none and returns the default stream (DEV-21); up to 0.7 it failed.
+    /// Creates a stream. The default has no streams and returns the default stream (DEV-21); up to 0.7 it failed.
     ///
     /// # Errors
     ///
-    /// None from the default; what the driver answers.
+    /// The default never fails. A device returns the driver's error.
     fn create_stream(&self, device: Device) -> Result<Stream> {
         let _ = device;
         Ok(Stream::DEFAULT)
@@ -224,7 +225,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// None from the default; DEV-38 for a stream of another type of device; what the driver answers.
+    /// The default never fails. A device rejects a stream of another device type (DEV-38) and returns the driver's errors.
     ///
     /// # Safety
     ///
@@ -235,48 +236,48 @@ pub trait DeviceApi: Send + Sync {
         Ok(())
     }
 
-    /// Work queued on `after` from now on waits for what is queued on `before` now (DEV-38). Device ids may differ,
-    /// types may not.
+    /// Makes work that is queued on `after` from now on wait for the work queued on `before` so far (DEV-38). The device ids may
+    /// differ, the device types may not.
     ///
     /// # Errors
     ///
-    /// None from the default; DEV-38 for a stream of another type of device; what the driver answers.
+    /// The default never fails. A device rejects a stream of another device type (DEV-38) and returns the driver's errors.
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
         let _ = (device, before, after);
         Ok(())
     }
 
-    /// Sets this thread's stream for `device` (DEV-22).
+    /// Sets the current stream of this thread for `device` (DEV-22).
     ///
     /// # Errors
     ///
-    /// DEV-38 for a stream of another type of device.
+    /// DEV-38 for a stream of another device type.
     fn set_stream(&self, device: Device, stream: Stream) -> Result<()> {
         stream::set(device, stream).map(drop)
     }
 
-    /// This thread's stream for `device`.
+    /// Returns the current stream of this thread for `device`.
     fn current_stream(&self, device: Device) -> Stream {
-        // DEV-22: from 0.16 to 0.21 upstream's default is null, whatever stream the thread has set.
+        // DEV-22: from 0.16 to 0.21 upstream's default is null, regardless of the stream that the thread has set.
         stream::current(device)
     }
 
-    /// Temporary memory: small, short-lived, of this thread alone, freed in about reverse order.
-    /// The default is plain memory of byte elements at the alignment of workspace (DEV-24).
+    /// Allocates temporary memory. It is small and short-lived, only this thread uses it, and spaces are freed in roughly reverse
+    /// order. The default allocates ordinary memory of byte elements, with the alignment of workspace (DEV-24).
     ///
     /// # Errors
     ///
-    /// As [`DeviceApi::alloc`]; DEV-25 where a pool cannot round the size up to whole pages.
+    /// As [`DeviceApi::alloc`]; DEV-25 if a pool cannot round the size up to whole pages.
     fn alloc_workspace(&self, device: Device, nbytes: usize, hint: Dtype) -> Result<Space> {
-        // DEV-24: the hint goes on as it is; a pool asks for bytes in its place (DEV-25).
+        // DEV-24: the hint is passed on unchanged. A pool asks for bytes instead (DEV-25).
         self.alloc(device, nbytes, WORKSPACE_ALIGNMENT, hint)
     }
 
-    /// Frees workspace, on the thread that took it.
+    /// Frees workspace, on the thread that allocated it.
     ///
     /// # Errors
     ///
-    /// As [`DeviceApi::free`]; DEV-31 from a pool that did not hand the space out.
+    /// As [`DeviceApi::free`]; DEV-31 from a pool that did not allocate the space.
     ///
     /// # Safety
     ///
@@ -286,21 +287,22 @@ pub trait DeviceApi: Send + Sync {
         unsafe { self.free(device, space) }
     }
 
-    /// Whether workspace comes from a pool with the reuse order of DEV-25 to DEV-35. Our addition: upstream has no
-    /// method for that, and the contract needs to know what to expect.
+    /// Returns whether workspace comes from a pool with the reuse order of DEV-25 to DEV-35. Upstream has no such method; the
+    /// conformance cases need it to know what to expect.
     fn pools_workspace(&self) -> bool {
         false
     }
 
-    /// Whether host code may add to a [`Space`] of this device: true where it is an address. Upstream has the question since 0.18.
+    /// Returns whether host code may add an offset to a [`Space`] of this device, because it is an address. Upstream has this
+    /// method since 0.18.
     fn supports_pointer_arithmetic(&self) -> bool {
         false
     }
 }
 
-/// Accepts the flat scopes alone (DEV-13). `rejection` is upstream's text, which differs between an allocation and a size.
+/// Accepts only the flat scopes (DEV-13). `rejection` is upstream's text; an allocation and a size have different ones.
 fn flat_scope(scope: Option<&str>, rejection: &str) -> Result<()> {
-    // DEV-13: the empty scope is plain memory since 0.14; 0.8 rejects it.
+    // DEV-13: the empty scope is ordinary memory since 0.14; 0.8 rejects it.
     let scope = scope.unwrap_or_default();
     DEV_13.demand(Kind::Unsupported, matches!(scope, "" | "global"), || {
         format!("{rejection}: {scope}")
@@ -308,7 +310,7 @@ fn flat_scope(scope: Option<&str>, rejection: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a tensor as the newest release counts them; DEV-15 where there is no such number.
+/// Returns the size in bytes as the newest release counts it; fails with DEV-15 if it cannot be computed.
 fn flat_size(shape: &[i64], dtype: Dtype) -> Result<usize> {
     let Some(nbytes) = super::byte_size(shape, dtype, crate::release::Release::LAST) else {
         return reject(

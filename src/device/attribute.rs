@@ -1,52 +1,52 @@
-//! The attributes of a device, and their numbers in the releases (DEV-09).
+//! Device attributes, and the numbers that the releases give them (DEV-09).
 
 use crate::device::Result;
 use crate::release::{Release, Releases};
 use serde_json::Value;
 use std::fmt;
 
-/// A question to a device, in the order of the numbers of the newest release (DEV-09).
+/// An attribute that a device can be asked for, in the order of the newest release's numbers (DEV-09).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Attribute {
-    /// 1 if the device is there, else 0. The only one that a missing backend answers.
+    /// 1 if the device exists, otherwise 0. This is the only attribute that a missing backend answers.
     Exist,
-    /// Threads of a block (items of a work group) at most.
+    /// The maximum number of threads in a block (work items in a work group).
     MaxThreadsPerBlock,
-    /// Threads that run in lockstep.
+    /// The number of threads that run in lockstep.
     WarpSize,
-    /// Bytes of shared (local) memory per block.
+    /// The bytes of shared (local) memory per block.
     MaxSharedMemoryPerBlock,
-    /// Text `major.minor` (`major.minor.patch` on Vulkan).
+    /// The compute version as a text `major.minor` (`major.minor.patch` on Vulkan).
     ComputeVersion,
-    /// Text.
+    /// The name of the device, a text.
     DeviceName,
-    /// Highest clock rate in kHz, whatever unit the driver counts in.
+    /// The highest clock rate in kHz. Values of drivers that count in another unit are converted.
     MaxClockRate,
-    /// Multiprocessors or compute units.
+    /// The number of multiprocessors or compute units.
     MultiProcessorCount,
-    /// Text: a JSON list of three integers.
+    /// The maximum extents of a block, a text: a JSON list of three integers.
     MaxThreadDimensions,
-    /// 32-bit registers of a block.
+    /// The number of 32-bit registers of a block.
     MaxRegistersPerBlock,
-    /// AMD's architecture: a number up to 0.17, since then a text such as `gfx90a:sramecc+:xnack-` (DEV-08).
+    /// The AMD architecture: a number up to 0.17, later a text such as `gfx90a:sramecc+:xnack-` (DEV-08).
     GcnArch,
-    /// Version of the API that the runtime was built for.
+    /// The version of the API that the runtime was built for.
     ApiVersion,
-    /// Text.
+    /// The version of the driver, a text.
     DriverVersion,
-    /// Bytes.
+    /// The size of the L2 cache in bytes.
     L2CacheSizeBytes,
-    /// Bytes.
+    /// The total memory of the device in bytes.
     TotalGlobalMemory,
-    /// Bytes that are free at the time of the question.
+    /// The free memory in bytes at the time of the call.
     AvailableGlobalMemory,
-    /// Alignment of the rows of an image, in pixels.
+    /// The alignment of the rows of an image, in pixels.
     ImagePitchAlignment,
 }
 
 impl Attribute {
-    /// Every attribute, by the numbers of 0.20 and later.
+    /// Every attribute, in the order of the numbers of 0.20 and later.
     pub const ALL: [Attribute; 17] = [
         Attribute::Exist,
         Attribute::MaxThreadsPerBlock,
@@ -67,15 +67,16 @@ impl Attribute {
         Attribute::ImagePitchAlignment,
     ];
 
-    /// The number in the newest release (DEV-09).
+    /// Returns the number in the newest release (DEV-09).
     pub fn number(self) -> i32 {
         self as i32
     }
 
-    /// The number in `release`; `None` where that release does not know the attribute (DEV-09).
+    /// Returns the number in `release`, or `None` if that release does not know the attribute (DEV-09).
     pub fn number_in(self, release: Release) -> Option<i32> {
-        // The first release that has it; then, for the two that were renumbered (DEV-09), the last one of the other number, and that.
-        // 0.3 put max_shared_memory_per_block where compute_version was, and 0.7 max_registers_per_block where gcn_arch was.
+        // `since` is the first release that has the attribute. `renumbered` is set for the two attributes whose number changed
+        // (DEV-09): the last release with the old number, and that number. 0.3 put max_shared_memory_per_block where
+        // compute_version was, and 0.7 put max_registers_per_block where gcn_arch was.
         let (since, renumbered) = match self {
             Attribute::ComputeVersion => (2, Some((2, 3))),
             Attribute::GcnArch => (6, Some((6, 9))),
@@ -101,14 +102,16 @@ impl Attribute {
         }
     }
 
-    /// The attribute that the newest release calls `number`; `None` for a number of none, which is answered with null (DEV-08).
+    /// Returns the attribute with this number in the newest release, or `None` for an unknown number, which is answered with null
+    /// (DEV-08).
     pub(crate) fn from_number(number: i32) -> Option<Attribute> {
-        // DEV-08: below 0 as behind the last number: a question that no device knows is answered with null, and is no error.
+        // DEV-08: a negative number is unknown, like one past the end. Devices answer unknown attributes with null, not with an
+        // error.
         let at = usize::try_from(number).ok()?;
         Attribute::ALL.get(at).copied()
     }
 
-    /// Its name in Python: `max_threads_per_block`, ...
+    /// Returns its name in Python, such as `max_threads_per_block`.
     pub fn name(self) -> &'static str {
         match self {
             Attribute::Exist => "exist",
@@ -132,10 +135,11 @@ impl Attribute {
     }
 }
 
-/// What a device answers: nothing, a number or a text. These are all: the C interfaces and every frontend have no other.
+/// A device's answer: nothing, a number or a text. The enum is complete, because the C interfaces and all frontends know no other
+/// kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AttributeValue {
-    /// The device does not know the question (DEV-08).
+    /// The device does not have the attribute (DEV-08).
     #[default]
     None,
     /// A number.
@@ -145,26 +149,25 @@ pub enum AttributeValue {
 }
 
 impl AttributeValue {
-    /// An answer from a number that fits.
+    /// Returns the number, or [`AttributeValue::None`] if it does not fit into an i64.
     ///
     /// # Errors
     ///
-    /// None: a number that does not fit is answered with [`AttributeValue::None`]. The type is the one of
-    /// [`DeviceApi::attribute`](super::DeviceApi::attribute), which returns it.
+    /// Never fails. It returns a `Result` because [`DeviceApi::attribute`](super::DeviceApi::attribute) does.
     pub fn int(number: impl TryInto<i64>) -> Result<AttributeValue> {
-        // DEV-08: what no i64 holds is no answer: wrapped around, it would be a size below 0.
+        // DEV-08: a number that does not fit into an i64 is not answered. Wrapped around, it would be a negative size.
         Ok(number
             .try_into()
             .map_or(AttributeValue::None, AttributeValue::Int))
     }
 
-    /// A number, or no answer.
+    /// Returns the number, or no answer.
     #[cfg(any(feature = "cuda", feature = "hip", feature = "opencl"))]
     pub(crate) fn number_or_none(number: Option<i64>) -> AttributeValue {
         number.map_or(AttributeValue::None, AttributeValue::Int)
     }
 
-    /// `major.minor` (DEV-11). A minor version of 0 is one, though drivers also answer 0 for what they do not know.
+    /// Returns `major.minor` (DEV-11). A missing minor version counts as 0: drivers answer 0 both for 0 and for an unknown number.
     #[cfg(any(feature = "cuda", feature = "hip"))]
     pub(crate) fn version(major: Option<i64>, minor: Option<i64>) -> AttributeValue {
         let Some(major) = major else {
@@ -173,28 +176,28 @@ impl AttributeValue {
         AttributeValue::Text(format!("{major}.{}", minor.unwrap_or(0)))
     }
 
-    /// Three extents as a JSON list (DEV-10).
+    /// Returns three extents as a JSON list (DEV-10).
     #[cfg(any(feature = "cuda", feature = "hip", feature = "opencl"))]
     pub(crate) fn dimensions(axes: [Option<i64>; 3]) -> AttributeValue {
         match axes {
             [Some(x), Some(y), Some(z)] => AttributeValue::Text(format!("[{x}, {y}, {z}]")),
-            // DEV-10: three extents or no answer: a list with a hole is no list of integers.
+            // DEV-10: the answer has all three extents or does not exist, because a list with a gap is not a list of integers.
             _ => AttributeValue::None,
         }
     }
 
-    /// An answer from a text.
+    /// Returns a text.
     ///
     /// # Errors
     ///
-    /// None. The type is the one of [`DeviceApi::attribute`](super::DeviceApi::attribute), which returns it.
+    /// Never fails. It returns a `Result` because [`DeviceApi::attribute`](super::DeviceApi::attribute) does.
     pub fn text(text: impl Into<String>) -> Result<AttributeValue> {
         Ok(AttributeValue::Text(text.into()))
     }
 }
 
 impl From<AttributeValue> for Value {
-    /// Null where the device does not know the attribute (DEV-08).
+    /// Returns null if the device does not have the attribute (DEV-08).
     fn from(answer: AttributeValue) -> Value {
         match answer {
             AttributeValue::None => Value::Null,

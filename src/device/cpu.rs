@@ -10,13 +10,13 @@ use crate::rule::Kind;
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
-/// The CPU device. There is one; [`cpu`] returns it.
+/// The CPU device. [`cpu`] returns the only one.
 pub struct Cpu {
-    /// Workspace, pooled by thread (DEV-25 to DEV-35).
+    /// The pools of workspace, per thread (DEV-25 to DEV-35).
     pools: WorkspacePools,
 }
 
-/// The CPU device of this process.
+/// Returns the CPU device of this process.
 pub fn cpu() -> &'static Cpu {
     static CPU: OnceLock<Cpu> = OnceLock::new();
     CPU.get_or_init(|| Cpu {
@@ -32,7 +32,7 @@ impl DeviceApi for Cpu {
     fn attribute(&self, _: Device, attribute: Attribute) -> Result<AttributeValue> {
         match attribute {
             Attribute::Exist => Ok(AttributeValue::Int(1)),
-            // DEV-08: all that upstream's CPU answers since 0.20, and -1 where it cannot be found out.
+            // DEV-08: upstream's CPU answers only this since 0.20, with -1 if the size is unknown.
             Attribute::TotalGlobalMemory => {
                 Ok(AttributeValue::Int(total_memory().unwrap_or(UNKNOWN)))
             }
@@ -42,8 +42,8 @@ impl DeviceApi for Cpu {
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
         let space = Heap.alloc(device, nbytes, alignment, hint)?;
-        // A tensor over it can be read by safe code before anything is written.
-        // SAFETY: the space was taken with `nbytes` bytes just now, and nothing else has it.
+        // Safe code can read a tensor over this memory before anything is written, so the bytes are set to zero. SAFETY: the space
+        // was just allocated with `nbytes` bytes, and nothing else has it.
         unsafe { space.0.cast::<u8>().write_bytes(0, nbytes) };
         Ok(space)
     }
@@ -55,11 +55,11 @@ impl DeviceApi for Cpu {
 
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         only_default(stream)?;
-        // DEV-40: upstream copies with `memcpy`, whose result depends on sizes where ranges overlap; this one moves.
+        // DEV-40: upstream uses `memcpy`, whose result for overlapping ranges depends on the sizes. This copy handles overlap.
         let nbytes = copy.nbytes;
         let from = copy.from.0.cast::<u8>().wrapping_add(copy.from_offset);
         let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
-        // SAFETY: both spaces hold the bytes; they may overlap. Any pointer will do for no bytes.
+        // SAFETY: both spaces hold the bytes, and they may overlap. A copy of no bytes accepts any pointer.
         unsafe { std::ptr::copy(from, to, nbytes) };
         Ok(())
     }
@@ -85,7 +85,8 @@ impl DeviceApi for Cpu {
     }
 }
 
-/// DEV-21: the CPU has no streams. Upstream's ignores whatever comes, so that work somebody orders by it is not ordered.
+/// Rejects every stream except the default, because the CPU has no streams (DEV-21). Upstream ignores the stream, and with it the
+/// order that the caller wanted.
 fn only_default(stream: Stream) -> Result<()> {
     DEV_21.demand(Kind::Unsupported, stream == Stream::DEFAULT, || {
         "the CPU has only the default stream".into()
@@ -93,18 +94,18 @@ fn only_default(stream: Stream) -> Result<()> {
     Ok(())
 }
 
-/// Aligned memory of the process. Its bytes are not initialized.
+/// The aligned memory of the process. Its bytes are not initialized.
 struct Heap;
 
 impl SpaceSource for Heap {
     fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
-        // DEV-12: `posix_memalign` takes no alignment below that of a pointer, and more than was asked for is as good.
+        // DEV-12: `posix_memalign` rejects an alignment below that of a pointer, so the alignment is raised to that.
         let alignment = alignment.max(size_of::<usize>());
         let failed = || out_of_memory(nbytes, format!("the heap, alignment {alignment}"));
         DEV_12.demand(Kind::Unsupported, alignment.is_power_of_two(), || {
             format!("no memory is aligned to {alignment} bytes")
         })?;
-        // A space of no bytes is still a space of its own.
+        // An empty space also needs its own address, so at least one byte is allocated.
         let data = aligned::alloc(nbytes.max(1), alignment).ok_or_else(failed)?;
         Ok(Space(data))
     }
@@ -116,7 +117,7 @@ impl SpaceSource for Heap {
     }
 }
 
-/// The platform's aligned allocation: unlike `std::alloc` it frees without the size.
+/// The platform's aligned allocation. Unlike `std::alloc`, it frees without the size.
 #[cfg(unix)]
 mod aligned {
     use super::c_void;
@@ -127,7 +128,7 @@ mod aligned {
         fn libc_free(data: *mut c_void);
     }
 
-    /// `nbytes` at a multiple of `alignment`, a power of two; none where there is no memory.
+    /// Allocates `nbytes` at a multiple of `alignment`, a power of two. Returns `None` if there is not enough memory.
     pub(super) fn alloc(nbytes: usize, alignment: usize) -> Option<*mut c_void> {
         let mut data = std::ptr::null_mut();
         // SAFETY: `data` is a place for the result; the alignment is a power of two and a multiple of a pointer.
@@ -135,6 +136,8 @@ mod aligned {
         (failed == 0).then_some(data)
     }
 
+    /// Frees memory.
+    ///
     /// # Safety
     ///
     /// `data` came from `alloc` and was not freed.
@@ -149,18 +152,20 @@ mod aligned {
     use super::c_void;
 
     unsafe extern "C" {
-        // Windows has no `posix_memalign`, and its `free` cannot free what this one returns.
+        // Windows has no `posix_memalign`, and its `free` cannot free the memory of `_aligned_malloc`.
         fn _aligned_malloc(nbytes: usize, alignment: usize) -> *mut c_void;
         fn _aligned_free(data: *mut c_void);
     }
 
-    /// `nbytes` at a multiple of `alignment`, a power of two; none where there is no memory.
+    /// Allocates `nbytes` at a multiple of `alignment`, a power of two. Returns `None` if there is not enough memory.
     pub(super) fn alloc(nbytes: usize, alignment: usize) -> Option<*mut c_void> {
         // SAFETY: the alignment is a power of two.
         let data = unsafe { _aligned_malloc(nbytes, alignment) };
         (!data.is_null()).then_some(data)
     }
 
+    /// Frees memory.
+    ///
     /// # Safety
     ///
     /// `data` came from `alloc` and was not freed.
@@ -170,20 +175,20 @@ mod aligned {
     }
 }
 
-/// The total memory where it cannot be found out (DEV-08).
+/// The total memory if it is unknown (DEV-08).
 const UNKNOWN: i64 = -1;
 
-/// Bytes of memory of this machine, where the system has an answer.
+/// Returns the bytes of memory of this machine, if the system can tell.
 #[cfg(target_os = "linux")]
 fn total_memory() -> Option<i64> {
     use std::ffi::{c_int, c_long};
-    // `_SC_PAGESIZE` and `_SC_PHYS_PAGES` of Linux, in glibc and musl alike.
+    // The values of `_SC_PAGESIZE` and `_SC_PHYS_PAGES` on Linux, in both glibc and musl.
     const PAGE_SIZE: c_int = 30;
     const PHYSICAL_PAGES: c_int = 85;
     unsafe extern "C" {
         safe fn sysconf(name: c_int) -> c_long;
     }
-    // What cannot be found out is negative.
+    // An unknown value is negative.
     let size = u64::try_from(sysconf(PAGE_SIZE)).ok()?;
     let count = u64::try_from(sysconf(PHYSICAL_PAGES)).ok()?;
     i64::try_from(size.checked_mul(count)?).ok()

@@ -1,6 +1,6 @@
-//! Device types: their numbers, and the names that they had in each release.
+//! Device types: their numbers, and their names in each release.
 //!
-//! A number alone means nothing: 11 was OpenGL and is the pinned memory of ROCm, 14 was Hexagon and is oneAPI.
+//! A number alone is ambiguous: 11 was OpenGL and is now pinned ROCm memory; 14 was Hexagon and is now oneAPI.
 
 use crate::device::error::reject;
 use crate::device::{DEV_06, DEV_57, Device, Dtype, Result};
@@ -8,13 +8,13 @@ use crate::release::Release;
 use crate::rule::Kind;
 use std::sync::{PoisonError, RwLock};
 
-/// Types from here on are remote: session `kind / 128 - 1` and the type there `kind % 128` (DEV-57).
+/// The first number of a remote type. It stands for type `kind % 128` in session `kind / 128 - 1` (DEV-57).
 pub(crate) const REMOTE: i32 = 128;
 
-/// One name of one number, and the releases in which it is so: number, name, the first minor release and the last.
+/// A name of a number, with the releases that use it: number, name, first minor release, last minor release.
 struct DeviceTypeName(i32, &'static str, u8, u8);
 
-/// The names under which the manager looks into the registry (DEV-01). A last release of 27 means: to this day.
+/// The names under which the manager searches the registry (DEV-01). A last release of 27 means that the name is still used.
 const NAMES: &[DeviceTypeName] = &[
     DeviceTypeName(1, "cpu", 2, 27),
     DeviceTypeName(2, "gpu", 2, 7),
@@ -29,7 +29,7 @@ const NAMES: &[DeviceTypeName] = &[
     DeviceTypeName(8, "metal", 2, 27),
     DeviceTypeName(9, "vpi", 2, 27),
     DeviceTypeName(10, "rocm", 2, 27),
-    // 0.11 left 11, 13 and 14 to the types of DLPack and moved its own to 32 and above.
+    // 0.11 left 11, 13 and 14 to the types of DLPack and moved its own types to 32 and above.
     DeviceTypeName(11, "opengl", 2, 6),
     DeviceTypeName(11, "rocm_host", 11, 27),
     DeviceTypeName(12, "ext_dev", 2, 27),
@@ -44,16 +44,16 @@ const NAMES: &[DeviceTypeName] = &[
     DeviceTypeName(32, "aocl", 11, 19),
     DeviceTypeName(33, "sdaccel", 11, 19),
     DeviceTypeName(34, "opengl", 11, 19),
-    // No underscore any more, unlike 13 of 0.6 and 0.7.
+    // This name has no underscore, unlike that of 13 in 0.6 and 0.7.
     DeviceTypeName(35, "microdev", 11, 19),
 ];
 
-/// The name of device type `kind` in `release`, which the registry knows as `device_api.<name>` (DEV-01, DEV-06).
+/// Returns the name of device type `kind` in `release`. The registry key is `device_api.<name>` (DEV-01, DEV-06).
 pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     match named(kind, release).or_else(|| added(kind, release)) {
         Some(name) => Ok(name),
-        // DEV-06: releases index a table of 32 entries (36 since 0.12) first. A number from its end on reads behind it, and 127 is a
-        // segmentation fault in 0.27.
+        // DEV-06: releases index a table of 32 entries (36 since 0.12) without a check. A larger number reads past its end; in 0.27
+        // the number 127 ends in a segmentation fault.
         None => reject(
             DEV_06,
             Kind::UnknownKind,
@@ -62,7 +62,7 @@ pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     }
 }
 
-/// The name that a release itself has for `kind`.
+/// Returns the name that a release itself has for `kind`.
 fn named(kind: i32, release: Release) -> Option<&'static str> {
     let at = release.minor();
     NAMES.iter().find_map(|name| {
@@ -71,10 +71,10 @@ fn named(kind: i32, release: Release) -> Option<&'static str> {
     })
 }
 
-/// Names of this process for numbers of its own. Up to 0.27 a name is compiled into the runtime.
+/// The names that this process added for its own numbers. Up to 0.27 upstream compiles the names into the runtime.
 static ADDED: RwLock<Vec<(i32, &'static str)>> = RwLock::new(Vec::new());
 
-/// The name that this process added for `kind`. No older release has it.
+/// Returns the name that this process added for `kind`. Older releases cannot have it.
 fn added(kind: i32, release: Release) -> Option<&'static str> {
     if release != Release::LAST {
         return None;
@@ -85,15 +85,15 @@ fn added(kind: i32, release: Release) -> Option<&'static str> {
         .find_map(|(number, name)| (*number == kind).then_some(*name))
 }
 
-/// Adds `name` for a number that no release has: greater than 18 and below 128, or 5, 6 and 17, which are free again.
+/// Adds `name` for a number that no release uses: greater than 18 and below 128, or 5, 6 and 17, which are free again.
 ///
 /// # Errors
 ///
-/// DEV-06 where the number or the name is taken, or the number is out of range.
+/// DEV-06 if the number or the name is taken, or the number is out of range.
 pub fn add(kind: i32, name: &'static str) -> Result<()> {
-    // DEV-57: from 128 on the number holds a session, so that no device of this process can have it.
+    // DEV-57: from 128 on the number includes a session, so a device of this process cannot have it.
     let local = kind.is_positive() && kind < REMOTE;
-    // Locked from the look on: of two threads that add one number, one is rejected.
+    // The lock covers both the check and the insertion. If two threads add the same number, one is rejected.
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let among_added = added
         .iter()
@@ -108,16 +108,16 @@ pub fn add(kind: i32, name: &'static str) -> Result<()> {
     Ok(())
 }
 
-/// The number of `name` in the newest release.
+/// Returns the number of `name` in the newest release.
 pub fn number_of(name: &str) -> Option<i32> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let is_added = |row: &(i32, &str)| (row.1 == name).then_some(row.0);
     numbered(name).or_else(|| added.iter().find_map(is_added))
 }
 
-/// The number that the newest release itself has for `name`.
+/// Returns the number that the newest release itself has for `name`.
 fn numbered(name: &str) -> Option<i32> {
-    // A name whose last release is older means nothing now, and may be added anew.
+    // A name that the newest release no longer uses is free, and may be added again.
     let last = Release::LAST.minor();
     NAMES.iter().find_map(|row| {
         let DeviceTypeName(number, text, _, until) = *row;
@@ -126,49 +126,49 @@ fn numbered(name: &str) -> Option<i32> {
 }
 
 impl Device {
-    /// Device `id` of type `kind`.
+    /// Creates device `id` of type `kind`.
     pub const fn new(kind: i32, id: i32) -> Device {
         Device { kind, id }
     }
 
-    /// CUDA device `id`.
+    /// Creates CUDA device `id`.
     pub const fn cuda(id: i32) -> Device {
         Device::new(2, id)
     }
 
-    /// OpenCL device `id`.
+    /// Creates OpenCL device `id`.
     pub const fn opencl(id: i32) -> Device {
         Device::new(4, id)
     }
 
-    /// Vulkan device `id`.
+    /// Creates Vulkan device `id`.
     pub const fn vulkan(id: i32) -> Device {
         Device::new(7, id)
     }
 
-    /// ROCm device `id`.
+    /// Creates ROCm device `id`.
     pub const fn rocm(id: i32) -> Device {
         Device::new(10, id)
     }
 
-    /// External device `id`: the type that needs no number of its own.
+    /// Creates external device `id`. Devices without a device type number use this type.
     pub const fn ext_dev(id: i32) -> Device {
         Device::new(12, id)
     }
 
-    /// Whether this is memory of the host, pinned or not, that any device may copy with (DEV-20).
+    /// Returns whether this is host memory, pinned or not, which any device may copy from and to (DEV-20).
     pub(crate) fn is_host(self) -> bool {
-        // DEV-20: `cpu`, `cuda_host`, `rocm_host`. `cuda_managed` (13) is not among those that upstream names.
+        // DEV-20: `cpu`, `cuda_host`, `rocm_host`. Upstream does not name `cuda_managed` (13) here.
         matches!(self.kind, 1 | 3 | 11)
     }
 
-    /// The RPC session of a remote device (DEV-57).
+    /// Returns the RPC session of a remote device (DEV-57).
     #[cfg_attr(not(any(feature = "rpc", feature = "suite")), allow(dead_code))]
     pub(crate) fn session(self) -> Option<i32> {
         (self.kind >= REMOTE).then_some(self.kind / REMOTE - 1)
     }
 
-    /// The same device in session `session`; rejects a device that is remote already (DEV-57).
+    /// Returns this device as a device of `session`; rejects a device that is already remote (DEV-57).
     #[cfg_attr(not(any(feature = "rpc", feature = "suite")), allow(dead_code))]
     pub(crate) fn in_session(self, session: i32) -> Result<Device> {
         if let Some(there) = self.session() {
@@ -178,7 +178,7 @@ impl Device {
                 format!("the device is of session {there} already"),
             );
         }
-        // DEV-57: upstream's table of sessions has 32 places.
+        // DEV-57: upstream's table of sessions has 32 entries.
         if !(0..32).contains(&session) {
             return reject(
                 DEV_57,
@@ -189,13 +189,13 @@ impl Device {
         Ok(Device::new(self.kind | (REMOTE * (session + 1)), self.id))
     }
 
-    /// The device as its own process knows it.
+    /// Returns the device as its own process names it.
     #[cfg_attr(not(any(feature = "rpc", feature = "suite")), allow(dead_code))]
     pub(crate) fn without_session(self) -> Device {
         Device::new(self.kind % REMOTE, self.id)
     }
 
-    /// `name:id`, up to 0.13 `name(id)`; a remote one after `remote[session]-` (DEV-58).
+    /// Returns `name:id`, up to 0.13 `name(id)`. A remote device has the prefix `remote[session]-` (DEV-58).
     #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn text_in(self, release: Release) -> Result<String> {
         let bare = self.without_session();
@@ -208,13 +208,13 @@ impl Device {
         };
         Ok(match self.session() {
             None => text,
-            // Up to 0.7 the number in the text was one more, and session 0 of type 0 was not seen as remote.
+            // Up to 0.7 the number in the text was larger by one, and session 0 of type 0 was not recognized as remote.
             Some(session) if release.minor() <= 7 => format!("remote[{}]-{text}", session + 1),
             Some(session) => format!("remote[{session}]-{text}"),
         })
     }
 
-    /// A device from `name` or `name:id`, by the names of the newest release.
+    /// Parses `name` or `name:id`, with the names of the newest release.
     pub fn parse(text: &str) -> Option<Device> {
         let (name, id) = text.split_once(':').unwrap_or((text, "0"));
         Some(Device::new(number_of(name)?, id.parse().ok()?))
@@ -222,8 +222,8 @@ impl Device {
 }
 
 impl Dtype {
-    /// Bytes, and what every workspace block is made of.
+    /// The type of bytes, and of every workspace block.
     pub const UINT8: Dtype = Dtype::scalar(Dtype::UINT, 8);
-    /// 32-bit float.
+    /// The 32-bit float type.
     pub const FLOAT32: Dtype = Dtype::scalar(Dtype::FLOAT, 32);
 }

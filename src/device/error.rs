@@ -1,15 +1,15 @@
-//! How a call of a device fails: by the error of every call, in the words of this chapter.
+//! Constructors for the errors of device calls.
 
 use crate::function::{Error, ErrorKind};
 use crate::rule::{Kind, Rule};
 
-/// A rejection by `rule`, for callers that got something wrong. Always an error, of any result type.
+/// Returns an error of `rule` for a wrong call, as a result of any type.
 #[cold]
 pub(crate) fn reject<T>(rule: Rule, kind: Kind, message: impl Into<String>) -> Result<T, Error> {
     Err(rule.rejected(kind, message).into())
 }
 
-/// A MemoryError (DEV-07): there is no memory for `nbytes` bytes; `by` is the call of the driver that failed, or why.
+/// Creates a MemoryError (DEV-07): there is no memory for `nbytes` bytes. `by` is the driver's failed call, or the reason.
 #[cold]
 pub(crate) fn out_of_memory(nbytes: usize, by: impl std::fmt::Display) -> Error {
     Error::new(
@@ -18,7 +18,8 @@ pub(crate) fn out_of_memory(nbytes: usize, by: impl std::fmt::Display) -> Error 
     )
 }
 
-/// A RuntimeError (DEV-07): the driver or its library failed in `call`, with its own number, and its text for it where it has one.
+/// Creates a RuntimeError (DEV-07): the driver or its library failed in `call`. The error contains the driver's number, and its
+/// text if it has one.
 #[cold]
 pub(crate) fn driver_error(
     backend: &str,
@@ -34,13 +35,13 @@ pub(crate) fn driver_error(
     Error::new(ErrorKind::Runtime, message)
 }
 
-/// A RuntimeError (DEV-07): a driver, its library or its hardware is not here. No rule is broken by that.
+/// Creates a RuntimeError (DEV-07): a driver, its library or its hardware is missing. This breaks no rule.
 #[cold]
 pub(crate) fn absent(why: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::Runtime, why.as_ref())
 }
 
-/// As [`absent`]: the driver `name` itself is not here, so that no number of a device would be right.
+/// Creates the error of [`absent`] for a missing driver `name`. Without the driver, no device number can be right.
 #[cfg(any(
     feature = "cuda",
     feature = "hip",
@@ -52,7 +53,7 @@ pub(crate) fn no_driver(name: &str, why: impl std::fmt::Display) -> Error {
     absent(format!("no {name} here: {why}"))
 }
 
-/// Whether an error is [`no_driver`] of this name.
+/// Returns whether an error is [`no_driver`] with this name.
 #[cfg(any(
     feature = "cuda",
     feature = "hip",
@@ -63,7 +64,7 @@ pub(crate) fn is_no_driver(error: &Error, name: &str) -> bool {
     error.message().starts_with(&format!("no {name} here: "))
 }
 
-/// What a caller gets that has a text alone: the message, behind the rule where one is broken.
+/// Returns the error as one text: the message, after the id of the broken rule if there is one.
 #[cold]
 pub(crate) fn text(error: &Error) -> String {
     match error.violation() {

@@ -1,13 +1,13 @@
-//! What a device returns for memory and for queues of work: handles that mean something to it alone.
+//! Handles that a device returns for memory and for queues of work. Only that device can interpret them.
 
 use super::error::reject;
 use super::{DEV_38, Device, Result};
 use crate::rule::Kind;
 use std::ffi::c_void;
 
-/// A piece of memory on some device: a handle that only the device that returned it can read.
+/// A piece of memory on a device, as a handle that only that device can interpret.
 ///
-/// On the CPU it is an address. On OpenCL and Vulkan it is an object; adding to it means nothing.
+/// On the CPU it is an address. On OpenCL and Vulkan it is an object, to which no offset can be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Space(pub *mut c_void);
@@ -18,38 +18,38 @@ unsafe impl Send for Space {}
 unsafe impl Sync for Space {}
 
 impl Space {
-    /// No memory.
+    /// The null handle, which is not memory.
     pub const NULL: Space = Space(std::ptr::null_mut());
 
-    /// The address of host memory as a handle of the CPU device.
+    /// Returns the address of host memory as a handle of the CPU device.
     pub fn host<T>(data: *const T) -> Space {
         Space(data.cast_mut().cast())
     }
 
-    /// Whether this is no memory.
+    /// Returns whether this is the null handle.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 
-    /// The handle as a number.
+    /// Returns the handle as a number.
     pub fn address(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A queue of work on a device. Work of one stream runs in order; the default stream is null.
+/// A queue of work on a device. Work on one stream runs in order; the default stream is null.
 ///
-/// One that is not the default is made by [`DeviceApi::create_stream`](super::DeviceApi::create_stream), or of a handle by code that answers for it: drivers
-/// follow the handle.
+/// [`DeviceApi::create_stream`](super::DeviceApi::create_stream) creates any other stream. `unsafe` code may also create one from a
+/// handle, because drivers dereference the handle.
 ///
 /// ```compile_fail,E0423
 /// let made_up = tvmspec::device::Stream(std::ptr::without_provenance_mut(64));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stream {
-    /// What the driver returned for it; null for the default stream.
+    /// The driver's handle; null for the default stream.
     handle: *mut c_void,
-    /// Type of the devices that follow the handle; 0 for the default stream.
+    /// The type of the devices that the handle belongs to; 0 for the default stream.
     kind: i32,
 }
 
@@ -59,19 +59,19 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// The stream that always exists.
+    /// The default stream, which always exists.
     pub const DEFAULT: Stream = Stream {
         handle: std::ptr::null_mut(),
         kind: 0,
     };
 
-    /// The stream of devices of `device`'s type that has this handle; null is the default one.
+    /// Creates the stream with this handle for devices of `device`'s type. Null is the default stream.
     ///
     /// # Safety
     ///
-    /// The handle is one of a stream of this type of device, which is not freed as long as this is used.
+    /// The handle is one of a stream of this device type. That stream is not freed as long as the returned value is used.
     pub const unsafe fn from_handle(device: Device, handle: *mut c_void) -> Stream {
-        // Null is the default stream of every type, so the type is dropped and all of them are equal.
+        // Null is the default stream of every type. The type is dropped, so that all default streams are equal.
         if handle.is_null() {
             return Stream::DEFAULT;
         }
@@ -79,16 +79,16 @@ impl Stream {
         Stream { handle, kind }
     }
 
-    /// What its driver knows it by.
+    /// Returns the driver's handle.
     pub const fn handle(self) -> *mut c_void {
         self.handle
     }
 
-    /// What the driver of `device` knows it by.
+    /// Returns the driver's handle for use on `device`.
     ///
     /// # Errors
     ///
-    /// DEV-38 for a stream of another type of device, whose handle that driver would follow astray.
+    /// DEV-38 for a stream of another device type, because the driver would dereference a foreign handle.
     pub fn on(self, device: Device) -> Result<*mut c_void> {
         if self.kind != device.kind && !self.handle.is_null() {
             let text = format!(

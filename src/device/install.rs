@@ -1,4 +1,4 @@
-//! What this chapter puts into the global registry, under the names that compiled code and frontends use.
+//! The functions that this chapter puts into the global registry, under the names that compiled code and frontends use.
 
 use crate::device::error::text;
 use crate::device::manager::{self, Manager};
@@ -11,10 +11,10 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Once;
 
-/// Registers the devices of this crate as `device_api.<name>`, once, where no other is registered.
+/// Registers the devices of this crate as `device_api.<name>`, once, unless another device has the name.
 ///
-/// This crate finds its devices without. It is for C that wants their tables, and not done unasked, because a C++ runtime
-/// in the same process takes what a function of this name returns for an object of its own.
+/// This crate finds its devices without these entries. C callers that want the tables of the devices call this function. It is not
+/// called by default, because a C++ runtime in the same process would take the result of such a function for its own object.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -24,27 +24,27 @@ pub(crate) fn install() {
     });
 }
 
-/// Provides the functions around devices, the loaders of device modules, and workspace.
+/// Provides the functions for devices, the loaders of device modules, and workspace.
 pub(crate) fn provide() {
     functions();
     crate::device::load::provide();
     workspace::provide(&DeviceWorkspace);
 }
 
-/// The functions around devices: attributes, the current device, and streams, which frontends hold as integers.
+/// Provides the functions for devices: attributes, the current device, and streams, which frontends hold as integers.
 fn functions() {
-    // FUN-11: they yield to those of a C++ runtime in the same process, whichever comes first.
+    // FUN-11: these functions yield to those of a C++ runtime in the same process, regardless of which comes first.
     let put = registry::provide;
     put("runtime.GetDeviceAttr", Function::from_packed(device_attr));
     put(
-        // DEV-42, DEV-43: compiled host code calls it before it launches.
+        // DEV-42, DEV-43: compiled host code calls this function before a launch.
         "__tvm_set_device",
         Function::named(None, |kind: i32, id: i32| {
             Manager::global().set_device(Device::new(kind, id))
         }),
     );
     put(
-        // The older of two: type, index and a pointer, where `runtime.Device_SetStream` takes a device and an integer.
+        // The older of two functions. It takes type, index and a pointer; `runtime.Device_SetStream` takes a device and an integer.
         "runtime.TVMSetStream",
         Function::named(None, |kind: i32, id: i32, stream: *mut c_void| {
             let device = Device::new(kind, id);
@@ -107,17 +107,19 @@ fn functions() {
     );
 }
 
+/// Creates a stream from the integer that a frontend holds.
+///
 /// # Safety
 ///
 /// As for [`Stream::from_handle`].
 unsafe fn stream_of_handle(device: Device, stream: i64) -> Stream {
-    // The integer is what `runtime.Device_StreamCreate` made of a pointer.
+    // `runtime.Device_StreamCreate` made the integer from a pointer.
     let handle = std::ptr::with_exposed_provenance_mut(stream as usize);
     // SAFETY: as for this function.
     unsafe { Stream::from_handle(device, handle) }
 }
 
-/// `runtime.GetDeviceAttr(type, id, number)`; since 0.21 also with a device in one argument.
+/// Implements `runtime.GetDeviceAttr(type, id, number)`; since 0.21 type and id may also come as one device.
 fn device_attr(args: &[AnyView<'_>]) -> function::Result {
     let int = |at: usize| args.get(at).and_then(|arg| i32::try_from(*arg).ok());
     let (device, number) = match (args.len(), int(0), int(1), int(2)) {
@@ -132,7 +134,7 @@ fn device_attr(args: &[AnyView<'_>]) -> function::Result {
     };
     match Attribute::from_number(number) {
         Some(attribute) => Ok(Manager::global().attribute(device, attribute)?.into()),
-        // DEV-08: a number that no release has is a question without an answer.
+        // DEV-08: an attribute number that no release has gets no answer.
         None => Ok(Any::none()),
     }
 }
@@ -147,7 +149,7 @@ impl From<AttributeValue> for Any {
     }
 }
 
-/// Workspace of compiled code, from the device that it names.
+/// The workspace of compiled code, allocated from the device that the code names.
 struct DeviceWorkspace;
 
 impl workspace::WorkspaceSource for DeviceWorkspace {

@@ -1,19 +1,19 @@
-//! What a call of a kernel means: which arguments are the kernel's, which are its launch, and how both reach a driver.
+//! The meaning of a kernel call: which arguments belong to the kernel and which to its launch, and how both reach a driver.
 //!
-//! A kernel is called with its own arguments in the order of its types, then one integer per launch tag that carries one,
-//! then the bytes of dynamic shared memory if it uses any.
+//! A call passes the kernel's own arguments in the order of their types. One integer for each launch tag that takes an argument
+//! follows. The bytes of dynamic shared memory come last, if the kernel uses any.
 
 use crate::device::error::reject;
 use crate::device::{DEV_47, DEV_48, DEV_49, DEV_51, DEV_53, Dtype, Result};
 use crate::rule::Kind;
 use std::ffi::c_void;
 
-/// An argument of a kernel, before it is packed. These are all: kernels take integers, floats and handles (DEV-53).
+/// An argument of a kernel, before it is packed. Kernels take only integers, floats and handles (DEV-53).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arg {
-    /// Any integer or bool.
+    /// An integer of any width, or a bool.
     Int(i64),
-    /// Any float.
+    /// A float of any width.
     Float(f64),
     /// Memory of the device, or another pointer.
     Handle(*mut c_void),
@@ -24,67 +24,68 @@ unsafe impl Send for Arg {}
 // SAFETY: a handle is a number: only a kernel that is launched, which is `unsafe`, follows it.
 unsafe impl Sync for Arg {}
 
-/// Threads, blocks and the rest of a launch.
+/// The sizes and options of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkSizes {
-    /// Blocks per axis.
+    /// The blocks per axis.
     pub(crate) grid: [usize; 3],
-    /// Threads of a block per axis.
+    /// The threads of a block per axis.
     pub(crate) block: [usize; 3],
-    /// Blocks of a cluster per axis (0.25 on).
+    /// The blocks of a cluster per axis (0.25 on).
     pub(crate) cluster: [usize; 3],
-    /// Bytes of dynamic shared memory.
+    /// The bytes of dynamic shared memory.
     pub(crate) shared: usize,
-    /// All blocks run at once and may wait for each other.
+    /// Whether all blocks run at once and may wait for each other.
     pub(crate) cooperative: bool,
-    /// The kernel may start before the one in front of it is done.
+    /// Whether the kernel may start before the previous one has ended.
     pub(crate) programmatic: bool,
-    /// Axes in use: the highest with a tag, one at least.
+    /// The number of axes in use: the highest axis with a tag, at least one.
     pub(crate) dimensions: u32,
 }
 
 impl WorkSizes {
-    /// Blocks per axis for drivers that take 32 bits; an extent beyond that is one that they reject.
+    /// Returns the blocks per axis for drivers that take 32 bits. Larger extents become one that the driver rejects.
     #[cfg(any(feature = "cuda", feature = "hip", feature = "vulkan"))]
     pub(crate) fn grid_u32(&self) -> [u32; 3] {
         self.grid.map(extent_u32)
     }
 
-    /// Threads per axis, as [`WorkSizes::grid_u32`].
+    /// Returns the threads per axis, as [`WorkSizes::grid_u32`] does.
     #[cfg(any(feature = "cuda", feature = "hip"))]
     pub(crate) fn block_u32(&self) -> [u32; 3] {
         self.block.map(extent_u32)
     }
 
-    /// Bytes of dynamic shared memory, as [`WorkSizes::grid_u32`].
+    /// Returns the bytes of dynamic shared memory, as [`WorkSizes::grid_u32`] does.
     #[cfg(any(feature = "cuda", feature = "hip"))]
     pub(crate) fn shared_u32(&self) -> u32 {
         extent_u32(self.shared)
     }
 }
 
-/// `extent`, or the largest number of 32 bits, which no driver launches: it is the driver that rejects it, as upstream (DEV-47).
+/// Returns `extent`, or the largest number of 32 bits if it is too large. No driver launches that, so the driver rejects it, as
+/// upstream (DEV-47).
 #[cfg(any(feature = "cuda", feature = "hip", feature = "vulkan"))]
 fn extent_u32(extent: usize) -> u32 {
     u32::try_from(extent).unwrap_or(u32::MAX)
 }
 
-/// What a launch tag means.
+/// The meaning of a launch tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
-    /// `blockIdx`: blocks along an axis.
+    /// `blockIdx`: the blocks along an axis.
     Grid(usize),
-    /// `threadIdx`: threads of a block along an axis.
+    /// `threadIdx`: the threads of a block along an axis.
     Block(usize),
-    /// `clusterCtaIdx`: blocks of a cluster along an axis.
+    /// `clusterCtaIdx`: the blocks of a cluster along an axis.
     Cluster(usize),
-    /// Carries an argument that no device needs: virtual threads, the preferred cluster.
+    /// A tag with an argument that no device needs: virtual threads, the preferred cluster.
     Ignored,
-    /// Carries bytes of dynamic shared memory (DEV-48).
+    /// The tag whose argument is the bytes of dynamic shared memory (DEV-48).
     Shared,
-    /// Carries no argument: see [`WorkSizes::cooperative`].
+    /// A tag without an argument, see [`WorkSizes::cooperative`].
     Cooperative,
-    /// Carries no argument: see [`WorkSizes::programmatic`].
+    /// A tag without an argument, see [`WorkSizes::programmatic`].
     Programmatic,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct LaunchTags {
 }
 
 impl LaunchTags {
-    /// Reads the tags of a function (DEV-47 to DEV-49).
+    /// Parses the tags of a function (DEV-47 to DEV-49).
     pub(crate) fn parse<S: AsRef<str>>(tags: &[S]) -> Result<LaunchTags> {
         let mut parsed = Vec::with_capacity(tags.len());
         for (at, tag) in tags.iter().enumerate() {
@@ -109,12 +110,12 @@ impl LaunchTags {
         Ok(LaunchTags { tags: parsed })
     }
 
-    /// How many arguments behind the kernel's own belong to the launch.
+    /// Returns the number of launch arguments, which follow the kernel's own arguments.
     pub(crate) fn arguments(&self) -> usize {
         self.with_argument().count()
     }
 
-    /// The launch of these arguments (DEV-47): a missing axis is 1, and so is 0 or less.
+    /// Returns the launch that these arguments describe (DEV-47). A missing axis is 1, and an extent of 0 or less also counts as 1.
     pub(crate) fn sizes(&self, arguments: &[i64]) -> Result<WorkSizes> {
         let wanted = self.arguments();
         DEV_47.demand(Kind::Type, arguments.len() == wanted, || {
@@ -133,14 +134,14 @@ impl LaunchTags {
             dimensions: 1,
         };
         for (tag, &argument) in self.with_argument().zip(arguments) {
-            // DEV-47: 0 and less are 1, since 0.8. What is too large for the machine is for the driver to reject, as upstream.
+            // DEV-47: since 0.8, 0 and less count as 1. The driver rejects extents that are too large for the machine, as upstream.
             let extent = usize::try_from(argument.max(1)).unwrap_or(usize::MAX);
             match *tag {
                 Tag::Grid(axis) => sizes.grid[axis] = extent,
                 Tag::Block(axis) => sizes.block[axis] = extent,
                 Tag::Cluster(axis) => sizes.cluster[axis] = extent,
                 Tag::Shared => {
-                    // DEV-48: the argument and not `extent`: no shared memory is none, and less is an error.
+                    // DEV-48: uses the argument, not `extent`: 0 means no shared memory, and a negative number is an error.
                     let rejected = || {
                         let message = format!("{argument} bytes of shared memory");
                         DEV_48.rejected(Kind::Type, message)
@@ -157,7 +158,7 @@ impl LaunchTags {
         Ok(sizes)
     }
 
-    /// The tags that take an integer each from the call.
+    /// Returns the tags that take one integer each from the call.
     fn with_argument(&self) -> impl Iterator<Item = &Tag> {
         self.tags.iter().filter(|tag| tag.carries_argument())
     }
@@ -169,10 +170,10 @@ impl Tag {
     }
 }
 
-/// The tag of an axis.
+/// A function that returns the tag of an axis.
 type OfAxis = fn(usize) -> Tag;
 
-/// What is in front of the name of an axis.
+/// The prefixes of axis names, with their tags.
 const SCOPES: [(&str, OfAxis); 4] = [
     ("blockIdx.", Tag::Grid),
     ("threadIdx.", Tag::Block),
@@ -180,9 +181,9 @@ const SCOPES: [(&str, OfAxis); 4] = [
     ("preferredClusterCtaIdx.", |_| Tag::Ignored),
 ];
 
-/// One tag; `tir.` became `tirx.` in 0.24, and "programtic" is how it is spelled.
+/// Parses one tag. `tir.` became `tirx.` in 0.24; "programtic" is upstream's spelling.
 fn parse_tag(text: &str) -> Result<Tag> {
-    // DEV-49: the whole text counts. Upstream looks at one letter, and takes `blockIdx.x.y` for `blockIdx.x`.
+    // DEV-49: the whole text is compared. Upstream reads only one letter, and takes `blockIdx.x.y` for `blockIdx.x`.
     for (scope, of) in SCOPES {
         match text.strip_prefix(scope) {
             Some("x") => return Ok(of(0)),
@@ -198,7 +199,7 @@ fn parse_tag(text: &str) -> Result<Tag> {
         Some("use_cooperative_launch") => return Ok(Tag::Cooperative),
         _ => {}
     }
-    // DEV-49: upstream's slot of a virtual thread is that of `blockIdx.z`; here its argument goes nowhere.
+    // DEV-49: upstream stores the extent of a virtual thread as that of `blockIdx.z`. This crate ignores it.
     if text.starts_with("vthread") || text == "cthread" {
         return Ok(Tag::Ignored);
     }
@@ -209,7 +210,7 @@ fn parse_tag(text: &str) -> Result<Tag> {
     )
 }
 
-/// How an argument is converted before it is packed.
+/// The conversion of an argument before it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgType {
     /// 8 bytes, unchanged.
@@ -227,7 +228,7 @@ pub(crate) enum ArgType {
 }
 
 impl ArgType {
-    /// The types that a kernel can take (DEV-53).
+    /// Returns the conversion for a type that a kernel can take (DEV-53).
     pub(crate) fn of(dtype: Dtype) -> Result<ArgType> {
         DEV_53.demand(Kind::Unsupported, dtype.lanes == 1, || {
             "Cannot pass vector type argument to device function for now".into()
@@ -238,7 +239,7 @@ impl ArgType {
             (Dtype::UINT, 32) => ArgType::Uint32,
             (Dtype::FLOAT, 64) => ArgType::Float64,
             (Dtype::FLOAT, 32) => ArgType::Float32,
-            // DEV-53: whatever its bits are: upstream looks at the class of a handle alone.
+            // DEV-53: the bits of a handle do not matter, because upstream checks only its class.
             (Dtype::HANDLE, _) => ArgType::Handle,
             (code, bits) => {
                 let message = format!(
@@ -249,7 +250,7 @@ impl ArgType {
         })
     }
 
-    /// Bytes that it takes.
+    /// Returns the size in bytes.
     #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn nbytes(self) -> usize {
         match self {
@@ -258,13 +259,13 @@ impl ArgType {
         }
     }
 
-    /// The bytes of `arg` as this type, in the order of the host; the first [`ArgType::nbytes`] count (DEV-50).
+    /// Returns the bytes of `arg` as this type, in the host's byte order. Only the first [`ArgType::nbytes`] are valid (DEV-50).
     fn bytes(self, arg: Arg) -> Result<[u8; 8]> {
         let mut slot = [0; 8];
         match (self, arg) {
             (ArgType::Int64, Arg::Int(value)) => slot = value.to_ne_bytes(),
             (ArgType::Int32 | ArgType::Uint32, Arg::Int(value)) => {
-                // DEV-50: the low half, whatever the upper one holds.
+                // DEV-50: the lower half is taken, and the upper half is ignored.
                 slot[..4].copy_from_slice(&(value as i32).to_ne_bytes());
             }
             (ArgType::Float64, Arg::Float(value)) => slot = value.to_ne_bytes(),
@@ -289,12 +290,12 @@ impl ArgType {
     }
 }
 
-/// Arguments one by one, for drivers that want an address or a slice each (CUDA, OpenCL) (DEV-50).
+/// Separate arguments, for drivers that want an address or a slice for each (CUDA, OpenCL) (DEV-50).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packed {
-    /// Eight bytes for each argument, those behind its type's size zero.
+    /// Eight bytes for each argument. The bytes after the size of its type are zero.
     slots: Vec<[u8; 8]>,
-    /// What each is, which says how many of its bytes count.
+    /// The type of each argument, which determines the number of valid bytes.
     types: Vec<ArgType>,
 }
 
@@ -323,7 +324,7 @@ impl Packed {
         })
     }
 
-    /// The bytes of each argument.
+    /// Returns the bytes of each argument.
     #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn values(&self) -> impl Iterator<Item = (ArgType, &[u8])> {
         self.slots
@@ -332,7 +333,7 @@ impl Packed {
             .map(|(slot, of)| (*of, slot.get(..of.nbytes()).unwrap_or(slot)))
     }
 
-    /// The address of each argument, valid while `self` is neither moved into nor changed.
+    /// Returns the address of each argument, valid until `self` is moved or changed.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub(crate) fn addresses(&mut self) -> Vec<*mut c_void> {
         self.slots
@@ -341,9 +342,9 @@ impl Packed {
             .collect()
     }
 
-    /// The leading handles as numbers, and every scalar behind them in a slot of `width` bytes (Vulkan, Metal) (DEV-51).
+    /// Returns the leading handles as numbers, and every scalar after them in a slot of `width` bytes (Vulkan, Metal) (DEV-51).
     ///
-    /// A slot had 4 bytes up to 0.7, so that nothing of 64 bits could be passed; since 0.8 it has 8.
+    /// A slot had 4 bytes up to 0.7, so that no 64-bit value could be passed. Since 0.8 it has 8 bytes.
     #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn buffers_and_scalars(&self, width: usize) -> Result<(Vec<u64>, Vec<u8>)> {
         let buffers = self
@@ -371,13 +372,14 @@ impl Packed {
         Ok((handles, scalars))
     }
 
-    /// All arguments in one block (ROCm): up to 0.15 one behind the other, since 0.16 each at its own alignment (DEV-52).
+    /// Returns all arguments in one block (ROCm). Up to 0.15 they were packed without gaps; since 0.16 each one is aligned
+    /// (DEV-52).
     #[cfg_attr(not(any(feature = "suite", feature = "hip")), allow(dead_code))]
     pub(crate) fn block(&self, aligned: bool) -> Vec<u8> {
         let mut block = Vec::new();
         for (of, bytes) in self.values() {
             if aligned {
-                // DEV-52: the gap is in front of an argument, so that nothing follows the last one.
+                // DEV-52: padding precedes an argument, so there is none after the last one.
                 block.resize(block.len().next_multiple_of(of.nbytes()), 0);
             }
             block.extend_from_slice(bytes);

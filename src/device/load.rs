@@ -1,4 +1,4 @@
-//! From the payload of a device module to kernels.
+//! Loading of device modules: from the payload to kernels.
 
 use crate::blob::pack::WrittenFile;
 #[cfg(any(
@@ -24,7 +24,7 @@ use crate::value::{Any, AnyView, cast, index};
 use crate::wire::Cursor;
 use std::sync::Arc;
 
-/// The kinds of modules that this build can launch kernels of.
+/// The kinds of modules whose kernels this build can launch.
 pub(crate) const KINDS: &[&str] = &[
     #[cfg(feature = "opencl")]
     "opencl",
@@ -38,24 +38,25 @@ pub(crate) const KINDS: &[&str] = &[
     "vulkan",
 ];
 
-/// The function of a device module that host code calls before it launches a kernel with a barrier of all blocks (DEV-59).
+/// The function of a device module that resets the barrier of all blocks (DEV-59). Host code calls it before it launches a kernel
+/// with such a barrier.
 const PREPARE_BARRIER: &str = "__tvm_prepare_global_barrier";
 
-/// The module of `kind` in `bytes`, as `layout` stores it. Its kernels' types and tags are checked; no driver is loaded
-/// (DEV-54).
+/// Loads the module of `kind` from `bytes`, which have the given layout. The types and tags of its kernels are checked; no driver
+/// is loaded (DEV-54).
 ///
 /// # Errors
 ///
-/// What [`payload::read`] rejects; DEV-53 for a kernel with an argument of another type; DEV-54 for a kind that this build does
+/// The errors of [`payload::read`]; DEV-53 for a kernel with an argument of another type; DEV-54 for a kind that this build does
 /// not launch.
 pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<DeviceModule>> {
-    // A SHOULD that the payload breaks is no reason not to run its kernels.
+    // The kernels run even if the payload breaks a SHOULD.
     let mut findings = Findings::new(Strictness::Lenient);
     let payload = payload::read(kind, layout, &mut Cursor::new(bytes), &mut findings)?;
     let code = code(kind, &payload)?;
     let mut kernels = Vec::new();
     for (name, info) in payload.functions() {
-        // PAY-54: what they ask of a launch is not known here.
+        // PAY-54: the launch requirements of the second form are unknown to this crate.
         if info
             .second
             .as_ref()
@@ -76,18 +77,18 @@ pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<Devi
     Ok(DeviceModule::new(kind, code, kernels))
 }
 
-/// The code of `payload`, for the driver that launches modules of `kind`.
+/// Returns the code of `payload`, for the driver that launches modules of `kind`.
 fn code(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn ModuleCode>> {
     match (kind, payload.data()) {
         #[cfg(feature = "opencl")]
         ("opencl", Some(data)) => Ok(formatted::<crate::device::opencl::OpenCl>(payload, data)),
         #[cfg(feature = "cuda")]
         ("cuda", Some(data)) => Ok(formatted::<crate::device::cuda::Cuda>(payload, data)),
-        // `hsaco` is what a build without ROCm calls its modules; a build with it reads both.
+        // A build without ROCm calls its modules `hsaco`; a build with ROCm reads both kinds.
         #[cfg(feature = "hip")]
         ("hip" | "hsaco", Some(data)) => Ok(formatted::<crate::device::hip::Hip>(payload, data)),
         #[cfg(feature = "vulkan")]
-        // A payload of this kind has shaders in the place of data.
+        // A payload of this kind has shaders instead of data.
         ("vulkan", _) => Ok(shaders(payload)),
         _ => reject(
             DEV_54,
@@ -97,7 +98,7 @@ fn code(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn ModuleCode>> {
     }
 }
 
-/// Code that is one run of bytes with the name of its format.
+/// Returns code that consists of one sequence of bytes and the name of its format.
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "hip"))]
 fn formatted<D: KernelDriver<Code = FormattedCode>>(
     payload: &Payload<'_>,
@@ -108,7 +109,7 @@ fn formatted<D: KernelDriver<Code = FormattedCode>>(
     Box::new(BackendCode::<D>(FormattedCode { format, data }))
 }
 
-/// The shaders of a payload. SPIR-V is stored as little-endian words; the driver takes numbers.
+/// Returns the shaders of a payload. SPIR-V is stored as little-endian words; the driver takes numbers in host order.
 #[cfg(feature = "vulkan")]
 fn shaders(payload: &Payload<'_>) -> Box<dyn ModuleCode> {
     use crate::device::vulkan::{SpirvShader, Vulkan};
@@ -127,11 +128,11 @@ fn shaders(payload: &Payload<'_>) -> Box<dyn ModuleCode> {
     Box::new(BackendCode::<Vulkan>(shaders.unwrap_or_default()))
 }
 
-/// A device module as the module chapter sees it.
+/// A device module, as the module chapter sees it.
 struct DeviceKind {
-    /// Its kernels.
+    /// The kernels of the module.
     module: Arc<DeviceModule>,
-    /// What it was read from, byte for byte: saving returns this.
+    /// The payload that the module was read from, byte for byte. Saving returns these bytes.
     payload: Vec<u8>,
     /// The layout of the payload.
     layout: Layout,
@@ -143,7 +144,8 @@ impl module::ModuleKind for DeviceKind {
     }
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
-        // DEV-59: in modules of every layout, as 0.22 and 0.23, which have the function, write the one of 0.24 and later, which have not.
+        // DEV-59: all layouts are accepted. 0.22 and 0.23 have the function, but they write the layout of 0.24 and later, which
+        // lack it.
         if name == PREPARE_BARRIER && self.module.has_barrier() {
             let (code, keep) = (self.module.clone(), module.clone());
             return Ok(Some(Function::from_packed(move |_| {
@@ -151,13 +153,13 @@ impl module::ModuleKind for DeviceKind {
                 code.reset_barrier().map(|()| Any::none())
             })));
         }
-        // DEV-56: the lookup goes on elsewhere.
+        // DEV-56: an unknown name is not an error, because the lookup continues in other modules.
         let Some(kernel) = self.module.kernel(name) else {
             return Ok(None);
         };
         let keep = module.clone();
         Ok(Some(Function::from_packed(move |args| {
-            // MOD-12: a function that a caller still has keeps its module loaded, as upstream.
+            // MOD-12: a function keeps its module loaded, as upstream.
             let _module_stays = &keep;
             let types = &kernel.info().arg_types;
             let args: Vec<Arg> = args.iter().map(argument).collect::<Result<_>>()?;
@@ -184,14 +186,15 @@ impl module::ModuleKind for DeviceKind {
 
     fn write_to_file(&self, path: &str, format: &str) -> Result<()> {
         let payload = self.decoded()?;
-        // PAY-28: the last release of the layout that saves device modules; the layouts before 0.21 have no argument tags.
+        // PAY-28: the last release with this layout that saves device modules. The layouts before 0.21 have no argument tags.
         let release = match self.layout {
             Layout::V0_2 => Release::of(6),
             Layout::V0_7 => Release::of(20),
             Layout::V0_21 | Layout::V0_22 => Release::of(23),
         };
         let (code, side) = file::write(&payload, path, format, release)?;
-        // The side file first: code without it is rejected, and what is there is of one module or the other for the shortest time.
+        // The side file is written first, because code without it is rejected. The two files belong to different modules only for a
+        // moment.
         let side_path = file::side_file_name(path);
         write_both([(&side_path, side.as_bytes()), (path, &code)])
     }
@@ -205,7 +208,7 @@ impl module::ModuleKind for DeviceKind {
 }
 
 impl DeviceKind {
-    /// The payload, as it was read when the module was loaded.
+    /// Decodes the payload, which was already read when the module was loaded.
     fn decoded(&self) -> Result<Payload<'_>> {
         let mut findings = Findings::new(Strictness::Lenient);
         let mut cursor = Cursor::new(&self.payload);
@@ -218,7 +221,8 @@ impl DeviceKind {
     }
 }
 
-/// Writes both files of a module, or neither: each beside its name first, so that a full disk leaves what was there.
+/// Writes both files of a module, or neither. Each is first written beside its target, so that a full disk leaves the old files
+/// intact.
 fn write_both(files: [(&str, &[u8]); 2]) -> Result<()> {
     let mut written = Vec::new();
     for (path, bytes) in files {
@@ -237,7 +241,7 @@ fn write_both(files: [(&str, &[u8]); 2]) -> Result<()> {
     Ok(())
 }
 
-/// The loader of files: `(path, format)` (PAY-23, PAY-28).
+/// Loads a module from a file; arguments: `(path, format)` (PAY-23, PAY-28).
 fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
     let [path, rest @ ..] = args else {
         return reject(
@@ -256,7 +260,7 @@ fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
         std::fs::read(path).map_err(failed)
     };
     let code = read(&path)?;
-    // PAY-23: one that is not there is for the rule to reject; one that cannot be read is the system's message.
+    // PAY-23: the rule rejects a missing side file. If the file cannot be read, the system's message is returned.
     let side_path = file::side_file_name(&path);
     let side = if std::path::Path::new(&side_path).exists() {
         Some(read(&side_path)?)
@@ -276,7 +280,7 @@ fn from_file(args: &[AnyView<'_>]) -> Result<Any> {
     .into())
 }
 
-/// A value as an argument of a kernel: numbers, pointers, and tensors for their memory (without their byte offset).
+/// Converts a value to a kernel argument: numbers, pointers, and tensors as their memory (without their byte offset).
 fn argument(view: &AnyView<'_>) -> Result<Arg> {
     let raw = view.as_raw();
     match view.type_index() {
@@ -304,7 +308,7 @@ fn argument(view: &AnyView<'_>) -> Result<Arg> {
     }
 }
 
-/// Makes the kinds of this build known to the module chapter.
+/// Makes the module chapter know the kinds of this build.
 pub(super) fn provide() {
     for kind in KINDS {
         module::provide_loader(kind, |entry| {
@@ -322,7 +326,7 @@ pub(super) fn provide() {
     if KINDS.is_empty() {
         return;
     }
-    // PAY-28: what no release loads, source for example, is for no driver.
+    // PAY-28: formats that no release loads, such as source, are not meant for a driver.
     let loaded = |format: &&file::FileFormat| !format.loaded.is_empty();
     for format in file::file_formats()
         .filter(|format| KINDS.contains(&format.kind))

@@ -1,7 +1,7 @@
-//! The manager: which API serves a device type.
+//! The manager, which finds the API of a device type.
 //!
-//! A device type has a name, and the registry has a function `device_api.<name>` that returns an API. The manager calls it once
-//! and remembers the API, never a miss.
+//! A device type has a name, and the registry function `device_api.<name>` returns an API. The manager calls this function once and
+//! remembers the API. It never remembers a failed lookup.
 
 use crate::device::c_table::{self, DeviceTable};
 use crate::device::device_type::{self, REMOTE, name_in};
@@ -20,30 +20,30 @@ use crate::value::{Any, SmallMap};
 use std::ffi::c_void;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-/// Where a manager looks: the factory of a name, or nothing.
+/// Finds the factory of a name, or nothing.
 pub type Lookup = Box<dyn Fn(&str) -> Option<ApiFactory> + Send + Sync>;
 
-/// Returns the API; called once.
+/// Returns the API; it is called once.
 pub type ApiFactory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
 
 /// Finds the API of a device and remembers it.
 pub struct Manager {
-    /// What was found, by type; all remote types have one place (DEV-03).
+    /// The APIs that were found, by type. All remote types share one entry (DEV-03).
     table: RwLock<SmallMap<i32, &'static dyn DeviceApi>>,
-    /// Of types whose factory runs.
+    /// The types whose factory is running.
     turns: Turns<i32>,
-    /// Where the factory of a name comes from.
+    /// The source of factories.
     lookup: Lookup,
 }
 
 impl Manager {
-    /// The manager of this process. It looks into the global registry.
+    /// Returns the manager of this process, which searches the global registry.
     pub fn global() -> &'static Manager {
         static GLOBAL: OnceLock<Manager> = OnceLock::new();
         GLOBAL.get_or_init(|| Manager::with_lookup(Box::new(in_registry)))
     }
 
-    /// A manager that looks elsewhere.
+    /// Creates a manager with another source of factories.
     pub fn with_lookup(lookup: Lookup) -> Manager {
         Manager {
             table: RwLock::new(SmallMap::new()),
@@ -52,11 +52,11 @@ impl Manager {
         }
     }
 
-    /// The API of device type `kind`, or why there is none (DEV-01 to DEV-06).
+    /// Returns the API of device type `kind` (DEV-01 to DEV-06).
     ///
     /// # Errors
     ///
-    /// DEV-04 when the type has a name and no API; as [`Manager::find`].
+    /// DEV-04 if the type has a name but no API; otherwise as [`Manager::find`].
     pub fn api(&self, kind: i32) -> Result<&'static dyn DeviceApi> {
         match self.find(kind)? {
             Some(api) => Ok(api),
@@ -71,13 +71,13 @@ impl Manager {
         }
     }
 
-    /// The API of device type `kind` if there is one. That there is none is not remembered (DEV-05).
+    /// Returns the API of device type `kind`, or `None` if there is none. A missing API is not cached (DEV-05).
     ///
     /// # Errors
     ///
-    /// DEV-06 for a number without a name; DEV-02 for a factory that looks up its own type; what the factory returns.
+    /// DEV-06 for a number without a name; DEV-02 for a factory that looks up its own type; the factory's error.
     pub fn find(&self, kind: i32) -> Result<Option<&'static dyn DeviceApi>> {
-        // All remote types are one: the session is in the number, the API is not (DEV-03).
+        // DEV-03: all remote types share one API, because the session is part of the number.
         let slot = kind.min(REMOTE);
         if let Some(api) = read(&self.table).find(&slot) {
             return Ok(Some(*api));
@@ -86,30 +86,30 @@ impl Manager {
         let Some(factory) = (self.lookup)(&format!("device_api.{name}")) else {
             return Ok(None);
         };
-        // DEV-02: upstream waits for itself here, with the lock that its first call holds.
+        // DEV-02: upstream waits for its own lock here, because its first call holds it.
         let Some(_turn) = self.turns.take(&slot) else {
             let message = format!("the factory of `{name}` looks its own type up");
             return reject(DEV_02, Kind::Cycle, message);
         };
-        // Another thread may have been faster: the factory is called once (DEV-02).
+        // DEV-02: the factory is called once, and another thread may have called it in the meantime.
         let made = read(&self.table).find(&slot).copied();
         if let Some(api) = made {
             return Ok(Some(api));
         }
-        // DEV-05: a factory that fails leaves nothing behind, and is called again.
-        // No lock is held: a factory may look up the devices that its own is built on.
+        // DEV-05: a factory that fails leaves no entry, and is called again. The table is not locked during the call, because a
+        // factory may look up the devices that its own device uses.
         let api = factory()?;
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         table.put(slot, api);
         Ok(Some(api))
     }
 
-    /// Answers `runtime.GetDeviceAttr`: whether a device exists is answered for a backend that does not, with 0 (DEV-07).
+    /// Implements `runtime.GetDeviceAttr`. For a missing backend, [`Attribute::Exist`] is answered with 0 (DEV-07).
     ///
     /// # Errors
     ///
-    /// DEV-06 for a number without a name; DEV-04 for any question but [`Attribute::Exist`] about a type without an API; what
-    /// the device answers.
+    /// DEV-06 for a number without a name; DEV-04 for any attribute except [`Attribute::Exist`] of a type without an API; the
+    /// device's error.
     pub fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         if attribute == Attribute::Exist {
             let Some(api) = self.find(device.kind)? else {
@@ -120,8 +120,8 @@ impl Manager {
         self.api(device.kind)?.attribute(device, attribute)
     }
 
-    /// Copies between tensors of this process: calls the device that is not the CPU (DEV-19), and rejects a copy between
-    /// two types of devices (DEV-20).
+    /// Copies between tensors of this process. The device that is not the CPU makes the copy (DEV-19). A copy between two types of
+    /// devices is rejected (DEV-20).
     ///
     /// # Safety
     ///
@@ -140,7 +140,7 @@ impl Manager {
                 source.kind, target.kind
             )
         })?;
-        // DEV-19: the CPU cannot reach a device's memory, so that it copies only where both sides are its own.
+        // DEV-19: the CPU cannot reach a device's memory, so it copies only if both sides are its own.
         let source_decides = source.kind != Device::CPU.kind;
         let api = self.api(if source_decides {
             source.kind
@@ -151,7 +151,7 @@ impl Manager {
         unsafe { api.copy_tensor(from, to, stream) }
     }
 
-    /// Workspace as compiled code requests it: the hint is a type of one lane (DEV-34).
+    /// Allocates workspace as compiled code requests it. The hint is a type of one lane (DEV-34).
     pub(crate) fn workspace(&self, request: &WorkspaceRequest) -> Result<Space> {
         let device = Device::new(request.device_type, request.device_id);
         let hint = Dtype {
@@ -159,7 +159,7 @@ impl Manager {
             bits: request.hint.1 as u8,
             lanes: 1,
         };
-        // The request has 64 bits on every machine; more than the address space is memory that is not there.
+        // The request has 64 bits on every machine. More than the address space counts as exhausted memory.
         let Ok(nbytes) = usize::try_from(request.bytes) else {
             return Err(out_of_memory(
                 usize::MAX,
@@ -169,22 +169,22 @@ impl Manager {
         self.api(device.kind)?.alloc_workspace(device, nbytes, hint)
     }
 
-    /// What compiled code calls as `__tvm_set_device` (DEV-42).
+    /// Implements `__tvm_set_device`, which compiled code calls (DEV-42).
     ///
     /// # Errors
     ///
-    /// As [`Manager::api`]; what the device answers.
+    /// As [`Manager::api`]; the device's error.
     pub fn set_device(&self, device: Device) -> Result<()> {
         self.api(device.kind)?.set_device(device)
     }
 }
 
-/// Whether compiled host code sets the device before it launches (DEV-43): not for the CPU, and up to 0.19 not for micro
-/// devices.
+/// Returns whether compiled host code sets the device before a launch (DEV-43). It does so except for the CPU and, up to 0.19, for
+/// micro devices.
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn needs_set_device(kind: i32, release: Release) -> bool {
     let micro = match release.minor() {
-        // DEV-43: also from 0.8 on, where 13 has no name.
+        // DEV-43: this holds also from 0.8 on, where 13 has no name.
         7..=10 => Some(13),
         11..=19 => Some(35),
         _ => None,
@@ -192,12 +192,12 @@ pub(crate) fn needs_set_device(kind: i32, release: Release) -> bool {
     kind != Device::CPU.kind && Some(kind) != micro
 }
 
-/// The lock for reading. A thread that panicked with it left the table whole.
+/// Locks for reading. A poisoned lock is accepted, because no panic can leave the table inconsistent.
 fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name that the registry has a type under: `rpc` for every remote one (DEV-03), else that of DEV-01.
+/// Returns the registry name of a type: `rpc` for every remote type (DEV-03), otherwise the name of DEV-01.
 fn name_of(kind: i32) -> Result<&'static str> {
     if kind >= REMOTE {
         Ok("rpc")
@@ -206,9 +206,10 @@ fn name_of(kind: i32) -> Result<&'static str> {
     }
 }
 
-/// The devices of type `kind` that exist, numbered from 0 without gaps (DEV-08), 64 at most, should a driver answer for ever.
+/// Returns the existing devices of type `kind`, numbered from 0 without gaps (DEV-08). It stops at 64, in case a driver never says
+/// no.
 ///
-/// The CPU answers for any number that it exists: only its first is returned.
+/// The CPU claims that every number exists, so only its first device is returned.
 pub fn existing_devices(api: &dyn DeviceApi, kind: i32) -> impl Iterator<Item = Device> {
     let most = if kind % REMOTE == Device::CPU.kind {
         1
@@ -224,18 +225,18 @@ pub fn existing_devices(api: &dyn DeviceApi, kind: i32) -> impl Iterator<Item = 
 
 /// Registers `api` as `device_api.<name>`, for this crate and for all readers of the global registry (DEV-01).
 ///
-/// What the registry function returns is the address of a [`DeviceTable`], so that C can call the device as well.
+/// The registry function returns the address of a [`DeviceTable`], so that C can also call the device.
 ///
 /// # Errors
 ///
-/// None from the registry of this crate: this entry may override another (FUN-11).
+/// The registry of this crate never fails: this entry may override another (FUN-11).
 ///
 /// # Safety
 ///
-/// Executors, machines and compiled code use the device's memory from here on, and rely on its rules: a
-/// space of `alloc` has the bytes and the alignment of the request (DEV-12, DEV-13), is part of no other (DEV-41)
-/// and stays until `free`, and what was queued before that (DEV-46). The spaces of a type of device whose memory the host
-/// reads (`cpu`, `cuda_host`, `rocm_host`, `cuda_managed`) are addresses.
+/// Executors, machines and compiled code use the device's memory from here on, and rely on its rules. A space of `alloc` has the
+/// bytes and the alignment of the request (DEV-12, DEV-13) and overlaps no other space (DEV-41). It remains valid until `free`, and
+/// for work that was queued before `free` (DEV-46). If the host reads the memory of the device type, its spaces are addresses.
+/// These types are `cpu`, `cuda_host`, `rocm_host` and `cuda_managed`.
 ///
 /// ```compile_fail,E0133
 /// # let api: &'static dyn tvmspec::device::DeviceApi = tvmspec::device::cpu::cpu();
@@ -248,7 +249,7 @@ pub unsafe fn register(name: &str, api: &'static dyn DeviceApi) -> Result<()> {
     unsafe { registry::register_with(name.as_bytes(), factory(api), true, details) }
 }
 
-/// The function that returns the table of `api`.
+/// Returns the function that returns the table of `api`.
 pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
     let table = c_table::of_api(api);
     Function::from_packed(move |_| {
@@ -258,11 +259,11 @@ pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
     })
 }
 
-/// [`register`] under a number of its own, which becomes known by `name` in this process.
+/// Registers `api` as [`register`] does, with a new number, which gets the name `name` in this process.
 ///
 /// # Errors
 ///
-/// A number or name that is taken.
+/// DEV-06 if the number or the name is taken.
 ///
 /// # Safety
 ///
@@ -277,7 +278,7 @@ pub unsafe fn register_number(
     unsafe { register(name, api) }
 }
 
-/// What the global registry has, or else what this build brings.
+/// Returns the factory of the global registry, or else that of this build.
 fn in_registry(name: &str) -> Option<ApiFactory> {
     let own = name.strip_prefix("device_api.").and_then(own::own);
     let Some(function) = registry::lookup(name) else {
@@ -294,13 +295,13 @@ fn in_registry(name: &str) -> Option<ApiFactory> {
         // SAFETY: a function of this name returns null, or the address of a table that lives for ever: `register_with`, the
         // only way to that name, asks for it.
         unsafe { c_table::to_api(pointer.cast::<DeviceTable>()) }
-            // A C++ runtime beside us returns an object of its own, which is none of ours to call.
+            // A C++ runtime in the same process returns its own object, which this crate cannot call.
             .or(own)
             .ok_or_else(|| no_table("returned no device table"))
     }))
 }
 
-/// The stream functions of the registry, for a device of any type.
+/// Implements the stream functions of the registry, for a device of any type.
 pub(crate) fn set_stream(device: Device, new: Stream) -> Result<()> {
     Manager::global().api(device.kind)?.set_stream(device, new)
 }

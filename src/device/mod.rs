@@ -1,31 +1,31 @@
-//! Devices: memory, copies, streams, workspace and kernels behind one contract.
+//! Devices: memory, copies, streams, workspace and kernels, with one common contract.
 //!
-//! | file            | what                                                                 | rules            |
+//! | file            | content                                                              | rules            |
 //! |-----------------|----------------------------------------------------------------------|------------------|
 //! | `api`           | [`DeviceApi`], the contract, with its defaults                       | DEV-12 .. DEV-18, DEV-20 .. DEV-22, DEV-24 |
-//! | `handle`        | handles of memory and of queues, which mean something to their device alone | DEV-38          |
+//! | `handle`        | handles of memory and of queues, which only their device can interpret | DEV-38         |
 //! | `attribute`     | the attributes of a device, by release                               | DEV-08 .. DEV-11 |
 //! | `device_type`   | the types of device and their names; remote devices                  | DEV-06, DEV-57   |
-//! | `manager`       | finding the API of a device; what holds for every device             | DEV-01 .. DEV-07, DEV-19, DEV-20, DEV-34 |
-//! | `own`           | what this build brings: devices by name, and their clocks            | DEV-03           |
-//! | `install`       | what the global registry gets: functions around devices              | DEV-42, DEV-43   |
+//! | `manager`       | finding the API of a device; operations common to all devices        | DEV-01 .. DEV-07, DEV-19, DEV-20, DEV-34 |
+//! | `own`           | the devices of this build by name, and their timers                  | DEV-03           |
+//! | `install`       | the device functions in the global registry                          | DEV-42, DEV-43   |
 //! | `stream`        | the current device and the current streams of a thread               | DEV-22, DEV-23, DEV-55 |
-//! | `shape`         | bytes of a tensor, and whether it is in one piece                    | DEV-15, DEV-17   |
+//! | `shape`         | the size of a tensor in bytes, and whether it is contiguous          | DEV-15, DEV-17   |
 //! | `pool`          | the workspace pool                                                   | DEV-25 .. DEV-33, DEV-35 |
 //! | `launch`        | thread axes, dynamic shared memory, argument packing                 | DEV-47 .. DEV-53 |
 //! | `module`        | device modules: loaded late, once per device                         | DEV-54 .. DEV-56 |
-//! | `load`          | device modules of payloads, and their loaders                        | DEV-54           |
+//! | `load`          | device modules from payloads, and their loaders                      | DEV-54           |
 //! | `tensor`        | tensors of a device, and copies between them and the host            |                  |
 //! | `timer`         | timers and the time evaluator                                        | DEV-44, DEV-45   |
-//! | `error`         | how a call fails: [`Error`], in the words of this chapter            |                  |
+//! | `error`         | constructors of [`Error`] for device calls                           |                  |
 //! | `c_table`       | a device as a table of C functions, in both directions               | DEV-02           |
 //! | `cpu`           | the host                                                             |                  |
 //! | `simulated`     | an asynchronous device without hardware, for tests                   |                  |
-//! | `opencl`, `vulkan`, `cuda`, `hip` | real devices; a driver is loaded at the first question | DEV-51, DEV-52 |
-//! | `backend`       | what these have in common                                            |                  |
+//! | `opencl`, `vulkan`, `cuda`, `hip` | hardware devices; the first call loads the driver  | DEV-51, DEV-52   |
+//! | `backend`       | the common part of the hardware devices                              |                  |
 //!
-//! A device of your own is a type that implements [`DeviceApi`]; `tvmspec::conformance::device::contract` holds it to
-//! every rule of the chapter, by the cases of the tree or of feature `embed`.
+//! To add a device, implement [`DeviceApi`]. `tvmspec::conformance::device::contract` checks it against every rule of the chapter,
+//! with the cases of the source tree or of the feature `embed`.
 //!
 //! ```
 //! use tvmspec::device::{Attribute, AttributeValue, Device, DeviceApi, Error, cpu};
@@ -86,7 +86,7 @@ pub(crate) use own::bring_remote;
 pub use own::timer;
 pub use shape::{TensorRef, byte_size, is_contiguous};
 
-/// Alignment of ordinary allocations in bytes (DEV-14): 64 (128 in 0.7 to 0.9).
+/// The alignment of ordinary allocations in bytes (DEV-14): 64 (128 in 0.7 to 0.9).
 pub(crate) const ALIGNMENT: usize = 64;
-/// Alignment of workspace in bytes (DEV-24): the same.
+/// The alignment of workspace in bytes (DEV-24), also 64.
 pub(crate) const WORKSPACE_ALIGNMENT: usize = 64;

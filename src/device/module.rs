@@ -1,4 +1,4 @@
-//! Device modules: kernels of one kind, loaded by a driver when one is first launched.
+//! Device modules: kernels of one kind. A driver loads them when a kernel is first launched.
 
 use crate::device::error::reject;
 use crate::device::launch::{Arg, ArgType, LaunchTags, Packed, WorkSizes};
@@ -9,19 +9,19 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A kernel as its module describes it.
+/// The description of a kernel in its module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelDescription {
-    /// The name under which the module finds it.
+    /// The name of the kernel in the module.
     pub(crate) name: String,
-    /// Types of its own arguments.
+    /// The types of the kernel's own arguments.
     pub(crate) arg_types: Vec<ArgType>,
-    /// What the arguments behind them mean.
+    /// The launch tags, which give the meaning of the arguments that follow.
     pub(crate) tags: LaunchTags,
 }
 
 impl KernelDescription {
-    /// Reads types and tags (DEV-47 to DEV-49, DEV-53).
+    /// Parses types and tags (DEV-47 to DEV-49, DEV-53).
     pub(crate) fn new<S: AsRef<str>>(
         name: &str,
         arg_types: &[Dtype],
@@ -40,26 +40,26 @@ impl KernelDescription {
 
 /// The code of a module, for the driver that runs it.
 pub(crate) trait ModuleCode: Send + Sync {
-    /// The device type that it launches on.
+    /// Returns the device type that the code runs on.
     fn device_kind(&self) -> i32;
 
-    /// Loads the code on device `id`: called once per device, at the first launch there (DEV-54).
+    /// Loads the code on device `id`. It is called once per device, at the first launch there (DEV-54).
     fn load(&self, id: i32) -> Result<Arc<dyn LoadedCode>>;
 
-    /// Whether modules of this kind have a barrier of all blocks (DEV-59).
+    /// Returns whether modules of this kind have a barrier of all blocks (DEV-59).
     fn has_barrier(&self) -> bool {
         false
     }
 }
 
-/// Code that is on a device.
+/// Code that is loaded on a device.
 pub(crate) trait LoadedCode: Send + Sync {
     /// Queues a launch.
     ///
     /// # Safety
     ///
-    /// The kernel is compiled code: its arguments are those that it was compiled for, with memory of this device that is large enough and
-    /// stays until the launch is done. `stream` is one of this device.
+    /// The kernel is compiled code. Its arguments are those that it was compiled for, with memory of this device that is large
+    /// enough and stays until the launch is complete. `stream` is one of this device.
     unsafe fn launch(
         &self,
         kernel: &KernelDescription,
@@ -68,24 +68,24 @@ pub(crate) trait LoadedCode: Send + Sync {
         stream: Stream,
     ) -> Result<()>;
 
-    /// Queues the write of 0 to the state of the barrier of all blocks (DEV-59), in code whose [`ModuleCode::has_barrier`] is true.
+    /// Queues a write of 0 to the state of the barrier of all blocks (DEV-59), in code whose [`ModuleCode::has_barrier`] is true.
     fn reset_barrier(&self, stream: Stream) -> Result<()>;
 }
 
 /// A module of device code.
 pub struct DeviceModule {
-    /// What the module chapter calls it: `cuda`, ...
+    /// The kind of the module: `cuda`, ...
     kind: String,
-    /// What a device loads at its first launch.
+    /// The code, which a device loads at its first launch.
     code: Box<dyn ModuleCode>,
-    /// In the order of the payload.
+    /// The kernels, in the order of the payload.
     kernels: Vec<Arc<KernelDescription>>,
-    /// By the index of the device: each loads once, whichever thread comes first (DEV-54).
+    /// The loaded code by the index of the device. Each device loads it once, even if several threads launch (DEV-54).
     loaded: Mutex<HashMap<i32, Arc<dyn LoadedCode>>>,
 }
 
 impl DeviceModule {
-    /// A module of `kind` with these kernels. Nothing is loaded yet (DEV-54).
+    /// Creates a module of `kind` with these kernels. It loads nothing yet (DEV-54).
     pub(crate) fn new(
         kind: &str,
         code: Box<dyn ModuleCode>,
@@ -99,17 +99,17 @@ impl DeviceModule {
         })
     }
 
-    /// The module's kind: `opencl`, `cuda`, `hip`, `hsaco`, `vulkan`.
+    /// Returns the module's kind: `opencl`, `cuda`, `hip`, `hsaco`, `vulkan`.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Names of its kernels.
+    /// Returns the names of its kernels.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.kernels.iter().map(|kernel| kernel.name.as_str())
     }
 
-    /// The kernel of this name; a name that the module does not have is no error (DEV-56).
+    /// Returns the kernel of this name, or `None`: an unknown name is not an error (DEV-56).
     pub fn kernel(self: &Arc<Self>, name: &str) -> Option<Kernel> {
         let of_name =
             |kernel: &Arc<KernelDescription>| (kernel.name == name).then(|| kernel.clone());
@@ -119,18 +119,18 @@ impl DeviceModule {
         })
     }
 
-    /// Whether [`DeviceModule::reset_barrier`] can succeed: for modules of CUDA alone (DEV-59).
+    /// Returns whether [`DeviceModule::reset_barrier`] can succeed, which is so only for CUDA modules (DEV-59).
     pub(crate) fn has_barrier(&self) -> bool {
         self.code.has_barrier()
     }
 
-    /// Queues the write of 0 to the module's `__tvm_global_barrier_state` (DEV-59), on this thread's current device and its stream there. The
-    /// code is loaded if it never was.
+    /// Queues a write of 0 to the module's `__tvm_global_barrier_state` (DEV-59), on this thread's current device and its stream
+    /// there. Loads the code if it is not loaded yet.
     ///
     /// # Errors
     ///
-    /// DEV-59, missing, where the code has no variable of this name and 32 bits; DEV-59, unsupported, for a module of another kind than
-    /// `cuda`; what the driver returns.
+    /// DEV-59, missing, if the code has no variable of this name and 32 bits; DEV-59, unsupported, for a module of another kind
+    /// than `cuda`; the driver's error.
     pub fn reset_barrier(&self) -> Result<()> {
         if !self.has_barrier() {
             let message = format!("no kernel of a `{}` module waits for all blocks", self.kind);
@@ -141,21 +141,21 @@ impl DeviceModule {
         self.on(id)?.reset_barrier(stream)
     }
 
-    /// This thread's current device of the module's type (DEV-55), and its stream there.
+    /// Returns this thread's current device of the module's type (DEV-55), and its stream there.
     fn current(&self) -> (i32, Stream) {
         let kind = self.code.device_kind();
         let id = current_device(kind);
         (id, stream::current(Device::new(kind, id)))
     }
 
-    /// The code on device `id`, loaded now if it never was. The table is locked meanwhile, so that two threads do not load the same
-    /// device twice (DEV-54); once loaded, a launch holds it for the look alone.
+    /// Returns the code on device `id`, and loads it if it is not loaded yet. The table is locked during the load, so that two
+    /// threads do not load the same device twice (DEV-54). Once the code is loaded, a launch holds the lock only for the lookup.
     fn on(&self, id: i32) -> Result<Arc<dyn LoadedCode>> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(there) = loaded.get(&id) {
             return Ok(there.clone());
         }
-        // DEV-54: a failure leaves no entry behind: the next launch loads again.
+        // DEV-54: a failure leaves no entry, so the next launch loads again.
         let there = self.code.load(id)?;
         loaded.insert(id, there.clone());
         Ok(there)
@@ -174,19 +174,19 @@ impl fmt::Debug for DeviceModule {
 /// A kernel that can be called. It keeps its module alive.
 #[derive(Clone)]
 pub struct Kernel {
-    /// Keeps the code loaded.
+    /// The module, whose code stays loaded as long as the kernel exists.
     module: Arc<DeviceModule>,
-    /// Types and tags, shared with the module.
+    /// The types and tags, shared with the module.
     info: Arc<KernelDescription>,
 }
 
 impl Kernel {
-    /// What it takes.
+    /// Returns the description of the kernel.
     pub(crate) fn info(&self) -> &KernelDescription {
         &self.info
     }
 
-    /// How many arguments a call has: the kernel's own and those of the launch.
+    /// Returns the number of arguments of a call: the kernel's own and those of the launch.
     pub fn arity(&self) -> usize {
         self.info.arg_types.len() + self.info.tags.arguments()
     }
@@ -195,28 +195,29 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// DEV-47 and DEV-53 for arguments that are not of the kernel's types; what the driver returns.
+    /// DEV-47 and DEV-53 for arguments that do not match the kernel's types; the driver's error.
     ///
     /// # Safety
     ///
-    /// The kernel is compiled code: its arguments are those that it was compiled for, with memory of that device that is large enough and
-    /// stays until the launch is done.
+    /// The kernel is compiled code. Its arguments are those that it was compiled for, with memory of that device that is large
+    /// enough and stays until the launch is complete.
     pub unsafe fn call(&self, args: &[Arg]) -> Result<()> {
-        // Too few arguments are for `Packed::new` to reject (DEV-53); the split must not panic on them.
+        // `Packed::new` rejects too few arguments (DEV-53); the split must not panic on them.
         let own = self.info.arg_types.len().min(args.len());
         let (own, launch) = args.split_at(own);
         let launch: Vec<i64> = launch
             .iter()
             .map(|arg| match arg {
                 Arg::Int(value) => *value,
-                // DEV-47: upstream reads the 64 bits of an extent as an integer, whatever class they have; a float here is converted.
+                // DEV-47: upstream reads the 64 bits of an extent as an integer, also if they are a float. Here a float is
+                // converted.
                 Arg::Float(value) => *value as i64,
                 Arg::Handle(value) => *value as i64,
             })
             .collect();
         let mut packed = Packed::new(&self.info.arg_types, own)?;
         let sizes = self.info.tags.sizes(&launch)?;
-        // DEV-54: arguments are checked first, so that a call that is wrong loads no driver.
+        // DEV-54: arguments are checked first, so that a wrong call loads no driver.
         let (id, stream) = self.module.current();
         let code = self.module.on(id)?;
         // SAFETY: as for this function; `stream::set` lets only a stream of this type of device become this thread's.

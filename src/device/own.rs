@@ -1,4 +1,4 @@
-//! What this build brings: its devices by name, and the clocks that they have.
+//! The devices of this build, by name, and their timers.
 
 #[cfg(any(feature = "cuda", feature = "hip"))]
 use crate::device::backend::events::EventTimer;
@@ -8,7 +8,7 @@ use crate::device::{Device, DeviceApi, Result, cpu};
 /// Returns a device API without loading its driver.
 pub(super) type Api = fn() -> &'static dyn DeviceApi;
 
-/// The devices of this build, by name. No driver is loaded by naming them.
+/// The devices of this build, by name. The table loads no driver.
 pub(super) const OWN: &[(&str, Api)] = &[
     ("cpu", || cpu::cpu()),
     #[cfg(feature = "opencl")]
@@ -21,19 +21,19 @@ pub(super) const OWN: &[(&str, Api)] = &[
     ("rocm", || crate::device::hip::hip()),
 ];
 
-/// The API of remote devices, once a session has been made.
+/// The API of remote devices, which is set when the first session is created.
 #[cfg(feature = "rpc")]
 static REMOTE_DEVICES: std::sync::OnceLock<&'static dyn DeviceApi> = std::sync::OnceLock::new();
 
-/// Brings the API of the devices of all sessions (DEV-03), which is of an upper chapter.
+/// Sets the API of the devices of all sessions (DEV-03). A later chapter implements it.
 #[cfg(feature = "rpc")]
 pub(crate) fn bring_remote(api: &'static dyn DeviceApi) {
     REMOTE_DEVICES.get_or_init(|| api);
 }
 
-/// The device of this build that the registry would know as `device_api.<name>`.
+/// Returns the device of this build with the registry name `device_api.<name>`.
 pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
-    // DEV-03: not in `OWN`, whose rows are devices of this process: those of servers come with the first session.
+    // DEV-03: `OWN` contains only devices of this process. The remote ones exist once there is a session.
     #[cfg(feature = "rpc")]
     if name == "rpc" {
         return REMOTE_DEVICES.get().copied();
@@ -42,17 +42,17 @@ pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
         .find_map(|(known, api)| (*known == name).then(api))
 }
 
-/// The types of devices that have a clock of their own.
+/// The type of devices that CUDA events can time.
 #[cfg(feature = "cuda")]
 const CUDA: i32 = Device::cuda(0).kind;
 #[cfg(feature = "hip")]
 const ROCM: i32 = Device::rocm(0).kind;
 
-/// The best timer of `device`: its own clock where it has one, else the host's.
+/// Returns the best timer of `device`: its own clock if it has one, otherwise the host's.
 ///
 /// # Errors
 ///
-/// What CUDA or HIP answers when an event is created; none for other devices.
+/// The error of CUDA or HIP if an event cannot be created. Other devices never fail.
 pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Timer>> {
     #[cfg(feature = "cuda")]
     if device.kind == CUDA {
@@ -64,6 +64,6 @@ pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Time
         let timer = EventTimer::<crate::device::hip::Hip>::new(device.id)?;
         return Ok(Box::new(timer));
     }
-    // DEV-44: for OpenCL as well, which has a timer of its own upstream; Vulkan has none there either.
+    // DEV-44: this also applies to OpenCL, although upstream has a timer for it. Upstream has none for Vulkan.
     Ok(Box::new(DefaultTimer::new(api, device)))
 }

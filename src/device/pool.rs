@@ -1,10 +1,10 @@
-//! The workspace pool: temporary memory without a device call, in the steady state.
+//! The workspace pool, which usually provides temporary memory without a device call.
 //!
-//! Operators take and return scratch memory on every call, nearly always in the same pattern. The pool keeps what it got
-//! in whole pages and hands it out again. Its order is part of the contract: compiled programs have come to rely
-//! on which block returns, in that their peak memory does.
+//! Operators allocate and free scratch memory on every call, nearly always in the same pattern. The pool keeps freed blocks, in
+//! whole pages, and reuses them. The order of reuse is part of the contract, because the peak memory of compiled programs depends
+//! on it.
 //!
-//! A pool belongs to one thread and one device. `WorkspacePools` holds them all for a device API.
+//! A pool belongs to one thread and one device. `WorkspacePools` holds all pools of a device API.
 
 use crate::device::error::reject;
 use crate::device::{DEV_25, DEV_31, Device, Dtype, Result, Space, WORKSPACE_ALIGNMENT};
@@ -12,19 +12,19 @@ use crate::rule::Kind;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-/// Bytes of a page: every block is a multiple of it (DEV-25).
+/// The bytes of a page: every block is a multiple of it (DEV-25).
 pub const PAGE: usize = 4096;
 
-/// Where a pool gets blocks from, and returns them to.
+/// The memory that a pool takes blocks from, and returns them to.
 pub trait SpaceSource: Send + Sync {
-    /// As [`DeviceApi::alloc`](crate::device::DeviceApi::alloc).
+    /// Allocates memory, as [`DeviceApi::alloc`](crate::device::DeviceApi::alloc) does.
     ///
     /// # Errors
     ///
     /// As [`DeviceApi::alloc`](crate::device::DeviceApi::alloc).
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space>;
 
-    /// As [`DeviceApi::free`](crate::device::DeviceApi::free).
+    /// Frees memory, as [`DeviceApi::free`](crate::device::DeviceApi::free) does.
     ///
     /// # Errors
     ///
@@ -39,31 +39,31 @@ pub trait SpaceSource: Send + Sync {
 /// The pool of one thread and one device.
 #[derive(Debug, Default)]
 pub struct WorkspacePool {
-    /// Blocks that can be handed out, ascending by size but for the rule of the second block (DEV-30).
+    /// The free blocks, in ascending order of size except for the rule of the second block (DEV-30).
     free: Vec<PoolBlock>,
-    /// Blocks in use, in the order handed out.
+    /// The blocks in use, in the order of allocation.
     taken: Vec<PoolBlock>,
 }
 
-/// Whole pages of the device.
+/// A block of whole pages of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PoolBlock {
-    /// The handle, which the caller gets as well.
+    /// The handle, which the caller also gets.
     space: Space,
-    /// A multiple of [`PAGE`].
+    /// The size in bytes, a multiple of [`PAGE`].
     nbytes: usize,
 }
 
 impl WorkspacePool {
-    /// A block of at least `nbytes`: a free one by the rules DEV-26 to DEV-29, else a new one.
+    /// Returns a block of at least `nbytes`: a free one by the rules DEV-26 to DEV-29, otherwise a new one.
     ///
     /// # Errors
     ///
-    /// DEV-25, DEV-35; what `source` returns.
+    /// DEV-25 or DEV-35; the error of `source`.
     ///
     /// # Safety
     ///
-    /// All calls for one pool are with one `source` and one `device`.
+    /// All calls for one pool pass the same `source` and the same `device`.
     pub unsafe fn alloc(
         &mut self,
         source: &dyn SpaceSource,
@@ -75,7 +75,7 @@ impl WorkspacePool {
             PoolChoice::Fresh => None,
             PoolChoice::Take(at) => Some(self.free.remove(at)),
             PoolChoice::Replace(at) => {
-                // DEV-27, DEV-29: the small block goes before the new one comes, so that the device never holds both.
+                // DEV-27, DEV-29: the small block is freed before the new one is allocated, so that the device never holds both.
                 let small = self.free.remove(at);
                 // SAFETY: the block is of this source and device, as all of this pool; it was free, and is forgotten here.
                 unsafe { source.free(device, small.space) }?;
@@ -85,7 +85,7 @@ impl WorkspacePool {
         let block = match kept {
             Some(block) => block,
             None => PoolBlock {
-                // DEV-25: as bytes, whatever the workspace is for.
+                // DEV-25: the type is bytes, for any use of the workspace.
                 space: source.alloc(device, nbytes, WORKSPACE_ALIGNMENT, Dtype::UINT8)?,
                 nbytes,
             },
@@ -94,13 +94,14 @@ impl WorkspacePool {
         Ok(block.space)
     }
 
-    /// Takes a block back. Blocks may come back in any order (DEV-32); one that was never handed out is rejected (DEV-31).
+    /// Returns a block to the pool. Blocks may come back in any order (DEV-32). A block that the pool did not allocate is rejected
+    /// (DEV-31).
     ///
     /// # Errors
     ///
     /// DEV-31.
     pub fn free(&mut self, space: Space) -> Result<()> {
-        // DEV-32: any order is right; from the end, for scratch memory mostly comes back in the reverse order.
+        // DEV-32: any order is correct. The search starts at the end, because scratch memory is mostly freed in reverse order.
         let at = self.taken.iter().rposition(|block| block.space == space);
         let Some(at) = at else {
             return reject(
@@ -109,7 +110,7 @@ impl WorkspacePool {
                 "trying to free things that has not been allocated",
             );
         };
-        // DEV-31: a block that is no longer taken is found by no second free.
+        // DEV-31: the block is removed, so that a second free does not find it.
         let block = self.taken.remove(at);
         let place = self.place(block.nbytes);
         self.free.insert(place, block);
@@ -129,20 +130,21 @@ impl WorkspacePool {
         }
     }
 
-    /// What serves a request of `nbytes`, in whole pages (DEV-26 to DEV-29).
+    /// Chooses the block for a request of `nbytes`, in whole pages (DEV-26 to DEV-29).
     fn choose(&self, nbytes: usize) -> PoolChoice {
-        // DEV-27, DEV-28 and DEV-29 are one search: free blocks ascend, so the first that fits is the smallest and the last is the largest.
+        // DEV-27, DEV-28 and DEV-29 need one search only. Free blocks ascend, so the first that fits is the smallest, and the last
+        // is the largest.
         let fits = |block: &PoolBlock| block.nbytes >= nbytes;
         match self.free.iter().position(fits) {
             Some(smallest) => PoolChoice::Take(smallest),
             None if self.free.is_empty() => PoolChoice::Fresh,
-            // DEV-27, DEV-29: the last is the single one, or the largest.
+            // DEV-27, DEV-29: the last block is the only one or the largest.
             None => PoolChoice::Replace(self.free.len() - 1),
         }
     }
 
-    /// Where a block that comes back goes (DEV-30): at the end if it is strictly the largest; before a single other one,
-    /// even of the same size; else behind the last that is not larger.
+    /// Returns the position for a freed block (DEV-30). A block that is strictly the largest goes to the end. A block goes before a
+    /// single other one, even of the same size. Otherwise it follows the last block that is not larger.
     fn place(&self, nbytes: usize) -> usize {
         match self.free.as_slice() {
             [] => 0,
@@ -156,17 +158,17 @@ impl WorkspacePool {
     }
 }
 
-/// Where the block of a request comes from; numbers are places in the free list.
+/// The source of the block for a request. Numbers are positions in the free list.
 enum PoolChoice {
-    /// The device: nothing is free.
+    /// A new block from the device, because no block is free.
     Fresh,
-    /// This free block, which fits.
+    /// This free block, which is large enough.
     Take(usize),
-    /// The device, after this free block, which is too small, went back there.
+    /// A new block from the device, after this free block, which is too small, was returned to it.
     Replace(usize),
 }
 
-/// `nbytes` in whole pages, one at least (DEV-25, DEV-35).
+/// Rounds `nbytes` up to whole pages, at least one (DEV-25, DEV-35).
 fn pages(nbytes: usize) -> Result<usize> {
     match nbytes.max(PAGE).checked_next_multiple_of(PAGE) {
         Some(rounded) => Ok(rounded),
@@ -178,23 +180,24 @@ fn pages(nbytes: usize) -> Result<usize> {
     }
 }
 
-/// The pools of a device API: one per thread and device id (DEV-33). When a thread ends, its free blocks go back.
+/// The pools of a device API: one per thread and device id (DEV-33). When a thread ends, its free blocks are returned to the
+/// device.
 pub(crate) struct WorkspacePools {
-    /// The device's own memory. Its address distinguishes these pools from those of other devices of the thread.
+    /// The device's memory. Its address distinguishes these pools from the thread's pools of other devices.
     source: Arc<dyn SpaceSource>,
 }
 
 thread_local! {
-    /// The pools of this thread, of all device APIs. Few: a search is as fast as a table.
+    /// The pools of this thread, of all device APIs. There are few, so a linear search is as fast as a hash table.
     static POOLS: RefCell<Vec<OwnedPool>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A pool that frees its free blocks when its thread ends.
 struct OwnedPool {
     pool: WorkspacePool,
-    /// The device whose memory the blocks are.
+    /// The device that the blocks belong to.
     device: Device,
-    /// Weak: a device may end before a thread that used it does.
+    /// The device's memory. The reference is weak, because a device may end before a thread that used it.
     source: Weak<dyn SpaceSource>,
 }
 
@@ -208,12 +211,12 @@ impl Drop for OwnedPool {
 }
 
 impl WorkspacePools {
-    /// Pools that are filled from `source`.
+    /// Creates pools that take their blocks from `source`.
     pub(crate) fn new(source: Arc<dyn SpaceSource>) -> WorkspacePools {
         WorkspacePools { source }
     }
 
-    /// Workspace on `device` for this thread.
+    /// Allocates workspace on `device` for this thread.
     pub(crate) fn alloc(&self, device: Device, nbytes: usize) -> Result<Space> {
         self.pools(|pools| {
             let at = pools.iter().position(|owned| self.is_of(owned, device));
@@ -231,7 +234,7 @@ impl WorkspacePools {
         })
     }
 
-    /// Takes workspace of `device` back, on the thread that took it.
+    /// Returns workspace of `device` to the pool, on the thread that allocated it.
     pub(crate) fn free(&self, device: Device, space: Space) -> Result<()> {
         self.pools(|pools| match pools.iter_mut().find(|owned| self.is_of(owned, device)) {
             Some(owned) => owned.pool.free(space),
@@ -243,7 +246,7 @@ impl WorkspacePools {
         })
     }
 
-    /// Runs `body` with the pools of this thread. A thread that ends has given its blocks back, and takes none any more.
+    /// Runs `body` with the pools of this thread. An ending thread has already returned its blocks, and accepts no more.
     fn pools<R>(&self, body: impl FnOnce(&mut Vec<OwnedPool>) -> Result<R>) -> Result<R> {
         POOLS
             .try_with(|pools| body(&mut pools.borrow_mut()))
@@ -256,13 +259,13 @@ impl WorkspacePools {
             })
     }
 
-    /// Whether `pool` is one of these, and of `device`.
+    /// Returns whether `pool` is one of these pools, and belongs to `device`.
     fn is_of(&self, pool: &OwnedPool, device: Device) -> bool {
-        // The source has devices of one type, whatever type a caller's number names.
+        // The devices of the source have one type, so the type in the caller's number is ignored.
         self.fill(pool) && pool.device.id == device.id
     }
 
-    /// Whether `pool` is filled from this source: a pool keeps the address of its own from being used again.
+    /// Returns whether `pool` takes its blocks from this source. The weak reference of a pool keeps the address from being reused.
     fn fill(&self, pool: &OwnedPool) -> bool {
         std::ptr::addr_eq(pool.source.as_ptr(), Arc::as_ptr(&self.source))
     }
@@ -270,7 +273,7 @@ impl WorkspacePools {
 
 impl Drop for WorkspacePools {
     fn drop(&mut self) {
-        // Blocks of other threads go when those threads end: they hold the source weakly.
+        // The pools of other threads hold the source weakly, and free their blocks when those threads end.
         let _ = POOLS.try_with(|pools| {
             if let Ok(mut pools) = pools.try_borrow_mut() {
                 pools.retain(|owned| !self.fill(owned));

@@ -1,33 +1,33 @@
-//! The little geometry that the contract needs: bytes of a tensor, and whether it lies in one piece.
+//! The geometry of tensors: their size in bytes, and whether they are contiguous.
 
 use crate::device::{Device, Dtype, Space};
 use crate::release::Release;
 use crate::tensor::extents_times;
 use crate::value::DLTensor;
 
-/// A tensor that is borrowed, on any device.
+/// A borrowed tensor on any device.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorRef<'a> {
     /// The handle of its memory.
     pub data: Space,
-    /// Where the memory is.
+    /// The device of the memory.
     pub device: Device,
-    /// Element type.
+    /// The element type.
     pub dtype: Dtype,
-    /// Extent per axis.
+    /// The extent per axis.
     pub shape: &'a [i64],
-    /// Distance per axis, in elements; `None` means row-major and in one piece.
+    /// The distance per axis, in elements; `None` means contiguous and row-major.
     pub strides: Option<&'a [i64]>,
-    /// Bytes from the start of `data` to the first element.
+    /// The number of bytes from the start of `data` to the first element.
     pub byte_offset: u64,
 }
 
 impl<'a> TensorRef<'a> {
-    /// The tensor of a description.
+    /// Creates the reference for a C description.
     ///
     /// # Safety
     ///
-    /// `dl` has `ndim` extents, and as many strides or none, which stay readable and unchanged for `'a`.
+    /// `dl` has `ndim` extents, and the same number of strides or no strides. They stay readable and unchanged for `'a`.
     pub(crate) unsafe fn of(dl: &'a DLTensor) -> TensorRef<'a> {
         // SAFETY: the extents are readable for `'a`, by this contract.
         let shape = unsafe { dl.shape() };
@@ -43,23 +43,23 @@ impl<'a> TensorRef<'a> {
         }
     }
 
-    /// Bytes of the elements, by the rule of the newest release.
+    /// Returns the bytes of the elements, by the rule of the newest release.
     pub fn nbytes(&self) -> Option<usize> {
         byte_size(self.shape, self.dtype, Release::LAST)
     }
 
-    /// Whether the elements lie in one piece, by the rule of the newest release.
+    /// Returns whether the elements are contiguous, by the rule of the newest release.
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.shape, self.strides, Release::LAST)
     }
 }
 
-/// Bytes of a tensor in `release`; `None` for a negative extent or more than a `usize` holds (DEV-15).
+/// Returns the bytes of a tensor in `release`, or `None` for a negative extent or a size that does not fit into a `usize` (DEV-15).
 ///
-/// Up to 0.20 every element is rounded up to bytes, from 0.21 on the whole: three `int4` take 3 bytes, then 2.
-/// 0.21 to 0.25 still count a byte for each one-bit `uint` of one lane.
+/// Up to 0.20 every element is rounded up to bytes, from 0.21 on the whole: three `int4` take 3 bytes, then 2. Releases 0.21 to
+/// 0.25 still count a byte for each one-bit `uint` of one lane.
 pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize> {
-    // DEV-15: a size beyond the address space is rejected, so nothing may wrap before that is seen.
+    // DEV-15: a size beyond the address space is rejected, so nothing may wrap around before the check.
     let elements = extents_times(1, shape)?;
     let bits = u128::from(dtype.bits) * u128::from(dtype.lanes);
     let is_bool = (dtype.code, dtype.bits, dtype.lanes) == (Dtype::UINT, 1, 1);
@@ -72,9 +72,10 @@ pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize>
     usize::try_from(bytes).ok()
 }
 
-/// Whether elements lie in one piece and row-major order, as `release` sees it (DEV-17).
+/// Returns whether the elements are contiguous and in row-major order, as `release` decides it (DEV-17).
 ///
-/// Up to 0.10 every stride counts; from 0.11 on axes of extent 1 are skipped, from 0.25 on a tensor without elements is contiguous.
+/// Up to 0.10 every stride counts. From 0.11 on axes of extent 1 are skipped, and from 0.25 on a tensor without elements is
+/// contiguous.
 pub fn is_contiguous(shape: &[i64], strides: Option<&[i64]>, release: Release) -> bool {
     let Some(strides) = strides else {
         return true;
@@ -82,12 +83,12 @@ pub fn is_contiguous(shape: &[i64], strides: Option<&[i64]>, release: Release) -
     if strides.len() != shape.len() {
         return false;
     }
-    // DEV-17: up to 0.24 a tensor without elements is held to its strides like any other.
+    // DEV-17: up to 0.24 the strides of a tensor without elements are checked as those of any other.
     let at = release.minor();
     if at >= 25 && shape.contains(&0) {
         return true;
     }
-    // DEV-17: an axis of extent 1 is never stepped along, so that its stride means nothing; up to 0.10 it counts all the same.
+    // DEV-17: no step is ever made along an axis of extent 1, so its stride is meaningless. Up to 0.10 it counts nevertheless.
     let exempt = at >= 11;
     let mut expected: i64 = 1;
     for (&extent, &stride) in shape.iter().zip(strides).rev() {

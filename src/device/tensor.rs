@@ -6,15 +6,15 @@ use crate::object::Tensor;
 use crate::value::dlpack::DLTensor;
 use crate::value::{DLDataType, DLDevice};
 
-/// A tensor of `shape`, in elements, in the flat memory of a device. Its contents are not defined. The memory is freed when the
-/// tensor ends.
+/// Allocates a tensor of `shape`, in elements, in the flat memory of a device. Its contents are undefined. The memory is freed when
+/// the tensor is dropped.
 pub(crate) fn allocate(
     shape: &[i64],
     dtype: DLDataType,
     place: DLDevice,
 ) -> std::result::Result<Tensor, Error> {
     let device = Device::from(place);
-    // The host needs no device API, which a program may have replaced: its tensors own their memory.
+    // Tensors of the host own their memory and need no device API, which a program may have replaced.
     if device.kind == Device::CPU.kind {
         return Tensor::empty(shape, dtype);
     }
@@ -29,14 +29,14 @@ pub(crate) fn allocate(
         strides: std::ptr::null_mut(),
         byte_offset: 0,
     };
-    // An error of freeing has no caller to go to.
+    // An error of freeing cannot be returned to a caller.
     // SAFETY: `space` was allocated above for this device, and a tensor calls this once, when it ends.
     let finish = Box::new(move || drop(unsafe { api.free(device, space) }));
     // SAFETY: `shape` lives for the call, which copies it, and the memory stays until `finish`.
     Ok(unsafe { Tensor::over(description, finish) })
 }
 
-/// From where to where bytes of the host are copied.
+/// The direction of a copy of host bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostCopy {
     /// From the host into the tensor.
@@ -45,11 +45,11 @@ pub(crate) enum HostCopy {
     Out,
 }
 
-/// Copies between a tensor and `nbytes` bytes of the host, and returns when they are there.
+/// Copies between a tensor and `nbytes` bytes of the host, and returns when the copy is complete.
 ///
 /// # Safety
 ///
-/// The memory of `tensor` is there. `host` has `nbytes` bytes, to be written for [`HostCopy::Out`].
+/// The memory of `tensor` is valid. `host` has `nbytes` bytes, which are writable for [`HostCopy::Out`].
 pub(crate) unsafe fn copy_bytes(
     tensor: &TensorRef<'_>,
     host: Space,
@@ -76,11 +76,11 @@ pub(crate) unsafe fn copy_bytes(
     };
     // SAFETY: `host` has `nbytes` bytes and the memory of `tensor` is there, by this contract; both have the size just compared.
     unsafe { Manager::global().copy_tensor(from, to, Stream::DEFAULT) }?;
-    // DEV-36: the copy may be no more than queued, and the caller reads or reuses its bytes when this returns.
+    // DEV-36: the copy may only be queued, and the caller reads or reuses its bytes when this returns.
     sync(tensor.device)
 }
 
-/// Waits for the default stream of a device; the host is one device, whatever its number.
+/// Waits for the default stream of a device. All numbers of the host mean the same device.
 fn sync(device: Device) -> Result<()> {
     let device = if device.kind == Device::CPU.kind {
         Device::CPU

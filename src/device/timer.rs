@@ -4,44 +4,44 @@ use crate::device::{Device, DeviceApi, Result, Stream, device_type};
 use crate::release::Release;
 use std::time::{Duration, Instant};
 
-/// Measures one stretch of work of a device.
+/// A timer of one interval of work on a device.
 pub trait Timer {
-    /// Begins the stretch.
+    /// Begins the interval.
     ///
     /// # Errors
     ///
-    /// What a sync of the device, or the record of an event, returns.
+    /// The error of a sync of the device, or of the recording of an event.
     fn start(&mut self) -> Result<()>;
 
-    /// Ends it; returns before the device is done.
+    /// Ends the interval; returns before the work is complete.
     ///
     /// # Errors
     ///
     /// As [`Timer::start`].
     fn stop(&mut self) -> Result<()>;
 
-    /// Waits for the device and returns the nanoseconds between.
+    /// Waits for the device and returns the nanoseconds of the interval.
     ///
     /// # Errors
     ///
-    /// What the device answers, for the work between as well.
+    /// The device's error, which may also come from the work in the interval.
     fn elapsed(&mut self) -> Result<u64>;
 }
 
-/// The timer of devices that have none of their own: it waits for the device before it reads the host's clock, so what it
-/// measures includes the wait.
+/// The timer of devices without their own timer. It waits for the device before it reads the host's clock, so the result includes
+/// the wait.
 pub(crate) struct DefaultTimer<'a> {
-    /// Whose default stream is waited for.
+    /// The device API whose default stream is waited for.
     api: &'a dyn DeviceApi,
     device: Device,
-    /// When the stretch began.
+    /// The start of the interval.
     started: Instant,
-    /// How long it took; zero before `stop`.
+    /// The length of the interval; zero before `stop`.
     elapsed: Duration,
 }
 
 impl<'a> DefaultTimer<'a> {
-    /// A timer that was not started.
+    /// Creates a timer that is not started.
     pub(crate) fn new(api: &'a dyn DeviceApi, device: Device) -> DefaultTimer<'a> {
         DefaultTimer {
             api,
@@ -54,14 +54,14 @@ impl<'a> DefaultTimer<'a> {
 
 impl Timer for DefaultTimer<'_> {
     fn start(&mut self) -> Result<()> {
-        // DEV-44: work that was queued before is not part of the stretch.
+        // DEV-44: work that was queued earlier is not part of the interval.
         self.api.sync(self.device, Stream::DEFAULT)?;
         self.started = Instant::now();
         Ok(())
     }
 
     fn stop(&mut self) -> Result<()> {
-        // DEV-44: and the work of the stretch is, to its end.
+        // DEV-44: all work of the interval is part of it.
         self.api.sync(self.device, Stream::DEFAULT)?;
         self.elapsed = self.started.elapsed();
         Ok(())
@@ -72,11 +72,11 @@ impl Timer for DefaultTimer<'_> {
     }
 }
 
-/// The name under which the registry has the timer of a device type: `profiling.timer.<name>` from 0.8 to 0.23,
-/// `runtime.timer.<name>` since (DEV-44).
+/// Returns the registry name of the timer of a device type: `profiling.timer.<name>` from 0.8 to 0.23, `runtime.timer.<name>` since
+/// (DEV-44).
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn timer_name(device_kind: i32, release: Release) -> Result<String> {
-    // DEV-44: the name that is looked for. 0.8 registers CUDA's as `gpu`, and so does not find it.
+    // DEV-44: this is the name that is looked up. 0.8 registers CUDA's timer as `gpu`, so it does not find it.
     let name = device_type::name_in(device_kind, release)?;
     let prefix = if release.minor() >= 24 {
         "runtime"
@@ -86,21 +86,21 @@ pub(crate) fn timer_name(device_kind: i32, release: Release) -> Result<String> {
     Ok(format!("{prefix}.timer.{name}"))
 }
 
-/// How often to call, and how long a measurement is at least (DEV-45).
+/// The number of calls, and the minimum duration of a measurement (DEV-45).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Evaluator {
-    /// Calls per measurement, at first.
+    /// The number of calls per measurement, at first.
     pub number: u64,
-    /// Measurements.
+    /// The number of measurements.
     pub repeat: usize,
-    /// A measurement shorter than this is made again with more calls.
+    /// The minimum duration: a shorter measurement is repeated with more calls.
     pub min_repeat: Duration,
-    /// How many measurements of no time at all are put up with.
+    /// The number of measurements that may read a time of zero.
     pub limit_zero_time_iterations: u64,
-    /// Pause after every `repeats_to_cooldown` measurements.
+    /// The pause after every `repeats_to_cooldown` measurements.
     pub cooldown: Duration,
-    /// See `cooldown`.
+    /// The number of measurements between pauses, see `cooldown`.
     pub repeats_to_cooldown: usize,
 }
 
@@ -118,12 +118,12 @@ impl Default for Evaluator {
 }
 
 impl Evaluator {
-    /// Seconds per call, one number per measurement (DEV-45): one call to warm up, then `repeat` times `number` calls,
-    /// more where `min_repeat` needs them.
+    /// Measures the seconds per call, one number per measurement (DEV-45). Makes one call to warm up, then `repeat` times `number`
+    /// calls, or more if `min_repeat` requires them.
     ///
     /// # Errors
     ///
-    /// What `call`, the timer, and a sync of the device return; nothing is called after the first error.
+    /// The error of `call`, the timer, or a sync of the device; nothing is called after the first error.
     pub fn run(
         &self,
         api: &dyn DeviceApi,
@@ -134,7 +134,7 @@ impl Evaluator {
         self.run_prepared(api, device, timer, || Ok(()), call)
     }
 
-    /// [`Evaluator::run`] that calls `prepare` before each measurement, outside of its time.
+    /// Measures as [`Evaluator::run`] does, and calls `prepare` before each measurement, outside of its time.
     pub(crate) fn run_prepared(
         &self,
         api: &dyn DeviceApi,
@@ -143,10 +143,10 @@ impl Evaluator {
         mut prepare: impl FnMut() -> Result<()>,
         mut call: impl FnMut() -> Result<()>,
     ) -> Result<Vec<f64>> {
-        // DEV-45: the first call is not measured: it may load code (DEV-54).
+        // DEV-45: the first call is not measured, because it may load code (DEV-54).
         call()?;
         api.sync(device, Stream::DEFAULT)?;
-        // Of no calls there is no time per call: 0 nanoseconds by 0 calls are not a number.
+        // At least one call is measured, because 0 nanoseconds divided by 0 calls are not a number.
         let mut number = self.number.max(1);
         let mut seconds = Vec::with_capacity(self.repeat);
         for repeat in 0..self.repeat {
@@ -161,17 +161,17 @@ impl Evaluator {
                 timer.stop()?;
                 let taken = timer.elapsed()?;
                 zeros += u64::from(taken == 0);
-                // DEV-45: a clock that reads 0 never reaches `min_repeat`. Releases before 0.10 have no bound, and try for ever.
+                // DEV-45: a clock that reads 0 never reaches `min_repeat`. Releases before 0.10 have no limit and repeat for ever.
                 if u128::from(taken) >= self.min_repeat.as_nanos()
                     || zeros >= self.limit_zero_time_iterations
                 {
                     break taken;
                 }
-                // The larger number stays for the measurements that follow.
+                // The larger number is kept for the following measurements.
                 number = more(number, taken, self.min_repeat);
             };
             seconds.push(taken as f64 / 1e9 / number as f64);
-            // DEV-45: after the measurements 0, n, 2n and so on; with an n of 0 there is no pause.
+            // DEV-45: pauses after measurements 0, n, 2n and so on; an n of 0 means no pause.
             if self.repeats_to_cooldown > 0 && repeat.is_multiple_of(self.repeats_to_cooldown) {
                 std::thread::sleep(self.cooldown);
             }
@@ -180,18 +180,19 @@ impl Evaluator {
     }
 }
 
-/// The calls of the next try: as many as the last pace needs and one more, or the golden ratio, whichever is larger.
+/// Returns the calls of the next try. This is one more than the last pace requires, or the last number times 1.618, whichever is
+/// larger.
 fn more(number: u64, taken: u64, wanted: Duration) -> u64 {
     let per_call = taken as f64 / number as f64;
     let by_pace = wanted.as_nanos() as f64 / per_call + 1.0;
-    // A pace of zero is infinity, and no caller waits that long.
+    // A pace of zero gives infinity, which is ignored because no caller waits that long.
     let by_pace = if by_pace.is_finite() { by_pace } else { 0.0 };
     by_pace.max(number as f64 * 1.618) as u64
 }
 
-/// The bytes that a time evaluator returns: native doubles, one after the other (DEV-45).
+/// Returns the bytes that a time evaluator returns: native doubles, one after the other (DEV-45).
 pub fn to_bytes(seconds: &[f64]) -> Vec<u8> {
-    // DEV-45: in the order of the host: frontends decode native doubles, those of a server as well (RPC-91).
+    // DEV-45: in the host's byte order, because frontends decode native doubles, also those of a server (RPC-91).
     seconds
         .iter()
         .flat_map(|second| second.to_ne_bytes())

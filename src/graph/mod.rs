@@ -8,20 +8,19 @@
 //! | `heads` | list of entries | GRF-08, GRF-09 |
 //! | `attrs` | `dltype`, `storage_id`, `shape` and more, each `[type, list]` | GRF-13 .. GRF-18, GRF-51 |
 //!
-//! An *entry* is one output of one node; entries are numbered through `node_row_ptr`, and every list in `attrs` has one
-//! element for each.
+//! An *entry* is one output of one node. `node_row_ptr` numbers the entries, and every list in `attrs` has one element for each.
 //!
-//! | file | what | rules |
+//! | file | content | rules |
 //! |---|---|---|
 //! | `format/graph` | [`Graph`]: the JSON as a whole, and its references | GRF-01 .. GRF-03, GRF-09 .. GRF-12 |
-//! | `format/node` | [`Node`], and what it calls | GRF-04 .. GRF-07 |
+//! | `format/node` | [`Node`], and the function it calls | GRF-04 .. GRF-07 |
 //! | `format/entry` | [`NodeEntry`]: an output of a node | GRF-08 |
 //! | `format/attrs` | [`DataEntry`]: type, shape and storage of each entry | GRF-13 .. GRF-18, GRF-22, GRF-51, GRF-52 |
 //! | `format/json_text` | JSON text with byte offsets | GRF-01 |
-//! | `format/plan` | [`Plan`]: which entries share which bytes | GRF-23, GRF-24, GRF-53 |
+//! | `format/plan` | [`Plan`]: which entries share memory | GRF-23, GRF-24, GRF-53 |
 //! | `runtime/executor` | `Executor`: memory, functions, inputs, runs | GRF-30 .. GRF-39, GRF-47, GRF-48 |
 //! | `runtime/debug` | one node at a time, times, the dump of a run | GRF-40 .. GRF-42 |
-//! | `runtime/module`, `executor_module`, `methods`, `debug_methods`, `arguments` | the executor under the released names | GRF-43 .. GRF-46, GRF-50 |
+//! | `runtime/module`, `executor_module`, `methods`, `debug_methods`, `arguments` | upstream's names for it | GRF-43 .. GRF-46, GRF-50 |
 //! | `runtime/factory`, `linked` | models inside libraries, and parameters linked into them | GRF-43, GRF-49 |
 //! | `runtime/model` | `Model`: a model in three lines | |
 //!
@@ -35,7 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-/// The formats live together for their lints alone, as those of the crate's root do.
+/// The formats have a common module only for their lints, as in the crate's root.
 #[forbid(unsafe_code)]
 #[deny(
     clippy::indexing_slicing,

@@ -1,22 +1,22 @@
-//! Targets: what code is compiled for, as text, as JSON and as the normalised form that every release makes of them.
+//! Targets: the platforms that code is compiled for, as text, as JSON and in the normalized form of every release.
 //!
-//! | file | what | rules |
+//! | file | content | rules |
 //! |---|---|---|
-//! | `format/targets` | [`Targets`]: the kinds and tags of a release; reads what names a target | TGT-09, TGT-20, TGT-30, TGT-40, TGT-70, TGT-71 |
+//! | `format/targets` | [`Targets`]: the kinds and tags of a release; reading of targets | TGT-09, TGT-20, TGT-30, TGT-40, TGT-70, TGT-71 |
 //! | `format/early` | the command line of 0.2 to 0.6 | TGT-10 .. TGT-14 |
 //! | `format/words` | the command line of 0.7 to 0.23 | TGT-21 .. TGT-29 |
 //! | `format/config` | objects: keys, hosts, types, defaults | TGT-01 .. TGT-08, TGT-41 .. TGT-45, TGT-58 |
-//! | `format/kind_parsers` | what the parser of a kind adds and checks | TGT-50 .. TGT-57 |
-//! | `format/message` | the words of what is rejected, as each release has them | |
+//! | `format/kind_parsers` | the parsers of kinds, which add and check options | TGT-50 .. TGT-57 |
+//! | `format/message` | the error messages of each release | |
 //! | `format/render` | [`Target::export`], [`Target::render`] | TGT-60 .. TGT-64 |
-//! | `format/account` | [`account`]: what every release makes of what names a target | |
+//! | `format/account` | [`account`]: the readings of a target by every release | |
 //! | `format/kind` | [`TargetKind`]: a kind and its options, and the set of kinds of a release | TGT-15 |
 //! | `format/kind_table` | the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
-//! | `format/answers` | what a device answers: options, and whole targets | TGT-58, TGT-59 |
+//! | `format/answers` | the answers of a device: options, and whole targets | TGT-58, TGT-59 |
 //! | `generate` | [`Generators`]: the contract of code generators | TGT-80 .. TGT-88 |
-//! | `runtime/functions` | what frontends find in the registry | TGT-74 |
-//! | `runtime/machine` | the machine that this runs on, its devices asked | TGT-50, TGT-52, TGT-58, TGT-59 |
-//! | `runtime/registered` | kinds, tags and generators of this process, from any front | TGT-15, TGT-71, TGT-80 |
+//! | `runtime/functions` | the functions in the registry for frontends | TGT-74 |
+//! | `runtime/machine` | the present machine, with the answers of its devices | TGT-50, TGT-52, TGT-58, TGT-59 |
+//! | `runtime/registered` | kinds, tags and generators of this process, from every interface | TGT-15, TGT-71, TGT-80 |
 //! | `runtime/scope` | the target of a thread | TGT-72, TGT-73 |
 //!
 //! ```
@@ -32,7 +32,7 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 //!
-//! A kind of your own is a few lines:
+//! A new kind takes a few lines:
 //!
 //! ```
 //! use tvmspec::release::Release;
@@ -52,7 +52,7 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
-/// The formats live together for their lints alone, as those of the crate's root do; what is compiled comes from files as well.
+/// The formats have a common module only for their lints, as in the crate's root. Compiled modules also come from files.
 #[path = "."]
 #[forbid(unsafe_code)]
 #[deny(

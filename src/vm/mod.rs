@@ -1,21 +1,21 @@
 //! The Relax VM: an executable of four instructions, and the machine that runs it. Released from 0.16 on.
 //!
-//! | file | what | rules |
+//! | file | content | rules |
 //! |---|---|---|
 //! | `format/executable` | [`Executable`]: the decoded code of chapter payload, which keeps the rules of `checks` | |
-//! | `format/checks` | what the machine relies on without looking | VM-01 .. VM-05 |
-//! | `format/text` | disassembly and statistics, in a form of our own | |
+//! | `format/checks` | the rules that the machine relies on | VM-01 .. VM-05 |
+//! | `format/text` | disassembly and statistics, in this crate's own form | |
 //! | `runtime/loaded` | `LoadedExecutable`: an executable together with its bytes | |
 //! | `runtime/machine` | `VirtualMachine`: devices and functions, calls from outside | VM-14, VM-60, VM-61, VM-64 |
-//! | `runtime/link` | what is found before anything runs: functions and constants | VM-11 .. VM-13 |
+//! | `runtime/link` | functions and constants, found before anything runs | VM-11 .. VM-13 |
 //! | `runtime/code`, `interpret`, `frame` | code decoded once; the four instructions; registers | VM-20 .. VM-25, VM-66 |
 //! | `runtime/observer` | `Observer`: sees every call | |
-//! | `runtime/calling` | what closures and builtins need of a machine | |
+//! | `runtime/calling` | the interface of the machine for closures and builtins | |
 //! | `runtime/closure` | closures: a function of the executable and its last arguments | VM-28 |
 //! | `runtime/allocator`, `storage`, `copies` | the two allocators, storage, tensors in it | VM-30 .. VM-33 |
 //! | `runtime/builtin` | the functions `vm.builtin.*` | VM-29, VM-40 .. VM-58 |
-//! | `runtime/module`, `methods`, `stateful` | the module kinds and their functions under the released names | VM-30, VM-60 .. VM-66 |
-//! | `runtime/fault` | in which instruction a call failed | |
+//! | `runtime/module`, `methods`, `stateful` | the module kinds and their functions under upstream's names | VM-30, VM-60 .. VM-66 |
+//! | `runtime/fault` | the instruction in which a call failed | |
 //!
 //! A few lines run a model:
 //!
@@ -29,7 +29,7 @@
 //! # Ok(()) }
 //! ```
 
-/// The formats live together for their lints alone, as those of the crate's root do.
+/// The formats have a common module only for their lints, as in the crate's root.
 #[forbid(unsafe_code)]
 #[deny(
     clippy::indexing_slicing,

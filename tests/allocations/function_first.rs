@@ -1,15 +1,16 @@
-//! What a process may call first: each call finds what the chapters bring, though nothing was called before (FUN-11).
+//! The first call into the library of a process: it must find the registrations of every chapter, although nothing ran before
+//! (FUN-11).
 use super::HOOK;
 use crate::support;
 use tvmspec::function::registry;
 use tvmspec::value::{index, types};
 
-/// A lookup, as an allocator that measures may make.
+/// Looks up a function that does not exist, as a measuring allocator might.
 fn look_up() {
     assert!(registry::lookup("test.no_such_function").is_none());
 }
 
-/// Runs one test below in a process of its own.
+/// Creates the command that runs one of the tests below in a separate process.
 fn alone(name: &str) {
     let out = support::alone::alone(concat!(module_path!(), "::first"), name)
         .output()
@@ -110,7 +111,7 @@ mod first {
     #[ignore = "run in a process of its own"]
     fn register() {
         let own = || tvmspec::function::Function::from_packed(|_| Ok(7i64.into()));
-        // A default yields to a registration.
+        // A registration replaces a default.
         registry::register("vm.builtin.copy", own(), false).unwrap();
         assert!(registry::register("vm.builtin.copy", own(), false).is_err());
         let found = registry::require("vm.builtin.copy").unwrap();

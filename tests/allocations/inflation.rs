@@ -1,4 +1,4 @@
-//! What a small compressed archive costs, and a JSON graph of many small values: the memory that its size justifies.
+//! Memory for a small compressed archive and for a JSON graph of many small values: both must stay in proportion to the file size.
 
 use super::peak_of;
 use flate2::Compression;
@@ -8,7 +8,7 @@ use tvmspec::blob::container::{self, FileForm};
 use tvmspec::object::json_graph::ffi;
 use tvmspec::rule::{Findings, Kind};
 
-/// A tar of these members under gzip, a member being its first bytes and a number of zeros.
+/// Creates a gzip-compressed tar. Each member consists of its first bytes and a number of zeros.
 fn archive(members: &[(&str, &[u8], usize)]) -> Vec<u8> {
     let mut tar = GzEncoder::new(Vec::new(), Compression::best());
     for (name, head, zeros) in members {
@@ -31,7 +31,7 @@ fn archive(members: &[(&str, &[u8], usize)]) -> Vec<u8> {
     tar.finish().unwrap()
 }
 
-/// Noise that does not shrink, so that the archive is allowed to inflate.
+/// Returns incompressible noise. A larger compressed file is allowed to inflate further.
 fn noise(count: usize) -> Vec<u8> {
     let mut state = 1u64;
     let next = |_| {
@@ -52,7 +52,7 @@ fn opened(bytes: &[u8]) -> (usize, Result<Vec<(String, FileForm)>, Kind>) {
     (most, parts.map_err(|broken| broken.kind()))
 }
 
-/// The most that the check of a JSON graph takes with a member of such items, in bytes for each of the text.
+/// Returns the peak memory of the check of a JSON graph with a member of such items, in bytes per byte of text.
 fn checked(item: &str) -> usize {
     const SIZE: usize = 2 << 20;
     let items = item.repeat(SIZE / item.len());
@@ -68,7 +68,7 @@ fn memory_is_what_the_input_justifies() {
     let random = noise(MIB / 4);
     let object = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0";
 
-    // Thirty megabytes that can hold nothing are read past, and what comes behind them is found.
+    // The reader skips 30 MB that cannot hold a blob, and finds the members after them.
     let bytes = archive(&[
         ("noise", &random, 30 * MIB),
         ("empty.c", b"#include <x.h>", 0),
@@ -81,13 +81,13 @@ fn memory_is_what_the_input_justifies() {
     assert_eq!(parts, Ok(wanted.into()));
     assert!(most < MIB, "{most} bytes for {}", bytes.len());
 
-    // What may hold a blob is kept, but no more than the file justifies.
+    // A member that may hold a blob is kept, but only up to the limit that the file size justifies.
     let bytes = archive(&[("noise", &random, 0), ("lib.so", object, 30 * MIB)]);
     let (most, parts) = opened(&bytes);
     assert_eq!(parts, Err(Kind::Limit));
     assert!(most < MIB, "{most} bytes for {}", bytes.len());
 
-    // Nor does it help to come in many pieces: each is let go again, but what is remembered of it counts.
+    // Many small members reach the limit as well. Their data is freed, but the record of each member counts.
     let many = vec![("x", &b"\0"[..], 0); 30_000];
     let (most, parts) = opened(&archive(&many));
     assert_eq!(parts, Err(Kind::Limit));
@@ -100,7 +100,7 @@ fn memory_is_what_the_input_justifies() {
         "10 KiB do not justify 10 MiB"
     );
 
-    // A graph is held in a word for each value, in a vector for all, whatever its values nest in.
+    // The check takes one word per value, in one vector, however the values are nested.
     let (deep, within) = ("[".repeat(5_000), "]".repeat(5_000));
     let shapes = [
         ("numbers", "0,".to_owned()),

@@ -1,4 +1,4 @@
-//! Tests that count or watch allocations. The allocator is this program's own.
+//! Tests that count or watch allocations. This test program has its own allocator.
 
 #[cfg(feature = "frontend")]
 mod function_first;
@@ -17,7 +17,7 @@ mod value_ends;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Counts the bytes of each thread, and calls a hook before it allocates.
+/// Global allocator that counts the bytes of each thread and calls a hook before it allocates.
 struct Watched;
 
 thread_local! {
@@ -25,7 +25,7 @@ thread_local! {
     static LIVE: Cell<i64> = const { Cell::new(0) };
     /// The highest value of `LIVE` since it was last set.
     static PEAK: Cell<i64> = const { Cell::new(0) };
-    /// Called once before the next allocation, as an allocator that measures might.
+    /// Function that is called once before the next allocation, as a measuring allocator might.
     static HOOK: Cell<Option<fn()>> = const { Cell::new(None) };
 }
 
@@ -36,7 +36,8 @@ fn add(bytes: i64) {
     });
 }
 
-/// Runs `work`: the most bytes that this thread held at once beyond those it held before, and the result.
+/// Runs `work` and returns its result, with the peak number of bytes that this thread allocated in addition to those before the
+/// call.
 fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = LIVE.get();
     PEAK.set(before);

@@ -1,4 +1,4 @@
-//! Memory of what is read and written piece by piece: connections by their largest message, targets by their text.
+//! Memory of streaming readers and writers: a connection in proportion to its largest message, a target to its text.
 
 use super::peak_of;
 use tvmspec::rpc::Connection;
@@ -7,9 +7,9 @@ use tvmspec::target::account;
 const CLIENT: &[u8] = include_bytes!("../../golden/rpc/full-0.27.client.bin");
 const SERVER: &[u8] = include_bytes!("../../golden/rpc/full-0.27.server.bin");
 
-/// The most bytes that reading takes and writing as JSON, with `tail` in the place of the client's last packet.
+/// Returns the peak memory of reading the connection and of writing it as JSON. `tail` replaces the client's last packet.
 fn decoded(tail: &[u8]) -> usize {
-    // Shutdown has 12 bytes.
+    // The shutdown packet has 12 bytes.
     let mut client = CLIENT[..CLIENT.len() - 12].to_vec();
     client.extend(tail);
     let (peak, ()) = peak_of(|| {
@@ -20,7 +20,7 @@ fn decoded(tail: &[u8]) -> usize {
     peak
 }
 
-/// A call of function 7 with so many integers.
+/// Creates a call of function 7 with `count` integer arguments.
 fn call(count: usize) -> Vec<u8> {
     let mut body = vec![3, 0, 0, 0];
     body.extend(7_u64.to_le_bytes());

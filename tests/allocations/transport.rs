@@ -1,4 +1,4 @@
-//! Memory of a connection of RPC.
+//! Memory of an RPC connection.
 
 use super::peak_of;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! A library binary that is taken apart: memory by its modules, whose payloads are not copied.
+//! Memory of unpacking a library binary: it grows with the number of modules, and payloads are not copied.
 
 use crate::peak_of;
 use std::io;
@@ -33,6 +33,6 @@ fn a_manifest_of_many_modules_takes_little_more_than_they_do() {
         assert_eq!(unpacked.files().count(), count as usize - 1);
         serde_json::to_writer(io::sink(), &unpacked).unwrap();
     });
-    // As values the manifest takes more than 700 bytes for each module.
+    // A manifest of JSON values would take more than 700 bytes for each module.
     assert!(peak < 300 * count as usize, "{peak}");
 }

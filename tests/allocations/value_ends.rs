@@ -1,4 +1,4 @@
-//! How chains of objects end: on little stack, and with nothing left (VAL-05).
+//! Destruction of chains of objects: with little stack, and without a leak (VAL-05).
 use super::LIVE;
 use tvmspec::function::{Error, Function};
 use tvmspec::module::{Module, ModuleKind};
@@ -6,7 +6,7 @@ use tvmspec::object::{Array, List};
 use tvmspec::value::Any;
 use tvmspec::value::header::{dec_weak, inc_weak};
 
-/// `levels` sequences inside one another, an array in a list in an array.
+/// Creates `levels` nested sequences that alternate between array and list.
 fn chain(levels: usize) -> Any {
     (0..levels).fold(Any::from(7i64), |inner, level| match level % 2 {
         0 => Array::new(vec![inner]).into(),
@@ -24,7 +24,7 @@ fn a_long_chain_ends_on_little_stack() {
 #[test]
 fn the_memory_of_a_chain_is_freed_at_every_depth() {
     tvmspec::object::init();
-    // Small objects that ended wait for the next of their size, and the queue keeps its room.
+    // The cache keeps freed small objects for the next allocation of their size, and the queue keeps its capacity.
     const KEPT: i64 = 32 << 10;
     drop(chain(500));
     for levels in [1, 2, 63, 64, 65, 66, 67, 96, 128, 129, 500] {
@@ -59,7 +59,7 @@ fn a_wide_object_below_the_deepest_level_ends_with_all_its_elements() {
     }
 }
 
-/// Bytes of C's `malloc`, in which this library's objects lie, as C counts them.
+/// Returns the number of bytes in use in C's `malloc`, which holds this library's objects.
 #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
 fn in_use() -> usize {
     #[repr(C)]
@@ -72,7 +72,7 @@ fn in_use() -> usize {
     used
 }
 
-/// The other tests of this file hold less than this at any time.
+/// Upper bound on the memory that the other tests of this file hold at any time.
 #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
 const OTHERS: usize = 150 << 20;
 
@@ -98,7 +98,7 @@ fn the_memory_of_texts_and_elements_is_freed() {
     }
 }
 
-/// A module that has a name alone.
+/// Module that only has a kind.
 struct Named(#[expect(dead_code, reason = "memory that ends with the module")] Vec<u8>);
 
 impl ModuleKind for Named {

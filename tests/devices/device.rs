@@ -1,4 +1,4 @@
-//! Devices: the contract on every backend that is here, planted bugs, and the pool against a model of it.
+//! Devices: the contract on every available backend, deliberate defects, and the pool compared with a model.
 #![cfg(feature = "suite")]
 
 mod api;
@@ -28,7 +28,7 @@ fn the_simulated_device_keeps_the_contract() {
     }
 }
 
-/// A library user may have neither the tree nor the feature `embed`.
+/// A library user may have neither the source tree nor the feature `embed`.
 #[cfg(not(feature = "embed"))]
 #[test]
 fn a_contract_without_cases_says_so() {
@@ -89,7 +89,7 @@ fn every_planted_bug_is_found_by_the_walk_and_shrunk() {
     }
 }
 
-/// The OpenCL device of this machine, or why there is none to test.
+/// Returns the OpenCL device of this machine. Without one, prints why the test is skipped.
 #[cfg(feature = "opencl")]
 fn opencl_here() -> Option<&'static dyn tvmspec::device::DeviceApi> {
     use tvmspec::device::{Attribute, AttributeValue, opencl};
@@ -115,7 +115,7 @@ fn opencl_keeps_the_contract() {
     assert!(report.holds(), "{report}");
 }
 
-/// The Vulkan device of this machine, or why there is none to test.
+/// Returns the Vulkan device of this machine. Without one, prints why the test is skipped.
 #[cfg(feature = "vulkan")]
 fn vulkan_here() -> Option<&'static dyn tvmspec::device::DeviceApi> {
     use tvmspec::device::{Attribute, AttributeValue, vulkan};
@@ -141,12 +141,12 @@ fn vulkan_keeps_the_contract() {
     assert!(report.holds(), "{report}");
 }
 
-/// A table is all that a device of C is; ours through one keeps the contract like a foreign one.
+/// Through a table, the simulated device keeps the contract like a foreign device. A device in C consists of its table alone.
 #[test]
 fn a_device_behind_a_table_keeps_the_contract() {
     use tvmspec::device::c_table::{self, DeviceTable};
     let simulated: &'static Simulated = Box::leak(Box::new(Simulated::new(5)));
-    // A copy at another address is not known as ours, and is called as C would be.
+    // A copy at another address is not recognized as the table of a Rust device, so it is called through C.
     let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(simulated)));
     // SAFETY: a whole table that lives for ever.
     let api = unsafe { c_table::to_api(copied) }.expect("a table");
@@ -158,7 +158,7 @@ fn a_device_behind_a_table_keeps_the_contract() {
     assert!(unsafe { c_table::to_api(nonsense.as_mut_ptr().cast()) }.is_none());
 }
 
-/// The example in C, against the header: compiled, linked with our library, and run.
+/// Compiles the example in C against the header, links it with our library, and runs it.
 #[test]
 fn a_device_in_c_keeps_the_contract() {
     use std::path::Path;

@@ -1,4 +1,4 @@
-//! Whole libraries whose code runs on a device: called through the loader, and by the command line.
+//! Complete libraries whose code runs on a device: called through the loader and from the command line.
 #![cfg(feature = "suite")]
 
 use crate::support::device_memory::{Floats, counting, golden, here, plus_one};
@@ -9,15 +9,15 @@ use tvmspec::device::{self, Device};
 use tvmspec::module;
 use tvmspec::value::{AnyView, DLDevice, DLTensor};
 
-/// A library with a function that writes its first argument plus one into its second.
+/// Library with a function that writes its first argument plus one to its second argument.
 struct AddsOne<'a> {
     library: &'a Path,
     function: &'a str,
     device: Device,
-    /// What `--device` calls it.
+    /// Name of the device for `--device`.
     device_name: &'a str,
     count: usize,
-    /// What the host code says, in its own words, of a tensor on the CPU.
+    /// Message of the host code about a tensor on the CPU.
     rejection: &'a str,
 }
 
@@ -47,7 +47,7 @@ impl AddsOne<'_> {
         let input = unsafe { AnyView::dltensor(&from_tensor) };
         // SAFETY: it describes memory of this test, which is there to its end.
         let output = unsafe { AnyView::dltensor(&to_tensor) };
-        // More than once: the second call finds the kernel built and the lookup cached.
+        // Repeated, because the second call uses the built kernel and the cached lookup.
         for _ in 0..3 {
             function.call(&[input, output]).unwrap();
         }
@@ -106,7 +106,7 @@ fn texts(reply: &Output) -> (String, String) {
     (text(&reply.stdout), text(&reply.stderr))
 }
 
-/// The command line, where it was built with the tests.
+/// Returns the `tvmspec` program if it was built with the tests.
 fn tvmspec(test: &str) -> Option<PathBuf> {
     let built = option_env!("CARGO_BIN_EXE_tvmspec").map(PathBuf::from);
     let program = built.filter(|program| program.is_file());
@@ -116,7 +116,7 @@ fn tvmspec(test: &str) -> Option<PathBuf> {
     program
 }
 
-/// A vector as NumPy stores it: version 1.0, the header filled up with blanks to 128 bytes.
+/// Creates an `.npy` file of a vector: version 1.0, with the header padded with blanks to 128 bytes.
 fn npy(values: &[f32]) -> Vec<u8> {
     let header = format!(
         "{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}",
@@ -128,7 +128,7 @@ fn npy(values: &[f32]) -> Vec<u8> {
     file
 }
 
-/// The last `count` floats of a file of NumPy.
+/// Returns the last `count` floats of an `.npy` file.
 fn floats_of_npy(file: &[u8], count: usize) -> Vec<f32> {
     let values = file[file.len() - 4 * count..].chunks_exact(4);
     values
@@ -136,7 +136,7 @@ fn floats_of_npy(file: &[u8], count: usize) -> Vec<f32> {
         .collect()
 }
 
-/// Whether real libraries for x86-64 and Linux can be loaded here.
+/// Checks whether this machine can load real libraries for x86-64 Linux.
 fn can_load() -> bool {
     let here = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     if !here {
@@ -179,7 +179,7 @@ fn opencl_library_of_0_27_adds_one() {
     .holds(test);
 }
 
-/// No release at hand writes Vulkan libraries: host code by hand, compiled here, around a payload by hand.
+/// No available release writes Vulkan libraries, so the host code and the payload are handwritten and compiled here.
 #[test]
 fn vulkan_library_by_hand_adds_one() {
     let test = "vulkan_library_by_hand_adds_one";
@@ -214,7 +214,7 @@ fn vulkan_library_by_hand_adds_one() {
         .output()
         .unwrap();
     assert!(packed.status.success(), "{}", texts(&packed).1);
-    // One block, one block and one thread, and many.
+    // One block, one block plus one thread, and many blocks.
     for count in [12, 65, 1000] {
         AddsOne {
             library: &library,

@@ -1,4 +1,4 @@
-//! Kernels of payloads, launched on whatever device is here. Whole libraries: `device_library.rs`.
+//! Kernels of payloads, launched on each available device. `device_library.rs` tests complete libraries.
 #![cfg(feature = "suite")]
 
 mod cuda;
@@ -37,12 +37,12 @@ fn kernel_adds_one(
         Floats::new(api, device, &vec![7.0; 1000]),
     );
     api.set_device(device).unwrap();
-    // 900 of 1000, in 15 blocks of 64.
+    // Computes 900 of the 1000 elements, in 15 blocks of 64.
     let mut args = vec![to.arg(), from.arg(), Arg::Int(900)];
     args.extend_from_slice(extra);
     args.extend([Arg::Int(15), Arg::Int(64)]);
     for _ in 0..3 {
-        // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
+        // SAFETY: the kernel is called with the arguments it was compiled for, in spaces that stay.
         unsafe { kernel.call(&args) }.unwrap();
     }
     let mut expected = plus_one(&input);
@@ -54,8 +54,8 @@ fn kernel_adds_one(
     );
 }
 
-/// A driver may wait in a launch, and another thread launches a kernel of the same module meanwhile: the stand-in lets launches of this
-/// size go in twos.
+/// Launches two kernels of one module from two threads. A driver may wait inside a launch, so the stand-in completes launches of
+/// this size only in pairs.
 fn two_launches_overlap(kind: &str, device: Device) {
     let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
     let module = from_payload(kind, Layout::V0_22, &bytes).unwrap();
@@ -74,8 +74,8 @@ fn two_launches_overlap(kind: &str, device: Device) {
     here(device).unwrap().sync(device, Stream::DEFAULT).unwrap();
 }
 
-/// Calls the kernel `scalars` of the golden with integers and floats of both widths, in an order that needs padding: it widens each to a
-/// double. `narrow` is passed as a float32.
+/// Calls the kernel `scalars` of the golden file with integers and floats of both widths, in an order that needs padding. The
+/// kernel widens each value to a double. `narrow` is passed as a float32.
 fn scalars_reach_their_kernel(
     api: &'static dyn DeviceApi,
     device: Device,
@@ -94,7 +94,7 @@ fn scalars_reach_their_kernel(
         Arg::Int(1),
     ];
     let kernel = module.kernel("scalars").unwrap();
-    // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
+    // SAFETY: the kernel is called with the arguments it was compiled for, in spaces that stay.
     unsafe { kernel.call(&scalars) }.unwrap();
     let doubles: Vec<f64> = out
         .read()
@@ -110,7 +110,7 @@ fn scalars_reach_their_kernel(
     );
 }
 
-/// Builds a stand-in for a driver library, and runs `test` on it in a process that finds it where the driver would be.
+/// Builds a stand-in for a driver library, and runs `test` with it in a process that loads the stand-in instead of the driver.
 fn on_a_stand_in(source: &str, define: &str, library: &str, test: &str) {
     if cfg!(not(target_os = "linux")) {
         skipped("the stand-in is built for Linux");

@@ -1,5 +1,5 @@
-//! Tensor caches: the real loader reads those that we write, and we read those that it writes. Needs a Python with apache-tvm 0.27:
-//! `TVMSPEC_PYTHON`, or a `python3` that has it.
+//! Tensor caches: TVM's loader reads the caches that we write, and we read those that TVM writes. Needs a Python with apache-tvm
+//! 0.27: `TVMSPEC_PYTHON`, or a `python3` that has it.
 #![cfg(feature = "cli")]
 
 use crate::support::python::{python, run};
@@ -20,7 +20,7 @@ for name in sorted(tensors):
     print(name, tensors[name].dtype, list(tensors[name].shape), one)
 ";
 
-/// Writes a model-like cache of quantized weights, in several shards.
+/// Writes a cache of quantized weights in several shards, like that of a model.
 const WRITE: &str = "
 import sys, numpy as np, tvm
 from tvm.contrib import tvmjs
@@ -67,7 +67,7 @@ fn a_real_cache_becomes_a_parameter_file_and_comes_back() {
         let [theirs, back] = [&real, &ours].map(|cache| run(&python, READ, &[cache]));
         assert_eq!(theirs.lines().count(), 12);
         assert_eq!(theirs, back, "{encoding}");
-        // A parameter file does not have the metadata; the shards are bounded otherwise.
+        // A parameter file does not have the metadata, so the limit on the size of shards differs.
         assert_eq!(fs::read_dir(&ours).unwrap().count(), 2, "{encoding}");
     }
 }

@@ -1,5 +1,5 @@
-//! Programs that are not ours: a Rust program that depends on this crate, a Python that opens the C library as `ctypes` does.
-//! The dynamic linker hides our functions there, and what they load calls them all the same (MOD-05, MOD-26).
+//! Foreign programs: a Rust program that depends on this crate, and a Python that opens the C library like `ctypes`. The dynamic
+//! linker does not export our functions there, but the libraries that they load must still call them (MOD-05, MOD-26).
 #![cfg(feature = "runtime")]
 
 use crate::support::cargo;
@@ -19,7 +19,7 @@ fn golden(name: &str) -> PathBuf {
     root().join("golden/module").join(name)
 }
 
-/// The libraries are code for one machine.
+/// Checks whether this machine can run the golden libraries, which are compiled for x86-64 Linux.
 fn runs_here() -> bool {
     let runs = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     if !runs {
@@ -37,7 +37,7 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// A program of one's own: `examples/embed.rs` in a package that depends on this crate with one feature.
+/// Builds `examples/embed.rs` in a package that depends on this crate with one feature.
 fn dependant() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = PROGRAM.get_or_init(|| {
@@ -50,7 +50,7 @@ fn dependant() -> Option<&'static Path> {
         );
         fs::write(folder.path().join("Cargo.toml"), table).unwrap();
         fs::copy(root().join("examples/embed.rs"), folder.path().join("main.rs")).unwrap();
-        // The same versions, which are here.
+        // The lock file pins the versions that are already downloaded.
         fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock"))
             .map_err(|_| "the package has no Cargo.lock")?;
         cargo::program(folder.path(), "dependant")
@@ -68,7 +68,7 @@ fn runs(program: &Path, library: &Path) -> Output {
     Command::new(program).arg(library).output().unwrap()
 }
 
-/// A library out of C text, with `flags` for its compiler.
+/// Compiles C code to a library, with additional compiler `flags`.
 fn compiled(folder: &Path, name: &str, code: &str, flags: &[&str]) -> Option<PathBuf> {
     let (source, library) = (
         folder.join(format!("{name}.c")),
@@ -107,7 +107,7 @@ fn a_dependant_calls_and_reads_why_a_call_failed() {
     );
 }
 
-/// Constructors, addresses in data, and a linker that binds everything at once: none of it waits until a library is open.
+/// Constructors, addresses in data and immediate binding all need the functions before `dlopen` returns.
 #[test]
 fn a_library_is_bound_before_it_runs() {
     const CODE: &str = "
@@ -144,7 +144,7 @@ fn a_library_is_bound_before_it_runs() {
     }
 }
 
-/// A function that binding at once would reject, and that has no caller, leaves the rest usable.
+/// A library stays usable if an undefined function is never called. Immediate binding would reject the library.
 #[test]
 fn what_else_is_missing_waits_until_it_is_called() {
     const CODE: &str = "

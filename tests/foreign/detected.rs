@@ -1,5 +1,5 @@
-//! `Target.from_device` of a real release beside ours (TGT-59): its own devices, answers that stand in for those of devices that it has not, and
-//! the OpenCL device of this machine.
+//! `Target.from_device` of a release compared with ours (TGT-59): on its own devices, on simulated answers for the devices it does
+//! not have, and on the OpenCL device of this machine.
 #![cfg(all(feature = "runtime", feature = "target"))]
 
 use crate::support::python;
@@ -11,7 +11,7 @@ use tvmspec::release::Release;
 use tvmspec::rule::Kind;
 use tvmspec::target::{HostMachine, Target, Targets, device_target};
 
-/// What devices answer: the names of attributes and of target properties of DEV-09 and TGT-59.
+/// Returns simulated device answers, by the attribute names of DEV-09 and the target properties of TGT-59.
 fn answers() -> Value {
     let device = |shared: i64, threads: i64, warp: i64, version: &str| {
         json!({
@@ -28,7 +28,7 @@ fn answers() -> Value {
     ])
 }
 
-/// Ours is theirs, or both reject for the same reason.
+/// Checks that our target equals theirs, or that both fail for the same reason.
 fn hold(ours: Result<Target, tvmspec::rule::Violation>, theirs: &Value, what: &str) {
     match (ours, &theirs["target"], theirs["error"].as_str()) {
         (Ok(ours), target @ Value::Object(_), _) => {
@@ -58,7 +58,7 @@ fn the_wheel_detects_the_same_targets() {
     let script = include_str!("detected.py");
     let answers = answers().to_string();
     let seen = python::run(&python, script, &[Path::new(&answers)]);
-    // The release writes warnings in front of it.
+    // The release prints warnings before its answer.
     let seen: Value = serde_json::from_str(seen.lines().last().unwrap()).unwrap();
     let minor = seen["minor"]
         .as_u64()
@@ -73,7 +73,7 @@ fn the_wheel_detects_the_same_targets() {
     machine.cpu = text("GetHostCPUName");
     let targets = Targets::on(release, machine);
 
-    // The processor, which both have. What else the wheel has no driver for, it must not detect.
+    // Both have the processor. The release must not detect any other device that its wheel has no driver for.
     let devices = seen["devices"].as_object().unwrap();
     hold(device_target(&targets, Device::CPU), &devices["cpu"], "cpu");
     for (name, theirs) in devices.iter().filter(|(name, _)| *name != "cpu") {
@@ -103,7 +103,7 @@ fn the_wheel_detects_the_same_targets() {
     );
 }
 
-/// TGT-74: the functions of the registry return the kinds and the types of their options that the release returns.
+/// TGT-74: the registry functions return the same kinds and option types as the release.
 fn kinds_are_listed(theirs: &Value) {
     use std::collections::BTreeMap;
     use tvmspec::function::registry;
@@ -128,7 +128,7 @@ fn kinds_are_listed(theirs: &Value) {
     }
 }
 
-/// No package of a release has a driver of OpenCL, so the target of a device is compared with what the device itself answers (TGT-59, DEV-09).
+/// No package of a release has an OpenCL driver, so the target is compared with the device's own answers (TGT-59, DEV-09).
 #[test]
 fn a_device_of_opencl_has_the_target_of_its_limits() {
     let device = Device::opencl(0);
@@ -162,7 +162,7 @@ fn a_device_of_opencl_has_the_target_of_its_limits() {
         }
         println!("0.{minor}: {}", Value::Object(target.export()));
     }
-    // Before 0.16 no device of OpenCL is detected.
+    // Releases before 0.16 do not detect OpenCL devices.
     let targets = Targets::on(Release::of(15), HostMachine::default());
     let rejected = device_target(&targets, device).unwrap_err();
     assert_eq!(

@@ -1,5 +1,6 @@
-//! The same twenty artifacts by compilers of several releases (golden/eras): each is read, written to the same bytes, loads in its own
-//! release, and runs where it runs. `BLESS=1 cargo test --test foreign eras` writes conformance/reports/eras.md and golden/eras/rules.json anew.
+//! Twenty artifacts from the compilers of several releases (golden/eras): each is read, written to the same bytes, loaded in its
+//! own release, and run where it can run. `BLESS=1 cargo test --test foreign eras` regenerates conformance/reports/eras.md and
+//! golden/eras/rules.json.
 #![cfg(feature = "cli")]
 
 mod report;
@@ -20,7 +21,7 @@ use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::{Cursor, Writer};
 
-/// Files that their own release does not load as they are: the eras, the file, how it ends, and why.
+/// Files that their own release cannot load unchanged: the eras, the file, the outcome, and the reason.
 const NOT_LOADED: [(&[&str], &str, &str, &str); 4] = [
     (WITHOUT_METAL, "metal.so", "fails", METAL),
     (WITHOUT_METAL, "tree.so", "fails", METAL),
@@ -28,7 +29,7 @@ const NOT_LOADED: [(&[&str], &str, &str, &str); 4] = [
     (ALL, "system-library.tar", "silent", SYSTEM),
 ];
 
-/// Artifacts that ran in their own release and are rejected here.
+/// Artifacts that ran in their own release but are rejected here.
 const NOT_RUN: (&[&str], &str, &str) = (&["0.13", "0.16"], "const-loader", CONSTANTS);
 
 const CONSTANTS: &str =
@@ -42,7 +43,7 @@ const METAL: &str = "a compiler without Metal writes an order of fields that the
 
 const SYSTEM: &str = "a system library registers itself; its symbols have a prefix that the loader of files does not look for";
 
-/// What an era made of one artifact: a row of its `made.json`.
+/// One artifact of an era: a row of its `made.json`.
 struct Artifact {
     era: String,
     name: String,
@@ -61,7 +62,7 @@ impl Artifact {
         folder().join(&self.era).join(file)
     }
 
-    /// How it runs, where it does.
+    /// Returns how to run the artifact, if it can be run.
     fn run(&self) -> Option<&Value> {
         self.entry.get("run")
     }
@@ -110,7 +111,7 @@ fn json(output: &Output) -> Value {
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Every file that an artifact has, once.
+/// Calls `check` once for every file of every artifact.
 fn each_file(mut check: impl FnMut(&Artifact, &str, &Path)) {
     let mut files = 0;
     for artifact in artifacts() {
@@ -191,7 +192,7 @@ fn what_an_era_wrote_is_written_to_the_same_bytes() {
     }
 }
 
-/// Decodes a file and encodes it; panics where the bytes differ. Answers with what it was.
+/// Decodes and encodes a file, and returns its form. Panics if the bytes differ.
 fn rewritten(path: &Path) -> &'static str {
     let bytes = fs::read(path).unwrap();
     let findings = &mut Findings::default();
@@ -209,7 +210,7 @@ fn rewritten(path: &Path) -> &'static str {
             let code =
                 payload::relay_vm::RelayExecutable::read_code(&mut cursor, findings).unwrap();
             code.write(&mut out).unwrap();
-            // What a library stores is the code with its length in front.
+            // A library stores the code after its length.
             let stored = out.into_bytes();
             assert!(stored[8..] == bytes, "{name}");
             return "Relay VM code";
@@ -285,7 +286,7 @@ fn an_era_loads_what_it_wrote() {
             .collect();
         assert!(!loads.is_empty(), "{}", path.display());
         for load in loads {
-            // From 0.22 on no table of node types is read from upstream: what a text of types needs is not known.
+            // From 0.22 on the table of node types is not read from upstream, so the requirements of a JSON graph are unknown.
             let is_unknown = load["outcome"] == "unknown" && file.ends_with(".json");
             if load["outcome"] != expected && !is_unknown {
                 wrong.push(format!(

@@ -1,4 +1,4 @@
-//! Libraries that we export are loaded and run, by this crate, by the wheel of 0.27 (`TVMSPEC_PYTHON`) and by the package of 0.16.dev0
+//! Libraries that we export, loaded and run by this crate, by the wheel of 0.27 (`TVMSPEC_PYTHON`) and by the package of 0.16.dev0
 //! (`TVMSPEC_PYTHON_0_16`).
 
 #![cfg(feature = "runtime")]
@@ -17,7 +17,8 @@ use tvmspec::blob::pack::{
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
 
-/// C of a function, which `load_module` of the releases compiles as C++, of 0.22 on that adds its two arguments and a number.
+/// Returns C code of a function for 0.22 and later, which adds its two arguments and a number. `load_module` of the releases
+/// compiles it as C++.
 fn new_function(name: &str, more: i64) -> String {
     format!(
         "#include <stdint.h>\n\
@@ -28,7 +29,7 @@ fn new_function(name: &str, more: i64) -> String {
     )
 }
 
-/// The same for 0.7 to 0.20.
+/// Like `new_function`, for 0.7 to 0.20.
 fn old_function(name: &str, more: i64) -> String {
     format!(
         "#include <stdint.h>\n\
@@ -38,7 +39,7 @@ fn old_function(name: &str, more: i64) -> String {
     )
 }
 
-/// Constants without any: what a tree has that is no code, and every runtime loads.
+/// Creates a `const_loader` without constants: a module without code that every runtime can load.
 fn constants(imports: &[usize]) -> ExportModule {
     ExportModule {
         content: ExportContent::Stored {
@@ -59,7 +60,7 @@ fn host(code: String, imports: &[usize]) -> ExportModule {
     }
 }
 
-/// Every shape of tree: its name, its modules, the tree that a loader makes of it, and its functions with what they add.
+/// One shape of a tree: its name, its modules, the tree after loading, and its functions with the number that each adds.
 type Shape = (
     &'static str,
     Vec<ExportModule>,
@@ -148,7 +149,7 @@ fn runs(variable: &str, head: &str, release: Release, function: fn(&str, i64) ->
     }
     let folder = tempfile::tempdir().unwrap();
     for shape in shapes(function) {
-        // `load_module` links an archive and an object by itself.
+        // `load_module` links archives and objects itself.
         for extension in ["so", "tar", "o"] {
             let path = exported(&shape, release, folder.path(), extension);
             let output = Command::new(&python)
@@ -185,7 +186,7 @@ fn our_loader_runs_what_we_export_for_every_layout() {
     ] {
         for shape in shapes(function) {
             let path = exported(&shape, Release::of(minor), folder.path(), "so");
-            // SAFETY: what this test compiled, called as it was compiled.
+            // SAFETY: this test compiled the library, and calls its functions accordingly.
             let module = unsafe { tvmspec::module::load(&path) }.unwrap();
             for (name, more) in shape.3 {
                 let function = module.function(name, true).unwrap().expect("a function");
@@ -196,7 +197,8 @@ fn our_loader_runs_what_we_export_for_every_layout() {
     }
 }
 
-/// A release, by the variable that names its Python; C of its function, how a library of the system announces it there, and how it is found.
+/// One release: the variable with its Python, the C code of its function, the registration of a system library there, and its
+/// lookup.
 struct Era {
     variable: &'static str,
     release: Release,
@@ -205,7 +207,7 @@ struct Era {
     script: &'static str,
 }
 
-/// A system library with a prefix is found by it, with its tree.
+/// Checks that a system library with a prefix is found by the prefix, together with its tree.
 fn system_library(era: &Era) {
     let Ok(python) = std::env::var(era.variable) else {
         return skipped(format_args!("{} names no Python", era.variable));
@@ -339,7 +341,7 @@ fn a_failure_leaves_what_was_there_and_prints_what_the_compiler_printed() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// A library whose tree grew is loaded with the new one, and its code is where it was.
+/// Checks that a library with a larger tree loads with the new tree, and that its code still runs.
 #[test]
 fn a_replaced_library_binary_is_loaded_and_the_host_code_runs() {
     let folder = tempfile::tempdir().unwrap();
@@ -359,13 +361,13 @@ fn a_replaced_library_binary_is_loaded_and_the_host_code_runs() {
         let grown = plan(&shapes[0].1, &naming, Algorithm::V0_8, None).unwrap();
         let blob = grown.blob.unwrap();
         let new = pack::replace(&old, 0, &blob).unwrap();
-        // Twice, since what was appended once is replaced like what a linker made.
+        // Replaced twice, because an appended blob must be replaceable like one from a linker.
         let own = plan(&shapes[1].1, &naming, Algorithm::V0_8, None).unwrap();
         let new = pack::replace(&new, 0, &own.blob.unwrap()).unwrap();
         let new = pack::replace(&new, 0, &blob).unwrap();
         let path = folder.path().join(format!("replaced-{minor}.so"));
         std::fs::write(&path, &new).unwrap();
-        // SAFETY: what this test compiled, called as it was compiled.
+        // SAFETY: this test compiled the library, and calls its functions accordingly.
         let module = unsafe { tvmspec::module::load(&path) }.unwrap();
         assert_eq!(module.walk().len(), 3);
         let two = module.function("two", true).unwrap().expect("a function");

@@ -1,5 +1,5 @@
-//! Modules that the C++ runtime made, in our hands: every virtual function, and what it throws. Needs a Python with
-//! apache-tvm 0.27, for its libraries: `TVMSPEC_PYTHON`, or a `python3` that has it.
+//! Modules of the C++ runtime, used through this crate: every virtual function, and every exception. Needs a Python with apache-tvm
+//! 0.27 for its libraries: `TVMSPEC_PYTHON`, or a `python3` that has it.
 #![cfg(all(
     feature = "runtime",
     target_os = "linux",
@@ -25,14 +25,14 @@ for name in ['libtvm_runtime.so', 'libtvm_compiler.so']: print(folder('tvm') / n
 ";
 
 fn open(path: &Path) -> Library {
-    // We export the same names, and theirs are to find their own first.
+    // We export the same names, so the foreign libraries must search their own names first.
     const DEEPBIND: i32 = 8;
-    // SAFETY: what these libraries do when they are loaded is to register what they bring.
+    // SAFETY: when they are loaded, these libraries only register their functions.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL | DEEPBIND) };
     library.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The runtime in this process, apart from ours.
+/// The C++ runtime in this process, separate from ours.
 struct Runtime {
     library: Library,
     testing: String,
@@ -111,7 +111,7 @@ fn every_virtual_function_answers() {
     let args = [Map::new().into(), names.into()];
     let constants = runtime.module("ffi.Module.create.const_loader", &args);
     let bytes = constants.save_to_bytes().unwrap();
-    // No variables, no tensors, one function of one letter that needs none.
+    // There are no variables and no tensors, and one function with a name of one letter that needs no variables.
     let words = [0u64, 0, 1, 1].map(u64::to_le_bytes).concat();
     assert_eq!(bytes[..32], words);
     assert_eq!(
@@ -142,7 +142,7 @@ fn every_virtual_function_answers() {
         "Module[library] does not support SaveToBytes",
     );
 
-    // What is thrown is caught, and ended: a thousand times, from under a module of our own that asks its imports.
+    // Exceptions are caught and freed: a thousand times, then also through a module of ours that looks in its imports.
     let args = ["kernel".into(), "cl".into()];
     let source = runtime.module("runtime.SourceModuleCreate", &args);
     for _ in 0..1000 {
@@ -157,7 +157,7 @@ fn every_virtual_function_answers() {
     says(root.function("f", true), "InternalError", "cannot execute");
 }
 
-/// What `tests/foreign/throws.cc` throws, and the error that it becomes.
+/// Exceptions that `tests/foreign/throws.cc` throws, and the errors that they become.
 const THROWN: [(&str, &str, &str); 11] = [
     ("error", "ValueError", "error says so"),
     ("own_error", "KeyError", "own says so"),
@@ -172,7 +172,7 @@ const THROWN: [(&str, &str, &str); 11] = [
     ("pointer", "InternalError", "`PSt9exception`"),
 ];
 
-/// The runtime with what `tests/foreign/throws.cc` registers.
+/// Opens the runtime together with the functions that `tests/foreign/throws.cc` registers.
 fn runtime_with_throws() -> Option<Runtime> {
     let runtime = Runtime::open()?;
     let folder = tempfile::tempdir().unwrap();
@@ -197,7 +197,7 @@ fn runtime_with_throws() -> Option<Runtime> {
     Some(runtime)
 }
 
-/// Both directions, one behind the other: the functions of the library can be registered once.
+/// Tests both directions in sequence, because the functions of the library can only be registered once.
 #[test]
 fn exceptions_of_cxx_become_errors_and_errors_exceptions() {
     let Some(runtime) = runtime_with_throws() else {
@@ -245,7 +245,7 @@ fn exceptions_of_cxx_become_errors_and_errors_exceptions() {
     assert!(output.contains("this is a panic"), "{output}");
 }
 
-/// A module of ours whose functions all fail.
+/// Module of ours whose functions all fail.
 struct Fails;
 
 impl tvmspec::module::ModuleKind for Fails {
@@ -279,7 +279,7 @@ impl tvmspec::module::ModuleKind for Fails {
     }
 }
 
-/// A module of ours that panics.
+/// Module of ours that panics.
 struct Panics;
 
 impl tvmspec::module::ModuleKind for Panics {
@@ -296,7 +296,7 @@ impl tvmspec::module::ModuleKind for Panics {
     }
 }
 
-/// A module of ours without functions.
+/// Module of ours without functions.
 struct Nothing;
 
 impl tvmspec::module::ModuleKind for Nothing {
@@ -330,7 +330,7 @@ fn imports_are_changed_by_the_class_of_the_module() {
     assert_eq!(first.imports(), [second.clone(), third.clone()]);
     assert!(first.implements("h", true).unwrap());
     says(second.import(first.clone()), "RuntimeError", "Cyclic");
-    // What the C++ runtime sees is the same array.
+    // The C++ runtime sees the same array.
     let names = runtime.call(
         "ffi.ModuleImplementsFunction",
         &[first.clone().into(), "g".into(), true.into()],

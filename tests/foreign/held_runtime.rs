@@ -1,6 +1,8 @@
-//! `explain FILE --runtime`: runtimes of three releases and two interfaces, on a file that needs a loader and a builtin that none of them has.
-//! The wheels of 0.19 and 0.21 are in the Pythons that `TVMSPEC_PYTHON_0_19` and `TVMSPEC_PYTHON_0_21` name (`xtc-tvm-python-bindings`), that of 0.27 is in
-//! `TVMSPEC_PYTHON`. And the suite judges the runtime of 0.21.
+//! `explain FILE --runtime` with the runtimes of three releases and two interfaces. The file needs a loader and a builtin that none
+//! of them has. The suite also judges the runtime of 0.21.
+//!
+//! The Pythons in `TVMSPEC_PYTHON_0_19` and `TVMSPEC_PYTHON_0_21` have the wheels of 0.19 and 0.21 (`xtc-tvm-python-bindings`).
+//! `TVMSPEC_PYTHON` has that of 0.27.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "cli"))]
 
 use crate::support::python::{python, run};
@@ -10,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The libraries of a wheel, in the order in which they are loaded.
+/// Prints the libraries of a wheel, in load order.
 const LIBRARIES: &str = "
 import importlib.util, pathlib
 def folder(name):
@@ -22,7 +24,7 @@ own = [tvm / 'libtvm_runtime.so', tvm / 'lib/libtvm_runtime.so']
 print(','.join(map(str, first + [path for path in own if path.exists()])))
 ";
 
-/// A release: its golden, and what packs a library of its era.
+/// One release: its golden file, and how a library of its era is packed.
 struct Era {
     release: &'static str,
     layout: &'static str,
@@ -76,7 +78,7 @@ fn a_runtime_lacks_a_loader_and_a_builtin_by_name() {
         let alone = library(era, folder.path(), false);
         let held = explain(&alone, &libraries, 1);
         assert_eq!(held["missing"].as_array().unwrap().len(), 1);
-        // No release has the builtin; one may be registered beside the runtime.
+        // No release has the builtin, but another library may register it.
         assert_eq!(held["accounts"][0]["loads"][0]["outcome"], "unknown");
         let cannot = run(&python, INITIALIZES, &[&alone]);
         assert!(cannot.contains("vm.builtin.no_such_thing"), "{cannot}");
@@ -85,7 +87,7 @@ fn a_runtime_lacks_a_loader_and_a_builtin_by_name() {
     }
 }
 
-/// Loads a file in the released runtime and makes a machine of it; prints why that fails.
+/// Loads a file in the released runtime and creates a virtual machine for it. Prints why that fails.
 const INITIALIZES: &str = "
 import sys, tvm
 from tvm import relax
@@ -95,7 +97,7 @@ except BaseException as error:
     print(error)
 ";
 
-/// The interface of 0.21 is that of no other release: the adapter of 0.20 translates it.
+/// Only 0.21 has this interface. The adapter of 0.20 translates it.
 #[test]
 fn a_runtime_of_0_21_is_judged() {
     let Some(python) = named("0.21") else { return };
@@ -118,7 +120,7 @@ fn a_runtime_of_0_21_is_judged() {
     assert!(pass > 200, "{pass} cases pass");
 }
 
-/// The Python that has a wheel of `release`.
+/// Returns the Python with the wheel of `release`.
 fn named(release: &str) -> Option<String> {
     let variable = format!("TVMSPEC_PYTHON_{}", release.replace('.', "_"));
     let named = std::env::var(&variable).ok();
@@ -130,13 +132,13 @@ fn named(release: &str) -> Option<String> {
     named
 }
 
-/// Of 0.26 and 0.27, which are built on one tvm-ffi, the runtime shows one.
+/// Returns the detected releases without the range end. 0.26 and 0.27 share one tvm-ffi, so the runtime reports both as one.
 fn releases_of(held: &Value) -> &str {
     let releases = held["runtime"]["releases"].as_str().unwrap();
     releases.trim_end_matches("..")
 }
 
-/// The library of the golden, with a module of CUDA beside its host code where `with_cuda` is set.
+/// Creates the library of the golden file. If `with_cuda` is set, it also has a CUDA module.
 fn library(era: &Era, folder: &Path, with_cuda: bool) -> PathBuf {
     let archive = format!("golden/vm/unknown-builtin-{}.tar", era.release);
     let parts = folder.join("parts");
@@ -157,7 +159,7 @@ fn library(era: &Era, folder: &Path, with_cuda: bool) -> PathBuf {
     let mut modules = vec![code, json!({ "kind": "_lib" })];
     let mut tree = json!({ "indptr": [0, 1, 1], "indices": [1] });
     if with_cuda {
-        // Without functions its bytes are the same in every era.
+        // Without functions, the payload has the same bytes in every era.
         let file =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/payload/cuda-no-functions.bin");
         modules.push(json!({ "kind": "cuda", "file": file }));

@@ -1,5 +1,5 @@
-//! What the tvm-ffi wheel exports and registers, against what this library does. Nothing is missing, and
-//! neither side can change unseen.
+//! Symbols and functions of the tvm-ffi wheel compared with those of this library. Nothing is missing, and neither side can change
+//! unnoticed.
 #![cfg(feature = "frontend")]
 
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn inventory() -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The wheel's names that are ours by the C interface, whichever functions register them.
+/// Checks whether the C interface covers a name of the wheel here, whichever functions register it.
 fn is_module_function(name: &str) -> bool {
     name.starts_with("ffi.Module") || name == "ffi.SystemLib"
 }
@@ -108,7 +108,7 @@ fn types_with_their_fields_and_methods() {
     }
 }
 
-/// Every symbol of the wheel has a definition in the C interface, and the header declares the C ones.
+/// Checks that the C interface defines every symbol of the wheel, and that the header declares those of C.
 #[test]
 fn symbols_and_header() {
     let mut source = String::new();

@@ -1,8 +1,8 @@
-//! The code generators of real releases are judged by `check --impl` with their compiler, each by the cases that are for a host or a device as
-//! it is. conformance/known/generators.toml has what they do otherwise, conformance/reports/generators.md the verdicts.
+//! Code generators of real releases, judged by `check --impl` with their compiler. Each gets the cases for a host or for a device,
+//! as appropriate. conformance/known/generators.toml lists their deviations, conformance/reports/generators.md the verdicts.
 //!
-//! `TVMSPEC_PYTHON` is a Python with apache-tvm 0.27, `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0.
-//! `BLESS=1 cargo test --test foreign judged_generators` writes the rows of those that are there.
+//! `TVMSPEC_PYTHON` is a Python with apache-tvm 0.27. `TVMSPEC_PYTHON_0_16` is one with the package `hhb-tvm` 3.2.3, which is
+//! 0.16.dev0. `BLESS=1 cargo test --test foreign judged_generators` writes the rows of the available ones.
 #![cfg(all(feature = "cli", target_os = "linux", target_env = "gnu"))]
 
 use crate::support::skip::skipped;
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// A package with a compiler.
+/// Package with a compiler.
 struct Package {
     release: &'static str,
-    /// The variable that names its Python.
+    /// Environment variable with its Python.
     python: &'static str,
     scheme: &'static str,
-    /// Where the packages `tvm` and `tvm_ffi` have the libraries, in the order in which they are loaded.
+    /// Paths of the libraries in the packages `tvm` and `tvm_ffi`, in load order.
     libraries: &'static [&'static str],
-    /// What stands behind them in the name of an implementation.
+    /// Suffix after the libraries in the name of the implementation.
     behind: &'static str,
-    /// Targets of generators.
+    /// Targets whose generators are judged.
     targets: &'static [&'static str],
 }
 
@@ -56,7 +56,7 @@ const HHB: Package = Package {
     behind: "@0.16",
     targets: &[
         "c",
-        // Its LLVM is for RISC-V, and takes the host for one where nothing else is stated.
+        // Its LLVM is for RISC-V, and assumes a RISC-V host if the target does not state one.
         "llvm -mtriple=x86_64-unknown-linux-gnu",
         "stackvm",
         "opencl",
@@ -68,14 +68,14 @@ const HHB: Package = Package {
 const REPORT: &str = "conformance/reports/generators.md";
 const KNOWN: &str = "conformance/known/generators.toml";
 
-/// What counts as a failure in the table.
+/// Verdicts that count as failures in the table.
 const BAD: [&str; 5] = ["fail", "crash", "hang", "out-of-memory", "protocol-error"];
 
-/// The results of `check` for a generator, without the cases that are for the other side of the machine.
+/// Results of `check` for a generator, without the cases for the other side, host or device.
 struct Judged {
     target: &'static str,
     results: Vec<Value>,
-    /// What is wrong that the list of known failures does not have.
+    /// Failures that the list of known failures does not contain.
     wrong: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ fn judge(package: &Package) {
     hold(package.release, &section(package, &judged));
 }
 
-/// The libraries between commas, as `--impl` takes them.
+/// Returns the paths of the libraries, separated by commas, as `--impl` expects them.
 fn libraries(package: &Package) -> Option<String> {
     let python = env::var_os(package.python)?;
     let find = "import importlib.util as u, pathlib, sys\n\
@@ -183,13 +183,13 @@ fn check(package: &Package, libraries: &str, target: &'static str) -> Judged {
     }
 }
 
-/// Why it is so: of a known failure, what the list states.
+/// Returns the reason of a result. For a known failure, this is the reason in the list.
 fn reason(result: &Value) -> &str {
     let known = result["known"]["reason"].as_str();
     known.or(result["reason"].as_str()).unwrap_or_default()
 }
 
-/// The table of a package, and the reasons below it.
+/// Formats the table of a package, with the reasons below it.
 fn section(package: &Package, judged: &[Judged]) -> String {
     let rules: BTreeSet<&str> = judged
         .iter()
@@ -228,7 +228,7 @@ fn section(package: &Package, judged: &[Judged]) -> String {
             .filter(|result| result["verdict"] != "pass")
         {
             let verdict = match result["verdict"].as_str().unwrap_or_default() {
-                // What comes first depends on the machine.
+                // Which of the two comes first depends on the machine.
                 "hang" | "out-of-memory" => "hang or out-of-memory",
                 other => other,
             };
@@ -255,7 +255,7 @@ fn rules_of(result: &Value) -> impl Iterator<Item = &str> {
     rules.filter_map(Value::as_str)
 }
 
-/// Holds the section of a release to the report.
+/// Compares the section of a release with the report.
 fn hold(release: &str, text: &str) {
     let path: PathBuf = root().join(REPORT);
     let page = fs::read_to_string(&path).expect("the report");

@@ -1,4 +1,4 @@
-//! TVM's wheels, compilers and other programs that are not ours.
+//! TVM's wheels, compilers and other foreign programs.
 
 mod caches;
 mod dependants;

@@ -1,5 +1,5 @@
-//! What we write, the real TVM reads, and the reverse. Needs a Python with apache-tvm 0.27: `TVMSPEC_PYTHON`, or a
-//! `python3` that has it.
+//! Parameter files: TVM reads the files that we write, and we read those that TVM writes. Needs a Python with apache-tvm 0.27:
+//! `TVMSPEC_PYTHON`, or a `python3` that has it.
 
 use crate::support::python::{python, run};
 use std::path::Path;
@@ -68,7 +68,7 @@ fn the_real_runtime_writes_what_we_write() {
     };
     let folder = tempfile::tempdir().unwrap();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/tensor");
-    // Not wheel-0.27: it holds a tensor of shape [2, 0, 3], which 0.27 writes and cannot read (TEN-32).
+    // wheel-0.27 is missing: it holds a tensor of shape [2, 0, 3], which 0.27 writes but cannot read (TEN-32).
     let names = [
         "all_dtypes-0.8",
         "all_dtypes-0.19",

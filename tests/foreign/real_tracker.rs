@@ -1,4 +1,4 @@
-//! Servers and clients of a released TVM at our tracker.
+//! Servers and clients of a released TVM, connected to our tracker.
 
 #![cfg(all(feature = "rpc", feature = "runtime"))]
 
@@ -13,12 +13,12 @@ use tvmspec::rpc::TrackerRequest;
 use tvmspec::rpc::tracker::{TrackerHandle, TrackerLimits, TrackerServer};
 use tvmspec::wire::Writer;
 
-/// A process that ends with the test.
+/// Process that is terminated at the end of the test.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Its worker is a process of its own, which it ends when it is interrupted, and not when it is killed.
+        // Its worker is a separate process. The server ends it on SIGINT, but not on SIGKILL.
         let _ = Command::new("kill")
             .args(["-INT", &self.0.id().to_string()])
             .status();
@@ -34,7 +34,7 @@ impl Drop for Process {
     }
 }
 
-/// A tracker that ends with the test.
+/// Tracker that is stopped at the end of the test.
 struct Running(TrackerHandle);
 
 impl Drop for Running {
@@ -95,7 +95,7 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
         printed.contains("server:dev") && printed.contains("127.0.0.1"),
         "{printed}"
     );
-    // A key that no server has, and a client that waits for one.
+    // A client waits for a key that no server has.
     let (host, port) = address.split_once(':').unwrap();
     let (host, port) = (host.to_owned(), port.parse().unwrap());
     let mut waiting = TcpStream::connect((host, port)).unwrap();
@@ -109,7 +109,7 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
     };
     request.write(Release::LAST, &mut out).unwrap();
     waiting.write_all(&out.into_bytes()).unwrap();
-    // Until the server has offered itself again behind its session, and the request is there.
+    // Waits until the server is available again after its session, and until the request has arrived.
     let row = |key: &str| {
         let queues = tracker.0.summary().queues.into_iter();
         let mut found = queues.filter(|count| count.key == key);
@@ -142,7 +142,7 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&ours.stdout), table);
-    // Key, total, free and pending: of the servers that are there, and of the requests.
+    // The columns of servers and requests: key, total, free and pending.
     let rows: Vec<Vec<&str>> = table
         .lines()
         .map(|line| line.split_whitespace().collect())
@@ -150,7 +150,7 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
     for row in [["dev", "1", "1", "0"], ["absent", "0", "0", "1"]] {
         assert!(rows.iter().any(|line| line[..] == row), "{row:?}: {table}");
     }
-    // RPC-63: what a server that is gone has offered goes with it.
+    // RPC-63: entries of a disconnected server are removed.
     drop(device);
     let begin = Instant::now();
     while !tracker.0.summary().servers.is_empty() {
@@ -160,7 +160,7 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
         );
         thread::yield_now();
     }
-    // RPC-64: keys stay, without a server that is free.
+    // RPC-64: keys stay, even without a free server.
     let queues = tracker.0.summary().queues;
     let queues: Vec<_> = queues
         .iter()
@@ -172,7 +172,8 @@ fn a_released_server_registers_and_a_released_client_gets_it() {
     thread.join().unwrap();
 }
 
-/// Some cases of `rpc.relay` at the tracker and the proxy of the wheel, with what is known of them: `conformance/suites/rpc.sh` has all.
+/// Runs some cases of `rpc.relay` against the tracker and the proxy of the wheel, with the known failures.
+/// `conformance/suites/rpc.sh` runs all of them.
 #[cfg(feature = "cli")]
 #[test]
 fn a_released_tracker_and_proxy_answer_cases() {
@@ -201,6 +202,6 @@ fn a_released_tracker_and_proxy_answer_cases() {
     let output = check.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{printed}");
-    // The deviation is there, and the others pass.
+    // The known deviation is reported, and the other cases pass.
     assert!(printed.contains("5 cases: 4 pass, 1 fail"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! What we pack, the real TVM loads. Needs a Python with apache-tvm 0.27: `TVMSPEC_PYTHON`, or a `python3` that has it.
+//! Libraries that we pack, loaded by TVM. Needs a Python with apache-tvm 0.27: `TVMSPEC_PYTHON`, or a `python3` that has it.
 
 #![cfg(feature = "runtime")]
 
@@ -40,7 +40,7 @@ fn a_packed_library_loads_with_its_imports() {
         pack::shared(bytes, &naming, &LinkOptions::default(), &output).unwrap();
         run(&python, TREE, &[&output])
     };
-    // Blobs that the real writer left, in libraries that we made.
+    // Blobs from TVM's writer, in libraries that we created.
     for (blob, tree) in [
         ("const_loader.bin", r#"["const_loader",[["library",[]]]]"#),
         (
@@ -52,8 +52,8 @@ fn a_packed_library_loads_with_its_imports() {
         let bytes = std::fs::read(golden(blob)).unwrap();
         assert_eq!(pack_and_load(&bytes), tree, "{blob}");
     }
-    // And libraries that the real exporter left: what loads there loads here, with the same answer. The wheel has no
-    // loader for cuda and says so.
+    // Libraries from TVM's exporter: if TVM loads a library, we load it with the same result. The wheel has no loader for cuda, and
+    // its error says so.
     for library in ["relax_vm-0.27.so", "cuda-0.27.so"] {
         let bytes = std::fs::read(golden(library)).unwrap();
         let file = container::open(&bytes).unwrap();
@@ -109,7 +109,7 @@ open(sys.argv[3], 'w').write(call('runtime.ModulePackImportsToC')(module, True, 
     assert_eq!(pack::c_text(&blob, &system), read("system"));
 }
 
-/// What a module graph is made of, and the blob that the real packer makes of it.
+/// Creates module graphs, and prints the blob that TVM's packer writes for each.
 const GRAPHS: &str = "
 import sys, json, base64, tvm, tvm_ffi
 call = tvm_ffi.get_global_func
@@ -133,7 +133,7 @@ print(json.dumps([
 ]))
 ";
 
-/// The payload of a `const_loader` without tensors that serves one function.
+/// Returns the payload of a `const_loader` that has one function and no tensors.
 fn const_loader(function: &str) -> Vec<u8> {
     let mut out = Writer::new();
     out.u64(0); // names of variables
@@ -145,7 +145,7 @@ fn const_loader(function: &str) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// The blob of a graph of hosts and const_loaders, as we order and write it.
+/// Orders and writes a graph of hosts and const_loaders, and returns its blob.
 fn ours(graph: &Value, layout: Layout) -> Result<Blob<'static>, Violation> {
     let list = |key: &str| graph[key].as_array().unwrap().clone();
     let imports = list("imports").into_iter().map(|row| {
@@ -189,7 +189,7 @@ fn the_real_packer_makes_the_same_blobs() {
     for graph in graphs.as_array().unwrap() {
         let ours = ours(graph, Layout::V0_22);
         let Some(real) = graph["blob"].as_str() else {
-            // One of the graphs is a diamond that the release rejects for the order of its imports.
+            // One of the graphs is a diamond that the release rejects because of the order of its imports.
             assert!(ours.is_err(), "{graph}: rejected there, written here");
             continue;
         };
@@ -219,7 +219,7 @@ fn a_blob_of_0_7_loads_after_conversion() {
     let converted = read.convert(Layout::V0_22).unwrap().write().unwrap();
     let naming = SymbolNaming::library(Release::of(27));
     pack::shared(&converted, &naming, &LinkOptions::default(), &output).unwrap();
-    // The last import is numbered first, and rows are in the order of numbers.
+    // The last import gets the first number, and rows follow the order of the numbers.
     let tree = r#"["library",[["const_loader",[]],["const_loader",[["const_loader",[]]]]]]"#;
     assert_eq!(run(&python, TREE, &[&output]), tree);
 }

@@ -1,7 +1,10 @@
-//! Clients and servers, ours and those of real TVM, in pairs: what each pair does, a line of `conformance/reports/rpc-pairings.md` each.
+//! Our clients and servers paired with those of real TVM. Each pair is a line of `conformance/reports/rpc-pairings.md`.
 //!
-//! Needs `TVMSPEC_PYTHON`, a Python with apache-tvm 0.27; `TVMSPEC_PYTHON_0_16`, one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0;
-//! and `TVMSPEC_PYTHON_0_8`, a command that is a Python which imports the package of that tag with a runtime that was built with USE_RPC.
+//! The tests need these variables:
+//!
+//! * `TVMSPEC_PYTHON`: a Python with apache-tvm 0.27.
+//! * `TVMSPEC_PYTHON_0_16`: a Python with the package `hhb-tvm` 3.2.3, which is 0.16.dev0.
+//! * `TVMSPEC_PYTHON_0_8`: a Python command that imports the package of tag 0.8, with a runtime that was built with USE_RPC.
 
 #![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
@@ -14,17 +17,17 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A server in a process of its own, which ends with this value.
+/// Server in a separate process, which ends when this value is dropped.
 struct ServerProcess {
     child: Child,
     port: u16,
 }
 
 impl ServerProcess {
-    /// Starts `tests/interop/real_server.py` by `python`.
+    /// Starts `tests/interop/real_server.py` with `python`.
     fn real(python: &str) -> ServerProcess {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop");
-        // A port that was free a moment ago; the script goes on from there where it is taken.
+        // The port was free a moment ago. If it is taken, the script tries the following ports.
         let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = free.local_addr().expect("an address").port().min(60000);
         drop(free);
@@ -36,7 +39,7 @@ impl ServerProcess {
     }
 
     fn start(mut command: Command) -> ServerProcess {
-        // A group of its own: servers of TVM leave workers behind.
+        // A separate process group, because TVM's servers leave workers running.
         let spawned = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -47,7 +50,7 @@ impl ServerProcess {
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let port = lines.find_map(|line| {
             let line = line.ok()?;
-            // `port N` of the script, `serving on HOST:PORT` of `tvmspec serve`.
+            // The script prints `port N`, and `tvmspec serve` prints `serving on HOST:PORT`.
             let port = line.strip_prefix("port ");
             let port = port.or_else(|| line.strip_prefix("serving on ")?.rsplit(':').next());
             port?.trim().parse().ok()
@@ -56,7 +59,7 @@ impl ServerProcess {
             let _ = child.kill();
             panic!("the server ends before it listens: {:?}", child.wait());
         };
-        // Whatever else it prints would block it once the pipe is full.
+        // Drains the remaining output, because a full pipe would block the server.
         std::thread::spawn(move || lines.for_each(drop));
         ServerProcess { child, port }
     }
@@ -70,7 +73,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// A release that is here: its Python, and a library of it whose function adds 1 to float32 tensors.
+/// An available release: its Python, and a library of it whose function adds 1 to float32 tensors.
 struct Peer {
     python: String,
     library: &'static str,
@@ -78,7 +81,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// `None` where the release is not here; then the test says so.
+    /// Finds the release. If it is not available, reports that the test is skipped and returns `None`.
     fn find(release: u8) -> Option<Peer> {
         let (library, function) = match release {
             27 => ("module/host-0.27.so", "main"),
@@ -107,7 +110,7 @@ impl Peer {
         })
     }
 
-    /// What `tests/interop/real_client.py` reports of each step with a server, or of the connection where there is none.
+    /// Runs `tests/interop/real_client.py` and returns its report for each step with a server, or for the connection if it fails.
     fn client(&self, server: &ServerProcess, hop: Option<&ServerProcess>) -> Vec<(String, String)> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/real_client.py");
         let mut command = Command::new(&self.python);
@@ -129,14 +132,14 @@ impl Peer {
     }
 }
 
-/// Our server, for everything that a client does every day.
+/// Starts our server with the features that clients commonly use.
 fn our_server() -> ServerProcess {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tvmspec"));
     command.args(["serve", "--port", "0", "--allow-load"]);
     ServerProcess::start(command)
 }
 
-/// A line of the table; what is not as it should be.
+/// Prints a line of the table, and returns the steps that failed.
 fn row(client: &str, server: &str, steps: &[(String, String)]) -> Vec<String> {
     let failed = steps.iter().filter(|(_, outcome)| outcome != "ok");
     let failed: Vec<String> = failed
@@ -152,7 +155,8 @@ fn row(client: &str, server: &str, steps: &[(String, String)]) -> Vec<String> {
     failed
 }
 
-/// What a client of a release does with a server of it, and with ours: the same, but for what that release's server cannot.
+/// Runs a client of a release with a server of that release and with ours. The results differ only where that release's server
+/// fails.
 fn real_client(release: u8) {
     let Some(peer) = Peer::find(release) else {
         return;
@@ -162,11 +166,11 @@ fn real_client(release: u8) {
     let failed = row(&client, "ours", &peer.client(&ours, None));
     assert!(failed.is_empty(), "{failed:?}");
     let theirs = ServerProcess::real(&peer.python);
-    // Last of all: that there is no difference between the two servers but what is known.
+    // The two servers differ only in the known deviations.
     let failed = row(&client, &client, &peer.client(&theirs, None));
     let known = |line: &String| release == 16 && line.starts_with("exception: ");
     assert!(failed.iter().all(known), "{failed:?}");
-    // And through one server to another: TVM's through TVM's, and to ours.
+    // Chains of two servers: TVM's through TVM's, and TVM's to ours.
     let second = ServerProcess::real(&peer.python);
     let steps = peer.client(&theirs, Some(&second));
     let failed = row(&client, &format!("{client}, {client}"), &steps);

@@ -1,5 +1,5 @@
-//! Proxies, servers at proxies and clients of the real TVM, 0.27, with ours in the place of each. Needs a Python with apache-tvm 0.27, and for
-//! the server for browsers the npm packages `@mlc-ai/web-runtime` and `ws` in the folder that `TVMSPEC_WEB_RUNTIME` names.
+//! Proxies, servers at proxies and clients of TVM 0.27, with ours in the place of each. Needs a Python with apache-tvm 0.27. The
+//! server for browsers also needs the npm packages `@mlc-ai/web-runtime` and `ws` in the folder that `TVMSPEC_WEB_RUNTIME` names.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
 use crate::support::python::{python, run};
@@ -15,11 +15,11 @@ use tvmspec::release::Release;
 use tvmspec::rpc::transport::Transport;
 use tvmspec::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, Speaker};
 
-/// A script that goes on, in a group of its own: what TVM starts leaves workers behind.
+/// Running script in a separate process group, because TVM's processes leave workers running.
 struct Script(Child, String);
 
 impl Script {
-    /// Runs it, up to the first line that it prints.
+    /// Starts the script and waits for the first line that it prints.
     fn start(python: &str, script: &str, arguments: &[&str]) -> Script {
         let mut child = Command::new(python)
             .args(["-c", script])
@@ -53,7 +53,7 @@ print(proxy.port, flush=True)
 sys.stdin.read()
 "#;
 
-/// A server of 0.27 at a proxy.
+/// A server of 0.27 that connects to a proxy.
 const SERVER: &str = r#"
 import sys
 from tvm import rpc
@@ -62,7 +62,7 @@ print("there", flush=True)
 sys.stdin.read()
 "#;
 
-/// A server of 0.27 that comes by a WebSocket, as one in a browser does.
+/// A server of 0.27 that connects over a WebSocket, like one in a browser.
 const WEB_SERVER: &str = r#"
 import sys
 from tvm.rpc.proxy import websocket_proxy_server
@@ -135,7 +135,7 @@ fn rpc_67_a_tracker_has_servers_of_0_27_at_our_proxy() {
     client(&python, &at, "tracker", 2);
 }
 
-/// TVM's server for browsers. The package has no WebAssembly of a runtime, so the script reports the code that a client sends for one.
+/// TVM's server for browsers. The package has no WebAssembly runtime, so the script prints the code that a client sends for it.
 const BROWSER_SERVER: &str = r#"
 const { RPCServer } = require("@mlc-ai/web-runtime");
 WebAssembly.instantiate = (bytes) => {
@@ -181,7 +181,7 @@ fn rpc_76_the_server_for_browsers_waits_at_our_proxy() {
     let mut client = Transport::tcp(socket).expect("a socket");
     let key = Cow::Borrowed("client:board");
     client.write_hello(&Hello { key }).expect("written");
-    // The proxy answers when the server has come.
+    // The proxy answers after the server has connected.
     let answer = client.read_answer(Release::LAST).expect("an answer");
     assert_eq!(answer, HelloAnswer::Success("server:board".into()));
     let code: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();

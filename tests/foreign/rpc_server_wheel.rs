@@ -1,4 +1,4 @@
-//! A client of the real TVM, 0.27, with `tvmspec serve`: what such a client does every day. Needs a Python with apache-tvm 0.27.
+//! A client of TVM 0.27 with `tvmspec serve`: the common requests of such a client. Needs a Python with apache-tvm 0.27.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
 use crate::support::python::{python, run};
@@ -7,12 +7,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A process that ends with the test, and the first line that it printed.
+/// Process that is terminated at the end of the test, and the first line that it printed.
 struct Server(Child, String);
 
 impl Server {
     fn start(command: &mut Command) -> Server {
-        // A group of its own: servers of TVM leave workers behind.
+        // A separate process group, because TVM's servers leave workers running.
         let command = command.stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().expect("a process");
         let mut line = String::new();
@@ -107,7 +107,7 @@ for request in requests:
     print(request(remote), remote.get_function("rpc.test.addone")(41))
 "#;
 
-/// RPC-84: the first request of a session is answered as the client reads it, whichever it is.
+/// RPC-84: the server answers the first request of a session in the client's layout, whichever request it is.
 #[test]
 fn rpc_84_whatever_a_client_of_0_27_requests_first() {
     let Some(python) = python("tvm, tvm.rpc") else {
@@ -148,7 +148,7 @@ True
 [1.0, 2.0, 3.0, 4.0]
 2 True";
 
-/// A server of TVM 0.27, which prints its port.
+/// A server of TVM 0.27 that prints its port.
 const SERVER: &str = r#"
 import sys
 from tvm import rpc

@@ -1,9 +1,9 @@
-//! Targets as real releases read them, now: every kind, every option, every tag, what is wrong with each option in both forms, 700 texts
-//! and objects each by chance, and what the cases of the suite read, whatever release they are of.
+//! Targets as real releases read them: every kind, option and tag, and every error of an option in both forms. The input also
+//! includes 700 random texts, 700 random objects, and the targets of the suite's cases of any release.
 //!
-//! `TVMSPEC_PYTHON` is a Python with TVM; `TVMSPEC_PYTHON_0_16` one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0;
-//! `TVMSPEC_PYTHON_0_8_COMPILER` and `TVMSPEC_PYTHON_0_19_COMPILER` are ones with that release and the compiler's library, which may be built without
-//! LLVM.
+//! `TVMSPEC_PYTHON` is a Python with TVM. `TVMSPEC_PYTHON_0_16` is one with the package `hhb-tvm` 3.2.3, which is 0.16.dev0.
+//! `TVMSPEC_PYTHON_0_8_COMPILER` and `TVMSPEC_PYTHON_0_19_COMPILER` are Pythons with that release and its compiler library, which
+//! may be built without LLVM.
 #![cfg(feature = "target")]
 
 use crate::support::observed;
@@ -15,7 +15,7 @@ use std::{env, fs};
 use tvmspec::release::Release;
 use tvmspec::target::{OptionType, Targets};
 
-/// What the Python of this variable makes of targets; `None` where there is none.
+/// Returns how the Python of this variable reads targets, or `None` if the variable is not set.
 fn seen_by(variable: &str, seed: u64) -> Option<Value> {
     let python = env::var_os(variable)?;
     let folder = tempfile::tempdir().expect("a folder");
@@ -35,7 +35,7 @@ fn seen_by(variable: &str, seed: u64) -> Option<Value> {
     Some(serde_json::from_str(&fs::read_to_string(out).expect("its output")).expect("JSON"))
 }
 
-/// Both read the same, and declare the same options of the same types.
+/// Checks that both read the same targets, and declare the same options with the same types.
 fn hold(observed: &Value, release: Release, forked: &[&str]) {
     let found = observed::compare(observed, release, forked);
     let different = found.different.join("\n");
@@ -101,10 +101,10 @@ fn the_package_of_0_16_dev0_reads_targets_as_we_do() {
     let Some(observed) = seen_by("TVMSPEC_PYTHON_0_16", 7) else {
         return skipped("TVMSPEC_PYTHON_0_16 names no Python with TVM 0.16.dev0");
     };
-    // The vendor forked in January 2024, and 0.16.0 changed targets until April: the tag of H100, options of `llvm`, its triple where none is
-    // stated (TGT-54), architectures of CUDA with a letter (TGT-50, TGT-51).
+    // The vendor forked in January 2024, and 0.16.0 changed targets until April: the tag of H100, options of `llvm` and its default
+    // triple (TGT-54), and CUDA architectures with a letter (TGT-50, TGT-51).
     hold(&observed, Release::of(15), &observed::FORKED);
-    // What none of these is about is as in 0.16.0.
+    // Everything else is as in 0.16.0.
     let forked = [&observed::FORKED[..], &observed::CHANGED_BY_0_16].concat();
     hold(&observed, Release::of(16), &forked);
 }

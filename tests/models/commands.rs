@@ -13,7 +13,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// An `.npy` file with numpy's `word` for its elements.
+/// Creates an `.npy` file whose element type is numpy's `word`.
 pub(crate) fn npy(word: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '{word}', 'fortran_order': False, 'shape': {shape}, }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();

@@ -1,10 +1,10 @@
-//! `call` and `run` with elements that numpy has from the package ml_dtypes: bfloat16, small floats, integers of less than a byte.
+//! `call` and `run` with the element types of the package ml_dtypes: bfloat16, small floats, and integers of less than a byte.
 #![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
 
 use super::commands::{npy, text, tvmspec};
 use std::path::Path;
 
-/// `(function, numpy's word, bytes of 8 elements, what is printed)`: what ml_dtypes writes of these values.
+/// `(function, numpy's word, bytes of 8 elements, printed text)`: the bytes that ml_dtypes writes for these values.
 const TYPES: [(&str, &str, [u8; 8], &str); 4] = [
     (
         "float8_e4m3fn",
@@ -36,7 +36,7 @@ fn library(function: &str) -> String {
     format!("golden/function/{function}-0.27.so")
 }
 
-/// Calls a function that copies 8 elements, and returns what it prints and the file that it saves.
+/// Calls a function that copies 8 elements. Returns its output and the saved file.
 fn copied(folder: &Path, function: &str, input: &str) -> (String, Vec<u8>) {
     let out = format!("out:{function}[8]");
     let saved = folder.to_str().unwrap();
@@ -81,7 +81,7 @@ fn small_types_go_through_a_function_and_come_back_as_they_were() {
     .iter()
     .flat_map(|bits| bits.to_le_bytes())
     .collect();
-    // Two bytes each, raw or as whole numbers.
+    // Elements of two bytes, raw or as integers.
     for word in ["<V2", "<u2"] {
         std::fs::write(&file, npy(word, "(8,)", &bytes)).unwrap();
         let input = format!("@{}:bfloat16", file.display());
@@ -146,7 +146,7 @@ fn raw_elements_need_a_type_of_their_size() {
 fn a_model_says_itself_what_raw_elements_are() {
     let folder = tempfile::tempdir().unwrap();
     let (file, out) = (folder.path().join("x.npy"), folder.path().join("out.npz"));
-    // 0 to 7 as bfloat16, to which the model adds 1.
+    // The model adds 1 to the numbers 0 to 7 as bfloat16.
     let bits = [
         0x0000_u16, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0,
     ];
@@ -168,11 +168,11 @@ fn a_model_says_itself_what_raw_elements_are() {
             saved,
         ]);
         assert!(done.status.success(), "{}", text(&done.stderr));
-        // What was written is read again.
+        // The saved file can be read again.
         let again = tvmspec(&["run", "golden/vm/bfloat16.so", "--inputs", saved]);
         assert!(text(&again.stderr).contains("missing inputs: x"));
     }
-    // Whole numbers of another size are what they are.
+    // Integers of another size are not converted.
     std::fs::write(&file, npy("<i4", "(2, 4)", &[0; 32])).unwrap();
     let done = tvmspec(&["run", "golden/vm/bfloat16.so", "--input", &input]);
     assert!(
@@ -236,7 +236,7 @@ fn what_cannot_be_saved_is_said_before_the_call() {
         "{}",
         text(&done.stderr)
     );
-    // A file where the folder would be.
+    // A file with the name of the folder.
     let args = [
         "call",
         &library("int4"),
@@ -250,14 +250,14 @@ fn what_cannot_be_saved_is_said_before_the_call() {
     assert!(done.stdout.is_empty());
 }
 
-/// `__truncdfhf2` of this program, as a library finds it.
+/// Tests `__truncdfhf2` of this program, as a library finds it.
 #[test]
 fn float64_is_rounded_once_to_float16() {
     let this = libloading::os::unix::Library::this();
     // SAFETY: the function takes a number; up to LLVM 14 code looks for the result where an integer is returned.
     let convert = unsafe { this.get::<extern "C" fn(f64) -> u64>("__truncdfhf2") };
     let convert = convert.expect("tests export their symbols");
-    // 1 + 2^-11 lies between 1 and the next float16; a little more does not.
+    // 1 + 2^-11 lies halfway between 1 and the next float16. The next value is slightly above the tie.
     let tie = 1.0 + 2f64.powi(-11);
     for (value, bits) in [
         (1.0, 0x3c00),

@@ -1,4 +1,4 @@
-//! The graph JSON: normal form is stable, cut and changed text never panics, plans hold every entry.
+//! Graph JSON: the normal form is stable, truncated or changed text never panics, and plans contain every entry.
 
 use proptest::prelude::*;
 use serde_core::de::IgnoredAny;
@@ -40,10 +40,10 @@ fn the_plan_of_shared_storage_is_the_released_one() {
     let graph = Graph::read(&golden("shared-storage.json"), &mut Findings::default()).unwrap();
     let plan = Plan::of(&graph).unwrap();
     let bytes: Vec<u64> = plan.pools.iter().map(|pool| pool.bytes).collect();
-    // What the 0.8.0 executor allocated for this graph.
+    // Allocation of the 0.8.0 executor for this graph.
     assert_eq!(bytes, [24, 48, 16, 32, 16, 24]);
     assert_eq!(plan.total_bytes(), 160);
-    // An output is an entry: its node is not an argument.
+    // The outputs are entries, and their nodes are not arguments.
     let outputs = graph.heads.iter();
     let nodes: Vec<usize> = outputs.map(|NodeEntry { node, .. }| *node).collect();
     assert!(
@@ -73,7 +73,7 @@ proptest! {
     }
 }
 
-/// What breaks a reference or a storage id is shown where it is.
+/// The error of a wrong reference or storage id shows its place.
 #[test]
 fn a_wrong_number_is_found_where_it_stands() {
     for (name, field, blamed) in [
@@ -99,7 +99,7 @@ fn a_wrong_number_is_found_where_it_stands() {
     }
 }
 
-/// A graph of one call, whose name, attributes and extent are this JSON.
+/// Returns a graph with one call, whose name, attributes and extent are this JSON.
 fn graph_of(name: &str, attrs: &str, extent: &str) -> String {
     format!(
         r#"{{"nodes": [{{"op": "null", "name": {name}, "inputs": []}}, {{"op": "tvm_op", "name": "f", "inputs": [[0, 0, 0]],
@@ -114,18 +114,18 @@ fn read(text: &str) -> Result<Graph, tvmspec::rule::Violation> {
     Graph::read(text, &mut Findings::default())
 }
 
-/// What the reader takes for JSON: anything else is rejected.
+/// Checks whether the reader accepts the text as JSON.
 fn is_json(text: &str) -> bool {
     !matches!(read(text), Err(broken) if broken.message().starts_with("not JSON"))
 }
 
-/// JSON as people and tools write it: blanks, escapes, repeated members, numbers of every form.
+/// Generates JSON with the variety of real files: blanks, escapes, repeated members, and numbers of every form.
 fn json_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         "true|false|null",
         number(),
         string(),
-        // Not JSON, most of it.
+        // Mostly invalid JSON.
         "-?[0-9.eE+-]{0,6}|tru|nul|NaN|Infinity|'a'|\"[\u{0}-\u{20}]\"|//",
     ];
     leaf.prop_recursive(5, 40, 5, |inner| {
@@ -156,7 +156,7 @@ fn number() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A string literal, whole surrogate pairs and halves of them among its escapes.
+/// Generates a string literal, with complete and broken surrogate pairs among its escapes.
 fn string() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[ -!#-\\[\\]-~\u{7f}\u{e9}\u{20ac}\u{1f600}]{0,4}",
@@ -207,7 +207,7 @@ proptest! {
         let read = read.map(|graph| graph.entries[0].shape[0]);
         match serde_json::from_str::<i64>(&extent) {
             Ok(known) if known >= 0 => prop_assert_eq!(read.ok(), Some(known)),
-            // A float there, and 0 here.
+            // serde_json reads a float, and this reader 0.
             Err(_) if extent == "-0" => prop_assert_eq!(read.ok(), Some(0)),
             _ => {
                 let json = serde_json::from_str::<IgnoredAny>(&extent).is_ok();
@@ -248,7 +248,7 @@ fn brackets_may_nest_two_million_deep() {
     );
     let broken = read(&deep[..DEEP]).unwrap_err();
     assert_eq!(broken.offset(), Some(DEEP as u64), "{broken}");
-    // A list of an unknown type is skipped unread.
+    // A list of unknown type is skipped without being parsed.
     let text = golden("unknown-list-int.json");
     let graph = Graph::read(&text, &mut Findings::default()).unwrap();
     let at = text.find("\"priority\"").unwrap();
@@ -318,7 +318,7 @@ fn a_second_member_is_reported_wherever_it_is() {
     }
 }
 
-/// TEN-35: a parameter of which one lane is stored, or no byte of a bool, is not read past its end.
+/// TEN-35: a parameter that stores only one lane, or no byte of a bool, is not read past its end.
 #[cfg(feature = "graph")]
 #[test]
 fn a_parameter_without_all_of_its_elements_is_rejected() {
@@ -359,7 +359,7 @@ fn a_parameter_without_all_of_its_elements_is_rejected() {
     }
 }
 
-/// GRF-23: a pool whose size is no multiple of a word below 2^64 was taken as one of no bytes.
+/// GRF-23: a pool slightly smaller than 2^64 bytes used to overflow to 0 bytes when its size was rounded up to a word.
 #[cfg(feature = "graph")]
 #[test]
 fn a_pool_of_nearly_all_memory_is_rejected() {
@@ -382,7 +382,7 @@ fn a_pool_of_nearly_all_memory_is_rejected() {
         let kernels = |_: &str| Ok(Some(kernel.clone()));
         let graph = read(&text).unwrap();
         let made = Executor::new(Arc::new(graph), &kernels, vec![place]);
-        // A tensor without elements needs no memory; the other needs more than there is.
+        // A tensor without elements needs no memory. The other one needs more memory than exists.
         assert_eq!(made.is_ok(), extents.ends_with('0'), "{extents}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a model says of files that do not open, and of arguments that are too few.
+//! Messages of a model about files that cannot be opened and about missing arguments.
 #![cfg(feature = "cli")]
 
 use tvmspec::device::Device;
@@ -7,7 +7,7 @@ use tvmspec::graph::{Graph, Model, Plan};
 use tvmspec::rule::Findings;
 use tvmspec::value::{Any, AnyView, cast};
 
-/// `x`, and `f(x)`: int8, one element each.
+/// `x` and `f(x)`: int8, one element each.
 const GRAPH: &str = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "tvm_op", "name": "f", "inputs": [[0, 0, 0]],
     "attrs": {"func_name": "f", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}}],
     "arg_nodes": [0], "node_row_ptr": [0, 1, 2], "heads": [[1, 0, 0]],
@@ -76,7 +76,7 @@ impl tvmspec::module::ModuleKind for Kernels {
     }
 }
 
-/// GRF-22: entries of one storage share a pool, which has the scope that any of them states.
+/// GRF-22: entries with the same storage share a pool. It has the scope of the first entry that states one.
 #[test]
 fn the_scope_of_a_pool_is_that_of_the_first_entry_that_has_one() {
     let text = |scopes: &str| {

@@ -1,4 +1,4 @@
-//! Whole models of real releases: recorded inputs in, recorded outputs out, bit for bit.
+//! Complete models of real releases: recorded inputs produce the recorded outputs, bit for bit.
 #![cfg(feature = "cli")]
 
 mod debug;
@@ -21,7 +21,7 @@ fn golden(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Model, and the graph that it was exported with; the last one is only there in parts.
+/// Models with the graph that each was exported from. The last field is unset for the model of which only parts exist.
 const MODELS: [(&str, &str, bool); 7] = [
     ("v0.8/mlp", "mlp.json", true),
     ("v0.8/multi_out", "multi-out.json", true),
@@ -32,7 +32,7 @@ const MODELS: [(&str, &str, bool); 7] = [
     ("v0.8/resnet8", "resnet8.json", false),
 ];
 
-/// The libraries are code for one machine.
+/// Checks whether this machine can run the models, which are compiled for x86-64 Linux.
 fn can_run() -> bool {
     let can = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     if !can {
@@ -73,7 +73,7 @@ fn in_parts(name: &str, graph: &str) -> Model {
     unsafe { Model::from_parts(&graph, &params, kernels, &[Device::CPU]) }.unwrap()
 }
 
-/// Twice, because the second run finds the memory of the first.
+/// Runs the model twice, because the second run reuses the memory of the first.
 fn check(name: &str, mut model: Model) {
     let io = recorded(name);
     let inputs: Vec<(&str, &Tensor)> = io
@@ -143,7 +143,7 @@ fn what_is_handed_in_is_checked() {
     let flat = Tensor::empty(&[x.shape().iter().product()], float).unwrap();
     let shape = message(model.run(&[("x", &flat)]));
     assert!(shape.starts_with("TypeError: input `x` is"), "{shape}");
-    // None of this broke it.
+    // The model still works after these errors.
     check("v0.8/mlp", model);
 }
 

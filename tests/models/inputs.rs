@@ -1,4 +1,4 @@
-//! What `run` and `pack` take besides a model: which of two inputs counts, and what is no file.
+//! Inputs of `run` and `pack` in addition to a model: duplicates, and invalid files.
 #![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// An `.npy` file of any header, also of one that numpy would not write; `length` overrides the header's own.
+/// Creates an `.npy` file with any header, including headers that numpy would not write. `length` overrides the header's length.
 fn array(version: u8, header: &str, length: Option<u32>, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY".to_vec();
     bytes.extend([version, 0]);
@@ -35,7 +35,7 @@ fn header(descr: &str, order: &str, shape: &str) -> String {
     format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n")
 }
 
-/// An array of zeros.
+/// Creates an array of zeros.
 fn zeros(folder: &Path, name: &str, shape: &str, count: usize) -> PathBuf {
     let header = header("<f4", "False", &format!("({shape})"));
     let bytes = array(1, &header, None, &vec![0; 4 * count]);
@@ -92,7 +92,7 @@ fn a_name_that_is_passed_twice_is_an_error() {
     );
 }
 
-/// Two members of one name: the readers of zip show one of them.
+/// If an archive has two members of one name, readers of zip show only one of them.
 #[test]
 fn an_archive_with_a_name_twice_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn what_is_no_file_is_rejected_where_a_file_is_named() {
         }
         assert!(!out.exists());
     }
-    // A pipe without an end is read no further than any library is long.
+    // A pipe without an end is read only up to the size limit of a library.
     let ran = tvmspec(&["verify", "/dev/zero"]);
     assert_eq!(ran.status.code(), Some(2));
     assert!(
@@ -181,7 +181,7 @@ fn an_array_that_cannot_be_read_is_named_with_its_reason() {
     let plain = header("<f4", "False", "(1, 16)");
     let other = |descr: &str, order: &str, shape: &str| header(descr, order, shape);
     let cases: [(Vec<u8>, &str); 11] = [
-        // 4 GiB are declared, and no memory is taken for them.
+        // The header declares 4 GiB, but no memory is allocated for them.
         (
             array(2, &plain, Some(u32::MAX), &[0; 8]),
             "its header has 4294967295 bytes",
@@ -207,7 +207,7 @@ fn an_array_that_cannot_be_read_is_named_with_its_reason() {
             array(1, &other("<f4", "True", "(1, 2)"), None, &[0; 8]),
             "column-major",
         ),
-        // 2^62 elements of four bytes: their product is beyond 64 bits.
+        // 2^62 elements of four bytes: the product overflows 64 bits.
         (
             array(
                 1,
@@ -221,7 +221,7 @@ fn an_array_that_cannot_be_read_is_named_with_its_reason() {
             array(1, &other("<f4", "False", "(1000,)"), None, &[0; 4000]),
             "is float32 [1, 16], not float32 [1000]",
         ),
-        // A parser that recurses would exhaust the stack.
+        // A recursive parser would exhaust the stack.
         (
             array(2, &other("<f4", "False", &"(".repeat(4000)), None, &[]),
             "an extent",
@@ -238,7 +238,7 @@ fn an_array_that_cannot_be_read_is_named_with_its_reason() {
         assert_eq!(ran.status.code(), Some(2), "{reason}: {message}");
         assert!(message.contains(reason), "{reason}: {message}");
     }
-    // Every version and byte order.
+    // Every version and byte order is accepted.
     for version in [1, 2, 3] {
         for descr in ["<f4", ">f4", "=f4"] {
             let header = other(descr, "False", "(1, 16)");

@@ -1,4 +1,4 @@
-//! Graph and VM models, run as the release that wrote them ran them.
+//! Graph and VM models, compared with the runs of the release that wrote them.
 
 mod commands;
 mod element_types;

@@ -1,10 +1,10 @@
-//! `run` on what is no library of a model: packages of tvmc, archives, models of other executors.
+//! `run` on files other than a model library: packages of tvmc, archives, and models of other executors.
 #![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
 
 use super::commands::{text, tvmspec};
 use std::path::{Path, PathBuf};
 
-/// A tar of these files under these names.
+/// Creates a tar of these files under these names.
 fn tar(folder: &Path, members: &[(&str, &str)]) -> PathBuf {
     let path = folder.join("model.tar");
     let mut archive = tar::Builder::new(std::fs::File::create(&path).unwrap());
@@ -41,7 +41,7 @@ fn a_tvmc_package_runs_like_its_members() {
     assert!(package.status.success(), "{}", text(&package.stderr));
     assert!(text(&package.stdout).starts_with("out_0 = [["));
     assert_eq!(text(&package.stdout), text(&parts.stdout));
-    // Written by tvmc, of 0.19.
+    // Package written by tvmc 0.19.
     let package = tvmspec(&["run", "golden/graph/tvmc-package-0.19.tar"]);
     assert!(package.status.success(), "{}", text(&package.stderr));
     assert!(text(&package.stdout).starts_with("out_0 = "));
@@ -119,7 +119,7 @@ fn what_does_not_run_says_what_it_is_and_what_to_do() {
             &[("mod.tar", &*lib), ("mod.json", "golden/graph/mlp.json")][..],
             "Python links that archive itself; elsewhere unpack and link it first",
         ),
-        // Runs in the library itself, which has no model.
+        // The library can run, but it has no model.
         (&[("lib.so", &*lib)][..], "no model"),
         (
             &[("lib.so", "golden/eras/0.16/relay-vm.so")][..],
@@ -145,7 +145,7 @@ fn what_does_not_run_says_what_it_is_and_what_to_do() {
         let said = run(path.to_str().unwrap());
         assert!(said.contains(says), "{said}");
     }
-    // A directory is made of no member: a package has files of its own names alone.
+    // A directory has no content, so the package consists only of its named files.
     let path = tar(
         folder.path(),
         &[
@@ -154,12 +154,12 @@ fn what_does_not_run_says_what_it_is_and_what_to_do() {
         ],
     );
     assert!(run(path.to_str().unwrap()).contains("Unpack it, `tar -xf FILE.tar`, and load"));
-    // An archive that ends early.
+    // A truncated archive.
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     let said = run(path.to_str().unwrap());
     assert!(said.contains("container itself is broken"), "{said}");
-    // What is no library is not passed to the loader of the system by `call` either.
+    // `call` does not pass other files than libraries to the system's loader either.
     let called = tvmspec(&["call", &params, "f"]);
     let said = text(&called.stderr);
     assert!(
@@ -183,7 +183,7 @@ fn a_package_in_a_folder_and_under_gzip_runs() {
         assert!(done.status.success(), "{}", text(&done.stderr));
         assert!(text(&done.stdout).starts_with("out_0 = "));
     }
-    // Outputs are an archive of numpy, whatever the name says.
+    // Outputs are always a numpy archive, so another extension is an error.
     let done = tvmspec(&["run", "golden/graph/tvmc-package-0.19.tar", "-o", "out.npy"]);
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("whose name ends in .npz"));

@@ -1,4 +1,4 @@
-//! Tensors of `call` that lie otherwise than compiled code expects (FUN-27 to FUN-29), put to code of four releases.
+//! Tensors of `call` with a memory layout that compiled code does not expect (FUN-27 to FUN-29), passed to code of four releases.
 #![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
 
 use super::commands::{npy, text, tvmspec};
@@ -6,7 +6,7 @@ use std::process::Output;
 
 const RELEASES: [&str; 4] = ["0.8", "0.19", "0.21", "0.27"];
 
-/// Calls the function that copies 2 times 3 numbers, 1 to 6, with options for input and output.
+/// Calls the function that copies the 2 x 3 numbers 1 to 6, with options for input and output.
 fn copied(release: &str, function: &str, input: &str, output: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.npy");
@@ -69,7 +69,7 @@ fn code_says_what_is_wrong_with_strides_and_offsets() {
 
 #[test]
 fn memory_that_is_not_aligned_ends_the_process_of_the_call() {
-    // Whether code minds is its compiler's: that of 0.27 loads and stores four numbers at once.
+    // Whether misalignment matters depends on the compiler. Code of 0.27 loads and stores four numbers at once.
     let done = copied("0.27", "copy", ":align=4", "");
     assert_eq!(done.status.code(), Some(1));
     assert!(
@@ -81,7 +81,7 @@ fn memory_that_is_not_aligned_ends_the_process_of_the_call() {
     assert_eq!(text(&done.stdout).trim(), COPIED, "{}", text(&done.stderr));
 }
 
-/// The arrays of a thread about tensors that are not contiguous.
+/// Arrays from a forum thread about tensors that are not contiguous.
 #[test]
 fn arrays_of_numpy_arrive_in_the_order_of_their_axes() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn arrays_of_numpy_arrive_in_the_order_of_their_axes() {
 
 #[test]
 fn strides_lay_out_the_elements_of_the_file() {
-    // An axis of one row may have any stride, and what the function sees and writes is the row.
+    // An axis of length 1 may have any stride. The function reads and writes the row.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("row.npy");
     let data: Vec<u8> = [1.0_f32, 2.0, 3.0]
@@ -141,7 +141,7 @@ fn strides_lay_out_the_elements_of_the_file() {
         "{}",
         text(&done.stderr)
     );
-    // Bytes take any place; those between are not the function's.
+    // Bytes can be placed at any stride. The function does not touch the bytes in between.
     let saved = folder.path().to_str().unwrap();
     let args = [
         "call",

@@ -1,4 +1,4 @@
-//! What a program without `unsafe` tries against modules, devices, executors and machines: it is rejected, and nothing crashes.
+//! Misuse of modules, devices, executors and machines from a program without `unsafe`: it is rejected, and nothing crashes.
 #![cfg(feature = "cli")]
 #![forbid(unsafe_code)]
 
@@ -16,14 +16,14 @@ use tvmspec::object::Tensor;
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::{Any, AnyView, DLDataType, cast, index, types};
 
-/// A pointer that safe code comes by, and that is nothing of what it is taken for here: the hook of a type.
+/// Returns a pointer that is available to safe code but has the wrong type for every use here: the hook of a type.
 fn nowhere() -> Any {
     tvmspec::object::init();
     let column = types::column("__s_mutate__").unwrap();
     column.value(index::STR).unwrap().to_any()
 }
 
-/// One input, one call of `touch` that writes a second entry, which is the output.
+/// Returns a graph with one input and one call of `touch`, which writes a second entry, the output.
 fn graph(dtype: Dtype, extent: i64) -> Graph {
     let entry = |storage_id| DataEntry {
         dtype,
@@ -64,7 +64,7 @@ fn graph(dtype: Dtype, extent: i64) -> Graph {
     }
 }
 
-/// Copies its first argument to its second, as far as safe code can: by reading both.
+/// Stands for a kernel that copies its first argument to the second. Safe code can only read both, so it does nothing.
 fn touch(args: &[AnyView<'_>]) -> Result<Any, Error> {
     assert_eq!(args.len(), 2);
     Ok(Any::none())
@@ -92,7 +92,7 @@ fn functions_that_cannot_check_their_arguments_are_not_found() {
         "ffi.FunctionFromExternC",
         "ffi.MakeFieldSetter",
     ] {
-        // Those that load are there after the first call through the C interface.
+        // The functions that load code are registered only after the first call through the C interface.
         let loads = name.contains("ModuleLoad") || name.contains("load_from_file");
         assert!(
             loads || registry::names().contains(&name),
@@ -131,12 +131,12 @@ fn an_input_is_as_large_as_its_entry() {
         bits: 1,
         lanes: 1,
     };
-    // A graph stores each of these in a byte, a tensor packs eight into one.
+    // A graph stores each of these in a byte, but a tensor packs eight into one.
     let mut executor = executor(bits, 100_000);
     let packed = Tensor::empty(&[100_000], DLDataType::from(bits)).unwrap();
     executor.set_input(0, &packed).unwrap();
     executor.copy_output(0, &packed).unwrap();
-    // What a machine makes has the packed bytes and no more.
+    // A tensor from a machine has only the packed bytes.
     let to_device = registry::require("vm.builtin.to_device").unwrap();
     let copy = to_device
         .call_with([packed.clone().into(), Any::from(1), Any::from(0)])
@@ -192,7 +192,7 @@ fn a_view_of_a_tensor_has_no_more_elements_than_it() {
     };
     let nine = Tensor::empty(&[9], bits).unwrap();
     let shape = tvmspec::object::Shape::new(&[16]);
-    // The same two bytes, but sixteen bytes for whom every element has one.
+    // Both shapes need two packed bytes, but sixteen bytes in the layout with one byte per element.
     let larger = reshape.call(&[Any::from(nine.clone()).view(), Any::from(shape).view()]);
     larger.unwrap_err();
     let shape = tvmspec::object::Shape::new(&[3, 3]);
@@ -200,7 +200,7 @@ fn a_view_of_a_tensor_has_no_more_elements_than_it() {
         .call(&[Any::from(nine).view(), Any::from(shape).view()])
         .unwrap();
     assert_eq!(cast::<Tensor>(same.view()).unwrap().shape(), [3, 3]);
-    // The extents before the last make more than 127 bits count, and there is no element.
+    // The product of the extents before the last needs more than 127 bits, and there is no element.
     let nothing = Tensor::empty(
         &[0],
         DLDataType {
@@ -226,7 +226,7 @@ fn a_stream_is_one_of_the_device_that_is_called() {
     assert_eq!(stream.on(own).unwrap(), stream.handle());
     let error = stream.on(other).unwrap_err();
     assert!(error.reason().to_string().contains("DEV-38"), "{error}");
-    // Whether a driver is here or not, it is not called.
+    // The driver is not called, whether it is installed or not.
     tvmspec::device::stream::set(other, stream).unwrap_err();
     assert_eq!(tvmspec::device::stream::current(other), Stream::DEFAULT);
     #[cfg(feature = "cuda")]

@@ -1,4 +1,4 @@
-//! Models that real compilers exported run as the real VM ran them, bit for bit.
+//! Models from real compilers, compared with recorded runs of TVM's virtual machine, bit for bit.
 
 #![cfg(feature = "cli")]
 
@@ -17,7 +17,7 @@ fn golden(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Whether libraries for this machine's kind of processor and system are what the goldens hold.
+/// Checks whether this machine can load the goldens, which are libraries for x86-64 Linux.
 fn can_load() -> bool {
     let can = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     if !can {
@@ -26,7 +26,7 @@ fn can_load() -> bool {
     can
 }
 
-/// One array of an `.npz`: type as numpy writes it, extents, bytes.
+/// One array of an `.npz`: numpy's type, extents and bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Plain {
     kind: DLDataType,
@@ -79,13 +79,13 @@ impl Plain {
     }
 }
 
-/// Leaves of a result in the order of its tuples, as the script that made the goldens writes them.
+/// Collects the leaves of a result in the order of its tuples, like the script that made the goldens.
 fn leaves(value: &Any, out: &mut Vec<Plain>) {
     let int64 = DLDataType::scalar(0, 64);
     if let Some(items) = sequence_of(value.view()) {
         items.iter().for_each(|item| leaves(item, out));
     } else if let Ok(tensor) = cast::<Tensor>(value.view()) {
-        // Of a uint1 each element takes a byte.
+        // Each element of a uint1 tensor takes a byte.
         let bytes = tensor.to_whole_bytes().or_else(|_| tensor.to_bytes());
         let bytes = bytes.unwrap();
         out.push(Plain {
@@ -133,7 +133,8 @@ fn model(name: &str) {
     model_as_recorded(name, &format!("{name}.io.npz"), &|_| "main");
 }
 
-/// Runs every recorded run of a model: `<run>/in/<parameter>[.<element>]`, `<run>/out/<n>`. `function` is the function of a run.
+/// Runs every recorded run of a model: `<run>/in/<parameter>[.<element>]`, `<run>/out/<n>`. `function` returns the function of a
+/// run.
 fn model_as_recorded(name: &str, runs: &str, function: &dyn Fn(&str) -> &str) {
     if !can_load() {
         return;
@@ -163,7 +164,7 @@ fn model_as_recorded(name: &str, runs: &str, function: &dyn Fn(&str) -> &str) {
         let theirs: Vec<Plain> = (0..)
             .map_while(|at| recorded.get(&format!("{run}/out/{at}")).cloned())
             .collect();
-        // Twice: the second run uses memory that the first returned.
+        // Repeated, because the second run uses memory that the first returned.
         for _ in 0..2 {
             let result = machine
                 .call(function, &args)
@@ -190,7 +191,7 @@ fn a_model_with_convolutions_and_casts() {
     model("conv");
 }
 
-/// The function of a run: `main-then`, `rows-5`.
+/// Returns the function of a run such as `main-then` or `rows-5`.
 fn function_of(run: &str) -> &str {
     run.split('-').next().unwrap_or(run)
 }
@@ -212,7 +213,7 @@ fn compiled_functions_can_be_saved_and_count_their_arguments() {
         let machine = machine(&format!("compiled-{release}.so"));
         let fault = machine.call("rows", &[]).unwrap_err().to_string();
         assert!(fault.contains("takes 1 arguments"), "{fault}");
-        // What a builtin rejects goes through the compiled code to the caller.
+        // A builtin's error passes through the compiled code to the caller.
         let fault = machine
             .call("rows", &[5i64.into()])
             .unwrap_err()
@@ -238,7 +239,7 @@ fn a_bool_is_the_uint1_of_a_model_up_to_0_22() {
         .unwrap();
     let mut ours = Vec::new();
     leaves(&result, &mut ours);
-    // What 0.19 answers: of the second output, too, the type is uint1. The argument stays what it was.
+    // 0.19 answers the same: the second output also has the type uint1. The argument is unchanged.
     let kinds: Vec<_> = ours
         .iter()
         .map(|plain| (plain.kind.code, plain.kind.bits))
@@ -248,7 +249,7 @@ fn a_bool_is_the_uint1_of_a_model_up_to_0_22() {
     assert_eq!(ours[1].bytes, [1, 0, 0, 0]);
 }
 
-/// The samples of the releases: `in_x`, `out_<n>`.
+/// Checks a sample of the releases: `in_x`, `out_<n>`.
 fn sample(name: &str) {
     if !can_load() {
         return;
@@ -390,12 +391,12 @@ fn cut_or_changed_executables_never_panic() {
     }
 }
 
-/// TEN-35: compiled code of 0.16 to 0.25 finds a byte for each `uint1` of a constant, and not only the bytes of packed ones.
+/// TEN-35: compiled code of 0.16 to 0.25 expects one byte per element of a `uint1` constant, not only its packed bytes.
 #[test]
 fn a_constant_of_bools_has_a_byte_for_each() {
     let layout = tvmspec::release::Layout::V0_22;
     let mut bytes = std::fs::read(golden("basic.vmexec")).unwrap();
-    // float32 [1, 3] of 1, 2, 3 becomes uint1 [1, 12]: the same 12 bytes.
+    // The float32 [1, 3] constant of 1, 2, 3 becomes uint1 [1, 12], with the same 12 bytes.
     let data = [1.0_f32, 2.0, 3.0].map(f32::to_le_bytes).concat();
     let at = bytes.windows(12).position(|part| part == data).unwrap();
     let head = &mut bytes[at - 28..at];

@@ -1,4 +1,4 @@
-//! Executables that are loaded from files, what they say of themselves, and where their functions are looked for.
+//! Executables that are loaded from files: their descriptions, and the lookup of their functions.
 #![cfg(feature = "cli")]
 
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn call(function: &Function, args: &[Any]) -> Result<Any, Error> {
     function.call(&views)
 }
 
-/// The loaders that are registered, with a path, and with a format behind it as `ffi.Module.load_from_file` passes.
+/// Tests the registered loaders with a path, and with a format after it, as `ffi.Module.load_from_file` passes.
 #[test]
 fn a_file_is_loaded_by_every_registered_loader() {
     let path = golden("machine.vmexec");
@@ -67,7 +67,7 @@ fn an_executable_says_how_much_it_has() {
     let module: Module = cast(module.view()).unwrap();
     let stats = call(&module.require("stats").unwrap(), &[]).unwrap();
     let stats = String::try_from(&stats).unwrap();
-    // As `tvmspec dump golden/vm/machine.vmexec` lists them.
+    // `tvmspec dump golden/vm/machine.vmexec` lists the same numbers.
     for line in ["functions: 18", "packed: 11", "compiled: 0", "constants: 1"] {
         assert!(
             stats.lines().any(|own| own.trim() == line),
@@ -76,7 +76,7 @@ fn an_executable_says_how_much_it_has() {
     }
 }
 
-/// A module with one function, which returns `self.1`.
+/// Module with one function, named `self.0`, that returns `self.1`.
 struct Single(&'static str, i64);
 
 impl ModuleKind for Single {
@@ -96,7 +96,7 @@ fn machine(imports: Vec<Module>) -> VirtualMachine {
     VirtualMachine::new(Arc::new(loaded), imports, &[Device::CPU]).unwrap()
 }
 
-/// VM-11: imports in order, then the registry.
+/// VM-11: imports are searched in order, then the registry.
 #[test]
 fn an_import_has_a_function_before_another_and_before_the_registry() {
     let size = |machine: &VirtualMachine| {
@@ -115,7 +115,7 @@ fn an_import_has_a_function_before_another_and_before_the_registry() {
         let answered = size(&machine(imports));
         assert_eq!(i64::try_from(&answered).unwrap(), answer);
     }
-    // What an import of an import has counts too.
+    // The imports of an import are searched too.
     let outer = other();
     outer.import(own(60)).unwrap();
     assert_eq!(i64::try_from(&size(&machine(vec![outer]))).unwrap(), 60);
@@ -136,7 +136,7 @@ fn a_handle_that_is_no_machine_is_rejected() {
     assert_eq!(call(&invoke, &[]).unwrap_err().kind(), "RuntimeError");
 }
 
-/// Calls the registry's function of the same name, as compiled code does: with the handle of the machine that runs it.
+/// Module that calls the registry's function of the same name, like compiled code: with the handle of the machine that runs it.
 struct PassesOn;
 
 impl ModuleKind for PassesOn {
@@ -158,7 +158,7 @@ fn a_builtin_of_the_registry_finds_the_machine_by_its_handle() {
     assert_eq!(heap.shape(), [3]);
 }
 
-/// VM-28: the number of a function means something in one table alone.
+/// VM-28: the number of a function is only valid in the table of one executable.
 #[test]
 fn a_closure_is_one_of_its_executable() {
     let (one, other) = (machine(vec![]), machine(vec![]));
@@ -166,12 +166,12 @@ fn a_closure_is_one_of_its_executable() {
     let call = |machine: &VirtualMachine| machine.call("invoke", &[bound.clone(), 1i64.into()]);
     let error = call(&other).unwrap_err();
     assert!(error.message().contains("another executable"), "{error}");
-    // Of the number of arguments, which is looked at behind it.
+    // This error is about the number of arguments, which is checked later.
     let error = call(&one).unwrap_err();
     assert!(!error.message().contains("another executable"), "{error}");
 }
 
-/// VM-62: its owner may go before it is used.
+/// VM-62: the owner of the input may free it before it is used.
 #[test]
 fn an_input_that_is_only_borrowed_is_copied() {
     let loader = registry::require("relax.ExecutableLoadFromFile").unwrap();

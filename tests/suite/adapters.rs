@@ -1,6 +1,6 @@
 //! The adapters to foreign runtimes: `ffi:` and `legacy:`.
 //!
-//! Our own library exports both interfaces and is judged through them; the released tvm-ffi is judged where the Python in
+//! Our own library exports both interfaces and is judged through them. The released tvm-ffi is judged if the Python in
 //! `TVMSPEC_PYTHON` has it.
 #![cfg(feature = "cli")]
 
@@ -15,15 +15,15 @@ use tvmspec::conformance::case::Suite;
 use tvmspec::conformance::known::KnownFailures;
 use tvmspec::conformance::runner::{Report, Run, run};
 
-/// The suite put to `tvmspec worker SPEC`.
+/// Runs the suite against `tvmspec worker SPEC`.
 fn judged(spec: &str, cases: &[&str], known: KnownFailures) -> Report<'static> {
     let words = [env!("CARGO_BIN_EXE_tvmspec"), "worker", spec];
     let words = words.map(Into::into).to_vec();
     let mut order = Run::default();
     order.selection.cases = cases.iter().map(|case| (*case).to_owned()).collect();
     order.known = known;
-    // Released loaders make a vector of as many dimensions as a file says that a tensor has.
-    // Without optimization a chain of 16,384 modules takes our own library longer than the default.
+    // Memory: released loaders allocate a vector with the number of dimensions that a file declares. Time: without optimization,
+    // our own library needs longer than the default for a chain of 16,384 modules.
     let mut limits = Limits::default();
     limits.memory = Some(8192);
     limits.timeout = std::time::Duration::from_secs(120);
@@ -44,7 +44,7 @@ fn a_request_is_alone_until_the_second_after_a_start() {
     assert_eq!([ask(&mut testee), ask(&mut testee)], [true, false]);
 }
 
-/// Our own C interface as a library, if cargo can build it.
+/// Builds a library of our own C interface, if cargo can build it.
 fn own_library() -> Option<PathBuf> {
     cargo::c_library().map_err(skipped).ok()
 }
@@ -97,7 +97,7 @@ fn our_library_passes_as_a_runtime_of_0_20() {
     let spec = format!("legacy:{}", library.display());
     let report = judged(&spec, &[], KnownFailures::default());
     assert_eq!(failures(&report), Vec::<String>::new());
-    // What each chapter is asked by: loads and rejections, lookups, echoes, callbacks, the registry.
+    // One case for each kind of request: loads and rejections, lookups, echoes, callbacks, and the registry.
     for (case, asked) in [
         ("blob/opencl-root", "pass"),
         ("import_tree/diamond", "pass"),
@@ -110,7 +110,7 @@ fn our_library_passes_as_a_runtime_of_0_20() {
         ("function/legacy/failure", "pass"),
         ("graph/script/run", "pass"),
         ("graph/script/factory-debug", "pass"),
-        // Without a mark of its own the library stands for all releases, which differ in this.
+        // The library has no mark of a release, so it stands for all releases, and these differ here.
         ("tensor/print-bool-0.8", "unsupported"),
     ] {
         assert_eq!(verdict(&report, case), asked, "{case}");
@@ -118,7 +118,7 @@ fn our_library_passes_as_a_runtime_of_0_20() {
     assert!(report.totals().count("pass") > 150, "{:?}", report.totals());
 }
 
-/// No release has what our library shows, so that the user's word is all there is.
+/// No release shows the same functions as our library, so only the user's option determines the release.
 #[test]
 fn our_library_is_of_the_release_that_the_user_says() {
     let Some(library) = own_library() else { return };
@@ -146,14 +146,15 @@ fn our_library_is_of_the_release_that_the_user_says() {
     assert_eq!(verdict(&late, "graph/script/in-place-through-nop"), "pass");
 }
 
-/// The verdict of one case.
+/// Returns the verdict of one case.
 fn verdict(report: &Report<'_>, case: &str) -> &'static str {
     let mut outcomes = report.results.iter();
     let outcome = outcomes.find(|outcome| outcome.case.id == case);
     outcome.map_or("not asked", |outcome| outcome.verdict.name())
 }
 
-/// The runtime of `release` in the folder that `conformance/suites/legacy-runtimes.sh` fills: no package has one any more.
+/// Returns the runtime of `release` from the folder that `conformance/suites/legacy-runtimes.sh` fills. No package contains one any
+/// more.
 fn legacy_runtime(release: &str) -> Option<String> {
     let folder = std::env::var_os("TVMSPEC_LEGACY").map(PathBuf::from);
     let library = folder.map(|folder| folder.join(release).join("libtvm_runtime.so"));
@@ -166,7 +167,7 @@ fn legacy_runtime(release: &str) -> Option<String> {
     Some(library?.display().to_string())
 }
 
-/// Each release with the cases that it passes at least.
+/// Each release with the minimum number of cases that it passes.
 const LEGACY: [(&str, usize); 14] = [
     ("0.7", 80),
     ("0.8", 190),
@@ -231,7 +232,7 @@ fn released_runtimes_of_old_show_which_release_they_are() {
     }
 }
 
-/// The libraries of the released wheel: tvm-ffi, and the runtime where it is there.
+/// Returns the libraries of the released wheel: tvm-ffi, and the runtime if the wheel has it.
 fn wheel() -> Option<String> {
     let Some(python) = std::env::var_os("TVMSPEC_PYTHON") else {
         skipped("TVMSPEC_PYTHON names no Python with apache-tvm-ffi");
@@ -266,7 +267,7 @@ fn the_released_runtime_fails_only_where_it_is_known_to() {
         skipped("the known failures are those of tvm-ffi with libtvm_runtime");
         return;
     }
-    // The gate runs the whole suite on it, in release.
+    // The gate runs the complete suite on it, in a release build.
     let few = ["value/*", "function/*", "module/*"];
     let cases = if is_thorough() { &[][..] } else { &few[..] };
     let known = include_str!("../../conformance/known/apache-tvm-ffi-0.1.toml");
@@ -279,7 +280,7 @@ fn the_released_runtime_fails_only_where_it_is_known_to() {
     assert!(report.totals().count("pass") > 400, "{:?}", report.totals());
 }
 
-/// The crash is charged to the case that caused it; the next one has a new process.
+/// A crash counts against the case that caused it. The next case gets a new process.
 #[test]
 fn a_crash_costs_one_case() {
     let Some(libraries) = wheel() else { return };

@@ -1,11 +1,11 @@
-//! The names of implementations after `--impl`, and how they introduce themselves.
+//! Names of implementations for `--impl`, and the identities that they report.
 #![cfg(all(unix, feature = "suite"))]
 
 use std::ffi::OsString;
 use tvmspec::conformance::adapter::exec::Exec;
 use tvmspec::conformance::adapter::{Adapter, Identity, Limits, worker};
 
-/// Why there is no testee of this name.
+/// Returns the reason why no testee of this name can be created.
 fn problem(name: &str) -> String {
     match worker(name) {
         Ok(_) => panic!("{name} is there"),
@@ -15,7 +15,7 @@ fn problem(name: &str) -> String {
 
 #[test]
 fn a_server_has_a_port_and_perhaps_a_key_and_a_release() {
-    // Nothing listens at port 1: a name that is well spelled fails later.
+    // Nothing listens at port 1, so a well-formed name fails later.
     for name in [
         "rpc:127.0.0.1:1",
         "rpc:127.0.0.1:1/key:1@0.8",
@@ -99,7 +99,7 @@ fn a_release_and_a_target_stand_behind_the_libraries() {
     }
 }
 
-/// What a testee of this command line says of itself.
+/// Returns the identity that a testee with this command line reports.
 fn hello(command: Exec) -> Result<Identity, String> {
     let mut testee = command;
     testee.hello("the hash of the suite")
@@ -107,14 +107,14 @@ fn hello(command: Exec) -> Result<Identity, String> {
 
 #[test]
 fn quotes_keep_words_together() {
-    // The name is what `printf` makes of its arguments.
+    // `printf` builds the name from its arguments.
     let line = r#"sh -c 'read line; printf "$0" "$1" "$2" "$3"; echo; read line' '{"id":0,"ok":{"name":"%s|%s|%s","version":"1"}}' 'my testee' --flag="a b" ''"#;
     let testee = Exec::command(line, Limits::default()).unwrap();
     assert_eq!(hello(testee).unwrap().name, "my testee|--flag=a b|");
     assert!(Exec::command("'open", Limits::default()).is_err());
 }
 
-/// What a testee says of itself that writes `line`.
+/// Returns the identity that a testee reports by writing `line`.
 fn introduced(line: &str) -> Result<Identity, String> {
     let script = r#"read line; printf '%s\n' "$0"; read line"#;
     let words: Vec<OsString> = ["sh", "-c", script, line].map(Into::into).to_vec();

@@ -1,4 +1,4 @@
-//! Case files: one edit makes a good case a bad one.
+//! Case files: a single edit makes a valid case invalid.
 #![cfg(feature = "suite")]
 
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn load(cases: &[String]) -> Result<Suite, ParseError> {
     Suite::load(&[("wire/cases/numbers.json", &format!("[{}]", cases.join(",")))])
 }
 
-/// Loads both cases with one text replaced; the only problem must contain `problem`.
+/// Loads both cases with one text replaced. The only problem must contain `problem`.
 fn rejected(from: &str, to: &str, problem: &str) {
     let edited = [GOOD.replace(from, to), BAD.replace(from, to)];
     assert_ne!(edited, [GOOD, BAD], "nothing was replaced");
@@ -171,7 +171,7 @@ fn a_line_can_be_seen_whole() {
         let case = GOOD.replace("\"w\"", &format!("\n\"{}\"\n", "w".repeat(letters)));
         load(&[case])
     };
-    // With its quotes and the comma.
+    // The length includes the quotes and the comma.
     assert!(long(317).is_ok());
     let problems = long(318).unwrap_err();
     assert!(
@@ -188,7 +188,7 @@ fn the_hash_follows_the_cases() {
     assert_eq!(one.hash.len(), 64);
 }
 
-/// The input of a case that is made of `input`.
+/// Returns the input bytes of a case that is built from `input`.
 fn input(input: Value) -> Result<Vec<u8>, String> {
     let case = GOOD.replace("{\"hex\":\"01 00\"}", &input.to_string());
     let suite = load(&[case]).map_err(|problems| problems.to_string())?;
@@ -285,10 +285,10 @@ fn every_run_of_truncated_inputs_is_cut_at_both_ends_and_says_where_the_input_en
     assert!(count > 1000, "{count} runs");
 }
 
-/// Every beginning of an opaque payload is one.
+/// Cases that remain valid when they are truncated: every beginning of an opaque payload is one.
 const WITHOUT_END: [&str; 1] = ["payload/unknown-kind-0.22"];
 
-/// A new case is in the table, or the table has a reason why not.
+/// A new case must be in the table, or the table must state why it is missing.
 #[test]
 fn every_accepted_decode_of_bytes_is_cut() {
     let suite = Suite::embedded();

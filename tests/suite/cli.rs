@@ -1,6 +1,6 @@
-//! The command line, by example: every file in `tests/cli/` is a transcript.
+//! Transcripts of the command line: every file in `tests/cli/` is one.
 //!
-//! A transcript holds one or more runs. `#` lines at its top say what it shows.
+//! A transcript holds one or more runs. `#` lines at its top describe its purpose.
 //!
 //! ```text
 //! # Why this is worth a transcript.
@@ -10,8 +10,8 @@
 //! exit: 1
 //! ```
 //!
-//! `< FILE` is stdin, `> FILE` keeps stdout, `$TMP` is a folder of the transcript's own. Exit code 0 is not written.
-//! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test suite cli` writes what the program says now.
+//! `< FILE` is stdin, `> FILE` keeps stdout, and `$TMP` is a separate folder for each transcript. Exit code 0 is not written. `RUN:
+//! cat FILE` shows a file. `BLESS=1 cargo test --test suite cli` records the program's current output.
 #![cfg(feature = "cli")]
 
 mod printed;
@@ -36,7 +36,7 @@ fn transcripts_hold() {
         .collect();
     files.sort();
     assert!(!files.is_empty(), "no transcript in tests/cli");
-    // The libraries that are called are code for one machine.
+    // The called libraries are code for x86-64 Linux.
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         println!(
             "skipped: call.txt and what explain says of this machine are for x86-64 Linux only"
@@ -72,7 +72,7 @@ fn transcripts_hold() {
     );
 }
 
-/// The transcript as it would be written today.
+/// Runs a transcript and returns it with the current output.
 fn replay(root: &Path, transcript: &str) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path().to_str().expect("a path in UTF-8");
@@ -133,14 +133,14 @@ fn run(root: &Path, command: &str) -> String {
     shown
 }
 
-/// Every line behind `prefix`, with no blank at its end: editors take those away.
+/// Prefixes every line and removes trailing blanks, because editors remove them too.
 fn lines(prefix: &str, text: &str) -> String {
     text.lines()
         .map(|line| format!("{}\n", format!("{prefix}{line}").trim_end()))
         .collect()
 }
 
-/// Words by blanks; single quotes hold blanks together.
+/// Splits a command into words at blanks. Single quotes keep blanks together.
 fn split(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (index, part) in command.split('\'').enumerate() {
@@ -153,7 +153,7 @@ fn split(command: &str) -> Vec<String> {
     words
 }
 
-/// The first lines that differ, with what was expected before what came.
+/// Shows the first lines that differ, expected before actual.
 fn difference(expected: &str, actual: &str) -> String {
     let (expected, actual): (Vec<_>, Vec<_>) =
         (expected.lines().collect(), actual.lines().collect());
@@ -204,7 +204,7 @@ fn inspect_keeps_to_its_schema() {
     }
 }
 
-/// An object file with one function of its own that needs one from outside.
+/// Creates an object file that defines one function and needs another.
 fn object_file(function: &str, needs: &str) -> Vec<u8> {
     use object::write::{Object, Symbol, SymbolSection};
     use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
@@ -229,7 +229,7 @@ fn object_file(function: &str, needs: &str) -> Vec<u8> {
     file.write().unwrap()
 }
 
-/// Functions alone are no sign of TVM: any program has some.
+/// A function alone does not identify a TVM library, because any program has some.
 #[test]
 fn a_program_is_not_taken_for_a_library() {
     let folder = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ fn a_program_is_not_taken_for_a_library() {
     }
 }
 
-/// A call of a function that never returns is in a process of its own, which a signal to the first one does not reach.
+/// A function that never returns is called in a separate process. A signal to the first process does not reach it.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_call_ends_with_the_command() {
@@ -275,7 +275,7 @@ fn a_call_ends_with_the_command() {
         .spawn()
         .expect("a process");
     let children = format!("/proc/{0}/task/{0}/children", outer.id());
-    // It has loaded the library once that is mapped.
+    // The process has loaded the library once it is mapped.
     let calls = || -> Option<PathBuf> {
         let inner = fs::read_to_string(&children).ok()?;
         let inner = Path::new("/proc").join(inner.split_whitespace().next()?);

@@ -1,4 +1,5 @@
-//! `explain FILE --runtime` with runtimes of our own: what they register is listed, and one that crashes, hangs or is no runtime does not take us with it.
+//! `explain FILE --runtime` with our own runtimes: it lists their registrations, and survives one that crashes, hangs or is not a
+//! runtime.
 #![cfg(all(unix, feature = "cli"))]
 
 use crate::support::schema;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// A library of C code; `None` where there is no compiler.
+/// Compiles C code to a library, or returns `None` if there is no compiler.
 fn compiled(folder: &Path, name: &str, code: &str) -> Option<PathBuf> {
     let source = folder.join(format!("{name}.c"));
     std::fs::write(&source, code).unwrap();
@@ -29,7 +30,7 @@ fn compiled(folder: &Path, name: &str, code: &str) -> Option<PathBuf> {
     }
 }
 
-/// A runtime of the interface up to 0.20 that registers `names`.
+/// Returns C code of a runtime with the interface up to 0.20 that registers `names`.
 fn runtime(names: &[&str]) -> String {
     let listed: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     format!(
@@ -118,7 +119,7 @@ fn a_runtime_that_crashes_or_hangs_ends_alone() {
     assert!(String::from_utf8_lossy(&absent.stderr).contains("no library at `./none.so`"));
 }
 
-/// Host code that looks a name of its own up, and calls a C++ function of the runtime.
+/// Host code that looks up a custom function name and calls a C++ function of the runtime.
 const HOST: &str = "
 extern void _ZN3tvm7runtime3OwnEv(void);
 int TVMFuncGetGlobal(const char* name, void** out);
@@ -143,7 +144,7 @@ fn what_host_code_looks_up_and_links_to_is_held_against_the_runtime() {
     let with = |names: &[&str], name: &str| {
         let code = format!("{}{exports}", runtime(names));
         let library = compiled(folder, name, &code).unwrap();
-        // With the libraries of this machine: C++ functions are looked for in them.
+        // Uses the libraries of this machine, in which C++ functions are looked up.
         let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
             .args(["explain", file.to_str().unwrap(), "--runtime"])
             .arg(library)
@@ -158,7 +159,7 @@ fn what_host_code_looks_up_and_links_to_is_held_against_the_runtime() {
     assert!(text.contains("PERHAPS MISSING"), "{text}");
     assert!(text.contains("does not register: `my.own.fn`"), "{text}");
     assert!(!text.contains("nothing that the file needs"), "{text}");
-    // The runtime that is stated has it.
+    // The stated runtime has the function.
     assert!(!text.contains("_ZN3tvm7runtime3OwnEv"), "{text}");
     let (_, text) = with(&["device_api.cpu", "my.own.fn"], "whole");
     assert!(!text.contains("PERHAPS"), "{text}");

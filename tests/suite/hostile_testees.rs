@@ -1,5 +1,5 @@
-//! Testees that harm their judge: they leave processes behind, answer with more than memory holds, write without
-//! a request, and put into their words what a report would obey. The judge stays, and charges the right case.
+//! Testees that harm the suite: they leave processes running, answer with more than fits into memory, write without a request, and
+//! send text that a report could interpret. The suite survives, and counts the failure against the right case.
 #![cfg(all(feature = "cli", unix))]
 
 use serde_json::{Value, json};
@@ -14,14 +14,15 @@ use tvmspec::conformance::runner::{Run, run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tvmspec");
 
-/// A testee in the language that every Unix has: `$tvmspec` is our program, `$line` the request, `$id` its id.
+/// Writes a testee as a shell script, since every Unix has a shell. `$tvmspec` is our program, `$line` the request and `$id` its
+/// id.
 fn script(folder: &Path, body: &str) -> String {
     let file = folder.join("testee.sh");
     fs::write(&file, format!("tvmspec='{PROGRAM}'\n{body}")).unwrap();
     format!("exec:sh '{}'", file.display())
 }
 
-/// Reads requests and answers hello; `$answer` is what our own implementation says to the others.
+/// Reads requests and answers hello. For other requests, `$answer` is the answer of our own implementation.
 const LOOP: &str = r#"
 mkfifo "$0.to" "$0.from"
 "$tvmspec" testee <"$0.to" >"$0.from" &
@@ -41,7 +42,7 @@ fn check(args: &[&str]) -> Value {
     serde_json::from_slice(&out.stdout).unwrap_or_else(|error| panic!("{error}: {out:?}"))
 }
 
-/// Verdict and reason of every case that did not pass.
+/// Returns the id, verdict and reason of every case that did not pass.
 fn wrong(report: &Value) -> Vec<(String, String, String)> {
     let results = report["results"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -60,8 +61,8 @@ fn wrong(report: &Value) -> Vec<(String, String, String)> {
 mod orphans {
     use super::*;
 
-    /// A testee with two children, one of which keeps our pipes, and on Linux a daemon and the daemon of a child that is gone.
-    /// All of them would outlive it. Their numbers are in the file.
+    /// Creates a testee with two children, one of which keeps our pipes. On Linux it also starts a daemon, and one from a child
+    /// that has ended. All four would outlive the testee. Their process ids are in the file.
     fn family(folder: &Path, then: &str) -> (String, PathBuf) {
         let daemons = match cfg!(target_os = "linux") {
             true => "start setsid; (start setsid)",
@@ -78,7 +79,7 @@ mod orphans {
         (script(folder, &body), folder.join("testee.sh.all"))
     }
 
-    /// What a shell makes of a line: `kill` is a program of its own only on some systems.
+    /// Runs a line in a shell and returns whether it succeeds. Only some systems have `kill` as a separate program.
     fn sh(line: &str) -> bool {
         let status = Command::new("sh")
             .args(["-c", line])
@@ -87,7 +88,7 @@ mod orphans {
         status.unwrap().success()
     }
 
-    /// The numbers in the file, and how many of them are those of processes.
+    /// Returns the number of process ids in the file, and the number of those that are still running.
     fn alive(file: &Path) -> (usize, usize) {
         let text = fs::read_to_string(file).unwrap_or_default();
         let alive = text
@@ -126,7 +127,7 @@ mod orphans {
         }
         let hangs = "exec \"$tvmspec\" testee --liar hang";
         assert_eq!(left(Some(1), hangs, &["--timeout", "5"]), 0, "hang");
-        // It goes without a word.
+        // The testee exits without an answer.
         assert_eq!(left(Some(2), "exit 3", &[]), 0);
     }
 
@@ -154,7 +155,7 @@ mod orphans {
             }
             assert_eq!(alive(&all), (4, 4), "{name}: there is nothing to end");
             assert!(sh(&format!("kill -s {name} {}", suite.id())));
-            // With a report, or without one where the testee has not said hello.
+            // There is a report, unless the testee has not answered hello.
             let status = suite.wait().unwrap();
             assert!(matches!(status.code(), Some(1 | 2)), "{name}: {status}");
             assert_eq!(alive(&all), (4, 0), "{name}");
@@ -162,7 +163,7 @@ mod orphans {
     }
 }
 
-/// The suite has 1 GiB of address space, code and stacks of threads included.
+/// The suite gets 1 GiB of address space, which includes code and thread stacks.
 #[test]
 fn an_answer_costs_what_it_is_long() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,7 +181,7 @@ fn an_answer_costs_what_it_is_long() {
         esac
         n=$((n + 1))
     done"#;
-    // Each loss starts it anew, so each start says something else.
+    // The suite restarts the testee after each loss, so each start sends the next flood.
     let body = body.replacen("n=0", "n=$(cat \"$0.n\" 2>/dev/null || echo 0); printf '{\"id\":0,\"ok\":{\"name\":\"flood\",\"version\":\"1\"}}\\n'; read -r line; n=$((n + 1)); echo $n >\"$0.n\"", 1);
     let testee = script(folder.path(), &body);
     let file = folder.path().join("report.json");
@@ -191,7 +192,7 @@ fn an_answer_costs_what_it_is_long() {
             command,
             PROGRAM,
             "check",
-            // A rejection of any length would pass where one is expected.
+            // A rejection of any length would pass if the case expects one.
             "--case",
             "wire/*#encode",
             "--max-crashes",
@@ -230,7 +231,7 @@ fn a_stray_line_is_charged_to_the_case_in_flight() {
         "--case", "wire/u8", "--case", "wire/u16", "--case", "wire/u32", "--case", "wire/u64",
     ];
     for (what, then) in [
-        // In one piece with the answer, behind it, and before it.
+        // The text arrives together with the answer, after it, or before it.
         ("together", r#"printf '%s\nall done\n' "$answer""#),
         ("behind", r#"printf '%s\n' "$answer"; printf 'all done\n'"#),
         (
@@ -245,7 +246,7 @@ fn a_stray_line_is_charged_to_the_case_in_flight() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let rest = r#"else printf '%s\n' "$answer"; fi; done"#;
-        // 12 bytes of base64 are the four of a u32.
+        // Only requests about a u32 get the extra text.
         let body = format!("{LOOP} if [ \"${{line#*u32}}\" != \"$line\" ]; then {then}; {rest}");
         let testee = script(folder.path(), &body);
         let report = check(&[&["--impl", &testee], &cases[..]].concat());
@@ -283,7 +284,7 @@ fn crashes_end_the_run_early_as_hangs_do() {
     }
 }
 
-/// Says in every way what a report must not obey.
+/// Testee whose every text contains characters that a report must escape.
 struct Scribbler {
     asked: usize,
 }
@@ -362,14 +363,14 @@ fn no_report_obeys_a_testee() {
             text.contains("\\u{1b}") || text.contains("\\\\u{1b}"),
             "{name} shows nothing of it"
         );
-        // Only the escape before it, a backslash of Markdown or an entity, makes it text.
+        // The text is escaped only by a preceding escape, Markdown backslash or entity.
         let bare = |part: &str| {
             text.match_indices(part)
                 .any(|(at, _)| !text[..at].ends_with('\\'))
         };
         match form {
             ReportFormat::Html | ReportFormat::Junit => {
-                // The page has one of its own, behind everything that a testee says.
+                // The page has one script, after all text of the testee.
                 let scripts = text.matches("<script").count();
                 assert_eq!(scripts, usize::from(form == ReportFormat::Html), "{name}");
                 assert!(
@@ -391,7 +392,7 @@ fn no_report_obeys_a_testee() {
     }
 }
 
-/// What is no JSON text at all: bytes that are not UTF-8, NUL, and stderr with the same.
+/// Output that is not valid JSON text: bytes that are not UTF-8, NUL, and the same on stderr.
 #[test]
 fn bytes_that_are_no_text_are_shown_as_escapes() {
     let folder = tempfile::tempdir().unwrap();
@@ -439,7 +440,7 @@ fn bytes_that_are_no_text_are_shown_as_escapes() {
 mod signals {
     use super::*;
 
-    /// Answers three cases, and then signals its judge, twice, without an answer to the fourth.
+    /// Answers three requests, and then signals the suite twice instead of answering the fourth.
     fn signalling(folder: &Path, signal: &str) -> String {
         let body = format!(
             r#"{LOOP}
@@ -470,7 +471,7 @@ done"#
             let verdicts: Vec<&str> = verdicts
                 .map(|case| case["verdict"].as_str().unwrap())
                 .collect();
-            // Each case may have several requests: which one the fourth is of is the suite's.
+            // A case may have several requests, and the suite decides which case the fourth belongs to.
             let answered = verdicts
                 .iter()
                 .take_while(|verdict| **verdict == "pass")
@@ -484,7 +485,7 @@ done"#
         }
     }
 
-    /// A file of the report is complete, in each form.
+    /// The report file is complete in each format.
     #[test]
     fn every_form_of_a_report_outlives_a_signal() {
         for (form, begins, ends) in [
@@ -521,7 +522,7 @@ done"#
             .args([&testee, "--jobs", "3"])
             .output()
             .unwrap();
-        // None of them has said hello: there is nothing to report.
+        // None of them has answered hello, so there is nothing to report.
         assert_eq!(out.status.code(), Some(2), "{out:?}");
         let text = String::from_utf8_lossy(&out.stderr);
         assert!(text.contains("SIGTERM came before a hello"), "{text}");

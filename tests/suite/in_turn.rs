@@ -4,10 +4,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Runs `work` alone, on a thread with the stack of a program's first thread.
+/// Runs `work` under a lock, on a thread with the stack size of a main thread.
 ///
-/// Cases compare the types, objects and devices of the process before and after. Threads of tests have less stack than what nests to
-/// its bound takes without optimization (OBJ-41).
+/// Cases compare the types, objects and devices of the process before and after. Test threads have too little stack for values that
+/// are nested up to the limit, in a build without optimization (OBJ-41).
 pub(crate) fn in_turn<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The conformance suite and the command line, judged themselves.
+//! Tests of the conformance suite and of the command line.
 
 mod adapters;
 mod addresses;

@@ -1,8 +1,8 @@
-//! The hand-written mutants: wrong behaviours of this crate as data, each of which a case that names its rule must notice.
+//! The handwritten mutants: wrong behaviours of this crate, stored as data. A case that names the broken rule must detect each.
 //!
-//! A rule that is a check is switched off by `rule_off.rs`. One that is a behaviour has nothing to switch off: what a
-//! careless implementation does instead is in `conformance/mutants/<chapter>.toml`, and `conformance/mutants/run` plants it
-//! in a copy of the source. This file reads those lists, and holds them to the source as it is.
+//! `rule_off.rs` switches off rules that are checks. A rule that describes a behaviour has no check, so
+//! `conformance/mutants/<chapter>.toml` describes a careless implementation instead. `conformance/mutants/run` applies it to a copy
+//! of the source. This file reads those lists and checks that they match the current source.
 #![cfg(feature = "suite")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,30 +12,30 @@ use std::{env, fs};
 use tvmspec::rule::Level;
 use tvmspec::spec;
 
-/// What is in `put` for the switch of the mutant.
+/// Name of the mutant's switch in `put`.
 const SWITCH: &str = "MUTATED";
 
 /// One wrong behaviour.
 pub(crate) struct Mutant {
-    /// `value/padding-set`: the chapter, and a name that is unique in it.
+    /// Chapter and a unique name in it, for example `value/padding-set`.
     id: String,
-    /// The rule that it breaks, and that the case names which notices it.
+    /// Rule that the mutant breaks. The case that detects it names this rule.
     pub(crate) rule: String,
-    /// Text of product code and what is planted in its place. All are on together.
+    /// Replacements in product code. All are active together.
     edits: Vec<Edit>,
 }
 
-/// A change of product code that the switch turns on.
+/// Change of product code that the switch activates.
 struct Edit {
-    /// From the root of the project: `src/value/header.rs`.
+    /// Path from the root of the project, for example `src/value/header.rs`.
     file: String,
-    /// Text that is in the file exactly once.
+    /// Text that occurs exactly once in the file.
     find: String,
-    /// Rust with the switch in it.
+    /// Rust code that contains the switch.
     put: String,
 }
 
-/// Every list in `conformance/mutants/`, by chapter.
+/// Returns every list in `conformance/mutants/`, by chapter.
 pub(crate) fn lists() -> Result<BTreeMap<String, Vec<Mutant>>, String> {
     let mut lists = BTreeMap::new();
     let folder = root().join("conformance/mutants");
@@ -51,20 +51,20 @@ pub(crate) fn lists() -> Result<BTreeMap<String, Vec<Mutant>>, String> {
     Ok(lists)
 }
 
-/// The root of the project, from the environment: a copy of the source runs the same tests where it lies.
+/// Returns the root of the project from the environment, so that a copy of the source tests its own files.
 fn root() -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR")
         .expect("cargo sets it")
         .into()
 }
 
-/// The chapter of a list. `accepted.toml` is of the automatic mutants, and no list.
+/// Returns the chapter of a list. `accepted.toml` belongs to the automatic mutants and is not a list.
 fn name_of_list(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?.strip_suffix(".toml")?;
     (name != "accepted").then(|| name.to_owned())
 }
 
-/// The mutants of one list.
+/// Parses the mutants of one list.
 fn parse(chapter: &str, text: &str) -> Result<Vec<Mutant>, String> {
     let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     let mutants = entries(&table, "mutant", &["mutant"])?;
@@ -76,7 +76,7 @@ fn parse(chapter: &str, text: &str) -> Result<Vec<Mutant>, String> {
 }
 
 impl Mutant {
-    /// One mutant, whose id begins with the chapter of its list.
+    /// Parses one mutant, whose id begins with the chapter of its list.
     fn read(chapter: &str, entry: &toml::Table) -> Result<Mutant, String> {
         let edits = entries(entry, "edit", &["id", "rule", "wrong", "edit"])?;
         let id = text(entry, "id")?;
@@ -106,7 +106,8 @@ impl Mutant {
     }
 }
 
-/// The tables of the list `name` in `table`, which has no key but `keys`; at least one where `name` is not empty.
+/// Returns the tables of the list `name` in `table`, which may only have the keys in `keys`. There must be at least one table if
+/// `name` is not empty.
 fn entries<'a>(
     table: &'a toml::Table,
     name: &str,
@@ -125,7 +126,7 @@ fn entries<'a>(
         .ok_or_else(|| format!("there is no [[{name}]]"))
 }
 
-/// A member that has to be there as text.
+/// Returns a required text member.
 fn text(table: &toml::Table, key: &str) -> Result<String, String> {
     let text = table.get(key).and_then(toml::Value::as_str);
     text.filter(|text| !text.trim().is_empty())
@@ -133,7 +134,7 @@ fn text(table: &toml::Table, key: &str) -> Result<String, String> {
         .ok_or_else(|| format!("`{key}` is missing or no text"))
 }
 
-/// What is wrong with the edits of one file: text that is not there once, places that overlap.
+/// Returns the problems of the edits of one file: text that does not occur exactly once, and edits that overlap.
 fn problems_of_edits(source: &str, edits: &[(&str, &Edit)]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut places: Vec<(Range<usize>, &str)> = Vec::new();
@@ -166,7 +167,7 @@ fn problems_of_edits(source: &str, edits: &[(&str, &Edit)]) -> Vec<String> {
     problems
 }
 
-/// A mutant whose text is gone would never be planted, and never missed.
+/// A mutant with outdated text could never be applied, and nobody would notice.
 #[test]
 fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
     let lists = lists().expect("lists that parse");
@@ -180,7 +181,7 @@ fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
             problems.push(format!("{} is there twice", mutant.id));
         }
         match spec::rule(&mutant.rule) {
-            // A SHOULD that is a behaviour has no check either; nothing else can be broken.
+            // A SHOULD that describes a behaviour has no check either. No other rule can be broken.
             Some(rule)
                 if (rule.level.binds() || rule.level == Level::Should)
                     && rule.chapter == *chapter => {}

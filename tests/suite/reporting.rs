@@ -11,7 +11,7 @@ use tvmspec::conformance::report::{ReportFormat, render};
 use tvmspec::conformance::runner::{Report, Run, run};
 use tvmspec::conformance::verdict::Verdict;
 
-/// The report of an implementation that is named so, on cases of this pattern.
+/// Returns the report of an implementation with this name, for the cases that match the pattern.
 fn run_on(testee: &mut dyn Adapter, implementation: &str, case: &str) -> Report<'static> {
     let mut order = Run::default();
     order.selection.cases = vec![case.into()];
@@ -91,7 +91,7 @@ fn words_are_quoted_for_a_shell() {
     assert!(text("mine").contains("--impl mine --case 'wire/"));
 }
 
-/// A testee that crashes with this text.
+/// Testee that crashes with this text.
 struct Crashing(&'static str);
 
 impl Testee for Crashing {
@@ -108,7 +108,7 @@ impl Testee for Crashing {
     }
 }
 
-/// What a testee answers goes into attributes and texts.
+/// Text of a testee appears in attributes and in text nodes.
 #[test]
 fn any_text_is_carried_by_well_formed_xml() {
     let text = "\u{0}\u{1b}[2J</error>\"'<&>]]>\u{ffff}é";

@@ -1,7 +1,7 @@
-//! The rule-off check: with any single MUST switched off in our own implementation, at least one case must notice.
+//! The rule-off check: if any single MUST is switched off in our implementation, at least one case must notice.
 //!
-//! A rule that nothing notices is either not enforced or not tested; both are worth nothing to a user. One that is a behaviour
-//! has no check to switch off: it has a mutant instead, and `conformance/mutants/run` is what holds a case to noticing it.
+//! A rule that no case notices is either not enforced or not tested. A rule that describes a behaviour has no check to switch off.
+//! It has a mutant instead, and `conformance/mutants/run` verifies that a case notices it.
 
 // A release build has no switch.
 #![cfg(all(feature = "suite", debug_assertions))]
@@ -16,19 +16,19 @@ use tvmspec::conformance::{CHAPTERS, Op};
 use tvmspec::rule::{Rule, off};
 use tvmspec::spec::{self, Party};
 
-/// Every MUST with a check, each off by itself.
+/// Switches off every MUST with a check, one at a time.
 #[test]
 fn with_any_must_switched_off_a_case_fails() {
     in_turn(hold_every_must);
 }
 
-/// Prints which case notices each rule. A rule may be noticed by a case of its own chapter or of one built on it, and by none in front.
+/// Prints the case that notices each rule. It must belong to the rule's chapter or to a later one that builds on it.
 fn hold_every_must() {
     let suite = Suite::embedded();
     let mutants = mutants::lists().expect("lists that parse");
     let (mut table, mut unnoticed) = (String::new(), Vec::new());
     for (place, chapter) in CHAPTERS.iter().enumerate() {
-        // A rule may first show in a chapter that is built on this one.
+        // A rule may first have an effect in a later chapter that builds on this one.
         let later: Vec<&Case> = CHAPTERS[place..]
             .iter()
             .flat_map(|chapter| {
@@ -42,7 +42,8 @@ fn hold_every_must() {
                 continue;
             };
             let has_mutant = mutants.values().flatten().any(|one| one.rule == rule.id());
-            // Most rules are noticed by a case that names them; without a check to switch off, no case notices.
+            // Cases that name the rule come first, because they notice most rules. A rule with a mutant has no check, so other
+            // cases are skipped.
             let names = |case: &Case| case.rules.iter().any(|id| id == rule.id());
             let (named, others): (Vec<&Case>, Vec<&Case>) =
                 later.iter().partition(|case| names(case));
@@ -53,7 +54,7 @@ fn hold_every_must() {
             });
             let binds_others = || {
                 let mut named = suite.cases.iter().filter(|case| names(case)).peekable();
-                // What binds callers alone, the cases do themselves; compiled code judges it.
+                // If a rule binds only callers, the cases act as the caller, and compiled code judges them.
                 named.peek().is_some() && (text.who == [Party::Caller] || named.all(is_foreign))
             };
             let by = match &noticed {
@@ -78,19 +79,19 @@ fn hold_every_must() {
     );
 }
 
-/// Whether the case is put to other implementations alone: ours has nothing to switch off for it.
+/// Checks whether the case is only for other implementations. Ours has nothing to switch off for it.
 fn is_foreign(case: &Case) -> bool {
     BuiltinTestee::op(&case.op).is_some_and(Op::is_foreign)
 }
 
-/// Another implementer reads in the specification what a broken rule answers.
+/// The specification states the kind of each rejection for other implementers.
 #[test]
 fn every_rejection_is_of_a_kind_that_its_rule_states() {
     let unstated = in_turn(unstated_rejections);
     assert!(unstated.is_empty(), "{}", unstated.join("\n"));
 }
 
-/// Rejections of our own that name no rule, or a kind that the rule's line in the specification does not list.
+/// Returns our rejections that name no rule, or whose kind the rule's line in the specification does not list.
 fn unstated_rejections() -> Vec<String> {
     let mut unstated = Vec::new();
     for case in &Suite::embedded().cases {
@@ -113,7 +114,7 @@ fn unstated_rejections() -> Vec<String> {
     unstated
 }
 
-/// The verdict of a case while one rule is off on this thread.
+/// Returns the verdict of a case while one rule is switched off on this thread.
 fn verdict_without(rule: Rule, case: &Case) -> Verdict {
     let args = case.request();
     off::with(rule, || {

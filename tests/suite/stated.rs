@@ -1,11 +1,11 @@
-//! What cases compare is stated: another implementation reads it in the specification.
+//! The specification states every value that cases compare, for other implementations.
 #![cfg(feature = "suite")]
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tvmspec::conformance::case::{Expect, Suite};
 
-/// The results that cases expect, with the operation and the id of each.
+/// Returns the results that cases expect, with the operation and the id of each.
 fn results() -> impl Iterator<Item = (&'static str, &'static str, &'static Value)> {
     let cases = Suite::embedded().cases.iter();
     cases.filter_map(|case| match &case.expect {
@@ -25,7 +25,7 @@ fn has_message(value: &Value) -> bool {
     }
 }
 
-/// Messages are free, but for those that the function of a case makes itself, or a scripted server writes.
+/// Messages are not compared, except those that a case's function creates or a scripted server writes.
 #[test]
 fn messages_are_compared_where_the_case_made_them() {
     let made = [
@@ -42,7 +42,7 @@ fn messages_are_compared_where_the_case_made_them() {
     assert_eq!(seen.len(), made.len(), "{seen:?}");
 }
 
-/// A field of `rpc.fields` has a name of the grammar of chapter rpc.
+/// The names of fields in `rpc.fields` are in the grammar of chapter rpc.
 #[test]
 fn fields_of_packets_are_in_the_grammar() {
     let text = include_str!("../../spec/rpc.md");

@@ -1,4 +1,4 @@
-//! The suite is itself tested: it fails every liar, survives every loss, and says what its schema promises.
+//! Tests of the suite itself: it fails every liar, survives every loss, and reports according to its schema.
 #![cfg(feature = "cli")]
 
 mod device_steps;

@@ -7,8 +7,8 @@ use tvmspec::conformance::case::Suite;
 use tvmspec::conformance::verdict::{Verdict, judge};
 use tvmspec::release::Release;
 
-/// A case is judged at one release, and states others. Defaults of kinds, names of options, and kinds that come and go would make it
-/// wrong there.
+/// A case is judged at one release but states others. It could be wrong there because of default values, option names, or kinds
+/// that were added or removed.
 #[test]
 fn a_case_holds_in_every_release_that_it_states() {
     const OPS: [&str; 4] = [

@@ -1,4 +1,4 @@
-//! The sample testees join the suite as any implementation would, and fail no case.
+//! The sample testees join the suite like any implementation, and fail no case.
 #![cfg(all(feature = "cli", unix))]
 
 use crate::support::skip::skipped;

@@ -1,4 +1,4 @@
-//! Verdicts: what of an answer is compared, and how a mismatch is shown.
+//! Verdicts: the compared parts of an answer, and the display of a mismatch.
 #![cfg(feature = "suite")]
 
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn case(expect: Expect) -> Case {
     case
 }
 
-/// A truncation at byte 8, in field `count`.
+/// Returns a truncation at byte 8, in field `count`.
 fn breach() -> Breach {
     let mut cases = Suite::embedded().cases.iter();
     let mut breach = cases
@@ -32,7 +32,7 @@ fn breach() -> Breach {
     breach
 }
 
-/// Kind, rule, offset and field, and a message.
+/// Creates a rejection of this kind, rule, offset and field, with a message.
 fn reject(text: [Option<&str>; 3], offset: Option<u64>) -> Reply {
     let [kind, rule, field] = text.map(|text| text.map(str::to_owned));
     Reply::Reject(Rejection {
@@ -146,7 +146,7 @@ fn values_are_the_same_by_content() {
     assert!(!same(&json!([1, 2]), &json!([2, 1])));
 }
 
-/// The mismatch of `actual` with what an operation answers.
+/// Returns the mismatch of `actual` with the expected answer of an operation.
 fn mismatch(op: &str, expected: Value, actual: Value) -> AnswerMismatch {
     let mut case = case(Expect::Accept(expected));
     case.op = op.into();
@@ -167,12 +167,12 @@ fn a_mismatch_names_the_place() {
     let other = mismatch("blob.decode", expected, actual);
     assert_eq!(other.expected, "modules[1].kind = \"cuda\"");
     assert_eq!(other.actual, "modules[1].kind = \"hip\"");
-    // Bytes are compared as bytes.
+    // Base64 is decoded, and the bytes are compared.
     let other = mismatch("wire.encode", json!("AQID"), json!("AQMD"));
     assert_eq!(other.offset, Some(1));
 }
 
-/// The verdict on an adapter that shows a part of what is expected.
+/// Returns the verdict on an adapter that shows a part of the expected result.
 fn shown(view: &str, expected: &Value, value: Value) -> &'static str {
     let case = case(Expect::Accept(expected.clone()));
     let view = view.to_owned();
@@ -252,7 +252,7 @@ fn what_this_crate_decides_binds_no_other() {
         findings: None,
     };
     assert_eq!(judge(&own, &same).verdict, Verdict::Pass);
-    // A crash is no decision.
+    // A crash is not a decision.
     let crash = Reply::Crash("it ended".into());
     assert_eq!(judge(&own, &crash).verdict.name(), "crash");
     own.own = false;

@@ -1,4 +1,4 @@
-//! The cases of the chapters with unsafe code, operation by operation, in this process: for a tool that watches its memory.
+//! The cases of the chapters with unsafe code, in this process, one test for each operation: for tools that watch memory accesses.
 #![cfg(feature = "suite")]
 
 use crate::in_turn::in_turn;
@@ -8,7 +8,7 @@ use tvmspec::conformance::adapter::{Adapter, InProcess};
 use tvmspec::conformance::case::{Case, Suite};
 use tvmspec::conformance::verdict::{Verdict, judge};
 
-/// The cases of an operation, without the beginnings of their inputs.
+/// Returns the cases of an operation, without the truncated inputs.
 fn cases(op: &str) -> impl Iterator<Item = &'static Case> {
     let cases = Suite::embedded().cases.iter();
     cases.filter(move |case| case.op == op && case.cuts.is_empty())

@@ -1,8 +1,8 @@
-//! `ffi:LIB[,LIB..][#TARGET]`: a runtime behind the tvm-ffi C interface (0.22 on). The first library exports it; the others, such
-//! as `libtvm_runtime.so`, add to it. With `#TARGET` the code generator of that target is put to the cases of `target.generate` that are for a
-//! host or a device as it is, and not that of the case's own target.
+//! The adapter `ffi:LIB[,LIB..][#TARGET]`: a runtime with the tvm-ffi C interface (0.22 on). The first library exports the
+//! interface, and the others, such as `libtvm_runtime.so`, add functions to it. With `#TARGET` the code generator of that target is
+//! tested instead of that of the case's target. It gets the cases of `target.generate` that are for a host or a device, as it is.
 //!
-//! | operation               | put by                                              | what is compared          |
+//! | operation               | executed by                                         | compared                  |
 //! |-------------------------|------------------------------------------------------|---------------------------|
 //! | `blob.decode`           | loading a library around the bytes                   | the view `modules`        |
 //! | `import_tree.decode`    | the same, with one small module for each row         | the view `rows`           |
@@ -10,7 +10,7 @@
 //! | `tensor.decode`         | `runtime.LoadParams`                                 | `tensors`, `tensor`       |
 //! | `tensor.encode`         | `runtime.SaveParams`                                 | the bytes                 |
 //! | `tensor.dtype_*`, `value.dtype` | `TVMFFIDataTypeFromString`, `TVMFFIDataTypeToString` | the value         |
-//! | `value.cell`            | looking at a value that the runtime made             | the value                 |
+//! | `value.cell`            | reading a value that the runtime made                | the value                 |
 //! | `value.convert`, `value.device` | a typed function that shows what it took the argument for | the value    |
 //! | `value.own`             | `TVMFFIAnyViewToOwnedAny`                            | the value                 |
 //! | `value.life`            | `TVMFFIObjectIncRef` and `DecRef` on an object of ours | the view `released`     |
@@ -19,7 +19,7 @@
 //! | `function.raw_call`     | the pointer in the function object                   | the value                 |
 //! | `function.error`, `function.raised`, `function.registry` | the C functions for each            | the value                 |
 //! | `function.script`       | its steps: functions of the registry and callbacks of ours | the value           |
-//! | `object.layout`         | looking at the object                                | the value                 |
+//! | `object.layout`         | reading the object                                   | the value                 |
 //! | `object.hash`           | the slot of a map in which a key stands              | the view `home`           |
 //! | `object.dlpack`         | `TVMFFITensorFromDLPackVersioned`                    | the value                 |
 //! | `object.walk`, `object.rewrite` | `ffi.StructuralWalk`, `ffi.StructuralMap` with callbacks of ours | the value |
@@ -30,20 +30,19 @@
 //! | `module.find`           | `ffi.ModuleGetFunction` on system libraries          | the view `found`          |
 //! | `module.system`         | the same                                             | the view `entry`          |
 //! | `module.symbols`        | loading a library with these symbols                 | the view `function`       |
-//! | `module.call`, `module.life`, `module.environment`, `module.constants` | loading libraries that lead back here | the value |
+//! | `module.call`, `module.life`, `module.environment`, `module.constants` | loading libraries that call back here | the value |
 //! | `module.properties`     | `ffi.ModuleGetPropertyMask`                          | the value                 |
 //! | `module.script`         | as `function.script`, beside a library in a file     | the value                 |
 //! | `module.once`           | `TVMFFIHandleInitOnce`                               | the value                 |
-//! | `module.launch`, `module.barrier`, `module.workspace` | `TVMBackend*` of the libraries behind the first | the value |
+//! | `module.launch`, `module.barrier`, `module.workspace` | `TVMBackend*` of the libraries after the first | the value |
 //! | `target.generate`       | `target.build.<kind>` of a compiler among the libraries | all but the kind of a `#TARGET` |
 //! | `target.options`        | `target.ListTargetKindOptionsFromName`               | the value                 |
 //! | `vm.run`                | `ffi.Module.load_from_file.relax.VMExecutable`       | the value                 |
 //!
-//! A loader of the runtime may know one kind and not another, and keeps what it read to itself. For `blob.decode` every
-//! kind in printable ASCII therefore gets a loader of ours, which notes kind and payload and returns an empty module of the
-//! runtime's own (a system library under a name of its own): what is judged is the container. A kind that is not
-//! printable is left to the runtime. Rejections carry the runtime's message and neither kind, rule nor offset: the interface
-//! has none of these.
+//! A loader of the runtime may know one kind and not another, and does not show what it read. For `blob.decode`, every kind in
+//! printable ASCII therefore gets a loader of this crate. It logs kind and payload, and returns an empty module of the runtime (a
+//! system library with a unique name). Only the container is judged. A kind that is not printable is left to the runtime.
+//! Rejections contain the runtime's message but no kind, rule or offset, because the interface has none of these.
 
 use super::builtin::BuiltinTestee;
 use super::library;
@@ -57,12 +56,12 @@ use std::path::Path;
 
 /// A foreign runtime.
 pub(crate) struct Ffi {
-    /// Its functions, by the names of the C headers.
+    /// The functions of the runtime, by the names of the C headers.
     api: &'static FfiApi,
 }
 
 impl Ffi {
-    /// Loads the libraries: paths between commas.
+    /// Loads the libraries; their paths are separated by commas.
     pub(crate) fn open(libraries: &str) -> Result<Ffi, String> {
         let (libraries, generator) = library::with_generator(libraries);
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
@@ -85,7 +84,7 @@ impl Testee for Ffi {
             name: self.api.runtime.name().to_owned(),
             version: format!("tvm-ffi {major}.{minor}.{patch}"),
             releases: self.api.releases().iter().map(Release::to_string).collect(),
-            // Not listed: what is not done is reported with its reason.
+            // Empty, because an operation without support is reported with its reason.
             ops: Vec::new(),
         }
     }
@@ -102,7 +101,7 @@ impl Testee for Ffi {
     }
 }
 
-/// Why this interface offers no way to an operation.
+/// Explains why this interface cannot execute an operation.
 fn why_not(op: &str) -> String {
     if let Some(why) = library::why_not(op) {
         return why.to_owned();

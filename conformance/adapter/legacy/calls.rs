@@ -12,17 +12,17 @@ use crate::value::{DLDataType, DLDevice};
 use serde_json::{Value, json};
 use std::ffi::c_int;
 
-/// Through a function that returns its argument.
+/// Passes a value through a function that returns its argument.
 ///
-/// A callback of ours returns what it gets, so that the value crosses the interface twice, and the code of the result is the runtime's.
+/// A callback of this crate returns the value. It crosses the interface twice, and the runtime chooses the code of the result.
 pub(super) fn echo(api: &'static LegacyApi, arg: LegacyArg) -> Result<LegacyValue, Reply> {
     let function = api.function(delete_exported, api)?;
     api.call(&function, &[arg])
 }
 
-/// `value.legacy`: what comes back of eight bytes under a code.
+/// Runs `value.legacy`: returns eight bytes under a code, as they come back.
 ///
-/// Codes of objects are never put: the runtime would follow the eight bytes of the case (VAL-20).
+/// Codes of objects are never passed, because the runtime would dereference the eight bytes of the case (VAL-20).
 pub(super) fn value(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let part = |key: &str| args.pointer(&format!("/value/{key}"));
     let type_code = part("code").and_then(Value::as_i64).unwrap_or(0);
@@ -43,7 +43,7 @@ pub(super) fn value(api: &'static LegacyApi, args: &Value) -> Result<Reply, Repl
             ));
         }
     }
-    // The case spells the bytes in the order of memory.
+    // The case states the bytes in the order of memory.
     let v_int64 = bits.swap_bytes().cast_signed();
     let returned = echo(api, (TVMValue { v_int64 }, type_code))?;
     let (name, value) = match returned.code {
@@ -72,7 +72,7 @@ pub(super) fn value(api: &'static LegacyApi, args: &Value) -> Result<Reply, Repl
     })
 }
 
-/// `value.legacy_code`: under which code the runtime returns a value, and its name for that code.
+/// Runs `value.legacy_code`: returns the code under which the runtime returns a value, and its name for that code.
 pub(super) fn code_of(
     api: &'static LegacyApi,
     stands: RuntimeReleases,
@@ -82,7 +82,7 @@ pub(super) fn code_of(
     let release: Release = release
         .parse()
         .map_err(|_| unsupported(format!("no release {release}")))?;
-    // From 0.18 on a bool is returned under a code of its own, before as an integer.
+    // From 0.18 on a bool has its own code; before, it is returned as an integer.
     let bool_has_a_code = |release: Release| release >= Release::of(18);
     let value = args.get("value").unwrap_or(&Value::Null);
     let other_era = value.is_boolean() && bool_has_a_code(release) != bool_has_a_code(stands.last);
@@ -98,12 +98,12 @@ pub(super) fn code_of(
     let named = value.get("code").and_then(Value::as_i64);
     let named = named.and_then(|code| c_int::try_from(code).ok());
     let arg = match value {
-        // Under these it would not follow the pointer.
+        // With these codes the runtime does not dereference the pointer.
         _ if matches!(named, Some(code::HANDLE | code::DLTENSOR | code::BYTES)) => {
             (TVMValue::ZERO, named.unwrap_or(code::NULL))
         }
         Value::Null => null_arg(),
-        // A bool is what the runtime itself returns as one.
+        // The bool is one that the runtime itself returns.
         Value::Bool(_) => {
             let returned = api.call_global("runtime.RuntimeEnabled", &[text_arg(c"cpu")])?;
             (returned.value, returned.code)
@@ -119,10 +119,10 @@ pub(super) fn code_of(
     })
 }
 
-/// Why a form is unsupported here.
+/// The reason why a form is unsupported here.
 const ONLY_PLAIN: &str = "the case is about a value that this interface does not have";
 
-/// The argument of a form with one member: a float, a device or a data type.
+/// Returns the argument of a form with one member: a float, a device or a data type.
 fn plain(form: Option<(&String, &Value)>) -> Result<LegacyArg, Reply> {
     let none = || unsupported(ONLY_PLAIN);
     let (key, value) = form.ok_or_else(none)?;
@@ -154,11 +154,11 @@ fn plain(form: Option<(&String, &Value)>) -> Result<LegacyArg, Reply> {
     Ok((arg, code))
 }
 
-/// What the runtime calls a code: its error names the code where it wants a module and gets something else.
+/// Returns the runtime's name for a code. Its error names the code when it expects a module and gets another value.
 fn name_of(api: &'static LegacyApi, arg: LegacyArg) -> Result<String, Reply> {
     let wanted = "expected ";
     let returned = match arg.1 {
-        // Null is a module that is not there: only for a text the error names it.
+        // Null would be a missing module. Only where a text is expected does the error name it.
         code::NULL => api.call_global("runtime.RuntimeEnabled", &[arg]),
         _ => api.call_global("runtime.ModuleGetTypeKey", &[arg]),
     };
@@ -177,7 +177,7 @@ fn name_of(api: &'static LegacyApi, arg: LegacyArg) -> Result<String, Reply> {
         });
     match name {
         Some(name) => Ok(name.trim_end_matches(['.', ',']).to_owned()),
-        // Some releases speak of object types where they mean codes.
+        // Some releases call codes object types.
         None if arg.1 == code::NULL => Ok(code_name(code::NULL, Release::of(8))),
         None => Err(unsupported(format!("the message names no type: {message}"))),
     }

@@ -1,8 +1,8 @@
-//! `legacy:LIB[,LIB..][@RELEASE][#TARGET]`: a runtime behind the C interface of 0.7 to 0.20. The first library exports it; the
-//! others are loaded after it. `#TARGET` is as for `ffi:`. A runtime of 0.21, whose interface no other release has, is judged here too,
-//! through the functions of 0.20 that `Transition` makes of its own.
+//! The adapter `legacy:LIB[,LIB..][@RELEASE][#TARGET]`: a runtime with the C interface of 0.7 to 0.20. The first library exports
+//! the interface; the others are loaded after it. `#TARGET` works as for `ffi:`. A runtime of 0.21, whose interface no other
+//! release has, is also tested here, through functions of 0.20 that `Transition` builds on its own functions.
 //!
-//! | operation            | put by                                                       | what is compared    |
+//! | operation            | executed by                                                   | compared            |
 //! |----------------------|---------------------------------------------------------------|---------------------|
 //! | `blob.decode`        | loading a library around the bytes (layout 0.7)                | the view `kinds`    |
 //! | `module.load`        | the same                                                      | the view `kinds`    |
@@ -12,7 +12,7 @@
 //! | `module.find`        | `TVMModGetFunction` on libraries of a few functions            | the view `found`    |
 //! | `module.open`        | `TVMModLoadFromFile`, `TVMModGetFunction`, `TVMFuncCall`       | the view `opened`   |
 //! | `module.symbols`     | the same, on a library of addresses of this process            | the view `function` |
-//! | `module.life`        | the same, and what is mapped                                   | the value           |
+//! | `module.life`        | the same, and the mapped libraries                             | the value           |
 //! | `module.environment` | `TVMBackendGetFuncFromEnv`                                     | the value           |
 //! | `module.system`      | `TVMBackendRegisterSystemLibSymbol`, `runtime.SystemLib`       | the view `entry`    |
 //! | `module.constants`   | a payload beside a library of initialisers                     | the value           |
@@ -26,13 +26,13 @@
 //! | `value.legacy_code`  | the code of a result, and the message about a wrong argument   | the value           |
 //! | `function.legacy`    | its steps: `TVMFuncCall`, `TVMFuncRegisterGlobal` and so on     | the value           |
 //! | `target.generate`    | `target.build.<kind>` of a compiler among the libraries          | all but the kind of a `#TARGET` |
-//! | `graph.script`       | `tvm.graph_executor.create` and its kin, with kernels of ours  | the value           |
+//! | `graph.script`       | `tvm.graph_executor.create` and its variants, with our kernels | the value           |
 //!
-//! Loaders of that time read a C++ stream, and a payload ends where its loader stops: no loader of ours can stand in for
-//! one that the runtime lacks. A library that needs such a loader is *unsupported*, not rejected.
+//! Loaders of these releases read a C++ stream, and a payload ends where its loader stops. A loader of this crate therefore cannot
+//! replace one that the runtime lacks. A library that needs such a loader is *unsupported*, not rejected.
 //!
-//! The interface of 0.20 and before does not show its release. What the runtime has and lacks narrows it down, see `stands`; where no release
-//! has all of that the runtime stands for all of 0.8 to 0.20, unless the user says which one it is.
+//! The interface of 0.20 and before does not show its release. The functions that the runtime has and lacks narrow it down, see
+//! `stands`. If they match no release, the runtime stands for all of 0.8 to 0.20, unless the user states its release.
 
 mod calls;
 pub(in crate::conformance) mod modules;
@@ -57,14 +57,14 @@ use std::path::Path;
 pub(crate) struct Legacy {
     /// The names of its files.
     name: String,
-    /// Which releases it may be of.
+    /// The releases that it may belong to.
     stands: RuntimeReleases,
-    /// Its functions, by the names of the C header.
+    /// The functions of the runtime, by the names of the C header.
     api: &'static LegacyApi,
 }
 
 impl Legacy {
-    /// Loads the libraries: paths between commas, and behind the last `@` and the release of the runtime.
+    /// Loads the libraries. Their paths are separated by commas, and the release of the runtime follows the last `@`.
     pub(crate) fn open(libraries: &str) -> Result<Legacy, String> {
         let (libraries, generator) = library::with_generator(libraries);
         let (libraries, release) = with_release(libraries)?;
@@ -102,7 +102,7 @@ impl Testee for Legacy {
             name: self.name.clone(),
             version: self.stands.to_string(),
             releases: releases.map(|release| release.to_string()).collect(),
-            // Not listed: what is not done is reported with its reason.
+            // Empty, because an operation without support is reported with its reason.
             ops: Vec::new(),
         }
     }
@@ -110,7 +110,7 @@ impl Testee for Legacy {
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         let (api, stands) = (self.api, self.stands);
         let reply = match op {
-            // The functions of the libraries that these make follow the convention of 0.20.
+            // The libraries that these operations create use the calling convention of 0.20.
             "module.find" | "module.open" | "module.symbols" | "module.life"
             | "module.environment" | "module.system" | "module.constants" | "target.generate"
                 if stands == RuntimeReleases::TRANSITION =>
@@ -130,7 +130,7 @@ impl Testee for Legacy {
             "module.environment" => older::environment(api, args),
             "module.system" => older::system(api, args),
             "module.constants" => older::constants(api, args),
-            // Masks differ from release to release: only a runtime whose release is known is judged.
+            // Masks differ from release to release, so only a runtime of a known release is judged.
             "module.properties" => stands
                 .for_one_release(args.get("value").unwrap_or(&Value::Null))
                 .and_then(|()| older::properties(api, args)),
@@ -154,12 +154,12 @@ impl Testee for Legacy {
     }
 }
 
-/// The libraries, and the release behind the last of them. An `@` in the path of a file is part of it.
+/// Splits the libraries from the release after the last of them. An `@` in the path of a file belongs to the path.
 pub(super) fn with_release(libraries: &str) -> Result<(&str, Option<Release>), String> {
     let Some((before, named)) = libraries.rsplit_once('@') else {
         return Ok((libraries, None));
     };
-    // A file whose name has an `@` in it is taken as it is.
+    // A file whose name contains an `@` is used unchanged.
     let last = libraries.rsplit(',').next().unwrap_or_default();
     if named.contains(['/', ',']) || Path::new(last).is_file() {
         return Ok((libraries, None));
@@ -177,7 +177,7 @@ pub(super) fn with_release(libraries: &str) -> Result<(&str, Option<Release>), S
     }
 }
 
-/// Why this interface offers no way to an operation.
+/// Explains why this interface cannot execute an operation.
 fn why_not(op: &str) -> String {
     if let Some(why) = library::why_not(op) {
         return why.to_owned();
@@ -194,7 +194,7 @@ fn why_not(op: &str) -> String {
     }
 }
 
-/// The bytes of a request.
+/// Returns the bytes of a request.
 fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
     data(args).map_err(|rejection| match rejection {
         OpError::Unsupported(why) => Reply::Unsupported(why),
@@ -202,7 +202,7 @@ fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
     })
 }
 
-/// The reply to what this interface has no way to do.
+/// Creates the reply for an operation that this interface cannot execute.
 fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
 }

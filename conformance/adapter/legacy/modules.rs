@@ -1,4 +1,4 @@
-//! Library binaries, import trees, payloads and lookups, by loading libraries.
+//! Library binaries, import trees, payloads and lookups, tested by loading libraries.
 
 use super::super::view;
 use super::{Reply, bytes, unsupported};
@@ -16,13 +16,13 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::path::Path;
 
-/// A kind whose payload has no bytes in any release. While a tree is loaded its loader is ours.
+/// A kind whose payload has no bytes in any release. While a tree is loaded, this crate provides its loader.
 const ROW: &str = "metadata_module";
 
-/// In its place where a loader stays for good once it is registered, as in 0.7: no case is about this kind.
+/// The kind used instead where a registered loader cannot be removed, as in 0.7. No case uses this kind.
 const ROW_FOR_GOOD: &str = "tvmspec_row";
 
-/// `blob.decode` and `module.load`.
+/// Runs `blob.decode` and `module.load`.
 pub(super) fn walk(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let symbol = args.get("symbol").and_then(Value::as_str);
     let naming = naming(api);
@@ -40,12 +40,12 @@ pub(super) fn walk(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply
     })
 }
 
-/// Kinds and imports of a module and of all below it, in the order of a walk.
+/// Returns the kinds and imports of a module and of all below it, in the order of a walk.
 pub(in crate::conformance) fn kinds_below(
     api: &'static LegacyApi,
     root: &LegacyValue,
 ) -> Result<Value, Reply> {
-    // Behind the root, which is place 0.
+    // The modules after the root, which has position 0.
     let mut below: Vec<LegacyValue> = Vec::new();
     let mut shown = Vec::new();
     loop {
@@ -69,14 +69,14 @@ pub(in crate::conformance) fn kinds_below(
     Ok(view::kinds_of(&shown))
 }
 
-/// The tree comes behind as many small modules as it has rows, or as the case says. Their loader is ours and reads
-/// nothing, so that the entry of a module is its kind alone.
+/// Runs `import_tree.decode`. As many small modules precede the tree as it has rows, or as the case states. This crate provides
+/// their loader, which reads nothing, so that the entry of a module is only its kind.
 pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let tree = bytes(args)?;
     let word = tree
         .first_chunk()
         .map_or(0, |word| u64::from_le_bytes(*word));
-    // A count that the bytes do not hold is for the reader to reject, with any number of modules.
+    // A count that exceeds the bytes must be rejected by the reader, with any number of modules.
     let rows = word.saturating_sub(1).min(tree.len() as u64 / 8);
     let modules = args.get("modules").and_then(Value::as_u64).unwrap_or(rows);
     // The tree itself counts as an entry in this layout.
@@ -89,13 +89,13 @@ pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply
     }
     body.extend_from_slice(&tree);
 
-    // A case that failed on its way may have left rows of its own.
+    // An earlier case that failed may have left rows.
     ROWS.take();
     let before = api.global(&loader_of(row))?;
     let loader = api.function(load_row, api)?;
     api.register(&loader_of(row), &loader, true)?;
     let root = around(api, &framed(&body));
-    // Taken back before anything can fail: the loader is one for the process.
+    // Restored before anything can fail, because the loader is shared by the process.
     match before {
         Some(before) => api.register(&loader_of(row), &before, true)?,
         None if api.can_remove() => api.remove(&loader_of(row))?,
@@ -117,11 +117,11 @@ pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply
 }
 
 thread_local! {
-    /// The modules of the rows of the case that runs, in their order.
+    /// The modules of the present case's rows, in order.
     static ROWS: RefCell<Vec<LegacyValue>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Loads a library with nothing in it in the place of a module, and notes it.
+/// Loads an empty library instead of a module, and records it.
 unsafe extern "C-unwind" fn load_row(
     _: *mut TVMValue,
     _: *mut c_int,
@@ -138,12 +138,13 @@ unsafe extern "C-unwind" fn load_row(
     code
 }
 
-/// The payload as the only entry of a blob. A loader stops where it has read enough, so more bytes do not show.
+/// Runs `payload.decode` with the payload as the only entry of a blob. A loader stops when it has read enough, so surplus bytes are
+/// not noticed.
 pub(super) fn payload(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     of_this_layout(api, args)?;
     let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
     let has_loader = api.global(&loader_of(kind))?.is_some();
-    // BLOB-04: an empty kind is for the runtime to reject; that it has no loader for it says nothing.
+    // BLOB-04: the runtime must reject an empty kind. A missing loader for it proves nothing.
     if !has_loader && !kind.is_empty() {
         return Err(unsupported(format!(
             "none of the libraries loads modules of kind `{kind}`"
@@ -158,7 +159,7 @@ pub(super) fn payload(api: &'static LegacyApi, args: &Value) -> Result<Reply, Re
     })
 }
 
-/// The module of kind `kind` out of a library that has nothing else.
+/// Returns the module of kind `kind` from a library that has no other module.
 pub(in crate::conformance) fn stored(
     api: &'static LegacyApi,
     kind: &str,
@@ -178,7 +179,7 @@ pub(in crate::conformance) fn stored(
     }
 }
 
-/// An executable of another release is rejected at its version: nothing behind it was looked at, good or bad.
+/// Converts the rejection of an executable of another release, which is rejected for its version before its content is read.
 fn own_version(root: Result<LegacyValue, Reply>) -> Result<LegacyValue, Reply> {
     root.map_err(|reply| match reply {
         Reply::Reject(rejection) if rejection.message.contains("in the version section") => {
@@ -188,13 +189,13 @@ fn own_version(root: Result<LegacyValue, Reply>) -> Result<LegacyValue, Reply> {
     })
 }
 
-/// Loaders that stayed under an old name and make modules of the new one.
+/// Loaders that remained under an old name and create modules of the new one.
 const RENAMED: [(&str, &str); 2] = [
     ("GraphRuntimeFactory", "GraphExecutorFactory"),
     ("metadata", "const_loader"),
 ];
 
-/// `module.import`: pairs of importer and imported.
+/// Runs `module.import` with pairs of importer and imported module.
 pub(super) fn import(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let (pairs, count) =
         pairs(args).ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
@@ -216,7 +217,7 @@ pub(super) fn import(api: &'static LegacyApi, args: &Value) -> Result<Reply, Rep
     })
 }
 
-/// `module.find`: every module is a library whose functions return its number. Which modules were searched does not show.
+/// Runs `module.find`. Every module is a library whose functions return its number. It cannot be seen which modules were searched.
 pub(super) fn find(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = value.get("modules").and_then(Value::as_array);
@@ -255,7 +256,7 @@ pub(super) fn find(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply
     })
 }
 
-/// The layout that the runtime loads: that of 0.7, which goes up to 0.20, or that of 0.21 alone.
+/// Returns the layout that the runtime loads: that of 0.7, which goes up to 0.20, or that of 0.21.
 fn layout(api: &LegacyApi) -> Layout {
     let loads = |layout| api.runtime.loads(layout);
     if loads(Layout::V0_21) && !loads(Layout::V0_7) {
@@ -265,12 +266,12 @@ fn layout(api: &LegacyApi) -> Layout {
     }
 }
 
-/// The symbols of a library of these releases.
+/// Returns the symbols of a library of these releases.
 fn naming(api: &LegacyApi) -> SymbolNaming {
     SymbolNaming::library(layout(api).releases().until)
 }
 
-/// Cases of another layout are not put: the loader would read their bytes as its own layout.
+/// Rejects cases of another layout, because the loader would read their bytes in its own layout.
 fn of_this_layout(api: &LegacyApi, args: &Value) -> Result<(), Reply> {
     let own = layout(api).name();
     match args.get("layout").and_then(Value::as_str) {
@@ -282,19 +283,19 @@ fn of_this_layout(api: &LegacyApi, args: &Value) -> Result<(), Reply> {
     }
 }
 
-/// The global function that loads modules of a kind.
+/// Returns the global function that loads modules of a kind.
 pub(in crate::conformance) fn loader_of(kind: &str) -> String {
     format!("runtime.module.loadbinary_{kind}")
 }
 
-/// A blob of its length and `body`.
+/// Returns a blob of the length and `body`.
 fn framed(body: &[u8]) -> Vec<u8> {
     let mut blob = (body.len() as u64).to_le_bytes().to_vec();
     blob.extend_from_slice(body);
     blob
 }
 
-/// The module of a library around `blob`.
+/// Loads a library that contains `blob`, and returns its module.
 fn around(api: &'static LegacyApi, blob: &[u8]) -> Result<LegacyValue, Reply> {
     let naming = naming(api);
     let context = context_symbol(layout(api));
@@ -303,7 +304,7 @@ fn around(api: &'static LegacyApi, blob: &[u8]) -> Result<LegacyValue, Reply> {
     })
 }
 
-/// The module of a library with nothing in it.
+/// Loads an empty library, and returns its module.
 pub(in crate::conformance) fn empty(api: &'static LegacyApi) -> Result<LegacyValue, Reply> {
     library(api, |path| {
         shell::write(
@@ -316,7 +317,7 @@ pub(in crate::conformance) fn empty(api: &'static LegacyApi) -> Result<LegacyVal
     })
 }
 
-/// The module of the library that `write` writes.
+/// Loads the library that `write` writes, and returns its module.
 pub(in crate::conformance) fn library(
     api: &'static LegacyApi,
     write: impl FnOnce(&Path) -> std::io::Result<()>,
@@ -327,7 +328,7 @@ pub(in crate::conformance) fn library(
     api.load(&c_text(&path.to_string_lossy()))
 }
 
-/// The imports of a module, in order, by functions of the registry: the C interface has none.
+/// Returns the imports of a module, in order, through functions of the registry, because the C interface has none.
 fn imports(api: &'static LegacyApi, module: &LegacyValue) -> Result<Vec<LegacyValue>, Reply> {
     let size = api.call_global("runtime.ModuleImportsSize", &[module.arg()])?;
     let imports = (0..size.int()).map(|at| {
@@ -341,13 +342,13 @@ fn imports(api: &'static LegacyApi, module: &LegacyValue) -> Result<Vec<LegacyVa
     imports.collect()
 }
 
-/// Where a module is in a list; two handles are one module when they are equal.
+/// Returns the position of a module in a list. Two handles mean the same module if they are equal.
 fn place(modules: &[LegacyValue], module: &LegacyValue) -> Option<usize> {
     let mut known = modules.iter();
     known.position(|known| known.handle() == module.handle())
 }
 
-/// What the runtime calls the kind of a module.
+/// Returns the runtime's name for the kind of a module.
 pub(in crate::conformance) fn kind_of(
     api: &'static LegacyApi,
     module: &LegacyValue,

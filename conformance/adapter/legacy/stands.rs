@@ -1,7 +1,7 @@
-//! Which release a runtime stands for: what it shows, and what the user says.
+//! The releases that a runtime may belong to, from the features it shows and the release that the user states.
 //!
-//! The interface has no version. What a release brought is there in it and in all that follow, or until a release
-//! that took it away: each [`Sign`] leaves the releases that agree with it.
+//! The interface has no version. A feature exists from the release that introduced it, perhaps until one that removed it. Each
+//! [`Sign`] excludes the releases that do not match.
 
 use super::{Reply, unsupported};
 use crate::conformance::runtime::legacy::{LegacyApi, text_arg};
@@ -10,47 +10,47 @@ use crate::value::legacy::code;
 use serde_json::Value;
 use std::fmt;
 
-/// The releases that a runtime may be of, from the first to the last.
+/// The releases that a runtime may belong to, from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RuntimeReleases {
-    /// The oldest.
+    /// The oldest release.
     pub(super) first: Release,
-    /// The newest.
+    /// The newest release.
     pub(super) last: Release,
-    /// How sure that is.
+    /// The certainty of the range.
     known: Certainty,
 }
 
-/// What the range of releases rests on.
+/// The basis of a range of releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Certainty {
-    /// The user says it, or its signs do.
+    /// The user states the release, or the signs leave only one.
     Exactly,
-    /// No sign is between these releases.
+    /// No sign distinguishes these releases.
     Narrowed,
-    /// No release has these signs together.
+    /// No release has this combination of signs.
     Contradicted,
 }
 
 impl RuntimeReleases {
-    /// The releases that this interface is of.
+    /// The first release with this interface.
     pub(super) const FIRST: Release = Release::of(7);
-    /// The last release with this interface: from 0.21 on the functions are those of tvm-ffi.
+    /// The last release with this interface. From 0.21 on the functions are those of tvm-ffi.
     pub(super) const LAST: Release = Release::of(20);
-    /// A runtime of 0.21, which its functions show.
+    /// A runtime of 0.21, which is recognized by its functions.
     pub(super) const TRANSITION: RuntimeReleases = RuntimeReleases {
         first: Release::of(21),
         last: Release::of(21),
         known: Certainty::Exactly,
     };
-    /// For what is like no release.
+    /// The range for a runtime that matches no release.
     const ANY: RuntimeReleases = RuntimeReleases {
         first: Release::of(8),
         last: RuntimeReleases::LAST,
         known: Certainty::Contradicted,
     };
 
-    /// What the runtime shows, and the release that the user says.
+    /// Returns the range for the features of the runtime and the release that the user states.
     pub(super) fn of(
         api: &'static LegacyApi,
         named: Option<Release>,
@@ -62,14 +62,14 @@ impl RuntimeReleases {
         RuntimeReleases::between(&shown, named)
     }
 
-    /// The releases that agree with every sign, or the one that is named, unless a sign is against it.
+    /// Returns the releases that match every sign, or the named release unless a sign contradicts it.
     fn between(shown: &[(Sign, bool)], named: Option<Release>) -> Result<RuntimeReleases, String> {
         let agrees = |release: &Release| {
             shown
                 .iter()
                 .all(|(sign, there)| sign.of(*release) == *there)
         };
-        // Signs need not follow each other: of those that agree, the first and the last bound the rest.
+        // The matching releases may have gaps. The first and the last one bound the range.
         let mut left = Release::all()
             .filter(|release| (RuntimeReleases::FIRST..=RuntimeReleases::LAST).contains(release))
             .filter(agrees);
@@ -97,7 +97,7 @@ impl RuntimeReleases {
         }
     }
 
-    /// One release that is left is known exactly.
+    /// Marks a range with only one release as certain.
     fn settled(self) -> RuntimeReleases {
         if self.first == self.last {
             RuntimeReleases {
@@ -109,12 +109,12 @@ impl RuntimeReleases {
         }
     }
 
-    /// Every release, oldest first.
+    /// Returns every release of the range, oldest first.
     pub(super) fn releases(self) -> impl Iterator<Item = Release> {
         Release::all().filter(move |release| (self.first..=self.last).contains(release))
     }
 
-    /// For what differs from release to release: only a runtime whose release is known has an answer.
+    /// Rejects a case whose result differs between releases, unless the release of the runtime is known.
     pub(super) fn for_one_release(self, args: &Value) -> Result<(), Reply> {
         if self.first != self.last {
             return Err(unsupported(
@@ -124,7 +124,7 @@ impl RuntimeReleases {
         self.for_release_of(args)
     }
 
-    /// A case may ask for what another release does.
+    /// Rejects a case for a release outside of the range.
     pub(super) fn for_release_of(self, args: &Value) -> Result<(), Reply> {
         let named = args.get("release").and_then(Value::as_str);
         match named.and_then(|name| name.parse::<Release>().ok()) {
@@ -153,32 +153,31 @@ impl fmt::Display for RuntimeReleases {
     }
 }
 
-/// Something that releases have from one on.
+/// A feature that releases have from one release on.
 #[derive(Clone, Copy, Debug)]
 struct Sign {
-    /// The first release that has it.
+    /// The first release with the feature.
     since: u8,
-    /// The last release that has it.
+    /// The last release with the feature.
     until: u8,
-    /// What is looked for.
+    /// The feature.
     what: What,
-    /// What is there in the same releases, and in others: where it is not, this part of the runtime is not built, or hides
-    /// its symbols.
+    /// Another feature of the same part. If it is missing, that part of the runtime is not built or hides its symbols.
     part: Option<What>,
 }
 
-/// How something shows through the interface.
+/// The way in which a feature is visible through the interface.
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// The library exports it.
+    /// The library exports this symbol.
     Symbol(&'static str),
     /// The registry has a function of this name.
     Global(&'static str),
-    /// A truth comes back as one, no longer as an integer.
+    /// A bool is returned as a bool, and not as an integer.
     Truth,
 }
 
-/// Each was looked for in runtimes of every release, see conformance/reports/legacy-runtimes.md.
+/// All signs, each checked in runtimes of every release, see conformance/reports/legacy-runtimes.md.
 const SIGNS: [Sign; 13] = [
     Sign::since(8, What::Symbol("TVMFuncRemoveGlobal")),
     Sign::since(9, What::Global("runtime.ModuleGetFormat")),
@@ -197,7 +196,7 @@ const SIGNS: [Sign; 13] = [
     Sign::since(15, What::Symbol("TVMThrowLastError")),
     Sign::since(16, What::Global("runtime.ModuleClearImports")),
     Sign::since(17, What::Global("runtime.disco.SessionGetNumWorkers")),
-    // RPC-43, VAL-19: a bool has a code of its own from here on.
+    // RPC-43, VAL-19: from here on a bool has its own code.
     Sign::since(18, What::Truth),
     Sign::since(19, What::Global("vm.builtin.kv_cache_disagg_mark_send")),
     Sign::since(
@@ -207,7 +206,7 @@ const SIGNS: [Sign; 13] = [
 ];
 
 impl What {
-    /// `None` where the interface does not show it.
+    /// Returns whether the feature exists, or `None` if the interface cannot tell.
     fn is_there(self, api: &'static LegacyApi) -> Option<bool> {
         match self {
             What::Symbol(name) => Some(api.exports(name)),
@@ -221,7 +220,7 @@ impl What {
 }
 
 impl Sign {
-    /// A sign of a release and all that follow.
+    /// Creates a sign of a release and all later ones.
     const fn since(since: u8, what: What) -> Sign {
         Sign {
             since,
@@ -231,12 +230,12 @@ impl Sign {
         }
     }
 
-    /// The same, up to a release that took it away.
+    /// Limits the sign to the releases up to `until`.
     const fn until(self, until: u8) -> Sign {
         Sign { until, ..self }
     }
 
-    /// The same, for runtimes that have this part.
+    /// Limits the sign to runtimes that have this part.
     const fn with(self, part: What) -> Sign {
         Sign {
             part: Some(part),
@@ -244,12 +243,12 @@ impl Sign {
         }
     }
 
-    /// Whether `release` has it.
+    /// Returns whether `release` has the feature.
     fn of(self, release: Release) -> bool {
         (self.since..=self.until).contains(&release.minor())
     }
 
-    /// Whether the runtime has it; `None` where that means nothing.
+    /// Returns whether the runtime has the feature, or `None` if that is meaningless.
     fn is_shown(self, api: &'static LegacyApi) -> Option<bool> {
         match self.part {
             // A part that is not built shows none of its signs, which would date the runtime too early.
@@ -258,7 +257,7 @@ impl Sign {
         }
     }
 
-    /// What it says that it is there, or not.
+    /// Describes the presence or absence of the feature.
     fn describe(self, there: bool) -> String {
         let (since, until) = (Release::of(self.since), Release::of(self.until));
         let (has, lacks) = match self.what {

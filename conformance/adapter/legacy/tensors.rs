@@ -16,7 +16,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// `tensor.decode`: a parameter file, or a tensor as the only one of such a file.
+/// Runs `tensor.decode` on a parameter file, or on a tensor that is put into such a file.
 pub(super) fn decode(
     api: &'static LegacyApi,
     stands: RuntimeReleases,
@@ -59,10 +59,10 @@ pub(super) fn decode(
     })
 }
 
-/// A parameter file of one tensor, with the name `x`.
+/// Creates a parameter file of one tensor with the name `x`.
 fn alone(record: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
-    // TEN-41: magic, reserved word, one name, and the length of the name.
+    // TEN-41: the magic, a reserved word, the number of names, and the length of the name.
     for word in [Params::MAGIC, 0, 1, 1] {
         file.extend_from_slice(&word.to_le_bytes());
     }
@@ -72,7 +72,7 @@ fn alone(record: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The words for a type are the matter of `tensor.dtype_text`; here numbers name it.
+/// Returns a tensor as JSON, with its type as numbers, because the text of a type is tested by `tensor.dtype_text`.
 pub(in crate::conformance) fn shown(tensor: &LegacyValue) -> Result<Value, Reply> {
     let described = tensor
         .tensor()
@@ -80,7 +80,7 @@ pub(in crate::conformance) fn shown(tensor: &LegacyValue) -> Result<Value, Reply
     // SAFETY: the tensor is alive.
     let shape = unsafe { described.shape() };
     let DLDataType { code, bits, lanes } = described.dtype;
-    // A tensor whose size overflows was accepted all the same: its data must not be read.
+    // A tensor whose size overflows was accepted nevertheless, and its data must not be read.
     let data = bytes_in(described, shape).map(|size| match size {
         0 => &[][..],
         // SAFETY: a tensor that was just loaded is compact and on the CPU.
@@ -93,7 +93,7 @@ pub(in crate::conformance) fn shown(tensor: &LegacyValue) -> Result<Value, Reply
     }))
 }
 
-/// How many bytes a tensor has; `None` where no memory has that many.
+/// Returns the bytes of a tensor, or `None` if the size exceeds the address space.
 fn bytes_in(tensor: &DLTensor, shape: &[i64]) -> Option<usize> {
     let item = usize::from(tensor.dtype.bits) * usize::from(tensor.dtype.lanes);
     let mut extents = shape.iter();
@@ -103,7 +103,7 @@ fn bytes_in(tensor: &DLTensor, shape: &[i64]) -> Option<usize> {
     bytes.filter(|bytes| isize::try_from(*bytes).is_ok())
 }
 
-/// `tensor.encode`: the parameter file of named tensors.
+/// Runs `tensor.encode`: returns the parameter file of named tensors.
 pub(super) fn encode(
     api: &'static LegacyApi,
     stands: RuntimeReleases,
@@ -123,7 +123,7 @@ pub(super) fn encode(
         let name = c_text(library::name(tensor).unwrap_or_default());
         held.push((name, made(api, tensor)?));
     }
-    // Every release makes a string of a text that is a key.
+    // Every release converts a text that is a key to a string.
     let pairs = held
         .iter()
         .map(|(name, tensor)| [text_arg(name), tensor.arg()]);
@@ -141,8 +141,8 @@ pub(super) fn encode(
     })
 }
 
-/// The file with its tensors in the order of `names`: the map that the runtime takes has no order of its own. Records
-/// are written back as they were read. `None` where the file does not hold exactly these names.
+/// Returns the file with its tensors in the order of `names`, because the map that the runtime takes is unordered. Records are
+/// written back unchanged. Returns `None` if the file does not have exactly these names.
 fn in_order(file: &[u8], names: &[&str]) -> Option<Vec<u8>> {
     let (params, _) = Params::detect(&mut Cursor::new(file), &mut Findings::default()).ok()?;
     let record = |name: &&str| Some((Cow::Owned((*name).to_owned()), params.get(name)?.clone()));
@@ -153,7 +153,7 @@ fn in_order(file: &[u8], names: &[&str]) -> Option<Vec<u8>> {
     Some(out.into_bytes())
 }
 
-/// A tensor of the runtime with these contents.
+/// Creates a tensor of the runtime with these contents.
 fn made(api: &'static LegacyApi, tensor: &Value) -> Result<LegacyValue, Reply> {
     let wrong = || unsupported("a tensor is not {name, dtype, shape, data}");
     if tensor
@@ -188,7 +188,7 @@ fn made(api: &'static LegacyApi, tensor: &Value) -> Result<LegacyValue, Reply> {
     Ok(made)
 }
 
-/// `tensor.dtype_parse`: the type of a tensor that is made with it.
+/// Runs `tensor.dtype_parse`: returns the type of a tensor that is created with it.
 pub(super) fn dtype_parse(
     api: &'static LegacyApi,
     stands: RuntimeReleases,
@@ -205,7 +205,7 @@ pub(super) fn dtype_parse(
     let device = (TVMValue { v_device }, code::DEVICE);
     let extent = [1i64];
     let tuple;
-    // Up to 0.8 a shape is its address and its rank.
+    // Up to 0.8 a shape is passed as its address and its rank.
     let mut args: Vec<LegacyArg> = if stands.last < Release::of(9) {
         let v_handle = extent.as_ptr().cast_mut().cast();
         vec![(TVMValue { v_handle }, code::HANDLE), int_arg(1)]
@@ -216,7 +216,7 @@ pub(super) fn dtype_parse(
     args.extend([text_arg(&text), device, null_arg()]);
     let tensor = api.call_global("runtime.TVMArrayAllocWithScope", &args);
     let tensor = tensor.map_err(|reply| match reply {
-        // The text was read; what is rejected is a tensor of this type.
+        // The text was accepted, and only the tensor of this type is rejected.
         Reply::Reject(rejection) if rejection.message.contains("dtype.lanes >= 1") => {
             unsupported("a type is seen by a tensor of it, and there is none without lanes")
         }
@@ -231,7 +231,7 @@ pub(super) fn dtype_parse(
     })
 }
 
-/// `tensor.dtype_text`: a data type comes back from a call as its text.
+/// Runs `tensor.dtype_text`: a call returns a data type as its text.
 pub(super) fn dtype_text(
     api: &'static LegacyApi,
     stands: RuntimeReleases,
@@ -258,9 +258,9 @@ pub(super) fn dtype_text(
     })
 }
 
-/// A data type as an argument.
+/// Returns a data type as an argument.
 fn dtype_arg(v_type: DLDataType) -> LegacyArg {
-    // All eight bytes are written: a data type has four.
+    // All eight bytes are written, because a data type has only four.
     let mut value = TVMValue { v_int64: 0 };
     value.v_type = v_type;
     (value, code::DATA_TYPE)

@@ -5,28 +5,29 @@ use crate::function::ErrorKind;
 use crate::rpc::tracker::TrackerClient;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to be free, unless stated.
+/// The default time that a server may take to become free.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// A server of TVM takes back an offer that no client uses within four seconds and a ping (RPC-63 has the tracker's part of it).
+/// The time for which an offer is fresh. A TVM server withdraws an offer that no client uses within four seconds and a ping (RPC-63
+/// states the tracker's part).
 const FRESH: Duration = Duration::from_secs(2);
 
-/// How often the tracker is asked again where the server that it handed out is gone.
+/// The number of new requests to the tracker if the server that it provided has ended.
 const TRIES: usize = 5;
 
-/// What a tracker is asked for.
+/// A tracker, and the servers that are requested from it.
 pub(super) struct Pool {
-    /// Of the tracker, and the key of its servers.
+    /// The address of the tracker, and the key of its servers.
     tracker: Seat,
     wait: Duration,
-    /// Gone where a request was abandoned: the tracker withdraws it with the connection.
+    /// The connection; `None` after an abandoned request, because the tracker withdraws a request only with its connection.
     client: Option<TrackerClient>,
-    /// A server that was handed out, and when.
+    /// A server that was provided, and the time.
     taken: Option<(Seat, Instant)>,
 }
 
 impl Pool {
-    /// Connects to the tracker; no server is asked for.
+    /// Connects to the tracker, without requesting a server.
     pub(super) fn open(tracker: Seat, wait: Option<Duration>) -> Result<Pool, String> {
         let mut pool = Pool {
             tracker,
@@ -38,7 +39,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The key that the servers have in common.
+    /// Returns the common key of the servers.
     pub(super) fn key(&self) -> &str {
         &self.tracker.key
     }
@@ -53,13 +54,13 @@ impl Pool {
         TrackerClient::connect(place).map_err(|error| format!("rpc-tracker: {place}: {error}"))
     }
 
-    /// Has a server for the next session.
+    /// Requests a server for the next session.
     pub(super) fn ready(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         if matches!(&self.taken, Some((_, since)) if since.elapsed() < FRESH) {
             return Ok(());
         }
         self.taken = None;
-        // A tracker that was started anew is another connection.
+        // A tracker that was restarted needs a new connection.
         let mut is_last = self.client.is_none();
         let seat = loop {
             let mut client = match self.client.take() {
@@ -69,7 +70,7 @@ impl Pool {
             match client.request_while(self.key(), 1, self.wait, goes_on) {
                 Ok(server) => {
                     self.client = Some(client);
-                    // An address of IPv6 goes in brackets, or its last part reads as the port.
+                    // An IPv6 address needs brackets, because otherwise its last part is read as the port.
                     let host = if server.host.contains(':') {
                         format!("[{}]", server.host)
                     } else {
@@ -94,21 +95,21 @@ impl Pool {
         Ok(())
     }
 
-    /// A server that was handed out for the next session.
+    /// Takes the server that was provided for the next session.
     pub(super) fn take(&mut self) -> Result<Seat, String> {
         self.ready(&|| true)?;
         let taken = self.taken.take().map(|(seat, _)| seat);
         taken.ok_or_else(|| "rpc-tracker: no server".to_owned())
     }
 
-    /// A connection to a server that is there.
+    /// Connects to a server that exists.
     pub(super) fn reach(&mut self, patience: Duration) -> Result<Reached, String> {
         let mut last = String::new();
         for _ in 0..TRIES {
             let seat = self.take()?;
             match connect(&seat.place, patience) {
                 Ok(stream) => return Ok(Reached { seat, stream }),
-                // It ended behind its offer.
+                // The server ended after its offer.
                 Err(error) => last = format!("{}: {error}", seat.place),
             }
         }

@@ -1,6 +1,7 @@
-//! Operations of other chapters than rpc, asked of a server by our client: each in a session of its own.
+//! Operations of chapters other than rpc, which this crate's client sends to a server, each in a new session.
 //!
-//! What a value is in memory does not cross a connection, so that only these are asked, and only for values that a packet holds.
+//! The memory representation of a value does not cross a connection. Only these operations are supported, and only for values that
+//! a packet can contain.
 
 use super::{LiveServer, Seat, ServerSource};
 use crate::conformance::adapter::{Rejection, Reply, device};
@@ -15,7 +16,7 @@ use crate::rpc::client::{ServerPlace, Session, SessionOptions};
 use crate::value::{Any, AnyView, DLDevice, index};
 use serde_json::{Value, json};
 
-/// What is asked beside sessions.
+/// The operations in addition to sessions.
 pub(super) const OPS: &[&str] = &[
     BEHAVIOUR,
     PROGRAM,
@@ -24,7 +25,7 @@ pub(super) const OPS: &[&str] = &[
     "value.convert",
 ];
 
-/// How often a server of a tracker is replaced that ended behind its offer.
+/// The number of replacements for a tracker's server that ended after its offer.
 const TRIES: usize = 5;
 
 impl LiveServer {
@@ -52,7 +53,7 @@ impl LiveServer {
             Err(why) => return self.crash(why.clone(), why),
         };
         let reply = ask(&session, args).unwrap_or_else(|reply| reply);
-        // Closed before the server is looked for: one that serves a session at a time would wait for the end of this one.
+        // Closed before the server is checked, because a server with one session at a time would wait for the end of this one.
         session.close();
         match &reply {
             Reply::Crash(_) | Reply::Hang(_) => match self.survives(&seat, true) {
@@ -63,7 +64,7 @@ impl LiveServer {
         }
     }
 
-    /// A session of our client with the next server.
+    /// Begins a session of this crate's client with the next server.
     fn begun(&mut self) -> Result<(Seat, Session), String> {
         let options = SessionOptions {
             release: Some(self.release),
@@ -91,9 +92,9 @@ impl LiveServer {
     }
 }
 
-/// An error of the client that ends the case: the server is gone, or slow.
+/// Converts an error of the client that ends the case: the server is lost, or too slow.
 ///
-/// Only these two are losses: an exception is an answer, and the server lives.
+/// Only these two are losses. An exception is an answer, and the server continues.
 fn lost(error: &Error) -> Option<Reply> {
     let kind = error.kind();
     match kind {
@@ -103,23 +104,23 @@ fn lost(error: &Error) -> Option<Reply> {
     }
 }
 
-/// What fails beside the case itself: a server that does not offer a function of servers.
+/// Converts a failure outside of the case itself: a server that lacks a function of servers.
 fn failed(error: Error) -> Reply {
     lost(&error).unwrap_or_else(|| Reply::Unsupported(format!("the server: {error}")))
 }
 
-/// Not judged, and why.
+/// Creates an unsupported reply with its reason.
 fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
 }
 
-/// How the exceptions of releases from 0.8 on go on that a loader is missing.
+/// The end of the message of releases from 0.8 on if a loader is missing.
 const NO_LOADER: &str = "but a loader of that name is not registered";
 
-/// A case that the server rejects. Whose rule it broke an exception does not say.
+/// Converts a rejection of the server. An exception does not state the broken rule.
 fn rejected(error: &Error) -> Reply {
     if error.message().is_empty() {
-        // RPC-82: of 0.14 to 0.20, where a function of Python raises.
+        // RPC-82: this happens in 0.14 to 0.20, if a Python function raises.
         return unsupported(
             "the exception of the server has no text: what was wrong does not show",
         );
@@ -135,11 +136,11 @@ fn rejected(error: &Error) -> Reply {
     })
 }
 
-/// Kind and message of what a function raised.
+/// Returns the kind and message of an exception.
 fn raised(error: &Error) -> Result<[String; 2], Reply> {
     match lost(error) {
         Some(reply) => Err(reply),
-        // RPC-26: the kind is the part of the text that servers leave out; `rpc.session` has a case of that.
+        // RPC-26: servers may omit the kind from the text; `rpc.session` has a case for that.
         None if error.kind().as_str() == "RPCError" => {
             Err(unsupported("the exception of the server has no kind"))
         }
@@ -147,7 +148,7 @@ fn raised(error: &Error) -> Result<[String; 2], Reply> {
     }
 }
 
-/// An answer without findings: a session shows none.
+/// Creates an answer without findings, because a session shows none.
 fn accepted(value: Value) -> Reply {
     Reply::Ok {
         value,
@@ -155,15 +156,16 @@ fn accepted(value: Value) -> Reply {
     }
 }
 
-/// A function of the server, without which the case is not judged: what a server registers is its operator's choice (RPC-89).
+/// Finds a function of the server. Without it the case is not judged, because the operator chooses the registered functions
+/// (RPC-89).
 fn function(session: &Session, name: &str) -> Result<Function, Reply> {
     let found = session.function(name).map_err(failed)?;
     found.ok_or_else(|| unsupported(format!("the server has no function `{name}`")))
 }
 
-/// The value of a form as an argument: containers are made on the server, where they stay.
+/// Converts a form to an argument. Containers are created on the server and stay there.
 fn argument(session: &Session, form: &Value) -> Result<Any, Reply> {
-    // RPC-48: a handle is of the side that made it, and goes to the other one alone.
+    // RPC-48: a handle belongs to the side that created it, and is only sent to the other side.
     if form.get("function").is_some() {
         return Err(unsupported("a packet to a server holds no function"));
     }
@@ -179,7 +181,7 @@ fn argument(session: &Session, form: &Value) -> Result<Any, Reply> {
     let value = match made {
         Some((maker, content)) => {
             let flat: Vec<&Value> = match content.as_array() {
-                // Keys and values, one behind the other.
+                // Alternating keys and values.
                 Some(list) if matches!(maker, "ffi.Map" | "ffi.Dict") => list
                     .iter()
                     .flat_map(|pair| pair.as_array())
@@ -212,7 +214,7 @@ fn argument(session: &Session, form: &Value) -> Result<Any, Reply> {
     }
 }
 
-/// The form of a result, which our client has as one of its own process.
+/// Converts a result, which the client has as a local value, to its form.
 fn result(value: &Any) -> Result<Value, Reply> {
     let view = value.view();
     Ok(match view.type_index() {
@@ -226,14 +228,14 @@ fn result(value: &Any) -> Result<Value, Reply> {
     })
 }
 
-/// A program on the first CPU of the server.
+/// Runs a program on the first CPU of the server.
 fn drive(session: &Session, op: &str, args: &Value) -> Result<Reply, Reply> {
     let device = session.device(Device::CPU).map_err(failed)?;
     let api = Manager::global().api(device.kind).map_err(failed)?;
     Ok(device::answer(op, args, api, device))
 }
 
-/// `function.call` of a function of the suite, or of the one that servers of TVM have in its place.
+/// Runs `function.call` with a function of the suite, or with the equivalent function of TVM servers.
 fn call(session: &Session, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let name = value.get("function").and_then(Value::as_str);
@@ -251,7 +253,7 @@ fn call(session: &Session, args: &Value) -> Result<Reply, Reply> {
     let views: Vec<AnyView<'_>> = list.iter().map(Any::view).collect();
     match found.call(&views) {
         Ok(value) => Ok(accepted(json!({"result": result(&value)?}))),
-        // Of the functions of the suite none raises a TypeError but for its arguments (FUN-08, FUN-09).
+        // FUN-08, FUN-09: functions of the suite raise a TypeError only for their arguments.
         Err(error) if error.kind().as_str() == "TypeError" => Ok(rejected(&error)),
         Err(error) => {
             let [kind, message] = raised(&error)?;
@@ -260,7 +262,7 @@ fn call(session: &Session, args: &Value) -> Result<Reply, Reply> {
     }
 }
 
-/// `value.convert` by a function with one parameter of the type, which returns it.
+/// Runs `value.convert` with a function that has one parameter of the type and returns it.
 fn convert(session: &Session, args: &Value) -> Result<Reply, Reply> {
     let wanted = args.get("to").and_then(Value::as_str).unwrap_or_default();
     let form = args.get("value").unwrap_or(&Value::Null);
@@ -276,12 +278,12 @@ fn convert(session: &Session, args: &Value) -> Result<Reply, Reply> {
             return Err(unsupported(why));
         }
     };
-    // A packet has texts and bytes as such, and no objects that hold them.
+    // A packet contains texts and bytes directly, and no objects for them.
     let is_text = form.is_string() || form.get("bytes").is_some();
     if wanted == "object" && is_text {
         return Err(unsupported("a packet does not hold the object of a text"));
     }
-    // These functions take the object itself, to which nothing converts, and no object in the place of one.
+    // These functions take the object itself. Nothing converts to it, and it is not replaced by another object.
     let is_sequence = ["list", "dict"].iter().any(|kind| form.get(kind).is_some());
     if matches!(wanted, "array" | "map") && is_sequence
         || matches!(wanted, "function" | "object") && form.is_null()
@@ -297,7 +299,7 @@ fn convert(session: &Session, args: &Value) -> Result<Reply, Reply> {
     }
 }
 
-/// `module.open` of an upload.
+/// Runs `module.open` with an uploaded library.
 fn open(session: &Session, args: &Value) -> Result<Reply, Reply> {
     if let Some(why) = why_not_here() {
         return Err(unsupported(why));
@@ -318,7 +320,7 @@ fn open(session: &Session, args: &Value) -> Result<Reply, Reply> {
     session.upload("case.so", &content).map_err(failed)?;
     let module = match session.load_module("case.so") {
         Ok(module) => module,
-        // RPC-90: of the server, and not of the library.
+        // RPC-90: the server rejects this, not the library.
         Err(error) if error.message().contains("--allow-load") => return Err(failed(error)),
         Err(error) => return Ok(rejected(&error)),
     };

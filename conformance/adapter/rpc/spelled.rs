@@ -1,30 +1,30 @@
-//! How servers and trackers are named.
+//! The spelling of servers and trackers.
 
 use super::POOL;
 use crate::release::Release;
 use std::time::Duration;
 
-/// A server, and the key that it has for one session.
+/// A server, and its key for one session.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seat {
-    /// Host and port.
+    /// The host and port.
     pub(super) place: String,
-    /// What the hello of a client names.
+    /// The key that a client's hello names.
     pub(super) key: String,
 }
 
-/// What stands behind the scheme.
+/// The text after the scheme, parsed.
 #[derive(Debug, PartialEq)]
 pub(super) struct Spelled {
     pub(super) seat: Seat,
-    /// How long the tracker may take for a server.
+    /// The time that the tracker may take to provide a server.
     pub(super) wait: Option<Duration>,
     pub(super) release: Option<Release>,
 }
 
 /// Checks the spelling without connecting.
 pub(super) fn spelled(scheme: &str, text: &str) -> Result<Spelled, String> {
-    // From the end: a key may have an `@` in it, and a release has none.
+    // Split from the end, because a key may contain an `@`, and a release cannot.
     let (text, release) = match text.rsplit_once('@') {
         None => (text, None),
         Some((text, release)) => {
@@ -50,7 +50,7 @@ pub(super) fn spelled(scheme: &str, text: &str) -> Result<Spelled, String> {
         _ => (text, None),
     };
     let (place, key) = text.split_once('/').unwrap_or((text, ""));
-    // From the end: an address of IPv6 has colons of its own.
+    // Split from the end, because an IPv6 address contains colons.
     let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
     let is_place = port.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let seat = Seat {

@@ -1,4 +1,4 @@
-//! The host as a device, and handles that are no addresses.
+//! The host as a device, and handles that are not addresses.
 
 #[cfg(any(feature = "opencl", feature = "vulkan"))]
 use super::super::tables::rejected;
@@ -8,7 +8,7 @@ use crate::module::workspace::{self, WorkspaceRequest};
 #[cfg(any(feature = "opencl", feature = "vulkan"))]
 use crate::rule::Kind;
 
-/// `device/what-the-cpu-answers` (DEV-08).
+/// Runs `device/what-the-cpu-answers` (DEV-08).
 pub(super) fn what_the_cpu_answers() -> Outcome {
     let cpu = cpu::cpu();
     for attribute in Attribute::ALL {
@@ -22,7 +22,7 @@ pub(super) fn what_the_cpu_answers() -> Outcome {
     Ok(())
 }
 
-/// Compares with what the system says in a text; -1 where it says nothing is as good.
+/// Compares with the number in the system's text. Any answer passes if the system states no number.
 fn memory_is_that_of_the_system(answer: AttributeValue) -> Outcome {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let mut words = text.split_whitespace();
@@ -37,9 +37,9 @@ fn memory_is_that_of_the_system(answer: AttributeValue) -> Outcome {
     )
 }
 
-/// `device/workspace-of-compiled-code` (DEV-26, DEV-31).
+/// Runs `device/workspace-of-compiled-code` (DEV-26, DEV-31).
 pub(super) fn workspace_of_compiled_code() -> Outcome {
-    // What the registry brings serves workspace from then on.
+    // The registry's functions serve workspace after this call.
     crate::install();
     let request = WorkspaceRequest {
         device_type: 1,
@@ -53,7 +53,8 @@ pub(super) fn workspace_of_compiled_code() -> Outcome {
         unsafe { workspace::free((1, 0), memory.as_ptr()) }?;
         Ok(memory.addr().get())
     };
-    // On a thread of its own, whose pool is empty (DEV-33): beside free blocks of its size the returned one need not come next (DEV-30).
+    // On a new thread, whose pool is empty (DEV-33). With free blocks of its size, the freed block may not be the next one
+    // (DEV-30).
     let both = std::thread::scope(|scope| scope.spawn(|| (cycle(), cycle())).join());
     let Ok((Ok(first), Ok(second))) = both else {
         return Failure::broken(format!("there is no workspace: {both:?}"));
@@ -67,12 +68,12 @@ pub(super) fn workspace_of_compiled_code() -> Outcome {
         "a device without a name has workspace".into()
     })?;
     let foreign = std::ptr::without_provenance_mut(64);
-    // SAFETY: the pool rejects what it never allocated.
+    // SAFETY: the pool rejects a block that it did not allocate.
     let freed = unsafe { workspace::free((1, 0), foreign) };
     demand(freed.is_err(), || "a foreign block is taken back".into())
 }
 
-/// `device/handles-are-no-addresses` (DEV-41).
+/// Runs `device/handles-are-no-addresses` (DEV-41).
 #[cfg(any(feature = "opencl", feature = "vulkan"))]
 pub(super) fn handles_are_no_addresses() -> Outcome {
     use crate::device::backend::spaces::{Handles, SpaceTable};
@@ -108,7 +109,7 @@ pub(super) fn handles_are_no_addresses() -> Outcome {
     })
 }
 
-/// `device/handles-are-no-addresses` (DEV-41).
+/// Skips `device/handles-are-no-addresses` (DEV-41).
 #[cfg(not(any(feature = "opencl", feature = "vulkan")))]
 pub(super) fn handles_are_no_addresses() -> Outcome {
     Failure::skipped("this build has no device with such handles")

@@ -1,4 +1,4 @@
-//! Device modules of payloads and libraries, before there is a driver.
+//! Device modules of payloads and libraries, without a driver.
 
 use super::super::tables::rejected;
 #[cfg(feature = "opencl")]
@@ -11,7 +11,7 @@ use crate::device::{DEV_54, load};
 use crate::release::Layout;
 use crate::rule::Kind;
 
-/// The OpenCL module of a library in memory.
+/// Returns the OpenCL module of a library in memory.
 #[cfg(feature = "opencl")]
 fn opencl_module() -> Result<(crate::module::Module, &'static [u8]), Failure> {
     use crate::value::{Any, Bytes, cast};
@@ -27,8 +27,8 @@ fn opencl_module() -> Result<(crate::module::Module, &'static [u8]), Failure> {
     Ok((module, bytes))
 }
 
-/// `device/module-of-a-library`: what it saves, that an unknown kernel is nothing (DEV-56), and what a call with other arguments is
-/// rejected for (DEV-53), where no driver has to be for any of it (DEV-54).
+/// Runs `device/module-of-a-library`. Checks that the module saves its payload, that an unknown kernel is not found (DEV-56), and
+/// that a call with wrong arguments is rejected (DEV-53). None of this needs a driver (DEV-54).
 #[cfg(feature = "opencl")]
 pub(super) fn module_of_a_library() -> Outcome {
     use crate::device::DEV_53;
@@ -36,7 +36,7 @@ pub(super) fn module_of_a_library() -> Outcome {
     use crate::function::take_broken;
     use crate::value::{Any, AnyView};
     let (module, blob) = opencl_module()?;
-    // In the blob the library's own part comes first, then the kind, then the payload.
+    // The blob contains the library's own part, then the kind, then the payload.
     let saved = module.save_to_bytes()?;
     expect(saved.as_slice(), &blob[0x5a..], "what it saves")?;
     let found = module.function("no_kernel", false)?;
@@ -48,7 +48,7 @@ pub(super) fn module_of_a_library() -> Outcome {
     let text = Any::from("no argument");
     let call = |args: &[&Any]| {
         let args: Vec<AnyView<'_>> = args.iter().map(|any| any.view()).collect();
-        // An earlier call may have left a rule on the thread. The rule compared below is that of this call.
+        // An earlier call may have left a rule on the thread, and the rule that is compared below must come from this call.
         drop(take_broken());
         let failed = kernel.call(&args).err()?;
         let rule = take_broken().map(|broken| broken.rule().id());
@@ -87,13 +87,14 @@ pub(super) fn module_of_a_library() -> Outcome {
     })
 }
 
-/// Without OpenCL no module of the golden can be launched.
+/// Skips the program, because this build cannot launch the golden's OpenCL module.
 #[cfg(not(feature = "opencl"))]
 pub(super) fn module_of_a_library() -> Outcome {
     Failure::skipped("this build launches no kernels of OpenCL")
 }
 
-/// `device/modules-of-payloads`: payloads of releases become modules with their kernels, before any driver is loaded; a kind that no build launches is rejected (DEV-54).
+/// Runs `device/modules-of-payloads`: payloads of releases become modules with their kernels, before any driver is loaded. A kind
+/// that no build launches is rejected (DEV-54).
 pub(super) fn modules_of_payloads() -> Outcome {
     let read = |kind: &str, file: &str| {
         let bytes = golden(file).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Timers and the evaluator.
 //!
-//! Nothing depends on how fast the machine is: what takes time is a clock of the test's own, or a pause that is compared with itself.
+//! Nothing depends on the speed of the machine: durations come from the test's own clock, or from a pause that is compared with
+//! itself.
 
 use super::super::recorder::Recorder;
 use super::DEVICE;
@@ -11,7 +12,7 @@ use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// `device/default-timer-waits-twice` (DEV-44).
+/// Runs `device/default-timer-waits-twice` (DEV-44).
 pub(super) fn timer_waits() -> Outcome {
     let recorder = Recorder::new();
     let mut timer = DefaultTimer::new(&recorder, DEVICE);
@@ -20,21 +21,21 @@ pub(super) fn timer_waits() -> Outcome {
     expect(recorder.take_log(), vec![json!(["sync", 0]); 2], "calls")
 }
 
-/// The least of some measurements, each of which the system may have held up.
+/// Returns the smallest of several measurements, because the system may delay any of them.
 fn least(measure: impl Fn() -> Result<u64, Failure>) -> Result<u64, Failure> {
     let all: Result<Vec<u64>, Failure> = (0..5).map(|_| measure()).collect();
     Ok(all?.into_iter().min().unwrap_or(u64::MAX))
 }
 
-/// Longer than the clock of any system is coarse.
+/// A pause that is longer than the resolution of any system's clock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A duration in the unit of timers.
+/// Converts a duration to the unit of timers.
 fn nanoseconds(of: Duration) -> u64 {
     u64::try_from(of.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// `device/timer-measures-what-is-between` (DEV-44).
+/// Runs `device/timer-measures-what-is-between` (DEV-44).
 pub(super) fn timer_measures() -> Outcome {
     let recorder = Recorder::new();
     let between = |before: Duration, within: Duration| {
@@ -48,7 +49,7 @@ pub(super) fn timer_measures() -> Outcome {
         Ok::<_, Failure>(timer.elapsed()?)
     };
     let shown = between(Duration::ZERO, PAUSE)?;
-    // At least the pause, and no upper bound: the system may wake this thread as late as it likes.
+    // At least the pause, without an upper bound, because the system may wake this thread arbitrarily late.
     demand(shown >= nanoseconds(PAUSE), || {
         format!("{shown} ns for a pause of 20 ms")
     })?;
@@ -58,9 +59,9 @@ pub(super) fn timer_measures() -> Outcome {
     })
 }
 
-/// `device/timer-of-a-type` (DEV-44).
+/// Runs `device/timer-of-a-type` (DEV-44).
 pub(super) fn best_timer() -> Outcome {
-    // Leaked, since the timer of a type may keep its device as long as the process runs.
+    // Leaked, because the timer of a type may keep its device as long as the process runs.
     let recorder: &'static Recorder = Box::leak(Box::default());
     let mut of_host = timer(recorder, DEVICE)?;
     of_host.start()?;
@@ -70,7 +71,7 @@ pub(super) fn best_timer() -> Outcome {
     own_clock(recorder)
 }
 
-/// A device of CUDA measures with its own events, and calls no sync for it; without such a device there is no timer of CUDA.
+/// Checks that a CUDA device measures with its own events and makes no sync; without a device there is no CUDA timer.
 #[cfg(feature = "cuda")]
 fn own_clock(recorder: &'static Recorder) -> Outcome {
     use crate::device::{Attribute, AttributeValue, cuda};
@@ -90,13 +91,13 @@ fn own_clock(recorder: &'static Recorder) -> Outcome {
     Ok(())
 }
 
-/// Only CUDA has a clock of its own here.
+/// Skips the check, because only CUDA has its own clock here.
 #[cfg(not(feature = "cuda"))]
 fn own_clock(_: &'static Recorder) -> Outcome {
     Failure::skipped("this build has no clock of CUDA")
 }
 
-/// `device/evaluator-pauses` (DEV-45).
+/// Runs `device/evaluator-pauses` (DEV-45).
 pub(super) fn evaluator_pauses() -> Outcome {
     let recorder = Recorder::new();
     let pauses = |repeats_to_cooldown, cooldown| {
@@ -127,7 +128,7 @@ pub(super) fn evaluator_pauses() -> Outcome {
         (2, [true, false, true, false, true]),
         (3, [true, false, false, true, false]),
     ] {
-        // A system that holds up a call looks like a pause.
+        // If the system delays a call, that looks like a pause, so the measurement is repeated.
         let mut seen = pauses(every, PAUSE)?;
         for _ in 0..5 {
             if seen == expected {
@@ -141,7 +142,7 @@ pub(super) fn evaluator_pauses() -> Outcome {
     Ok(())
 }
 
-/// A timer that does not wait for anything: every stretch takes as long as the test states.
+/// A timer that does not wait: every interval takes the stated time.
 struct Clock(u64);
 
 impl Timer for Clock {
@@ -158,7 +159,7 @@ impl Timer for Clock {
     }
 }
 
-/// `device/evaluator-warms-up-and-counts` (DEV-45).
+/// Runs `device/evaluator-warms-up-and-counts` (DEV-45).
 pub(super) fn evaluator_counts() -> Outcome {
     let recorder = Recorder::new();
     let calls = AtomicUsize::new(0);
@@ -172,7 +173,7 @@ pub(super) fn evaluator_counts() -> Outcome {
         Ok(())
     })?;
     expect(calls.load(Ordering::Relaxed), 1 + 5 * 3, "calls")?;
-    // DEV-45: behind the call that is not measured, then in front of each measurement; `Clock` itself waits for nothing.
+    // DEV-45: one wait after the call that is not measured, then one before each measurement. `Clock` itself does not wait.
     let waits = vec![json!(["sync", 0]); 1 + 3];
     expect(recorder.take_log(), waits, "waits")?;
     expect(seconds.as_slice(), &[1.0; 3], "seconds per call")?;

@@ -1,4 +1,4 @@
-//! Programs with two threads: a lookup that another one overtakes, and the pool of a thread that ends.
+//! Programs with two threads: concurrent lookups, and the pool of a thread that ends.
 
 use super::super::stands::{PooledRecorder, recorder};
 use super::DEVICE;
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// `device/lookup-that-is-overtaken` (DEV-02). Another thread that looks at the same time is one look-up inside the other here.
+/// Runs `device/lookup-that-is-overtaken` (DEV-02). A nested lookup stands for another thread that looks up at the same time.
 pub(super) fn overtaken() -> Outcome {
     let calls = Arc::new(AtomicUsize::new(0));
     let looked = AtomicBool::new(false);
@@ -18,7 +18,7 @@ pub(super) fn overtaken() -> Outcome {
         let manager = manager.clone();
         Manager::with_lookup(Box::new(move |_| -> Option<ApiFactory> {
             let calls = shared.clone();
-            // The first look-up alone asks again: one that always did would never end.
+            // Only the first lookup asks again, because otherwise it would never end.
             if !looked.swap(true, Ordering::Relaxed) {
                 manager.upgrade()?.find(8).ok()?;
             }
@@ -36,7 +36,7 @@ pub(super) fn overtaken() -> Outcome {
     expect(called, 1, "calls of the factory")
 }
 
-/// `device/pool-is-freed-with-its-thread` (DEV-33).
+/// Runs `device/pool-is-freed-with-its-thread` (DEV-33).
 pub(super) fn thread_end() -> Outcome {
     let pool = PooledRecorder::new();
     let block = json!(["alloc", 0, 4096, 64, "uint8"]);
@@ -54,7 +54,7 @@ pub(super) fn thread_end() -> Outcome {
         there.is_ok_and(|there| there.is_ok_and(|there| there != here)),
         || "two threads share a block".into(),
     )?;
-    // A scope ends before its threads have run their destructors. `join` of a plain thread returns after them.
+    // A scope may end before its threads have run their destructors. `join` of an ordinary thread returns after them.
     for _ in 0..200 {
         if pool.recorder.peek().contains(&freed) {
             break;
@@ -63,7 +63,7 @@ pub(super) fn thread_end() -> Outcome {
     }
     let expected = vec![block.clone(), block.clone(), freed.clone()];
     expect(pool.recorder.take_log(), expected, "calls")?;
-    // Another device id is another pool.
+    // Another device id has another pool.
     pool.pools.free(DEVICE, here)?;
     pool.pools.alloc(Device::ext_dev(1), 64)?;
     let expected = vec![json!(["alloc", 1, 4096, 64, "uint8"])];
@@ -72,7 +72,7 @@ pub(super) fn thread_end() -> Outcome {
         expected,
         "calls for another device",
     )?;
-    // With the pools go their free blocks.
+    // Dropping the pools frees their free blocks.
     let PooledRecorder { recorder, pools } = pool;
     drop(pools);
     expect(recorder.take_log(), vec![freed.clone()], "the end")

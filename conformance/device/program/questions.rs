@@ -1,4 +1,4 @@
-//! Steps that ask a device something: the answers that they allow, and the features that a program needs.
+//! Steps that query a device: the answers that they allow, and the features that a program needs.
 
 use super::super::steps::{NamedCalls, Stop};
 use crate::conformance::behaviour::Failure;
@@ -27,7 +27,7 @@ pub(super) fn needs(calls: &NamedCalls<'_>, what: &str) -> Result<(), Stop> {
             (has, "the device has only the default stream")
         }
         "next" => {
-            // DEV-42: the CPU ignores the index, so that the next number needs no second CPU.
+            // DEV-42: the CPU ignores the index, so the next number needs no second CPU.
             let next = Device::new(device.kind, device.id + 1);
             let exists = || api.attribute(next, Attribute::Exist);
             let has = device.kind == Device::CPU.kind || exists()? == AttributeValue::Int(1);
@@ -49,7 +49,7 @@ pub(super) fn needs(calls: &NamedCalls<'_>, what: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Whether an answer has one of the forms that a step allows: null, a number, a text, or a word for one of many.
+/// Returns whether an answer has one of the forms that a step allows: null, a number, a text, or a word for many answers.
 pub(super) fn fits(form: &Value, answer: &Value) -> bool {
     let text = answer.as_str();
     match form.as_str() {

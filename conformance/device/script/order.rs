@@ -7,18 +7,19 @@ use std::collections::{BTreeMap, HashMap};
 struct Slot {
     nbytes: usize,
     is_workspace: bool,
-    /// Streams with work on it, each with the streams that wait for that work.
+    /// The streams with work on it, each with a bit set of the streams that wait for that work.
     busy: BTreeMap<u8, u8>,
 }
 
 impl Slot {
-    /// Whether a step on `stream` may touch `nbytes` from `offset` on: the space has them, and all that still runs here is ordered before it.
+    /// Returns whether a step on `stream` may access `nbytes` from `offset` on. The space must have them, and all running work on
+    /// it must be ordered before the step.
     fn admits(&self, offset: usize, nbytes: usize, stream: u8) -> bool {
         let ordered = |(other, behind): (&u8, &u8)| *other == stream || behind & (1 << stream) != 0;
         offset + nbytes <= self.nbytes && self.busy.iter().all(ordered)
     }
 
-    /// Notes work on `stream`. It waits for all earlier work, so that it is the only work left to order.
+    /// Records work on `stream`. It waits for all earlier work, so it is the only work that is left to order.
     fn touch(&mut self, stream: u8) {
         self.busy = BTreeMap::from([(stream, 0)]);
     }
@@ -28,11 +29,11 @@ impl Slot {
 #[derive(Default)]
 struct Order {
     slots: HashMap<String, Slot>,
-    /// Numbers of streams that were made. The default one is 0.
+    /// The numbers of created streams. The default one is 0.
     streams: HashMap<String, u8>,
 }
 
-/// The script without the steps that make no sense or race with others.
+/// Returns the script without the steps that are invalid or race with others.
 pub(super) fn without_races(script: &[Step]) -> Vec<Step> {
     let mut order = Order::default();
     let allowed = |step: &&Step| order.allows(step).unwrap_or(false);
@@ -40,7 +41,7 @@ pub(super) fn without_races(script: &[Step]) -> Vec<Step> {
 }
 
 impl Order {
-    /// Whether a step may come next; `None` for one that is not written as it should be.
+    /// Returns whether a step may come next, or `None` if it is malformed.
     fn allows(&mut self, step: &Step) -> Option<bool> {
         let name = || step.name(1);
         let number = |at| step.number(at).ok();
@@ -67,7 +68,7 @@ impl Order {
             }
             "free" | "free-workspace" => {
                 let slot = self.slots.get(name()?)?;
-                // Workspace is handed out again without waiting, in the order of one stream: it must be idle.
+                // Workspace is reused without waiting, in the order of one stream, so it must be idle.
                 let allowed = slot.is_workspace == (step.op() == "free-workspace")
                     && (!slot.is_workspace || slot.busy.is_empty());
                 allowed && self.slots.remove(name()?).is_some()
@@ -81,7 +82,7 @@ impl Order {
                 let (offset, nbytes) = (number(2)?, number(3)?);
                 let slot = self.slots.get_mut(name()?)?;
                 let allowed = slot.admits(offset, nbytes, stream);
-                // A read counts as work: what another stream writes before it is done would be read instead.
+                // A read counts as work, because another stream's write could otherwise overtake it.
                 if allowed {
                     slot.touch(stream);
                 }

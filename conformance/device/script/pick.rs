@@ -3,12 +3,12 @@
 use super::Step;
 use serde_json::{Value, json};
 
-/// xorshift64*: small, seeded, good enough to pick calls.
+/// The generator xorshift64*: small, seeded, good enough to pick calls.
 struct Dice(u64);
 
 impl Dice {
     fn new(seed: u64) -> Dice {
-        // Odd, and so never 0, from which xorshift does not get away; the factor moves neighbouring seeds far apart.
+        // Odd, and so never 0, where xorshift would stay. The factor moves neighbouring seeds far apart.
         Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -16,19 +16,19 @@ impl Dice {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
-        // From the high bits of the product: its low ones depend on the low ones of the state alone.
+        // The high bits of the product are used, because its low bits depend only on the low bits of the state.
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % end.max(1)
     }
 }
 
-/// The spaces, few, so that random steps meet each other.
+/// The names of the spaces. There are few, so that random steps use the same ones.
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
-/// The streams, the default one among them.
+/// The streams, including the default one.
 const STREAMS: [Option<&str>; 3] = [None, Some("s"), Some("t")];
-// One byte, and one more than a page (DEV-25), are among them; two sizes are there twice, so that a block fits another request.
+// One byte, and one byte more than a page (DEV-25), are included. Two sizes occur twice, so that a block fits another request.
 const SIZES: [usize; 8] = [1, 4, 64, 64, 100, 256, 256, 4097];
 
-/// A script that makes sense more often than not; what makes none is left out when it is run.
+/// Generates a script of mostly valid steps. The invalid ones are omitted when it is run.
 pub(super) fn generate(seed: u64, steps: usize) -> Vec<Step> {
     let mut dice = Dice::new(seed);
     let mut slots = NAMES.map(|name| (name, 0usize, false));
@@ -53,7 +53,7 @@ pub(super) fn generate(seed: u64, steps: usize) -> Vec<Step> {
             continue;
         }
         let offset = dice.below(size);
-        // At least one byte: a copy of none has a program of its own (DEV-39).
+        // At least one byte. Another program tests a copy of no bytes (DEV-39).
         let nbytes = 1 + dice.below(size - offset);
         match dice.below(12) {
             0 => {

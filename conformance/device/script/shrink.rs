@@ -1,10 +1,10 @@
-//! The smallest script that still differs.
+//! Reduction to the smallest script that still differs.
 
 use super::order::without_races;
 use super::{Minimal, Step};
 use serde_json::{Value, json};
 
-/// The smallest script that still differs: steps away, then numbers down and streams away, until nothing helps.
+/// Returns the smallest script that still differs. Removes steps, then lowers numbers and removes streams, until nothing helps.
 pub(super) fn shrink(
     differs: &dyn Fn(&[Step]) -> Option<String>,
     script: Vec<Step>,
@@ -12,11 +12,11 @@ pub(super) fn shrink(
 ) -> Minimal {
     let before = script.len();
     let mut best = (script, difference);
-    // A device with a clock of its own may need more than one try to fail again.
+    // A device with its own clock may need several tries to fail again.
     let fails = |script: &[Step]| (0..3).find_map(|_| differs(script));
     loop {
         let size_before = weight(&best.0);
-        // Halves first: most steps of a random script have nothing to do with what differs.
+        // Halves come first, because most steps of a random script do not matter.
         let mut chunk = best.0.len().div_ceil(2);
         while chunk > 0 {
             let mut at = 0;
@@ -34,7 +34,7 @@ pub(super) fn shrink(
             for smaller in best.0.get(at).map(smaller).unwrap_or_default() {
                 let mut candidate = best.0.clone();
                 candidate[at] = smaller;
-                // The list was made of the step as it was: one that was taken meanwhile may be smaller than the next of it.
+                // The list was made from the original step. A candidate taken in the meantime may be smaller than the next one.
                 if weight(&candidate) < weight(&best.0)
                     && let Some(difference) = fails(&candidate)
                 {
@@ -42,7 +42,7 @@ pub(super) fn shrink(
                 }
             }
         }
-        // A number that became smaller may let a step go that was needed before, so all of it is tried again.
+        // A smaller number may make another step unnecessary, so everything is tried again.
         if weight(&best.0) >= size_before {
             return Minimal {
                 script: without_races(&best.0),

@@ -1,5 +1,5 @@
-//! A module of two kernels whose driver launches nothing: when code is loaded, on which device and stream a kernel goes, and with how many bytes
-//! of arguments is decided before it.
+//! A module of two kernels whose driver launches nothing. The time of loading, the device and stream of a launch, and the bytes of
+//! its arguments are all decided before the driver is called.
 
 use super::super::pack::arg;
 use super::super::recorder::lock;
@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
-/// A type of device that no other case uses, so that its current device is not changed by another case.
+/// A device type that no other case uses, so that no other case changes its current device.
 const KIND: i32 = 31;
 
-/// The module, its kernels as they were looked up first, and the calls of the driver.
+/// The module, its kernels as they were first looked up, and the calls of the driver.
 pub(super) struct NotedKernels {
     module: Arc<DeviceModule>,
     kernels: Vec<Kernel>,
     log: KernelLog,
 }
 
-/// Calls of the driver, from whichever thread.
+/// The calls of the driver, from all threads.
 #[derive(Clone, Default)]
 struct KernelLog(Arc<Mutex<Vec<Value>>>);
 
@@ -36,7 +36,7 @@ impl KernelLog {
 }
 
 impl NotedKernels {
-    /// Creates a module whose code is on no device: two parameters and two launch tags, and one of each (DEV-47).
+    /// Creates a module whose code is not loaded. Its kernels have two parameters and two launch tags, and one of each (DEV-47).
     pub(super) fn new() -> Result<NotedKernels> {
         set_current_device(Device::new(KIND, 0));
         let log = KernelLog::default();
@@ -54,7 +54,7 @@ impl NotedKernels {
         })
     }
 
-    /// Launches a kernel: its name, and the values of the call.
+    /// Launches a kernel with the values of the step.
     fn launch(&self, step: &Step) -> StepResult {
         let name = step.text(1)?;
         let malformed = || Stop::Malformed(format!("`launch` has no values in {step}"));
@@ -168,7 +168,7 @@ fn queue(stream: Stream) -> &'static str {
     }
 }
 
-/// The devices of the driver: one can be the current one and has streams, which is all that a launch asks for.
+/// The devices of the driver. They can be made current and have streams, which is all that a launch needs.
 struct NoMemory;
 
 /// The failure of every call for memory.

@@ -1,4 +1,4 @@
-//! A manager whose registry has the stated names and no others, so that no device of this machine is found.
+//! A manager whose registry has only the stated names, so that it finds no device of this machine.
 
 use super::super::recorder::{Recorder, lock};
 use super::super::steps::{Step, StepResult};
@@ -12,7 +12,7 @@ use crate::module::workspace::WorkspaceRequest;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-/// All devices of a manager; each name of its registry has a recorder that copies memory of the host.
+/// All devices of a manager. Each name of its registry has a recorder that copies host memory.
 pub(super) struct ManagedDevices {
     manager: Manager,
     registry: Arc<Mutex<NotedRegistry>>,
@@ -31,9 +31,9 @@ impl NotedRegistry {
     }
 }
 
-/// Returns a recorder that lives for ever, as managers hold their devices.
+/// Returns a recorder that is never freed, as managers hold their devices.
 pub(in super::super) fn recorder() -> &'static Recorder {
-    // Reachable, for leak checkers.
+    // The recorders stay reachable, for leak checkers.
     static ALL: Mutex<Vec<&Recorder>> = Mutex::new(Vec::new());
     let recorder: &'static Recorder = Box::leak(Box::new(Recorder::that_copies()));
     lock(&ALL).push(recorder);
@@ -41,7 +41,7 @@ pub(in super::super) fn recorder() -> &'static Recorder {
 }
 
 impl ManagedDevices {
-    /// Creates a manager over these names.
+    /// Creates a manager with these names.
     pub(super) fn with(names: &[String]) -> ManagedDevices {
         let registry = Arc::new(Mutex::new(NotedRegistry::default()));
         names.iter().for_each(|name| lock(&registry).add(name));
@@ -69,7 +69,7 @@ impl Stand for ManagedDevices {
         self
     }
 
-    /// Each call begins with the name whose device got it.
+    /// Returns the calls, each preceded by the name of the device that received it.
     fn take_calls(&self) -> Vec<Value> {
         let registry = lock(&self.registry);
         let named = |(name, recorder): &(String, &'static Recorder)| {

@@ -11,17 +11,17 @@ use crate::value::{AnyPayload, ByteArray, RawAny, index};
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
-/// Makes an owned value of an array of bytes.
+/// Creates an owned value from an array of bytes.
 type FromBytes = unsafe extern "C" fn(*const ByteArray, *mut RawAny) -> i32;
-/// A function of the interface, as a callback is one.
+/// A function of the interface, in the form of a callback.
 pub(in crate::conformance) type FfiCallback =
     unsafe extern "C" fn(this: RawHandle, args: *const RawAny, count: i32, out: *mut RawAny) -> i32;
 
-/// The functions, for as long as the process lives: a runtime is never unloaded.
+/// The functions of a runtime, valid as long as the process lives, because a runtime is never unloaded.
 pub(in crate::conformance) struct FfiApi {
-    /// Of tvm-ffi, as the library states it: major, minor, patch.
+    /// The version of tvm-ffi that the library states: major, minor, patch.
     pub(in crate::conformance) version: [u32; 3],
-    /// Whose functions these are.
+    /// The runtime that the functions belong to.
     pub(in crate::conformance) runtime: &'static dyn Runtime,
     /// `TVMFFIFunctionGetGlobal`
     find: unsafe extern "C" fn(*const ByteArray, *mut RawHandle) -> i32,
@@ -50,9 +50,9 @@ pub(in crate::conformance) struct FfiApi {
     bytes: FromBytes,
     /// `TVMFFIAnyViewToOwnedAny`
     own: unsafe extern "C" fn(*const RawAny, *mut RawAny) -> i32,
-    /// `TVMFFIBigIntFromByteArray`, in the newest releases
+    /// `TVMFFIBigIntFromByteArray`, which only the newest releases have
     big_int: Option<FromBytes>,
-    /// `TVMFFIBigIntGetContentByteArray`, in the newest releases
+    /// `TVMFFIBigIntGetContentByteArray`, which only the newest releases have
     big_int_words: Option<unsafe extern "C" fn(*const RawAny) -> ByteArray>,
     /// `TVMFFIDataTypeFromString`
     dtype_parse: unsafe extern "C" fn(*const ByteArray, *mut DLDataType) -> i32,
@@ -99,7 +99,7 @@ pub(in crate::conformance) struct FfiApi {
 }
 
 impl FfiApi {
-    /// The interface of a runtime, or which of its functions is missing.
+    /// Returns the interface of a runtime, or the name of a missing function.
     pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<FfiApi, String> {
         FfiApi::found(runtime).map_err(|lacks| {
             let name = runtime.name();
@@ -111,11 +111,11 @@ impl FfiApi {
         })
     }
 
-    /// Looks every function up by its name: those that all releases since 0.22 have must be there.
+    /// Looks up every function by its name. Those that all releases since 0.22 have must exist.
     fn found(runtime: &'static dyn Runtime) -> Result<FfiApi, String> {
         let version: unsafe extern "C" fn(*mut [u32; 3]) = symbol!(runtime, "TVMFFIGetVersion");
         let mut numbers = [0; 3];
-        // SAFETY: three u32 are what it writes.
+        // SAFETY: the function writes three u32.
         unsafe { version(&raw mut numbers) };
         Ok(FfiApi {
             version: numbers,
@@ -149,22 +149,22 @@ impl FfiApi {
         })
     }
 
-    /// The function that the runtime brings for the suite alone, if it does.
+    /// Returns the function that the runtime provides only for the suite, if it does.
     pub(in crate::conformance) fn brought(&'static self, name: &str) -> Option<OwnedValue> {
         let function = self.runtime.brought(name)?;
         Some(self.object(index::FUNCTION, function.cast()))
     }
 
-    /// The global function `name`, if the runtime has it.
+    /// Returns the global function `name`, if the runtime has it.
     pub(in crate::conformance) fn global(&'static self, name: &str) -> Option<OwnedValue> {
         let mut handle = ptr::null_mut();
         // SAFETY: a name and a place.
         let code = unsafe { (self.find)(&ByteArray::of(name.as_bytes()), &raw mut handle) };
-        // FUN-10: an absent name is a success and a null handle.
+        // FUN-10: for a missing name the call succeeds with a null handle.
         (code == 0 && !handle.is_null()).then(|| self.object(index::FUNCTION, handle))
     }
 
-    /// Puts `function` under `name`, in place of what is there where `over` is set.
+    /// Registers `function` under `name`, and replaces an existing one if `over` is set.
     pub(in crate::conformance) fn set_global(
         &'static self,
         name: &str,
@@ -177,7 +177,7 @@ impl FfiApi {
         self.check(code)
     }
 
-    /// A function that runs `body` on `this`; both live as long as the process.
+    /// Creates a function that runs `body` on `this`; both live as long as the process.
     pub(in crate::conformance) fn function(
         &'static self,
         this: RawHandle,
@@ -186,7 +186,7 @@ impl FfiApi {
         self.function_until(this, body, None)
     }
 
-    /// The same, whose end calls `finish` on `this`.
+    /// Creates a function as `function` does, which calls `finish` on `this` when it is freed.
     pub(in crate::conformance) fn function_until(
         &'static self,
         this: RawHandle,
@@ -200,7 +200,7 @@ impl FfiApi {
         Ok(self.object(index::FUNCTION, handle))
     }
 
-    /// Puts `function` under `name` with documentation and metadata; a name that is taken is rejected.
+    /// Registers `function` under `name` with documentation and metadata. A name that is taken is rejected.
     pub(in crate::conformance) fn set_global_described(
         &'static self,
         name: &str,
@@ -223,7 +223,7 @@ impl FfiApi {
         self.check(code)
     }
 
-    /// Calls `function`: its result, or the error that it left on this thread.
+    /// Calls `function` and returns its result, or the error that it left on this thread.
     pub(in crate::conformance) fn call(
         &'static self,
         function: &OwnedValue,
@@ -240,7 +240,7 @@ impl FfiApi {
         })
     }
 
-    /// Calls the global function `name`; without it the operation is unsupported, not wrong.
+    /// Calls the global function `name`. If it is missing, the operation is unsupported, and not wrong.
     pub(in crate::conformance) fn call_global(
         &'static self,
         name: &str,
@@ -251,17 +251,17 @@ impl FfiApi {
         self.call(&function, args)
     }
 
-    /// A string of the runtime's own.
+    /// Creates a string of the runtime.
     pub(in crate::conformance) fn text(&'static self, text: &str) -> Result<OwnedValue, Raised> {
         self.made_of(self.text, text.as_bytes())
     }
 
-    /// Bytes of the runtime's own.
+    /// Creates bytes of the runtime.
     pub(in crate::conformance) fn bytes(&'static self, bytes: &[u8]) -> Result<OwnedValue, Raised> {
         self.made_of(self.bytes, bytes)
     }
 
-    /// An integer of any size, from its 64-bit words, the lowest first.
+    /// Creates an integer of any size from its 64-bit words, the lowest first.
     pub(in crate::conformance) fn big_int(
         &'static self,
         words: &[i64],
@@ -273,7 +273,7 @@ impl FfiApi {
         self.made_of(from, &bytes)
     }
 
-    /// The 64-bit words of a big integer.
+    /// Returns the 64-bit words of a big integer.
     pub(in crate::conformance) fn big_int_words(
         &'static self,
         value: &RawAny,
@@ -291,7 +291,7 @@ impl FfiApi {
         Ok(words.map(i64::from_le_bytes).collect())
     }
 
-    /// A value of the runtime's own, made by `from` of a copy of these bytes.
+    /// Creates a value of the runtime with `from`, from a copy of these bytes.
     fn made_of(&'static self, from: FromBytes, bytes: &[u8]) -> Result<OwnedValue, Raised> {
         let mut out = RawAny::NONE;
         // SAFETY: bytes that are copied, and a place.
@@ -303,10 +303,10 @@ impl FfiApi {
         })
     }
 
-    /// An owned value of what `view` borrows.
+    /// Creates an owned value from the value that `view` borrows.
     pub(in crate::conformance) fn own(&'static self, view: &RawAny) -> Result<OwnedValue, Raised> {
         let mut out = RawAny::NONE;
-        // SAFETY: what the view borrows lives for the call.
+        // SAFETY: the borrowed value lives for the call.
         let code = unsafe { (self.own)(view, &raw mut out) };
         self.check(code)?;
         Ok(OwnedValue {
@@ -315,7 +315,7 @@ impl FfiApi {
         })
     }
 
-    /// An error with its parts: the error that caused it, and what travels along.
+    /// Creates an error from its parts, with the error that caused it and an additional context.
     pub(in crate::conformance) fn error(
         &'static self,
         [kind, message, backtrace]: [&str; 3],
@@ -335,13 +335,13 @@ impl FfiApi {
         Ok(self.object(index::ERROR, handle))
     }
 
-    /// Leaves an error on this thread.
+    /// Sets the error of this thread.
     pub(in crate::conformance) fn raise(&self, kind: &CStr, message: &CStr) {
         // SAFETY: two texts that are copied.
         unsafe { (self.raise)(kind.as_ptr(), message.as_ptr()) };
     }
 
-    /// Takes the error that lies on this thread.
+    /// Takes the error of this thread.
     pub(in crate::conformance) fn take_raised(&'static self) -> Option<OwnedValue> {
         let mut handle = ptr::null_mut();
         // SAFETY: a place.
@@ -349,7 +349,7 @@ impl FfiApi {
         (!handle.is_null()).then(|| self.object(index::ERROR, handle))
     }
 
-    /// The data type of a text, as the runtime parses it.
+    /// Returns the data type of a text, as the runtime parses it.
     pub(in crate::conformance) fn dtype(&'static self, text: &str) -> Result<DLDataType, Raised> {
         let mut dtype = DLDataType {
             code: 0,
@@ -362,7 +362,7 @@ impl FfiApi {
         Ok(dtype)
     }
 
-    /// The text of a data type, as the runtime prints it.
+    /// Returns the text of a data type, as the runtime prints it.
     pub(in crate::conformance) fn dtype_text(
         &'static self,
         dtype: DLDataType,
@@ -378,9 +378,9 @@ impl FfiApi {
         Ok(held.text().unwrap_or_default())
     }
 
-    /// One more reference to `raw`.
+    /// Adds a reference to `raw`.
     pub(in crate::conformance) fn share(&'static self, raw: RawAny) -> OwnedValue {
-        // Below that the cell is the value itself, and nothing is counted.
+        // A value with a lower type index is stored in the cell itself, and has no reference count.
         if raw.type_index >= index::OBJECT_BEGIN {
             // SAFETY: the tag says that it is an object.
             let object = unsafe { raw.payload.ptr };
@@ -390,23 +390,23 @@ impl FfiApi {
         OwnedValue { api: self, raw }
     }
 
-    /// The owner of one reference to an object of this type.
+    /// Returns the owner of one reference to an object of this type.
     pub(super) fn object(&'static self, type_index: i32, handle: RawHandle) -> OwnedValue {
         let raw = RawAny::of(type_index, AnyPayload { ptr: handle });
         OwnedValue { api: self, raw }
     }
 
-    /// One reference less.
+    /// Drops one reference.
     ///
     /// # Safety
     ///
-    /// `object` is alive, and a reference of the caller's.
+    /// `object` is alive, and the reference belongs to the caller.
     pub(in crate::conformance) unsafe fn drop_one(&self, object: RawHandle) {
         // SAFETY: alive, and the reference is the caller's to drop, by this contract.
         unsafe { (self.release)(object) };
     }
 
-    /// The error behind a code that is not 0: what the call left on this thread (FUN-01).
+    /// Returns the error that the call left on this thread for a code other than 0 (FUN-01).
     pub(in crate::conformance) fn check(&'static self, code: i32) -> Result<(), Raised> {
         if code == 0 {
             return Ok(());
@@ -419,7 +419,7 @@ impl FfiApi {
             });
         };
         let [kind, message, _] = error.error_texts().unwrap_or_default();
-        // Only our own runtime shows the rule; another is judged by kind and message.
+        // Only this crate states the rule; another runtime is judged by kind and message.
         let broken = self.runtime.broken(&message);
         Err(Raised {
             kind,

@@ -1,4 +1,4 @@
-//! What compiled code calls of the tvm-ffi C interface, and the tensors that a caller hands it.
+//! The functions of the tvm-ffi C interface that compiled code calls, and the tensors that a caller passes to it.
 
 use super::api::{FfiApi, FfiCallback};
 use super::owned::{OwnedValue, Raised};
@@ -9,11 +9,11 @@ use std::ffi::{CStr, c_int};
 use std::ptr;
 
 impl FfiApi {
-    /// What compiled code gets that looks for `name` from the module whose context is `context`.
+    /// Returns what compiled code finds under `name` in the module whose context is `context`.
     ///
     /// # Safety
     ///
-    /// `context` is what the runtime wrote into a library that is still loaded.
+    /// The runtime wrote `context` into a library that is still loaded.
     pub(in crate::conformance) unsafe fn looked_up(
         &'static self,
         context: RawHandle,
@@ -23,11 +23,11 @@ impl FfiApi {
         // SAFETY: a context of a library that is still loaded, by this contract, a name, and a place.
         let code = unsafe { (self.imported)(context, name.as_ptr(), &raw mut handle) };
         self.check(code)?;
-        // The runtime keeps what it returned, for as long as the module lives.
+        // The runtime keeps the function that it returned, as long as the module lives.
         Ok(self.share(RawAny::of(index::FUNCTION, AnyPayload { ptr: handle })))
     }
 
-    /// Initialises what `place` stands for, once; `None` where the runtime has no function for that.
+    /// Initializes the handle in `place` once; `None` if the runtime has no function for it.
     pub(in crate::conformance) fn once(
         &self,
         place: &mut RawHandle,
@@ -48,7 +48,7 @@ impl FfiApi {
         self.check(code)
     }
 
-    /// A tensor on the CPU that owns `tensor`, which comes as DLPack wants it.
+    /// Creates a tensor on the CPU that owns `tensor`, which has the form of DLPack.
     pub(in crate::conformance) fn tensor(
         &'static self,
         tensor: *mut DLManagedTensor,
@@ -60,7 +60,7 @@ impl FfiApi {
         Ok(self.object(index::TENSOR, handle))
     }
 
-    /// The same, as DLPack 1.x has it. What is rejected stays the caller's.
+    /// Creates a tensor from the form of DLPack 1.x. A rejected one still belongs to the caller.
     pub(in crate::conformance) fn tensor_1(
         &'static self,
         tensor: *mut DLManagedTensorVersioned,

@@ -1,4 +1,4 @@
-//! A compiler behind the tvm-ffi C interface.
+//! A compiler with the tvm-ffi C interface.
 
 use super::api::FfiApi;
 use super::owned::{OwnedValue, bool_arg, bytes_arg, text_arg};
@@ -12,7 +12,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
 use std::ffi::CString;
 
-// The names of 0.22 and later: `ffi.` for what tvm-ffi has, `runtime.` for what stayed with the compiler.
+// The names of 0.22 and later: `ffi.` for functions of tvm-ffi, `runtime.` for those that remained in the compiler.
 impl Compiler for &'static FfiApi {
     type Value = OwnedValue;
 
@@ -29,12 +29,13 @@ impl Compiler for &'static FfiApi {
         self.runtime
     }
 
-    /// A compiler registers its functions when its library is loaded; a runtime alone has none of them.
+    /// Returns whether the function exists. A compiler registers its functions when its library is loaded; a runtime alone has none
+    /// of them.
     fn has(&self, name: &str) -> Result<bool, Reply> {
         Ok(self.global(name).is_some())
     }
 
-    /// Texts are passed as C strings, which the callee copies; the list keeps them for the call.
+    /// Passes texts as C strings, which the callee copies. The list keeps them alive for the call.
     fn call(
         &self,
         name: &str,
@@ -61,7 +62,7 @@ impl Compiler for &'static FfiApi {
         Ok(())
     }
 
-    /// By the loader of the kind (MOD-11); `None` where this build has no such kind.
+    /// Loads with the loader of the kind (MOD-11); `None` if this build has no such kind.
     fn load(&self, kind: &str, payload: &[u8]) -> Result<Option<OwnedValue>, Reply> {
         let Some(loader) = self.global(&format!("ffi.Module.load_from_bytes.{kind}")) else {
             return Ok(None);
@@ -79,13 +80,13 @@ impl Compiler for &'static FfiApi {
         value.raw.int()
     }
 
-    /// The bytes of a tensor, which is how a packed module is returned.
+    /// Returns the bytes of a tensor, the form in which a packed module is returned.
     fn tensor(&self, value: &OwnedValue) -> Result<Vec<u8>, Reply> {
         stored_bytes(&tensors::shown(value)?)
     }
 }
 
-/// The bytes of a tensor, of its JSON form.
+/// Returns the bytes of a tensor in its JSON form.
 pub(in crate::conformance) fn stored_bytes(tensor: &Value) -> Result<Vec<u8>, Reply> {
     let data = tensor.get("data").and_then(Value::as_str);
     let bytes = data.and_then(|data| BASE64_STANDARD.decode(data).ok());

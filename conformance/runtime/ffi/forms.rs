@@ -1,4 +1,4 @@
-//! Values made through the interface from the JSON form of `spec/object.md`, and shown in it again.
+//! Conversion of values between the runtime and the JSON form of `spec/object.md`.
 
 use super::api::FfiApi;
 use super::owned::{OwnedValue, Raised, bool_arg, int_arg};
@@ -9,7 +9,7 @@ use crate::value::{AnyPayload, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-/// The value of a form, made by the runtime: unsupported where this interface makes none of that form.
+/// Creates the value of a form in the runtime; unsupported if this interface cannot create it.
 pub(in crate::conformance) fn make(
     api: &'static FfiApi,
     form: &Value,
@@ -70,7 +70,7 @@ pub(in crate::conformance) fn make(
         }
         "dtype" => {
             let dtype = api.dtype(content.as_str().ok_or_else(wrong)?)?;
-            // All eight bytes are written: a data type has four.
+            // All eight bytes are written, because a data type has only four.
             let mut payload = AnyPayload { bits: 0 };
             payload.dtype = dtype;
             Ok(plain(index::DATA_TYPE, payload))
@@ -84,7 +84,7 @@ pub(in crate::conformance) fn make(
     }
 }
 
-/// The form of a value; an object of a type without a form is shown by the key of its type.
+/// Converts a value to its form. An object of a type without a form becomes its type key.
 pub(in crate::conformance) fn show(
     api: &'static FfiApi,
     held: &OwnedValue,
@@ -127,7 +127,7 @@ pub(in crate::conformance) fn show(
     })
 }
 
-/// The key of the type of a living value.
+/// Returns the type key of a live value.
 pub(in crate::conformance) fn type_key(api: &'static FfiApi, type_index: i32) -> String {
     let info = api.type_info(type_index);
     // SAFETY: keys live as long as their types.
@@ -135,7 +135,7 @@ pub(in crate::conformance) fn type_key(api: &'static FfiApi, type_index: i32) ->
     String::from_utf8_lossy(key.unwrap_or_default()).into_owned()
 }
 
-/// What is in a sequence or a map, read as one of type `type_index`, whatever it is.
+/// Converts the content of a sequence or a map as if it had type `type_index`.
 pub(in crate::conformance) fn show_as(
     api: &'static FfiApi,
     held: &OwnedValue,
@@ -149,7 +149,7 @@ pub(in crate::conformance) fn show_as(
     })
 }
 
-/// The elements of a sequence, by the runtime's own functions for it.
+/// Returns the elements of a sequence, through the runtime's functions.
 fn items(api: &'static FfiApi, sequence: &OwnedValue, name: &str) -> Result<Vec<Value>, Reply> {
     let size = api.call_global(&format!("{name}Size"), &[sequence.raw])?;
     let item = format!("{name}GetItem");
@@ -158,7 +158,8 @@ fn items(api: &'static FfiApi, sequence: &OwnedValue, name: &str) -> Result<Vec<
     each.collect()
 }
 
-/// The pairs of a map in the order of the runtime's iterator: 0 is the key, 1 the value, 2 goes on.
+/// Returns the pairs of a map in the order of the runtime's iterator, which takes commands: 0 for the key, 1 for the value, 2 to
+/// advance.
 fn pairs(api: &'static FfiApi, map: &OwnedValue, name: &str) -> Result<Vec<Value>, Reply> {
     let size = api
         .call_global(&format!("{name}Size"), &[map.raw])?
@@ -169,7 +170,7 @@ fn pairs(api: &'static FfiApi, map: &OwnedValue, name: &str) -> Result<Vec<Value
     let mut pairs = Vec::new();
     for place in 0..size {
         pairs.push(json!([show(api, &part(0)?)?, show(api, &part(1)?)?]));
-        // The iterator is not moved behind the last pair: what it returns there is no value.
+        // The iterator is not moved past the last pair, because it returns no value there.
         if place + 1 < size {
             part(2)?;
         }
@@ -177,7 +178,7 @@ fn pairs(api: &'static FfiApi, map: &OwnedValue, name: &str) -> Result<Vec<Value
     Ok(pairs)
 }
 
-/// The float that a form states: JSON has no number for some.
+/// Reads a float of a form, because JSON has no number for some floats.
 pub(in crate::conformance) fn float_of(form: &Value) -> Option<f64> {
     match form.as_str() {
         Some("nan") => Some(f64::NAN),
@@ -188,7 +189,8 @@ pub(in crate::conformance) fn float_of(form: &Value) -> Option<f64> {
     }
 }
 
-/// A float that stands for itself: JSON has no number for one that is not finite, and null is None.
+/// Returns a float as a plain number if it is finite. Other floats need a form, because JSON has no number for them and null is
+/// None.
 pub(in crate::conformance) fn plain_float(value: f64) -> Value {
     if value.is_finite() {
         json!(value)
@@ -197,7 +199,7 @@ pub(in crate::conformance) fn plain_float(value: f64) -> Value {
     }
 }
 
-/// The form of a float.
+/// Returns the form of a float.
 pub(in crate::conformance) fn float(value: f64) -> Value {
     if value.is_nan() {
         json!("nan")

@@ -1,4 +1,4 @@
-//! The C interface of tvm-ffi, and what drivers over it share.
+//! The C interface of tvm-ffi, and the common part of its drivers.
 
 pub(in crate::conformance) mod api;
 mod compiled;
@@ -20,12 +20,12 @@ use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The reply to what this runtime or this driver has no way to do.
+/// Creates the reply for a feature that this runtime or this driver lacks.
 pub(in crate::conformance) fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
 }
 
-/// An answer that is the whole value.
+/// Creates an answer that is the whole value.
 pub(in crate::conformance) fn accepted(value: Value) -> Result<Reply, Reply> {
     Ok(Reply::Ok {
         value,
@@ -33,7 +33,7 @@ pub(in crate::conformance) fn accepted(value: Value) -> Result<Reply, Reply> {
     })
 }
 
-/// An answer that is the part of the value which `view` names.
+/// Creates an answer that is the part of the value named by `view`.
 pub(in crate::conformance) fn seen(view: &str, value: Value) -> Result<Reply, Reply> {
     Ok(Reply::Shown {
         view: view.to_owned(),
@@ -41,17 +41,17 @@ pub(in crate::conformance) fn seen(view: &str, value: Value) -> Result<Reply, Re
     })
 }
 
-/// The value of a request.
+/// Returns the value of a request.
 pub(in crate::conformance) fn value_of(args: &Value) -> &Value {
     args.get("value").unwrap_or(&Value::Null)
 }
 
-/// For a C function; a text with a zero byte in it becomes empty.
+/// Converts a text for a C function; a text that contains a NUL becomes empty.
 pub(in crate::conformance) fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// The bytes of a request.
+/// Returns the bytes of a request.
 pub(in crate::conformance) fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
     data(args).map_err(|rejection| match rejection {
         OpError::Unsupported(why) => Reply::Unsupported(why),
@@ -59,19 +59,20 @@ pub(in crate::conformance) fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
     })
 }
 
-/// A prefix that no other system library has.
+/// Returns a prefix that no other system library has.
 pub(in crate::conformance) fn fresh_prefix() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     format!("tvmspec_case_{}_", NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What a process has once (names of the registry, loaders, custom types) is changed by one case at a time.
+/// Locks the state that a process has only once (names of the registry, loaders, custom types), so that one case at a time changes
+/// it.
 pub(in crate::conformance) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An empty module of the runtime, with the functions of the system library behind `prefix`.
+/// Returns an empty module of the runtime, with the functions of the system library with the prefix `prefix`.
 pub(in crate::conformance) fn system_library(
     api: &'static FfiApi,
     prefix: &str,
@@ -91,7 +92,7 @@ pub(in crate::conformance) const NUMBERS: [FfiCallback; 8] = [
     number::<7>,
 ];
 
-/// Returns `N`. Each number is a function of its own, so that its address shows which one a runtime found.
+/// Returns `N`. Each number has a separate function, so that its address shows which one a runtime found.
 unsafe extern "C" fn number<const N: i64>(
     _: *mut c_void,
     _: *const RawAny,
@@ -105,7 +106,7 @@ unsafe extern "C" fn number<const N: i64>(
 
 impl From<Raised> for Reply {
     fn from(raised: Raised) -> Reply {
-        // A function that a runtime does not have is no wrong answer of it.
+        // A function that the runtime lacks is not a wrong answer.
         if raised.kind == "Missing" {
             return Reply::Unsupported(raised.message);
         }

@@ -1,4 +1,4 @@
-//! Values of the runtime that a driver holds, and cells that it passes.
+//! Values of the runtime that a driver owns, and cells that it passes.
 
 use super::api::FfiApi;
 use crate::conformance::runtime::RawHandle;
@@ -10,42 +10,42 @@ use std::fmt;
 use std::mem::size_of;
 use std::ptr;
 
-/// A view of text or bytes as an argument; `bytes` must stay where it is until the call is over.
+/// Returns a view of text or bytes as an argument; `bytes` must not move until the call has ended.
 pub(in crate::conformance) fn bytes_arg(bytes: &ByteArray) -> RawAny {
     let ptr = ptr::from_ref(bytes).cast_mut().cast();
     RawAny::of(index::BYTE_ARRAY, AnyPayload { ptr })
 }
 
-/// A text as an argument, ended by a zero byte.
+/// Returns a text as an argument, which ends with a NUL.
 pub(in crate::conformance) fn text_arg(text: &std::ffi::CStr) -> RawAny {
     let ptr = text.as_ptr().cast_mut().cast();
     RawAny::of(index::RAW_STR, AnyPayload { ptr })
 }
 
-/// A bool as an argument.
+/// Returns a bool as an argument.
 pub(in crate::conformance) fn bool_arg(truth: bool) -> RawAny {
     let int = i64::from(truth);
     RawAny::of(index::BOOL, AnyPayload { int })
 }
 
-/// An integer as an argument.
+/// Returns an integer as an argument.
 pub(in crate::conformance) fn int_arg(int: i64) -> RawAny {
     RawAny::of(index::INT, AnyPayload { int })
 }
 
-/// What a call raised.
+/// The error of a call.
 #[derive(Clone, Debug)]
 pub(in crate::conformance) struct Raised {
-    /// The kind of the error; `Missing` where the runtime lacks the function that was to be called.
+    /// The kind of the error; `Missing` if the runtime lacks the called function.
     pub(in crate::conformance) kind: String,
-    /// Its message, as the runtime words it.
+    /// The runtime's message.
     pub(in crate::conformance) message: String,
-    /// The rule that is broken, where the runtime shows it.
+    /// The broken rule, if the runtime states it.
     pub(in crate::conformance) broken: Option<Violation>,
 }
 
 impl Raised {
-    /// Nothing was raised: the interface lacks the function.
+    /// Creates the error for a function that the interface lacks.
     pub(in crate::conformance) fn missing(what: &str) -> Raised {
         Raised {
             kind: "Missing".to_owned(),
@@ -61,43 +61,43 @@ impl fmt::Display for Raised {
     }
 }
 
-/// A value that we own.
+/// An owned value of a runtime.
 pub(in crate::conformance) struct OwnedValue {
-    /// Whose value it is: its end is counted there.
+    /// The runtime of the value, where its reference is counted.
     pub(in crate::conformance) api: &'static FfiApi,
     /// The cell: tag and payload.
     pub(in crate::conformance) raw: RawAny,
 }
 
 impl OwnedValue {
-    /// The address of the object, which is who it is.
+    /// Returns the address of the object, which is its identity.
     pub(in crate::conformance) fn pointer(&self) -> RawHandle {
         // SAFETY: every member of the union is eight plain bytes.
         unsafe { self.raw.payload.ptr }
     }
 
-    /// Where the value in an object lies, behind its header: of what type it is, only the type of the object says.
+    /// Returns the address of the content after the object's header. Only the type of the object tells the type of the content.
     pub(in crate::conformance) fn cell<T>(&self) -> *const T {
         let header = size_of::<Header>();
         self.pointer().wrapping_byte_add(header).cast::<T>()
     }
 
-    /// Text or bytes.
+    /// Returns its text or bytes.
     pub(in crate::conformance) fn bytes(&self) -> Option<Vec<u8>> {
         read_bytes(&self.raw)
     }
 
-    /// Its text, where it is a string of UTF-8.
+    /// Returns its text, if it is a UTF-8 string.
     pub(in crate::conformance) fn text(&self) -> Option<String> {
         String::from_utf8(self.bytes()?).ok()
     }
 
-    /// Kind, message and backtrace of an error.
+    /// Returns the kind, message and backtrace of an error.
     pub(in crate::conformance) fn error_texts(&self) -> Option<[String; 3]> {
         if self.raw.type_index != index::ERROR {
             return None;
         }
-        // SAFETY: an error has its cell behind the header.
+        // SAFETY: an error has its cell after the header.
         let cell = unsafe { &*self.cell::<ErrorCell>() };
         // SAFETY: the backtrace of an error that came back from a call does not change.
         let backtrace = unsafe { *cell.backtrace.get() };
@@ -107,12 +107,12 @@ impl OwnedValue {
         }))
     }
 
-    /// The extents of a shape.
+    /// Returns the extents of a shape.
     pub(in crate::conformance) fn extents(&self) -> Vec<i64> {
         if self.raw.type_index != index::SHAPE {
             return Vec::new();
         }
-        // SAFETY: a shape object has pointer and count behind the header, which live as long as it does.
+        // SAFETY: a shape object has pointer and count after the header, which live as long as it does.
         let (data, size) = unsafe { *self.cell::<(*const i64, usize)>() };
         match size {
             0 => Vec::new(),
@@ -121,16 +121,16 @@ impl OwnedValue {
         }
     }
 
-    /// The description of a tensor.
+    /// Returns the description of a tensor.
     pub(in crate::conformance) fn dltensor(&self) -> Option<&DLTensor> {
-        // SAFETY: a tensor object has its description behind the header.
+        // SAFETY: a tensor object has its description after the header.
         (self.raw.type_index == index::TENSOR).then(|| unsafe { &*self.cell::<DLTensor>() })
     }
 }
 
 impl Drop for OwnedValue {
     fn drop(&mut self) {
-        // Anything below is in the cell itself, and has no reference to end.
+        // A value with a lower type index is stored in the cell itself, and has no reference.
         if self.raw.type_index >= index::OBJECT_BEGIN {
             // SAFETY: we own one reference.
             unsafe { self.api.drop_one(self.pointer()) };
@@ -138,18 +138,18 @@ impl Drop for OwnedValue {
     }
 }
 
-/// Text or bytes of any tag, copied.
+/// Copies text or bytes of any tag.
 pub(in crate::conformance) fn read_bytes(raw: &RawAny) -> Option<Vec<u8>> {
     let array = match raw.type_index {
         index::SMALL_STR | index::SMALL_BYTES => {
             // SAFETY: the tag says that it holds bytes.
             let bytes = unsafe { raw.payload.bytes };
-            // A short text is in the cell itself, its length beside the tag.
+            // A short text is stored in the cell, with its length next to the tag.
             return bytes.get(..raw.aux as usize).map(<[u8]>::to_vec);
         }
         // SAFETY: the tag says that it points to an array of bytes.
         index::BYTE_ARRAY => unsafe { raw.payload.ptr.cast::<ByteArray>() },
-        // SAFETY: the tag says that it is an object with an array of bytes behind its header.
+        // SAFETY: the tag says that it is an object with an array of bytes after its header.
         index::STR | index::BYTES => unsafe { raw.payload.ptr }
             .wrapping_byte_add(size_of::<Header>())
             .cast::<ByteArray>(),

@@ -1,4 +1,4 @@
-//! The releases of a runtime, and what those before it cannot read.
+//! The releases of a runtime, and formats that older ones cannot read.
 
 use super::api::FfiApi;
 use super::{Reply, unsupported};
@@ -6,8 +6,8 @@ use crate::payload::relax_vm::MAGIC_WITH_SCOPES;
 use crate::release::Release;
 
 impl FfiApi {
-    /// The TVM releases that are built on this version of tvm-ffi, as the library reports it: packages 0.1.13 to 0.1.15 report one
-    /// more than their name.
+    /// Returns the TVM releases that use this version of tvm-ffi, as the library reports it. The packages 0.1.13 to 0.1.15 report
+    /// one more than their name.
     pub(in crate::conformance) fn releases(&self) -> Vec<Release> {
         let [major, minor, patch] = self.version;
         let minors: &[u8] = match (major, minor, patch) {
@@ -20,7 +20,7 @@ impl FfiApi {
         minors.iter().map(|minor| Release::of(*minor)).collect()
     }
 
-    /// Checks that the runtime knows the magic of Relax VM code. A case whose executable is of a later form says nothing of it.
+    /// Checks that the runtime knows the magic of Relax VM code. A case with a later form of executable proves nothing about it.
     pub(in crate::conformance) fn reads_code(&self, code: &[u8]) -> Result<(), Reply> {
         let has_scopes = code.first_chunk() == Some(&MAGIC_WITH_SCOPES.to_le_bytes());
         // PAY-82

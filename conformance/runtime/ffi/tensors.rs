@@ -16,7 +16,7 @@ use crate::value::dlpack::{
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 
-/// `tensor.dtype_parse`: code, bits and lanes of a text.
+/// Runs `tensor.dtype_parse`: returns code, bits and lanes of a text.
 pub(in crate::conformance) fn dtype_parse(
     api: &'static FfiApi,
     args: &Value,
@@ -30,7 +30,7 @@ pub(in crate::conformance) fn dtype_parse(
     })
 }
 
-/// `tensor.dtype_text`: the text of code, bits and lanes.
+/// Runs `tensor.dtype_text`: returns the text of code, bits and lanes.
 pub(in crate::conformance) fn dtype_text(
     api: &'static FfiApi,
     args: &Value,
@@ -54,7 +54,7 @@ pub(in crate::conformance) fn dtype_text(
     })
 }
 
-/// Reads a parameter file and looks at its tensors. A tensor record is read as the only one of such a file.
+/// Reads a parameter file and returns its tensors. A tensor record is put into such a file.
 pub(in crate::conformance) fn decode(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let alone = is_alone(args)?;
     let mut file = bytes(args)?;
@@ -67,7 +67,7 @@ pub(in crate::conformance) fn decode(api: &'static FfiApi, args: &Value) -> Resu
     let mut tensors = Map::new();
     let size = api.call_global("ffi.MapSize", &[map.raw])?.raw.int();
     for place in 0..size {
-        // The iterator takes a command: 0 for the key, 1 for the value, 2 to go on.
+        // The iterator takes a command: 0 for the key, 1 for the value, 2 to advance.
         let name = api.call(&next, &[int_arg(0)])?;
         let tensor = api.call(&next, &[int_arg(1)])?;
         let shown = shown(&tensor)?;
@@ -85,13 +85,13 @@ pub(in crate::conformance) fn decode(api: &'static FfiApi, args: &Value) -> Resu
     seen("tensors", Value::Object(tensors))
 }
 
-/// What is in a parameter file in front of its only record, which has the name `x`.
+/// Returns the bytes of a parameter file before its only record, which has the name `x`.
 fn before_record() -> Vec<u8> {
     let words = [Params::MAGIC, 0, 1, 1].map(u64::to_le_bytes);
     [&words.concat()[..], b"x", &1u64.to_le_bytes()].concat()
 }
 
-/// The words for a type are the matter of `tensor.dtype_text`; here numbers name it.
+/// Returns a tensor as JSON, with its type as numbers, because the text of a type is tested by `tensor.dtype_text`.
 pub(in crate::conformance) fn shown(tensor: &OwnedValue) -> Result<Value, Reply> {
     let described = tensor
         .dltensor()
@@ -99,7 +99,7 @@ pub(in crate::conformance) fn shown(tensor: &OwnedValue) -> Result<Value, Reply>
     let rank = usize::try_from(described.ndim).map_err(wrong)?;
     let shape = match rank {
         0 => &[][..],
-        // SAFETY: a tensor has as many extents as dimensions.
+        // SAFETY: a tensor has an extent for each dimension.
         _ => unsafe { std::slice::from_raw_parts(described.shape, rank) },
     };
     let DLDataType { code, bits, lanes } = described.dtype;
@@ -108,7 +108,7 @@ pub(in crate::conformance) fn shown(tensor: &OwnedValue) -> Result<Value, Reply>
     let size = extents.try_fold(item, |size, extent| {
         size.checked_mul(usize::try_from(*extent).ok()?)
     });
-    // A tensor whose size overflows was accepted all the same: its data must not be read.
+    // A tensor whose size overflows was accepted nevertheless, and its data must not be read.
     let size = size.filter(|size| isize::try_from(*size).is_ok());
     let data = size.map(|size| match size {
         0 => &[][..],
@@ -150,7 +150,7 @@ pub(in crate::conformance) fn encode(api: &'static FfiApi, args: &Value) -> Resu
     })
 }
 
-/// The record in a parameter file of one tensor.
+/// Returns the record in a parameter file of one tensor.
 fn encode_alone(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let tensor = args.get("value").unwrap_or(&Value::Null);
     on_cpu(tensor)?;
@@ -172,7 +172,7 @@ fn encode_alone(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     accepted(BASE64_STANDARD.encode(record).into())
 }
 
-/// A tensor that a runtime is to write is made in the memory of this process.
+/// Checks that a tensor for a runtime is on the CPU, because it is created in the memory of this process.
 fn on_cpu(tensor: &Value) -> Result<(), Reply> {
     match tensor.get("device") {
         Some(device) if *device != json!([1, 0]) => {
@@ -182,7 +182,7 @@ fn on_cpu(tensor: &Value) -> Result<(), Reply> {
     }
 }
 
-/// A tensor of a form `{dtype, shape, data}`.
+/// Creates a tensor of a form `{dtype, shape, data}`.
 pub(in crate::conformance) fn made(
     api: &'static FfiApi,
     form: &Value,
@@ -190,7 +190,7 @@ pub(in crate::conformance) fn made(
     Ok(api.tensor(managed(form)?)?)
 }
 
-/// A float32 tensor of zeros.
+/// Creates a float32 tensor of zeros.
 pub(in crate::conformance) fn zeros(
     api: &'static FfiApi,
     shape: &Value,
@@ -202,22 +202,22 @@ pub(in crate::conformance) fn zeros(
     Ok(api.tensor(managed(&tensor)?)?)
 }
 
-/// What a tensor of ours is made of, freed when the runtime is done with it.
+/// The memory of a tensor of the suite, which is freed when the runtime no longer needs it.
 struct Owned {
-    /// What the runtime gets. Its context is the address of the whole.
+    /// The tensor for the runtime. Its context is the address of the whole struct.
     managed: DLManagedTensor,
-    /// What the description points to: extents.
+    /// The extents, which the description points to.
     shape: Vec<i64>,
-    /// Distances, empty where the form has none.
+    /// The strides; empty if the form has none.
     strides: Vec<i64>,
     /// The elements, in words.
     data: Vec<u64>,
 }
 
-/// A tensor of a form as DLPack hands it over. The runtime that takes it calls its deleter once.
+/// Creates a tensor of a form as DLPack passes it. The runtime that takes it calls its deleter once.
 fn managed(tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
     let wrong = || unsupported("a tensor is not {name, dtype, shape, data}");
-    // What a runtime makes of the text is the matter of `tensor.dtype_parse`.
+    // The runtime's own parsing of the text is tested by `tensor.dtype_parse`.
     let dtype = tensor.get("dtype").map(to_dtype);
     let dtype = dtype.and_then(Result::ok).ok_or_else(wrong)?;
     let shape = tensor
@@ -237,7 +237,7 @@ fn managed(tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
     });
     let bits = usize::from(dtype.bits) * usize::from(dtype.lanes);
     let strides = tensor.get("strides").map(numbers_in).transpose()?;
-    // Bytes in front of the first element.
+    // The number of bytes before the first element.
     let offset = match tensor.get("byte_offset") {
         Some(offset) => offset.as_u64().ok_or_else(wrong)?,
         None => 0,
@@ -249,7 +249,7 @@ fn managed(tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
             "a tensor in memory has all bytes of its shape and type",
         ));
     }
-    // Memory of another device is there in name only: no step of a case looks at it.
+    // Memory of another device exists only in name, because no step of a case reads it.
     let [device_type, device_id] = match tensor.get("device") {
         None => [1, 0],
         Some(device) => numbers_in(device)?
@@ -299,35 +299,35 @@ fn managed(tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
     Ok(unsafe { &raw mut (*owned).managed })
 }
 
-/// The deleter of what [`managed`] makes.
+/// Deletes a tensor of [`managed`].
 unsafe extern "C-unwind" fn free(tensor: *mut DLManagedTensor) {
-    // SAFETY: called with what `managed` made, which is alive.
+    // SAFETY: called with a live tensor that `managed` created.
     let owned = unsafe { (*tensor).manager_ctx };
     // SAFETY: the box that `managed` made; called once.
     drop(unsafe { Box::from_raw(owned.cast::<Owned>()) });
 }
 
-/// What a runtime borrows as DLPack 1.x: data aligned to 64 bytes, on the CPU.
+/// A tensor that a runtime borrows as DLPack 1.x: data aligned to 64 bytes, on the CPU.
 struct ExportedTensor {
-    /// What the runtime gets. Its context is the address of the whole.
+    /// The tensor for the runtime. Its context is the address of the whole struct.
     managed: DLManagedTensorVersioned,
-    /// What the description points to: extents.
+    /// The extents, which the description points to.
     shape: Vec<i64>,
-    /// Distances: those of the case, or compact ones.
+    /// The strides: those of the case, or compact ones.
     strides: Vec<i64>,
-    /// Zeros, as many as any case reads.
+    /// Zeros, enough for any case.
     data: Vec<AlignedLine>,
 }
 
-/// The deleter of what [`dlpack`] makes; called by this file where the runtime rejects the tensor.
+/// Deletes a tensor of [`dlpack`]; this file calls it if the runtime rejects the tensor.
 unsafe extern "C-unwind" fn delete_exported(tensor: *mut DLManagedTensorVersioned) {
-    // SAFETY: called with what `dlpack` made, which is alive.
+    // SAFETY: called with a live tensor that `dlpack` created.
     let exported = unsafe { (*tensor).manager_ctx };
     // SAFETY: the box that `dlpack` made; called once.
     drop(unsafe { Box::from_raw(exported.cast::<ExportedTensor>()) });
 }
 
-/// `object.dlpack`: whether a float32 tensor is taken over.
+/// Runs `object.dlpack`: checks whether the runtime takes over a float32 tensor.
 pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = |name: &str| value.get(name).map_or(Ok(Vec::new()), numbers_in);
@@ -375,7 +375,7 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
             let described = tensor.dltensor();
             let described =
                 described.ok_or_else(|| unsupported("what was taken over is not a tensor"))?;
-            // SAFETY: a tensor has as many extents as dimensions.
+            // SAFETY: a tensor has an extent for each dimension.
             accepted(json!({"shape": unsafe { described.shape() }}))
         }
         Err(raised) => {
@@ -386,7 +386,7 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
     }
 }
 
-/// Whether a case is about a tensor record, not a parameter file.
+/// Returns whether a case uses a tensor record and not a parameter file.
 fn is_alone(args: &Value) -> Result<bool, Reply> {
     of_this_release(args)?;
     match args.get("form").and_then(Value::as_str) {
@@ -398,7 +398,7 @@ fn is_alone(args: &Value) -> Result<bool, Reply> {
     }
 }
 
-/// A case may ask for what an older release does.
+/// Rejects a case for the behaviour of an older release.
 fn of_this_release(args: &Value) -> Result<(), Reply> {
     let named = args.get("release").and_then(Value::as_str);
     match named.and_then(|name| name.parse::<Release>().ok()) {
@@ -409,7 +409,7 @@ fn of_this_release(args: &Value) -> Result<(), Reply> {
     }
 }
 
-/// A number of the case that this interface cannot carry.
+/// Returns the reply for a number of the case that this interface cannot pass.
 fn wrong(error: impl std::fmt::Display) -> Reply {
     unsupported(error.to_string())
 }

@@ -7,7 +7,7 @@ use crate::value::{ByteArray, RawAny};
 use std::sync::atomic::Ordering;
 
 impl FfiApi {
-    /// The index of a registered type.
+    /// Returns the index of a registered type.
     pub(in crate::conformance) fn type_index(&'static self, key: &str) -> Option<i32> {
         let mut index = 0;
         // SAFETY: a key and a place.
@@ -15,7 +15,7 @@ impl FfiApi {
         self.check(code).is_ok().then_some(index)
     }
 
-    /// A new type. One that does not fit is rejected with a negative index, or ends the process.
+    /// Registers a type. One that does not fit is rejected with a negative index, or crashes the process.
     pub(in crate::conformance) fn new_type(
         &'static self,
         key: &str,
@@ -41,7 +41,7 @@ impl FfiApi {
         self.check(code)
     }
 
-    /// What is known of the type of a living object or of a registered type.
+    /// Returns the information about the type of a live object, or about a registered type.
     pub(in crate::conformance) fn type_info(&self, type_index: i32) -> Option<&'static TypeInfo> {
         // SAFETY: takes any index.
         let info = unsafe { (self.type_info)(type_index) };
@@ -49,7 +49,7 @@ impl FfiApi {
         unsafe { info.as_ref() }
     }
 
-    /// The field `name` of an object's type, by reflection.
+    /// Returns the field `name` of an object's type, by reflection.
     pub(in crate::conformance) fn field(
         &'static self,
         object: &OwnedValue,

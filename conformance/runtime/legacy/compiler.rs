@@ -1,7 +1,7 @@
-//! A compiler behind the C interface of 0.20 and before.
+//! A compiler with the C interface of 0.20 and before.
 //!
-//! The same operations as of `runtime/ffi/compiler.rs`, by the names of 0.7 to 0.20: nodes for objects, a type key for the kind, and bools that
-//! travel as integers (RPC-43 has the same).
+//! It has the operations of `runtime/ffi/compiler.rs`, with the names of 0.7 to 0.20: nodes for objects, a type key for the kind,
+//! and bools that are passed as integers (as in RPC-43).
 
 use super::{LegacyApi, LegacyValue, c_text, int_arg, null_arg, text_arg};
 use crate::conformance::adapter::legacy::{modules, tensors};
@@ -33,7 +33,7 @@ impl Compiler for &'static LegacyApi {
         Ok(self.global(name)?.is_some())
     }
 
-    /// A flag is an integer here: up to 0.17 there is no code for a bool, and all releases accept one.
+    /// Passes a flag as an integer: up to 0.17 a bool has no code, and all releases accept an integer.
     fn call(
         &self,
         name: &str,
@@ -59,7 +59,8 @@ impl Compiler for &'static LegacyApi {
         LegacyApi::import(self, into, module)
     }
 
-    /// By the loader of the kind (MOD-11), whose argument is a stream that C cannot make: so a library with one payload is loaded.
+    /// Loads with the loader of the kind (MOD-11). Its argument is a C++ stream, which C cannot create, so a library with one
+    /// payload is loaded.
     fn load(&self, kind: &str, payload: &[u8]) -> Result<Option<LegacyValue>, Reply> {
         match self.global(&modules::loader_of(kind))? {
             Some(_) => modules::stored(self, kind, payload).map(Some),
@@ -67,10 +68,10 @@ impl Compiler for &'static LegacyApi {
         }
     }
 
-    /// A text, which is an object where a function returns one of the compiler's (VAL-19).
+    /// Returns a text, which is an object if a function of the compiler returns it (VAL-19).
     fn text(&self, value: &LegacyValue) -> Result<String, Reply> {
         if value.code == code::OBJECT {
-            // A text that is an object: only this function looks into it.
+            // Only this function reads a text that is an object.
             return self
                 .call_global("runtime.GetFFIString", &[value.arg()])?
                 .text();

@@ -42,7 +42,7 @@ pub(crate) struct Interface {
     pub last_error: unsafe extern "C" fn() -> *const c_char,
     /// `TVMAPISetLastError`
     pub set_last_error: unsafe extern "C" fn(*const c_char),
-    /// How a Python frontend leaves its errors, from 0.14 on
+    /// The functions for errors of a Python frontend, from 0.14 on
     pub frontend: Option<Frontend>,
 }
 

@@ -22,10 +22,10 @@ pub(in crate::conformance) use values::{
     LegacyArg, LegacyValue, bytes_arg, bytes_of, int_arg, null_arg, text_arg,
 };
 
-/// Frees what a handle stands for: one reference less.
+/// Frees a handle by dropping one reference.
 type Give = unsafe extern "C" fn(RawHandle) -> c_int;
 
-/// Shape, rank; code, bits and lanes of the type; device and its number; the array.
+/// Creates an array; parameters: shape, rank; code, bits and lanes of the type; device type and number; the array.
 type MakeArray = unsafe extern "C" fn(
     *const i64,
     c_int,
@@ -37,9 +37,9 @@ type MakeArray = unsafe extern "C" fn(
     *mut RawHandle,
 ) -> c_int;
 
-/// The functions, for as long as the process lives: a runtime is never unloaded.
+/// The functions of a runtime, valid as long as the process lives, because a runtime is never unloaded.
 pub(in crate::conformance) struct LegacyApi {
-    /// Calls, errors and the registry, which cases of chapter function script.
+    /// The functions for calls, errors and the registry, which scripts of chapter function also use.
     pub(in crate::conformance) functions: Interface,
     /// `TVMModLoadFromFile`
     load: unsafe extern "C" fn(*const c_char, *const c_char, *mut RawHandle) -> c_int,
@@ -59,12 +59,12 @@ pub(in crate::conformance) struct LegacyApi {
     look_up: unsafe extern "C" fn(RawHandle, *const c_char, *mut RawHandle) -> c_int,
     /// `TVMBackendRegisterSystemLibSymbol`
     symbol: unsafe extern "C" fn(*const c_char, RawHandle) -> c_int,
-    /// Whose functions these are.
+    /// The runtime that the functions belong to.
     pub(in crate::conformance) runtime: &'static dyn Runtime,
 }
 
 impl LegacyApi {
-    /// The interface of a runtime, or which of its functions is missing.
+    /// Returns the interface of a runtime, or the name of a missing function.
     pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<LegacyApi, String> {
         LegacyApi::found(runtime).map_err(|lacks| {
             format!(
@@ -74,9 +74,9 @@ impl LegacyApi {
         })
     }
 
-    /// Looks every function up by its name: those that all releases from 0.7 on have must be there.
+    /// Looks up every function by its name. Those that all releases from 0.7 on have must exist.
     fn found(runtime: &'static dyn Runtime) -> Result<LegacyApi, String> {
-        // FUN-25: the last three came with 0.14; before that there is no error object to hold.
+        // FUN-25: the functions for Python errors were added in 0.14; before that there is no error object.
         let frontend = (|| {
             Some(Frontend {
                 register: newer!(runtime, "TVMBackendRegisterEnvCAPI")?,
@@ -113,18 +113,18 @@ impl LegacyApi {
         })
     }
 
-    /// The function that the runtime brings for the suite alone, if it does.
+    /// Returns the function that the runtime provides only for the suite, if it does.
     pub(in crate::conformance) fn brought(&'static self, name: &str) -> Option<LegacyValue> {
         let function = self.runtime.brought(name)?;
         Some(self.held(function.cast(), code::FUNCTION))
     }
 
-    /// Whether the runtime has this symbol.
+    /// Returns whether the runtime has this symbol.
     pub(in crate::conformance) fn exports(&self, symbol: &str) -> bool {
         self.runtime.symbol(symbol).is_some()
     }
 
-    /// The module of a library file.
+    /// Loads a library file, and returns its module.
     pub(in crate::conformance) fn load(&'static self, path: &CStr) -> Result<LegacyValue, Reply> {
         let mut module = ptr::null_mut();
         // SAFETY: two texts and a place.
@@ -143,7 +143,7 @@ impl LegacyApi {
         self.check(unsafe { (self.import)(into.handle(), module.handle()) })
     }
 
-    /// The function `name` of a module; `None` where there is none.
+    /// Returns the function `name` of a module, or `None` if there is none.
     pub(in crate::conformance) fn function_of(
         &'static self,
         module: &LegacyValue,
@@ -164,11 +164,11 @@ impl LegacyApi {
         Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
     }
 
-    /// What compiled code of the module with this context finds under a name. The module keeps it.
+    /// Returns what compiled code of the module with this context finds under a name. The module keeps it alive.
     ///
     /// # Safety
     ///
-    /// `context` is what the runtime wrote into a library that is still loaded.
+    /// The runtime wrote `context` into a library that is still loaded.
     pub(in crate::conformance) unsafe fn looked_up(
         &'static self,
         context: RawHandle,
@@ -177,11 +177,11 @@ impl LegacyApi {
         let mut function = ptr::null_mut();
         // SAFETY: a context of a library that is still loaded, by this contract, a text and a place.
         self.check(unsafe { (self.look_up)(context, name.as_ptr(), &raw mut function) })?;
-        // Borrowed: the module keeps the function, and freeing it would end a reference that is not the caller's.
+        // Borrowed: the module keeps the function, and freeing it would drop a reference that does not belong to the caller.
         Ok(ManuallyDrop::new(self.held(function, code::FUNCTION)))
     }
 
-    /// Makes what is at `address` a symbol of the system library.
+    /// Makes `address` a symbol of the system library.
     pub(in crate::conformance) fn system_symbol(
         &'static self,
         name: &CStr,
@@ -191,7 +191,7 @@ impl LegacyApi {
         self.check(unsafe { (self.symbol)(name.as_ptr(), address) })
     }
 
-    /// The global function `name`; `None` where there is none.
+    /// Returns the global function `name`, or `None` if there is none.
     pub(in crate::conformance) fn global(
         &'static self,
         name: &str,
@@ -202,7 +202,7 @@ impl LegacyApi {
         Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
     }
 
-    /// Calls the global function `name`; unsupported where the runtime has none.
+    /// Calls the global function `name`; unsupported if the runtime has none.
     pub(in crate::conformance) fn call_global(
         &'static self,
         name: &str,
@@ -214,7 +214,7 @@ impl LegacyApi {
         self.call(&function, args)
     }
 
-    /// Calls a function. Text and bytes of the result are copied: they are valid until the next call.
+    /// Calls a function. Text and bytes of the result are copied, because they are valid only until the next call.
     pub(in crate::conformance) fn call(
         &'static self,
         function: &LegacyValue,
@@ -245,7 +245,7 @@ impl LegacyApi {
         })
     }
 
-    /// A new tensor on the CPU.
+    /// Creates a tensor on the CPU.
     pub(in crate::conformance) fn array(
         &'static self,
         shape: &[i64],
@@ -271,7 +271,7 @@ impl LegacyApi {
         Ok(self.held(array, code::NDARRAY))
     }
 
-    /// A function of ours. `this` must live as long as the process.
+    /// Creates a function from a callback. `this` must live as long as the process.
     pub(in crate::conformance) fn function<T>(
         &'static self,
         body: TVMPackedCFunc,
@@ -279,12 +279,12 @@ impl LegacyApi {
     ) -> Result<LegacyValue, Reply> {
         let mut function = ptr::null_mut();
         let this = ptr::from_ref(this).cast_mut().cast();
-        // SAFETY: a callback, what it is made with, and a place.
+        // SAFETY: a callback, its context, and memory for the result.
         self.check(unsafe { (self.functions.create)(body, this, None, &raw mut function) })?;
         Ok(self.held(function, code::FUNCTION))
     }
 
-    /// Registers a global function, in the place of another where `over` is set (FUN-22).
+    /// Registers a global function, and replaces an existing one if `over` is set (FUN-22).
     pub(in crate::conformance) fn register(
         &self,
         name: &str,
@@ -298,7 +298,7 @@ impl LegacyApi {
         })
     }
 
-    /// Whether a global function can be taken away again.
+    /// Returns whether a global function can be removed.
     pub(in crate::conformance) fn can_remove(&self) -> bool {
         self.functions.remove.is_some()
     }
@@ -313,11 +313,11 @@ impl LegacyApi {
         self.check(unsafe { remove(c_text(name).as_ptr()) })
     }
 
-    /// Leaves the result of a callback. The runtime copies or counts it.
+    /// Sets the result of a callback. The runtime copies it or adds a reference.
     ///
     /// # Safety
     ///
-    /// `result` must be the result handle of a callback that runs.
+    /// `result` is the result handle of a callback that is running.
     pub(in crate::conformance) unsafe fn give(
         &self,
         result: RawHandle,
@@ -327,17 +327,17 @@ impl LegacyApi {
         unsafe { (self.functions.give_result)(result, &raw mut value, &raw mut code, 1) }
     }
 
-    /// Leaves the text of an error, as a function does before it fails.
+    /// Sets the text of an error, as a function does before it fails.
     pub(in crate::conformance) fn set_error(&self, text: &str) {
         // SAFETY: a text.
         unsafe { (self.functions.set_last_error)(c_text(text).as_ptr()) };
     }
 
-    /// The text of the last failure of this thread (FUN-15), without its stack trace.
+    /// Returns the text of this thread's last failure (FUN-15), without its stack trace.
     pub(in crate::conformance) fn last_error(&self) -> String {
         // SAFETY: takes nothing.
         let message = unsafe { (self.functions.last_error)() };
-        // From 0.15 on a thread without an error has no text.
+        // From 0.15 on the text is null for a thread without an error.
         if message.is_null() {
             return String::new();
         }
@@ -346,13 +346,13 @@ impl LegacyApi {
         without_backtrace(&message.to_string_lossy())
     }
 
-    /// A rejection with the text of the failure, for any code but 0; unsupported where a loader is missing.
+    /// Returns a rejection with the text of the failure for any code except 0; unsupported if a loader is missing.
     fn check(&self, returned: c_int) -> Result<(), Reply> {
         if returned == 0 {
             return Ok(());
         }
         let message = self.last_error();
-        // What 0.8, and before it 0.7, say where the kind of a module has no loader.
+        // The messages of 0.8, and of 0.7 before it, if the kind of a module has no loader.
         if message.contains("loader of that name is not registered")
             || message.contains("loadbinary_")
         {
@@ -364,7 +364,7 @@ impl LegacyApi {
         }))
     }
 
-    /// The owner of one reference of a handle.
+    /// Returns the owner of one reference of a handle.
     fn held(&'static self, v_handle: RawHandle, code: c_int) -> LegacyValue {
         LegacyValue {
             value: TVMValue { v_handle },
@@ -375,7 +375,7 @@ impl LegacyApi {
     }
 }
 
-/// The message of an error without the frames around it: below it up to 0.14, above it from 0.15 on.
+/// Returns the message of an error without its stack trace, which follows it up to 0.14 and precedes it from 0.15 on.
 fn without_backtrace(text: &str) -> String {
     let text = text.split("\nStack trace:").next().unwrap_or_default();
     let message = match text.strip_prefix("Traceback") {
@@ -386,7 +386,7 @@ fn without_backtrace(text: &str) -> String {
             lines.find(message).unwrap_or(text)
         }
     };
-    // Between the kind and the message of a failed check stands a banner about where to look for help.
+    // A banner with hints where to find help is between the kind and the message of a failed check.
     let banner =
         |line: &str| line.starts_with("---") || line.starts_with("An error occurred during");
     let more = |line: &str| line.starts_with("For more information, please see:");

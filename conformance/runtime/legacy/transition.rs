@@ -1,13 +1,14 @@
-//! A runtime of 0.21, by the C functions of 0.20: values and calls are translated, so that it is put to the cases of the releases before it.
+//! A runtime of 0.21 with the C functions of 0.20. Values and calls are translated, so that it runs the cases of the earlier
+//! releases.
 //!
-//! 0.21 calls functions as tvm-ffi does, with objects, type indices and modules of its own, which no other release has:
+//! 0.21 calls functions as tvm-ffi does. Its objects, type indices and modules exist in no other release:
 //!
-//! | of 0.20                         | of 0.21                                                                     |
+//! | in 0.20                         | in 0.21                                                                     |
 //! |---------------------------------|------------------------------------------------------------------------------|
-//! | a code beside eight bytes       | `TVMFFIAny`, whose indices for arrays, maps, shapes and tensors are others    |
-//! | a tensor by its description     | by its object, 16 bytes in front of the description                           |
+//! | a code next to eight bytes      | `TVMFFIAny`, with other indices for arrays, maps, shapes and tensors          |
+//! | a tensor as its description     | a tensor as its object, 16 bytes before the description                       |
 //! | `TVMMod*`                       | functions `runtime.Module*` of the registry                                   |
-//! | a text of the last error        | an error object, which is taken from the thread                               |
+//! | a text of the last error        | an error object, which the caller takes from the thread                       |
 
 mod registry;
 mod values;
@@ -45,25 +46,26 @@ struct Functions {
     dtype_text: unsafe extern "C" fn(*const DLDataType, *mut RawHandle) -> c_int,
 }
 
-/// Those of the runtime of this process: a process has one.
+/// The functions of the runtime, of which a process has only one.
 static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
 
 thread_local! {
-    /// The text of the last error, which stays until the next.
+    /// The text of the last error, which remains until the next.
     static ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// The libraries of 0.21, which have the functions of 0.20 by translation.
+/// The libraries of 0.21, which provide the functions of 0.20 by translation.
 pub(in crate::conformance) struct Transition(Libraries);
 
 impl Transition {
-    /// Whether these are libraries of 0.21: they call functions as tvm-ffi does, and count no references by function.
+    /// Returns whether these are libraries of 0.21. They call functions as tvm-ffi does, and have no function that decrements a
+    /// reference count.
     pub(in crate::conformance) fn is(libraries: &Libraries) -> bool {
         let has = |name: &str| libraries.symbol(name).is_some();
         has("TVMFFIFunctionCall") && !has("TVMFuncCall") && !has("TVMFFIObjectDecRef")
     }
 
-    /// The libraries, whose functions this process is to call; `None` where one is missing.
+    /// Wraps the libraries, whose functions this process then calls; `None` if one is missing.
     pub(in crate::conformance) fn new(libraries: Libraries) -> Option<Transition> {
         let runtime: &dyn Runtime = &libraries;
         let functions = Functions {
@@ -109,7 +111,7 @@ impl Runtime for Transition {
             "TVMModLoadFromFile" => load as *const (),
             "TVMModImport" => import as *const (),
             "TVMModGetFunction" => function_of as *const (),
-            // Those that compiled code calls kept their names and types.
+            // The functions that compiled code calls kept their names and types.
             _ => return self.0.symbol(name),
         };
         Some(address.cast_mut().cast())
@@ -132,7 +134,7 @@ fn fail() -> c_int {
     unsafe { (functions().raised)(&raw mut error) };
     let mut text = b"a call failed and left no error".to_vec();
     if !error.is_null() {
-        // SAFETY: an error begins with its kind and its message, behind the header.
+        // SAFETY: an error begins with its kind and its message, after the header.
         let kind = unsafe { content(error) };
         // SAFETY: as above.
         let message = unsafe { content(error.wrapping_byte_add(size_of::<ByteArray>())) };
@@ -173,11 +175,11 @@ fn called_global(name: &str, args: &[RawAny]) -> Result<RawAny, c_int> {
     result
 }
 
-/// Writes the object of a result to `out`, null for none.
+/// Writes the object of a result to `out`, or null if there is none.
 ///
 /// # Safety
 ///
-/// `out` is a place.
+/// `out` is valid for a write.
 unsafe fn hand_over(result: Result<RawAny, c_int>, out: *mut RawHandle) -> c_int {
     match result {
         Ok(any) => {
@@ -207,9 +209,9 @@ unsafe extern "C-unwind" fn call(
         .map(|at| {
             // SAFETY: there are `count` values.
             let value = unsafe { values.wrapping_add(at).read() };
-            // SAFETY: and as many codes.
+            // SAFETY: there is a code for every value.
             let code = unsafe { codes.wrapping_add(at).read() };
-            // SAFETY: each value is what its code says, as the caller of `TVMFuncCall` promises.
+            // SAFETY: each value has the type of its code, as the caller of `TVMFuncCall` promises.
             unsafe { view((value, code)) }
         })
         .collect();
@@ -225,7 +227,7 @@ unsafe extern "C-unwind" fn call(
     }
 }
 
-/// A callback of the suite, behind a function of 0.21.
+/// A callback of the suite, called by a function of 0.21.
 struct Callback {
     body: TVMPackedCFunc,
     this: RawHandle,
@@ -246,7 +248,7 @@ unsafe extern "C" fn create(
     }
 }
 
-/// Runs a callback: it leaves its result in the cell of the call, or its error as a text.
+/// Runs a callback, which leaves its result in the cell of the call, or its error as a text.
 unsafe extern "C" fn run(
     this: RawHandle,
     args: *const RawAny,
@@ -266,7 +268,7 @@ unsafe extern "C" fn run(
         .unzip();
     // SAFETY: the cell of the call.
     unsafe { out.write(RawAny::NONE) };
-    // SAFETY: `count` values and codes, the cell as the handle of the result, and what the callback was made with.
+    // SAFETY: `count` values and codes, the cell as the handle of the result, and the context of the callback.
     let code = unsafe {
         (callback.body)(
             values.as_mut_ptr(),
@@ -289,7 +291,7 @@ unsafe extern "C" fn end(this: RawHandle) {
     // SAFETY: made by `create`; a function ends once.
     let callback = unsafe { Box::from_raw(this.cast::<Callback>()) };
     if let Some(finish) = callback.finish {
-        // SAFETY: the finalizer is made for what the callback was made with.
+        // SAFETY: the finalizer belongs to the context of the callback.
         unsafe { finish(callback.this) };
     }
 }
@@ -307,7 +309,7 @@ unsafe extern "C" fn give(
     let value = unsafe { values.read() };
     // SAFETY: and one code.
     let code = unsafe { codes.read() };
-    // SAFETY: the value is what its code says, as the caller promises.
+    // SAFETY: the value has the type of its code, as the caller promises.
     let view = unsafe { view((value, code)) };
     // SAFETY: a value and the cell of the call that `run` passes as the handle.
     match unsafe { (functions().own)(&raw const view, result.cast()) } {
@@ -321,7 +323,7 @@ unsafe extern "C" fn own_argument(value: *mut TVMValue, type_code: *mut c_int) -
     let before = unsafe { value.read() };
     // SAFETY: and its code.
     let code = unsafe { type_code.read() };
-    // SAFETY: the value is what its code says, as the caller promises.
+    // SAFETY: the value has the type of its code, as the caller promises.
     let view = unsafe { view((before, code)) };
     if view.is_object() {
         let mut owned = RawAny::NONE;
@@ -357,7 +359,7 @@ unsafe extern "C" fn make_array(
         RawAny::of(index::INT, AnyPayload { int })
     });
     let extents: Vec<RawAny> = extents.collect();
-    // Eight bytes are written: a data type has four.
+    // All eight bytes are written, because a data type has only four.
     let mut dtype = RawAny::of(index::DATA_TYPE, AnyPayload { bits: 0 });
     dtype.payload.dtype = DLDataType {
         code: class as u8,
@@ -407,7 +409,7 @@ unsafe extern "C" fn load(
     unsafe { hand_over(called_global("runtime.ModuleLoadFromFile", &args), out) }
 }
 
-/// A module as an argument.
+/// Returns a module as an argument.
 fn module(ptr: RawHandle) -> RawAny {
     RawAny::of(index::MODULE, AnyPayload { ptr })
 }

@@ -1,4 +1,4 @@
-//! Values of the C interface of 0.7 to 0.20: what a driver owns, and what it passes.
+//! Values of the C interface of 0.7 to 0.20 that a driver owns or passes.
 
 use super::LegacyApi;
 use crate::conformance::reply::Reply;
@@ -9,42 +9,42 @@ use crate::value::{ByteArray, DLTensor};
 use std::ffi::{CStr, c_int};
 use std::ptr;
 
-/// The result of a call, or a handle: owned, and freed when it is dropped.
+/// The result of a call, or a handle. It is owned, and freed when it is dropped.
 pub(in crate::conformance) struct LegacyValue {
     /// The eight bytes.
     pub(in crate::conformance) value: TVMValue,
-    /// What they are.
+    /// The type code of the bytes.
     pub(in crate::conformance) code: c_int,
-    /// A copy of the text or the bytes, which the runtime keeps until the next call alone (FUN-16).
+    /// A copy of the text or the bytes, which the runtime keeps only until the next call (FUN-16).
     pub(super) borrowed: Vec<u8>,
-    /// Whose handle it is: it is freed there.
+    /// The runtime of the handle, which frees it.
     pub(super) api: &'static LegacyApi,
 }
 
 impl LegacyValue {
-    /// Only for codes of handles.
+    /// Returns the handle, for codes of handles.
     pub(in crate::conformance) fn handle(&self) -> RawHandle {
         // SAFETY: the eight bytes are the handle.
         unsafe { self.value.v_handle }
     }
 
-    /// The eight bytes as an integer.
+    /// Returns the eight bytes as an integer.
     pub(in crate::conformance) fn int(&self) -> i64 {
         // SAFETY: any eight bytes are an integer.
         unsafe { self.value.v_int64 }
     }
 
-    /// As an argument, for as long as it is held.
+    /// Returns the value as an argument, valid as long as this value.
     pub(in crate::conformance) fn arg(&self) -> LegacyArg {
         (self.value, self.code)
     }
 
-    /// Text or bytes.
+    /// Returns its text or bytes.
     pub(in crate::conformance) fn bytes(&self) -> Option<&[u8]> {
         matches!(self.code, code::STR | code::BYTES).then_some(&*self.borrowed)
     }
 
-    /// The text of a result; unsupported where it is none.
+    /// Returns the text of a result; unsupported if it is not a text.
     pub(in crate::conformance) fn text(&self) -> Result<String, Reply> {
         let bytes = self.bytes().ok_or_else(|| {
             unsupported(format!(
@@ -55,7 +55,7 @@ impl LegacyValue {
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The description of a tensor, where it is one.
+    /// Returns the description of a tensor, if it is one.
     pub(in crate::conformance) fn tensor(&self) -> Option<&DLTensor> {
         let tensor = matches!(self.code, code::NDARRAY | code::DLTENSOR).then(|| self.handle())?;
         // SAFETY: the code says that it is the description of a tensor, which lives while this does.
@@ -70,7 +70,7 @@ impl Drop for LegacyValue {
             code::MODULE => self.api.free_module,
             code::OBJECT => self.api.free_object,
             code::NDARRAY => self.api.free_array,
-            // Any other code is the value itself, or borrowed from the thread (FUN-16).
+            // Any other code is the value itself, or belongs to the thread (FUN-16).
             _ => return,
         };
         // SAFETY: we own one reference.
@@ -81,33 +81,33 @@ impl Drop for LegacyValue {
 /// An argument, borrowed.
 pub(in crate::conformance) type LegacyArg = (TVMValue, c_int);
 
-/// An integer as an argument.
+/// Returns an integer as an argument.
 pub(in crate::conformance) fn int_arg(v_int64: i64) -> LegacyArg {
     (TVMValue { v_int64 }, code::INT)
 }
 
-/// None as an argument.
+/// Returns None as an argument.
 pub(in crate::conformance) fn null_arg() -> LegacyArg {
     (TVMValue { v_int64: 0 }, code::NULL)
 }
 
-/// A text as an argument, ended by a zero byte.
+/// Returns a text as an argument, which ends with a NUL.
 pub(in crate::conformance) fn text_arg(text: &CStr) -> LegacyArg {
     let v_str = text.as_ptr();
     (TVMValue { v_str }, code::STR)
 }
 
-/// Bytes as an argument; they and `bytes` must stay until the call is over.
+/// Returns bytes as an argument; they and `bytes` must not move until the call has ended.
 pub(in crate::conformance) fn bytes_arg(bytes: &ByteArray) -> LegacyArg {
     let v_handle = ptr::from_ref(bytes).cast_mut().cast();
     (TVMValue { v_handle }, code::BYTES)
 }
 
-/// The bytes of a text or a byte array.
+/// Returns the bytes of a text or a byte array.
 ///
 /// # Safety
 ///
-/// The value must be what the code says.
+/// The value has the type of its code.
 pub(in crate::conformance) unsafe fn bytes_of(
     value: TVMValue,
     type_code: c_int,

@@ -1,4 +1,4 @@
-//! Modules of a driver: code is loaded once per device, a kernel is looked up once per module.
+//! Modules of a driver: code is loaded once per device, and a kernel is looked up once per module.
 
 use super::Driver;
 use crate::device::error::reject;
@@ -12,24 +12,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A driver that launches kernels (DEV-47 to DEV-56).
 pub(crate) trait KernelDriver: Driver {
-    /// What the payload of a module has for it.
+    /// The code in a module's payload, as this driver needs it.
     type Code: Send + Sync;
-    /// Code on a device.
+    /// Code that is loaded on a device.
     type Program: Send + Sync;
-    /// A kernel of it. Several threads may launch it at once.
+    /// A kernel of a program. Several threads may launch it at once.
     type Kernel: Send + Sync;
 
     /// Loads code on a device.
     fn load(on: &Self::Opened, code: &Self::Code) -> Result<Self::Program>;
 
-    /// Looks a kernel up, or makes it.
+    /// Looks up a kernel, or creates it.
     fn kernel(
         on: &Self::Opened,
         program: &Self::Program,
         info: &KernelDescription,
     ) -> Result<Self::Kernel>;
 
-    /// As [`LoadedCode::launch`], on device `id`.
+    /// Launches a kernel on device `id`, as [`LoadedCode::launch`] does.
     ///
     /// # Safety
     ///
@@ -43,10 +43,11 @@ pub(crate) trait KernelDriver: Driver {
         stream: Stream,
     ) -> Result<()>;
 
-    /// Whether the driver's modules have a barrier of all blocks (DEV-59). CUDA's alone do: no code generator of another device writes one.
+    /// Whether the driver's modules have a barrier of all blocks (DEV-59). Only CUDA's do: code generators of other devices never
+    /// write one.
     const HAS_BARRIER: bool = false;
 
-    /// As [`LoadedCode::reset_barrier`]; called where [`KernelDriver::HAS_BARRIER`] is true.
+    /// Resets the barrier, as [`LoadedCode::reset_barrier`] does. It is called only if [`KernelDriver::HAS_BARRIER`] is true.
     fn reset_barrier(_: &Self::Opened, _: &Self::Program, _: Stream) -> Result<()> {
         reject(
             DEV_59,
@@ -55,7 +56,7 @@ pub(crate) trait KernelDriver: Driver {
         )
     }
 
-    /// Unloads code that nothing launches any more; before both are dropped.
+    /// Unloads code that no thread launches any more, before the program and its kernels are dropped.
     fn unload(
         _: &Self::Opened,
         _: &mut Self::Program,
@@ -64,16 +65,16 @@ pub(crate) trait KernelDriver: Driver {
     }
 }
 
-/// Code of a module as most payloads have it.
+/// The code of a module in the form that most payloads have.
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "hip"))]
 pub(crate) struct FormattedCode {
-    /// `cl`, `ptx`, `hsaco`, ...
+    /// The format of the code: `cl`, `ptx`, `hsaco`, ...
     pub(crate) format: String,
-    /// Source text or binary.
+    /// The source text or the binary.
     pub(crate) data: Vec<u8>,
 }
 
-/// The code of a module, for a driver.
+/// The code of a module, for one driver.
 pub(crate) struct BackendCode<D: KernelDriver>(pub(crate) D::Code);
 
 impl<D: KernelDriver> ModuleCode for BackendCode<D> {
@@ -95,13 +96,13 @@ impl<D: KernelDriver> ModuleCode for BackendCode<D> {
     }
 }
 
-/// A module on one device, which [`LoadedCode::launch`] starts kernels of.
+/// A module on one device. [`LoadedCode::launch`] starts its kernels.
 struct DeviceCode<D: KernelDriver> {
-    /// Which device of the driver's type.
+    /// The id of the device.
     id: i32,
-    /// Dropped before the program that they are of.
+    /// The kernels by name. They are dropped before the program that they belong to.
     kernels: Mutex<HashMap<String, Arc<D::Kernel>>>,
-    /// What [`KernelDriver::load`] returned.
+    /// The program that [`KernelDriver::load`] returned.
     program: D::Program,
 }
 
@@ -113,10 +114,11 @@ impl<D: KernelDriver> LoadedCode for DeviceCode<D> {
         sizes: &WorkSizes,
         stream: Stream,
     ) -> Result<()> {
-        // DEV-55: this thread may have entered another device since the code was loaded: CUDA and HIP launch on the one entered last.
+        // DEV-55: this thread may have entered another device since the code was loaded. CUDA and HIP launch on the device entered
+        // last.
         let on = D::backend().enter(self.id)?;
         let kernel = self.kernel(on, info)?;
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { D::launch((self.id, on), &kernel, info, args, sizes, stream) }
     }
 
@@ -126,14 +128,15 @@ impl<D: KernelDriver> LoadedCode for DeviceCode<D> {
 }
 
 impl<D: KernelDriver> DeviceCode<D> {
-    /// The kernel of this name. The table is locked to find or make it, not to launch: a driver that waits in a launch must not hold up
-    /// the launches of other threads.
+    /// Returns the kernel of this name. The table is locked only to find or create the kernel, not to launch it. Otherwise a driver
+    /// that waits in a launch would block the launches of other threads.
     fn kernel(&self, on: &D::Opened, info: &KernelDescription) -> Result<Arc<D::Kernel>> {
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = kernels.get(&info.name) {
             return Ok(Arc::clone(kernel));
         }
-        // Under the lock: of two threads that make one kernel, the later would replace the other's, which `unload` then never sees.
+        // Created under the lock. Otherwise two threads could create the same kernel, and the one that is replaced in the table
+        // would never reach `unload`.
         let kernel = Arc::new(D::kernel(on, &self.program, info)?);
         kernels.insert(info.name.clone(), Arc::clone(&kernel));
         Ok(kernel)
@@ -142,7 +145,7 @@ impl<D: KernelDriver> DeviceCode<D> {
 
 impl<D: KernelDriver> Drop for DeviceCode<D> {
     fn drop(&mut self) {
-        // At the end of the process the driver may be gone; no caller is left to report it to.
+        // At the end of the process the driver may be gone. An error could not be reported to a caller here.
         let Ok(on) = D::backend().enter(self.id) else {
             return;
         };
@@ -152,7 +155,7 @@ impl<D: KernelDriver> Drop for DeviceCode<D> {
     }
 }
 
-/// The name of a kernel for C.
+/// Returns the name of a kernel as a C string.
 pub(crate) fn c_name(info: &KernelDescription) -> Result<CString> {
     match CString::new(info.name.as_str()) {
         Ok(name) => Ok(name),

@@ -1,4 +1,4 @@
-//! What one driver library does: its devices, memory, copies and streams, as [`Backend`] calls them.
+//! The interface to one driver library: its devices, memory, copies and streams, as [`Backend`] calls them.
 
 use super::Backend;
 use super::spaces::SpaceTable;
@@ -8,60 +8,60 @@ use std::ffi::c_void;
 
 /// The calls of one driver library.
 ///
-/// [`Backend`] makes a device API of it: it checks what callers hand in, and calls with devices that `Driver::open_all`
-/// returned, after [`Driver::enter`] on this thread.
+/// [`Backend`] builds a device API on these calls. It checks the arguments of callers. It passes only devices that
+/// `Driver::open_all` returned, after [`Driver::enter`] on this thread.
 pub(crate) trait Driver: Sized + 'static {
-    /// A device with what is needed to work on it.
+    /// A device, with everything that is needed to work on it.
     type Opened: Send + Sync;
-    /// What the driver knows memory by.
+    /// The driver's own handle or address of memory.
     type Memory: Copy + Send;
-    /// How memory becomes a [`Space`].
+    /// The conversion between the driver's memory and a [`Space`].
     type Spaces: SpaceTable<Self::Memory>;
-    /// What its calls fail with.
+    /// The error type of the driver's calls.
     type Failure;
 
-    /// Its name in messages: `CUDA`, ...
+    /// The name of the driver in messages: `CUDA`, ...
     const NAME: &'static str;
-    /// Its name in the registry and in errors of its calls: `cuda`, ...
+    /// The name of the driver in the registry and in errors of its calls: `cuda`, ...
     const KEY: &'static str;
-    /// The device type, as id 0 of it.
+    /// The device type, as the device with id 0.
     const DEVICE: Device;
-    /// Whether there are streams besides the default one. Without, the contract's defaults hold (DEV-21).
+    /// Whether the driver has streams other than the default one. If not, the defaults of the contract hold (DEV-21).
     const HAS_STREAMS: bool = false;
 
-    /// The one backend of this driver in the process. Nothing is loaded by naming it.
+    /// Returns the one backend of this driver in the process. This loads no library.
     fn backend() -> &'static Backend<Self>;
 
-    /// The number of a failure, and what it means.
+    /// Returns the number of a failure, and its meaning.
     fn explain(failure: Self::Failure) -> (i64, String);
 
-    /// Loads the library and opens every device, in the order of the driver. Called once.
+    /// Loads the library and opens every device, in the driver's order. It is called once.
     fn open_all() -> Result<Vec<Self::Opened>>;
 
-    /// Makes a device the one that this thread's calls are for, where the driver keeps one per thread.
+    /// Makes the device the target of this thread's calls, for drivers that keep a current device per thread.
     fn enter(_: &Self::Opened) -> Result<()> {
         Ok(())
     }
 
-    /// As [`DeviceApi::attribute`], for a device that exists.
+    /// Returns an attribute of a device that exists, as [`DeviceApi::attribute`] does.
     fn attribute(on: &Self::Opened, attribute: Attribute) -> Result<AttributeValue>;
 
-    /// As [`DeviceApi::target_property`].
+    /// Returns a property, as [`DeviceApi::target_property`] does.
     fn target_property(_: &Self::Opened, _: &str) -> Result<AttributeValue> {
         Ok(AttributeValue::None)
     }
 
-    /// Takes memory. No driver has memory of no bytes: 0 is as 1.
+    /// Allocates memory. No driver can allocate 0 bytes, so 0 is treated as 1.
     fn alloc(on: &Self::Opened, nbytes: usize) -> Result<Self::Memory>;
 
-    /// Frees memory, after work that is queued and still uses it (DEV-46).
+    /// Frees memory after queued work that still uses it (DEV-46).
     ///
     /// # Safety
     ///
-    /// The memory is of `alloc`, was not freed, and is not used by anything that is queued later.
+    /// The memory came from `alloc`, was not freed, and nothing that is queued later uses it.
     unsafe fn free(on: &Self::Opened, memory: Self::Memory) -> Result<()>;
 
-    /// Rejects a part of memory that ends behind it, where the driver does not look (DEV-41).
+    /// Rejects a part that exceeds its memory, for drivers that do not check this themselves (DEV-41).
     fn check(_: &SpacePart<Self>) -> Result<()> {
         Ok(())
     }
@@ -90,7 +90,7 @@ pub(crate) trait Driver: Sized + 'static {
         stream: *mut c_void,
     ) -> Result<()>;
 
-    /// Queues a copy within a device, of parts that do not overlap.
+    /// Queues a copy within a device. The two parts do not overlap.
     ///
     /// # Safety
     ///
@@ -102,8 +102,7 @@ pub(crate) trait Driver: Sized + 'static {
         stream: *mut c_void,
     ) -> Result<()>;
 
-    /// Copies from one device to another: through the host, unless the driver connects them. This thread has entered the
-    /// source.
+    /// Copies from one device to another, through the host unless the driver connects them. This thread has entered the source.
     ///
     /// # Safety
     ///
@@ -113,32 +112,32 @@ pub(crate) trait Driver: Sized + 'static {
         (target, to): (&Self::Opened, SpacePart<Self>),
         stream: *mut c_void,
     ) -> Result<()> {
-        // Two devices need not see each other's memory; the host can copy with either.
+        // Two devices may not see each other's memory, but the host can copy from and to both.
         let mut bytes = vec![0u8; from.nbytes];
         // SAFETY: `bytes` holds as many, and lives beyond the sync.
         unsafe { Self::download(source, from, bytes.as_mut_ptr().cast(), stream) }?;
-        // A device that does not come to an end of its work may still write to the bytes, or read them: they stay.
-        // SAFETY: as for this function.
+        // If the sync fails, the device may still write to `bytes` or read them, so they are leaked. SAFETY: the caller keeps the
+        // requirements of this function, which are the same.
         if let Err(error) = unsafe { Self::sync(source, stream) } {
             std::mem::forget(bytes);
             return Err(error);
         }
-        // The calls below are for the device that this thread entered last.
+        // The calls below act on the device that this thread entered last.
         Self::enter(target)?;
         // SAFETY: `bytes` holds as many, and lives unchanged beyond the sync, or for good.
         unsafe { Self::upload(target, bytes.as_ptr().cast(), to, stream) }?;
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { Self::sync(target, stream) }.inspect_err(|_| std::mem::forget(bytes))
     }
 
-    /// Waits for what is queued on a stream; null is the default one.
+    /// Waits for the work that is queued on a stream. Null is the default stream.
     ///
     /// # Safety
     ///
-    /// The stream is null, or of `create_stream` and not freed.
+    /// The stream is null, or it came from `create_stream` and was not freed.
     unsafe fn sync(on: &Self::Opened, stream: *mut c_void) -> Result<()>;
 
-    /// Creates a stream, where there are any.
+    /// Creates a stream, if the driver has streams.
     fn create_stream(_: &Self::Opened) -> Result<*mut c_void> {
         Ok(std::ptr::null_mut())
     }
@@ -147,27 +146,27 @@ pub(crate) trait Driver: Sized + 'static {
     ///
     /// # Safety
     ///
-    /// The stream is of `create_stream`, was not freed, and is not used any more.
+    /// The stream came from `create_stream`, was not freed, and is not used any more.
     unsafe fn free_stream(_: &Self::Opened, _: *mut c_void) -> Result<()> {
         Ok(())
     }
 
-    /// Work queued on `after` from now on waits for what is queued on `before` now (DEV-38).
+    /// Makes work that is queued on `after` from now on wait for the work queued on `before` so far (DEV-38).
     ///
     /// # Safety
     ///
-    /// As for [`Driver::sync`], of both.
+    /// As for [`Driver::sync`], for both streams.
     unsafe fn order(_: &Self::Opened, _before: *mut c_void, _after: *mut c_void) -> Result<()> {
         Ok(())
     }
 
-    /// A failure of `call`.
+    /// Creates the error for a failed `call`.
     fn failure(call: impl std::fmt::Display, failure: Self::Failure) -> Error {
         let (code, meaning) = Self::explain(failure);
         driver_error(Self::KEY, call, code, meaning)
     }
 
-    /// `result`, or an error that names the call.
+    /// Returns `result`, with a failure turned into an error that names the call.
     fn checked<T>(
         call: impl std::fmt::Display,
         result: std::result::Result<T, Self::Failure>,
@@ -176,12 +175,12 @@ pub(crate) trait Driver: Sized + 'static {
     }
 }
 
-/// Bytes of a space: one side of a copy, on a device.
+/// A range of bytes in a space: one side of a copy, on a device.
 pub(crate) struct SpacePart<D: Driver> {
-    /// What the driver knows the whole space by.
+    /// The driver's handle or address of the whole space.
     pub(crate) memory: D::Memory,
-    /// Bytes from its beginning to the first one.
+    /// The offset of the first byte from the beginning of the space.
     pub(crate) offset: usize,
-    /// How many, one at least: a copy of no bytes does not reach a driver (DEV-39).
+    /// The number of bytes, at least one: a copy of no bytes does not reach a driver (DEV-39).
     pub(crate) nbytes: usize,
 }

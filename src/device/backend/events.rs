@@ -7,42 +7,42 @@ use std::ffi::c_void;
 
 /// A driver with events.
 pub(crate) trait EventDriver: Driver {
-    /// What the driver knows an event by.
+    /// The driver's handle of an event.
     type Event: Copy;
 
-    /// Creates an event, for a clock or only for order.
+    /// Creates an event, with timing for a clock, or without timing only for order.
     fn create_event(on: &Self::Opened, timing: bool) -> Result<Self::Event>;
 
-    /// Queues the mark.
+    /// Queues the event on the stream.
     ///
     /// # Safety
     ///
-    /// The event is of `create_event` and not destroyed; the stream is null or one of this driver that is not freed.
+    /// The event came from `create_event` and is not destroyed; the stream is null or one of this driver that is not freed.
     unsafe fn record(on: &Self::Opened, event: Self::Event, stream: *mut c_void) -> Result<()>;
 
-    /// Makes what is queued later wait for the mark.
+    /// Makes work that is queued on the stream later wait for the event.
     ///
     /// # Safety
     ///
     /// As for [`EventDriver::record`].
     unsafe fn wait(on: &Self::Opened, stream: *mut c_void, event: Self::Event) -> Result<()>;
 
-    /// Milliseconds between two marks, after both.
+    /// Waits for both events and returns the milliseconds between them.
     ///
     /// # Safety
     ///
-    /// Both events are of `create_event` with timing and not destroyed.
+    /// Both events came from `create_event` with timing and are not destroyed.
     unsafe fn elapsed(on: &Self::Opened, start: Self::Event, stop: Self::Event) -> Result<f32>;
 
     /// Destroys an event. Waits that are queued for it still end.
     ///
     /// # Safety
     ///
-    /// The event is of `create_event`, was not destroyed, and is not used any more.
+    /// The event came from `create_event`, was not destroyed, and is not used any more.
     unsafe fn destroy(on: &Self::Opened, event: Self::Event);
 }
 
-/// [`Driver::order`] by an event.
+/// Implements [`Driver::order`] with an event.
 ///
 /// # Safety
 ///
@@ -52,7 +52,7 @@ pub(crate) unsafe fn order<D: EventDriver>(
     before: *mut c_void,
     after: *mut c_void,
 ) -> Result<()> {
-    // Only the order counts here: CUDA and HIP document that waits are cheapest for an event without timing.
+    // Only the order matters here. CUDA and HIP document that waits are cheapest for an event without timing.
     let event = D::create_event(on, false)?;
     // SAFETY: the event was just made; the stream is as for this function.
     let recorded = unsafe { D::record(on, event, before) };
@@ -62,21 +62,21 @@ pub(crate) unsafe fn order<D: EventDriver>(
     });
     // SAFETY: no other code has the event, and it is not used below.
     unsafe { D::destroy(on, event) };
-    // DEV-38: nothing waited here; the driver keeps what it needs of the event until the queued wait has ended.
+    // DEV-38: this function does not wait. The driver keeps the event's data until the queued wait has ended.
     waits
 }
 
-/// Two events on this thread's stream, and the device's own clock between them (DEV-44).
+/// A timer of two events on this thread's stream. The device's own clock measures the time between them (DEV-44).
 pub(crate) struct EventTimer<D: EventDriver> {
     id: i32,
-    /// The mark in front of the work.
+    /// The event before the work.
     start: D::Event,
-    /// The mark behind it.
+    /// The event after the work.
     stop: D::Event,
 }
 
 impl<D: EventDriver> EventTimer<D> {
-    /// A timer of device `id` that was not started.
+    /// Creates a timer of device `id` that is not started.
     pub(crate) fn new(id: i32) -> Result<EventTimer<D>> {
         let on = D::backend().enter(id)?;
         let start = D::create_event(on, true)?;
@@ -91,12 +91,12 @@ impl<D: EventDriver> EventTimer<D> {
         Ok(EventTimer { id, start, stop })
     }
 
-    /// Queues the mark on the stream that this thread has for the device now (DEV-22), where the work goes too.
+    /// Queues the event on this thread's current stream for the device, which the work also uses (DEV-22).
     fn record(&self, event: D::Event) -> Result<()> {
         let on = D::backend().enter(self.id)?;
         let stream = stream::current(Device::new(D::DEVICE.kind, self.id));
-        // SAFETY: the event lives as long as the timer; `stream::set` accepts only a stream of this type of device, which is
-        // not freed while it is this thread's (`DeviceApi::free_stream`).
+        // SAFETY: the event lives as long as the timer. `stream::set` accepts only a stream of this device type, which is not freed
+        // while it is this thread's current stream (`DeviceApi::free_stream`).
         unsafe { D::record(on, event, stream.handle()) }
     }
 }
@@ -112,21 +112,21 @@ impl<D: EventDriver> Timer for EventTimer<D> {
 
     fn elapsed(&mut self) -> Result<u64> {
         let on = D::backend().enter(self.id)?;
-        // SAFETY: both events are of `new`, with timing, and live as long as the timer.
+        // SAFETY: both events came from `new`, with timing, and live as long as the timer.
         let milliseconds = unsafe { D::elapsed(on, self.start, self.stop) }?;
-        // A timer answers in nanoseconds; drivers in a float of milliseconds, exact to about half a microsecond.
+        // The timer's unit is the nanosecond. Drivers return milliseconds as a float, which is exact to about half a microsecond.
         Ok((f64::from(milliseconds) * 1e6) as u64)
     }
 }
 
 impl<D: EventDriver> Drop for EventTimer<D> {
     fn drop(&mut self) {
-        // A driver that is gone has taken its events along.
+        // If the driver is gone, its events are gone too.
         let Ok(on) = D::backend().enter(self.id) else {
             return;
         };
         for event in [self.start, self.stop] {
-            // SAFETY: the event is of `new`, and destroyed here alone.
+            // SAFETY: the event came from `new`, and only this function destroys it.
             unsafe { D::destroy(on, event) };
         }
     }

@@ -1,12 +1,12 @@
-//! What drivers have in common: [`Backend`] is a device API over the calls of one [`Driver`].
+//! The common part of all drivers: [`Backend`] is a device API on the calls of one [`Driver`].
 //!
-//! | file     | what                                                                   |
-//! |----------|------------------------------------------------------------------------|
-//! | `driver` | what one driver library does                                           |
-//! | `mod`    | devices that are opened once, memory, copies by direction, the streams |
-//! | `spaces` | handles: addresses, and numbers that lead to no memory                 |
-//! | `code`   | modules: loaded once per device, kernels looked up once per module     |
-//! | `events` | the order of streams, and timers, for drivers with events              |
+//! | file     | content                                                              |
+//! |----------|----------------------------------------------------------------------|
+//! | `driver` | the interface to one driver library                                  |
+//! | `mod`    | opening devices once, memory, the direction of copies, streams       |
+//! | `spaces` | handles of memory: addresses, or numbers that are not addresses      |
+//! | `code`   | modules: loaded once per device, kernels looked up once per module   |
+//! | `events` | the order of streams, and timers, for drivers with events            |
 
 pub(crate) mod code;
 mod driver;
@@ -28,16 +28,16 @@ use spaces::SpaceTable;
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
-/// A device API over the calls of a driver. Its devices are opened when the first question comes.
+/// A device API on the calls of a driver. The first call opens the devices.
 pub(crate) struct Backend<D: Driver> {
-    /// Shared with the pools, which take their blocks there.
+    /// The opened devices. The pools share them, because they allocate their blocks there.
     devices: Arc<OpenedDevices<D>>,
-    /// Workspace, pooled by thread and device (DEV-25 to DEV-35).
+    /// The pools of workspace, per thread and device (DEV-25 to DEV-35).
     pools: WorkspacePools,
 }
 
 impl<D: Driver> Backend<D> {
-    /// A backend of no device yet. No library is loaded.
+    /// Creates a backend without opening a device or loading a library.
     pub(crate) fn new() -> Backend<D> {
         let devices = Arc::new(OpenedDevices {
             opened: OnceLock::new(),
@@ -49,18 +49,18 @@ impl<D: Driver> Backend<D> {
         }
     }
 
-    /// Device `id`, entered on this thread.
+    /// Returns device `id`, after it was entered on this thread.
     pub(crate) fn enter(&self, id: i32) -> Result<&D::Opened> {
         self.devices.enter(id)
     }
 
-    /// The memory behind a handle, and the id of its device.
+    /// Returns the memory of a handle, and the id of its device.
     #[cfg(any(feature = "opencl", feature = "vulkan"))]
     pub(crate) fn memory(&self, space: Space) -> Result<(i32, D::Memory)> {
         self.devices.spaces.find(D::DEVICE, space)
     }
 
-    /// The part of a space that one side of a copy is, and the id of its device.
+    /// Returns one side of a copy as a part of a space, and the id of its device.
     fn part(
         &self,
         device: Device,
@@ -78,14 +78,14 @@ impl<D: Driver> Backend<D> {
         Ok((id, part))
     }
 
-    /// Whether both sides of a copy have a byte in common.
+    /// Returns whether the two sides of a copy share a byte.
     fn overlaps(copy: &CopyRequest) -> bool {
         let (from, to) = if D::Spaces::ADDRESSES {
             (copy.from.address(), copy.to.address())
         } else if copy.from == copy.to {
             (0, 0)
         } else {
-            // No memory has two handles.
+            // Two different handles never mean the same memory.
             return false;
         };
         let from = from.wrapping_add(copy.from_offset);
@@ -93,7 +93,7 @@ impl<D: Driver> Backend<D> {
         from < to.wrapping_add(copy.nbytes) && to < from.wrapping_add(copy.nbytes)
     }
 
-    /// The handle of a stream, where the driver has any (DEV-21).
+    /// Returns the driver's handle of a stream; fails for a driver without streams (DEV-21).
     fn handle(stream: Stream) -> Result<*mut c_void> {
         if D::HAS_STREAMS || stream == Stream::DEFAULT {
             return Ok(stream.handle());
@@ -109,7 +109,7 @@ impl<D: Driver> Backend<D> {
 impl<D: Driver> DeviceApi for Backend<D> {
     fn set_device(&self, device: Device) -> Result<()> {
         self.enter(device.id)?;
-        // A table of C names devices by id alone: the type is the driver's, not the caller's.
+        // A C table passes only the id of a device. The type is therefore the driver's, not the caller's.
         set_current_device(Device::new(D::DEVICE.kind, device.id));
         Ok(())
     }
@@ -117,7 +117,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         let opened = self.enter(device.id);
         if attribute == Attribute::Exist {
-            // DEV-07: a driver that is not here answers this one question.
+            // DEV-07: a missing driver answers only this attribute.
             return Ok(AttributeValue::Int(opened.is_ok().into()));
         }
         D::attribute(opened?, attribute)
@@ -143,11 +143,11 @@ impl<D: Driver> DeviceApi for Backend<D> {
 
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         let handle = Self::handle(stream)?;
-        // DEV-38: by the types of the copy: a table of C names devices by numbers that are not the driver's.
+        // DEV-38: checked against the device types of the copy, because a C table uses other numbers than the driver.
         stream.on(copy.device())?;
         let stream = handle;
         let nbytes = copy.nbytes;
-        // DEV-39: several drivers reject a copy of no bytes.
+        // DEV-39: several drivers reject a copy of no bytes, so none reaches them.
         if nbytes == 0 {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
                     // SAFETY: both spaces hold the bytes (`DeviceApi::copy`).
                     return unsafe { D::across((source, from), (target, to), stream) };
                 }
-                // DEV-40: no driver here defines the result of an overlapping copy within a device, so none is queued.
+                // DEV-40: no driver here defines the result of an overlapping copy within a device, so such a copy is not queued.
                 if Self::overlaps(copy) {
                     let message = format!(
                         "{nbytes} bytes from {:#x} + {} to {:#x} + {} overlap",
@@ -207,7 +207,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
-        // DEV-21: without streams, creating one returns the default one, and freeing and ordering do nothing.
+        // DEV-21: without streams, creation returns the default stream, and freeing and ordering do nothing.
         if !D::HAS_STREAMS {
             return Ok(Stream::DEFAULT);
         }
@@ -255,16 +255,16 @@ impl<D: Driver> DeviceApi for Backend<D> {
     }
 }
 
-/// The devices of a driver, and the memory that was taken there.
+/// The devices of a driver, and the memory that is allocated there.
 struct OpenedDevices<D: Driver> {
-    /// All of the start is behind this one lock: some OpenCL platforms do not survive two threads in it.
+    /// The opened devices. One lock protects the whole start, because some OpenCL platforms crash when two threads start them.
     opened: OnceLock<Result<Vec<D::Opened>>>,
-    /// The memory that is alive, by the handles that callers have.
+    /// The live memory, by the handles that callers hold.
     spaces: D::Spaces,
 }
 
 impl<D: Driver> OpenedDevices<D> {
-    /// Every device of the driver, opened by the first call; a driver that is missing stays missing in this process.
+    /// Returns every device of the driver. The first call opens them. A driver that is missing then stays missing in this process.
     fn all(&self) -> Result<&[D::Opened]> {
         let opened = self.opened.get_or_init(|| {
             let opened = D::open_all()?;
@@ -273,13 +273,13 @@ impl<D: Driver> OpenedDevices<D> {
             }
             Ok(opened)
         });
-        // FUN-05: each call has an error of its own, whose backtrace is of its way alone.
+        // FUN-05: each call gets a new error, so that its backtrace is its own.
         opened
             .as_deref()
             .map_err(|error| error.with_message(error.message()))
     }
 
-    /// Device `id`, made this thread's in the driver; DEV-42 for an index without a device.
+    /// Returns device `id`, made current on this thread in the driver; fails with DEV-42 for an index without a device.
     fn enter(&self, id: i32) -> Result<&D::Opened> {
         let all = self.all()?;
         let Some(opened) = usize::try_from(id).ok().and_then(|id| all.get(id)) else {
@@ -296,7 +296,7 @@ impl<D: Driver> OpenedDevices<D> {
 
 impl<D: Driver> SpaceSource for OpenedDevices<D> {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
-        // DEV-12: drivers with addresses align to 256 bytes, and to no more; a handle is no address.
+        // DEV-12: drivers with addresses align to 256 bytes and not further. A handle has no alignment.
         const ALIGNMENT: usize = 256;
         if D::Spaces::ADDRESSES && (alignment == 0 || !ALIGNMENT.is_multiple_of(alignment)) {
             let message = format!(
@@ -310,7 +310,7 @@ impl<D: Driver> SpaceSource for OpenedDevices<D> {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // DEV-41: forgotten before it is freed, so that a second free finds no memory, even where the first one failed.
+        // DEV-41: removed from the table before it is freed, so that a second free is rejected even if the first one failed.
         let (id, memory) = self.spaces.remove(device, space)?;
         // SAFETY: the memory is of `alloc`, and the caller frees its space once (`SpaceSource::free`).
         unsafe { D::free(self.enter(id)?, memory) }

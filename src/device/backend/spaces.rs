@@ -1,22 +1,22 @@
-//! Memory as callers hold it: an address where the driver has addresses, else a number that leads to no memory.
+//! The handles that callers hold for memory: an address if the driver has addresses, otherwise a number that is not an address.
 
 use crate::device::{Device, Result, Space};
 
-/// From what a driver knows memory by to [`Space`], and back.
+/// The conversion between the driver's memory and a [`Space`].
 pub(crate) trait SpaceTable<M>: Send + Sync + 'static {
-    /// Whether spaces are addresses that a caller may add to.
+    /// Whether spaces are addresses that a caller may add an offset to.
     const ADDRESSES: bool;
 
-    /// An empty table of the driver that is called `backend`.
+    /// Creates an empty table for the driver called `backend`.
     fn new(backend: &'static str) -> Self;
 
-    /// The space of memory that device `id` just returned.
+    /// Returns the space for memory that device `id` just allocated.
     fn insert(&self, id: i32, memory: M) -> Space;
 
-    /// The memory behind `space`, and the id of its device; of an address, `device` is where it is.
+    /// Returns the memory of `space` and the id of its device. For an address, the id is that of `device`.
     fn find(&self, device: Device, space: Space) -> Result<(i32, M)>;
 
-    /// As [`SpaceTable::find`], for memory that is about to be freed.
+    /// Returns what [`SpaceTable::find`] returns, for memory that is about to be freed.
     fn remove(&self, device: Device, space: Space) -> Result<(i32, M)>;
 }
 
@@ -29,7 +29,7 @@ pub(crate) use handles::Handles;
 mod addresses {
     use super::{Device, Result, Space, SpaceTable};
 
-    /// Addresses need no table: the driver knows them.
+    /// A table that stores nothing, because the driver knows its addresses.
     pub(crate) struct Addresses;
 
     impl SpaceTable<usize> for Addresses {
@@ -40,12 +40,12 @@ mod addresses {
         }
 
         fn insert(&self, _: i32, memory: usize) -> Space {
-            // An address of the device, behind which the host has no memory: hence no provenance.
+            // The address is the device's and means nothing to the host, hence it has no provenance.
             Space(std::ptr::without_provenance_mut(memory))
         }
 
         fn find(&self, device: Device, space: Space) -> Result<(i32, usize)> {
-            // DEV-41: addresses are the driver's account, not ours: whether one is alive shows when the driver is called.
+            // DEV-41: the driver keeps track of addresses, not this table. The driver's call shows whether one is alive.
             Ok((device.id, space.address()))
         }
 
@@ -64,23 +64,24 @@ mod handles {
     use std::collections::HashMap;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// What is alive, by handle. A handle that is not here is rejected (DEV-41), and none comes twice.
+    /// The live memory, by handle. An unknown handle is rejected (DEV-41), and a handle is never reused.
     pub(crate) struct Handles<M> {
         /// The driver's name, for messages.
         backend: &'static str,
-        /// Behind a lock: any thread may allocate and free at any time.
+        /// The table, in a lock because any thread may allocate and free at any time.
         alive: Mutex<AliveHandles<M>>,
     }
 
-    /// What [`Handles`] locks.
+    /// The part of [`Handles`] that is locked.
     struct AliveHandles<M> {
         /// The id of the device and its memory, by handle.
         memory: HashMap<usize, (i32, M)>,
-        /// The newest handle; the next one is 64 more.
+        /// The newest handle. The next one is 64 larger.
         last: usize,
     }
 
-    /// Handles start here: far from small integers, and 64 apart, so that a handle with an offset added is no handle.
+    /// The first handle. Handles are far from small integers, and 64 apart, so that a handle with a small offset added is not a
+    /// handle.
     const FIRST: usize = 1 << 40;
 
     impl<M> Handles<M> {
@@ -88,7 +89,7 @@ mod handles {
             self.alive.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// What was `found` behind `space`, or DEV-41 for a handle that is not alive.
+        /// Returns the memory `found` for `space`, or DEV-41 for a handle that is not alive.
         fn known<R>(&self, space: Space, found: Option<R>) -> Result<R> {
             match found {
                 Some(memory) => Ok(memory),
@@ -115,7 +116,7 @@ mod handles {
 
         fn insert(&self, id: i32, memory: M) -> Space {
             let mut alive = self.alive();
-            // Freed handles are not used again: one that a caller kept for too long must not be a newer space.
+            // Freed handles are not reused: a stale handle must not mean newer memory.
             alive.last += 64;
             let handle = alive.last;
             alive.memory.insert(handle, (id, memory));

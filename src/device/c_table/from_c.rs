@@ -1,4 +1,4 @@
-//! A table that C filled in, as a device API.
+//! A table that C filled in, used as a device API.
 
 use super::{AttributeAnswer, CopyBytes, DeviceTable};
 use crate::device::error::driver_error;
@@ -7,11 +7,12 @@ use crate::device::{
 };
 use std::ffi::{CStr, c_int};
 
-/// A device API that a caller filled in as a table. A function that returns another number than 0 failed (DEV-02).
+/// A device API that a C caller filled in as a table. A function fails if it returns a number other than 0 (DEV-02).
 pub(super) struct DeviceOfC(pub(super) &'static DeviceTable);
 
 impl DeviceOfC {
-    /// Turns the code of `call` into a result: an error has its name, the number and the text of `last_error` (DEV-02).
+    /// Turns the code of `call` into a result. An error contains the name of the call, the number and the text of `last_error`
+    /// (DEV-02).
     fn checked(&self, call: &'static str, code: c_int) -> Result<()> {
         if code == 0 {
             return Ok(());
@@ -61,13 +62,13 @@ impl DeviceApi for DeviceOfC {
                 // SAFETY: the text of an answer ends, and stays until the next call of the table on this thread.
                 AttributeValue::text(unsafe { CStr::from_ptr(answer.text) }.to_string_lossy())
             }
-            // DEV-08: a tag of no meaning, and a text that is null, are no answer.
+            // DEV-08: an unknown tag, or a null text, counts as no answer.
             _ => Ok(AttributeValue::None),
         }
     }
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
-        // A table has no place for the hint of an allocation.
+        // A table cannot take the hint of an allocation.
         let mut space = std::ptr::null_mut();
         // SAFETY: the table's own function with its own context, and a place for the handle.
         let code = unsafe {
@@ -119,14 +120,14 @@ impl DeviceApi for DeviceOfC {
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
-        // DEV-21: a table without the function has no streams, and null is the default one.
+        // DEV-21: a table without this function has no streams, and null is the default one.
         let mut stream = std::ptr::null_mut();
         if let Some(create) = self.0.create_stream {
             // SAFETY: the table's own function with its own context, and a place for the handle.
             let code = unsafe { create(self.0.context, device.id, &raw mut stream) };
             self.checked("create_stream", code)?;
         }
-        // SAFETY: the table made it for this device; who frees it answers for its end.
+        // SAFETY: the table created the stream for this device. The caller that frees it must not use it afterwards.
         Ok(unsafe { Stream::from_handle(device, stream) })
     }
 
@@ -142,7 +143,7 @@ impl DeviceApi for DeviceOfC {
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
-        // DEV-21: nor does ordering two.
+        // DEV-21: without streams, ordering two does nothing.
         let Some(order) = self.0.sync_streams else {
             return Ok(());
         };

@@ -1,13 +1,13 @@
 //! A device API as C sees it: a table of functions.
 //!
-//! The registry holds pointers. Upstream's point to a C++ object, whose layout its compiler chooses;
-//! ours point to a [`DeviceTable`], which any language can fill. `include/tvmspec_device.h` declares it.
+//! The registry holds pointers. Upstream's pointers lead to a C++ object, whose layout its compiler chooses. The pointers of this
+//! crate lead to a [`DeviceTable`], which any language can fill in. `include/tvmspec_device.h` declares it.
 //!
-//! | file     | what                                                 |
-//! |----------|------------------------------------------------------|
-//! | `mod`    | the structs of C, and from one side to the other     |
-//! | `from_c` | a table that C filled in, as a device API            |
-//! | `to_c`   | a device API of this crate, as the functions of a table |
+//! | file     | content                                                   |
+//! |----------|-----------------------------------------------------------|
+//! | `mod`    | the structs for C, and the conversion in both directions  |
+//! | `from_c` | a table that C filled in, used as a device API            |
+//! | `to_c`   | a device API of this crate, as the functions of a table   |
 
 mod from_c;
 mod to_c;
@@ -18,15 +18,15 @@ use from_c::DeviceOfC;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
-/// What every table starts with, so that a pointer to something else is noticed (DEV-02): in memory the text `tvmspDEV` on a
-/// little-endian machine, which is above any address that a C++ object of x86-64 can begin with.
+/// The first bytes of every table, which tell a table from any other object (DEV-02). In the memory of a little-endian machine they
+/// are the text `tvmspDEV`. As a number they are larger than any address that a C++ object of x86-64 can begin with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tvmspDEV");
 
-/// An answer to [`DeviceTable::attribute`].
+/// An answer of [`DeviceTable::attribute`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AttributeAnswer {
-    /// 0 nothing, 1 `number`, 2 `text`.
+    /// The kind of the answer: 0 nothing, 1 `number`, 2 `text`.
     pub tag: c_int,
     /// A number.
     pub number: i64,
@@ -42,59 +42,59 @@ impl AttributeAnswer {
     };
 }
 
-/// A copy, as [`CopyRequest`](crate::device::api::CopyRequest) has it.
+/// A copy, with the fields of [`CopyRequest`](crate::device::api::CopyRequest).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CopyBytes {
-    /// Source.
+    /// The source.
     pub from: *mut c_void,
-    /// Bytes to skip there.
+    /// The number of bytes to skip in the source.
     pub from_offset: u64,
-    /// Destination.
+    /// The destination.
     pub to: *mut c_void,
-    /// Bytes to skip there.
+    /// The number of bytes to skip in the destination.
     pub to_offset: u64,
-    /// Bytes.
+    /// The number of bytes to copy.
     pub nbytes: u64,
-    /// Device type and id of the source.
+    /// The device type and id of the source.
     pub from_device: [i32; 2],
-    /// Device type and id of the destination.
+    /// The device type and id of the destination.
     pub to_device: [i32; 2],
-    /// Code, bits, lanes of the element type.
+    /// The code, bits and lanes of the element type.
     pub hint: [u16; 3],
 }
 
-/// A device API as a table. Every function gets `context` first and a device id; 0 is success.
+/// A device API as a table. Every function gets `context` first and then a device id, and returns 0 for success.
 ///
-/// Functions behind `sync` may be null: then the default of [`DeviceApi`] is taken.
+/// The functions after `sync` may be null; then the default of [`DeviceApi`] is used.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DeviceTable {
     /// [`MAGIC`].
     pub magic: u64,
-    /// Bytes of the table that are filled in, for later fields.
+    /// The size in bytes of the table that the caller filled in, so that later versions can add fields.
     pub size: u64,
-    /// Handed to every function.
+    /// A pointer that is passed to every function.
     pub context: *mut c_void,
-    /// What the last failure on this thread was; may be null.
+    /// Returns the text of the last failure on this thread; may be null.
     pub last_error: Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>,
-    /// [`DeviceApi::set_device`].
+    /// Implements [`DeviceApi::set_device`].
     pub set_device: unsafe extern "C" fn(*mut c_void, i32) -> c_int,
-    /// [`DeviceApi::attribute`], by its number in the newest release.
+    /// Implements [`DeviceApi::attribute`], by the attribute's number in the newest release.
     pub attribute: unsafe extern "C" fn(*mut c_void, i32, i32, *mut AttributeAnswer) -> c_int,
-    /// [`DeviceApi::alloc`]: id, bytes, alignment.
+    /// Implements [`DeviceApi::alloc`]; takes the id, the bytes and the alignment.
     pub alloc: unsafe extern "C" fn(*mut c_void, i32, u64, u64, *mut *mut c_void) -> c_int,
-    /// [`DeviceApi::free`].
+    /// Implements [`DeviceApi::free`].
     pub free: unsafe extern "C" fn(*mut c_void, i32, *mut c_void) -> c_int,
-    /// [`DeviceApi::copy`].
+    /// Implements [`DeviceApi::copy`].
     pub copy: unsafe extern "C" fn(*mut c_void, *const CopyBytes, *mut c_void) -> c_int,
-    /// [`DeviceApi::sync`].
+    /// Implements [`DeviceApi::sync`].
     pub sync: unsafe extern "C" fn(*mut c_void, i32, *mut c_void) -> c_int,
-    /// [`DeviceApi::create_stream`].
+    /// Implements [`DeviceApi::create_stream`].
     pub create_stream: Option<unsafe extern "C" fn(*mut c_void, i32, *mut *mut c_void) -> c_int>,
-    /// [`DeviceApi::free_stream`].
+    /// Implements [`DeviceApi::free_stream`].
     pub free_stream: Option<unsafe extern "C" fn(*mut c_void, i32, *mut c_void) -> c_int>,
-    /// [`DeviceApi::sync_streams`]: id, the stream waited for, the stream that waits.
+    /// Implements [`DeviceApi::sync_streams`]; takes the id, the stream that is waited for, and the stream that waits.
     pub sync_streams:
         Option<unsafe extern "C" fn(*mut c_void, i32, *mut c_void, *mut c_void) -> c_int>,
 }
@@ -106,19 +106,19 @@ unsafe impl Send for DeviceTable {}
 // (`tvmspec_device.h`).
 unsafe impl Sync for DeviceTable {}
 
-/// A table of a device API of this crate.
+/// The table of a device API of this crate.
 #[repr(C)]
 struct TableOfApi {
-    /// First, so that the address of the table, which is its context, is that of the whole.
+    /// The table comes first, so that its address, which is also its context, is the address of the whole struct.
     table: DeviceTable,
     /// The API that the functions of `to_c` call.
     api: &'static dyn DeviceApi,
 }
 
-/// Tables that we made, by address: their API is found without going through C.
+/// The tables that this crate created, by address. Their API is called directly, without going through C.
 static OURS: Mutex<SmallMap<usize, &'static dyn DeviceApi>> = Mutex::new(SmallMap::new());
 
-/// The table of `api`. It lives for ever, as APIs do.
+/// Returns a table of `api`. The table is never freed, like the API.
 pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
     let made = Box::into_raw(Box::new(TableOfApi {
         table: DeviceTable {
@@ -147,12 +147,12 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
     table
 }
 
-/// The API behind a table.
+/// Returns the API of a table.
 ///
 /// # Safety
 ///
-/// `table` is null, or points to eight bytes at least, and to a whole [`DeviceTable`] that lives for ever if they are
-/// [`MAGIC`].
+/// `table` is null, or points to at least eight bytes. If these are [`MAGIC`], it points to a whole [`DeviceTable`] that is never
+/// freed.
 pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> {
     // A table of this crate that comes back is not wrapped a second time.
     let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,17 +160,17 @@ pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> 
     if known.is_some() || table.is_null() {
         return known;
     }
-    // SAFETY: eight bytes at least are there, by the first clause.
+    // SAFETY: at least eight bytes are readable, by the first clause.
     let magic = unsafe { table.cast::<u64>().read_unaligned() };
     if magic != MAGIC || !table.is_aligned() {
         return None;
     }
-    // SAFETY: behind the magic is a whole table that lives for ever, by the second clause.
+    // SAFETY: the magic is there, so this is a whole table that is never freed, by the second clause.
     let table: &'static DeviceTable = unsafe { &*table };
-    // A shorter table was filled in by an older header, and lacks functions that are called.
+    // A shorter table was filled in with an older header, and lacks functions that are called.
     if table.size < size_of::<DeviceTable>() as u64 {
         return None;
     }
-    // DEV-02: what a factory returned is kept for the life of the process.
+    // DEV-02: the result of a factory is kept for the life of the process.
     Some(Box::leak(Box::new(DeviceOfC(table))))
 }

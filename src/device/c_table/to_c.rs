@@ -10,11 +10,12 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// The text that this thread returned last, of an attribute or of a failure. C reads it until the next call.
+    /// The text that this thread returned last, of an attribute or of a failure. C may read it until the next call.
     static TEXT: RefCell<CString> = RefCell::default();
 }
 
-/// Keeps `text` for C and returns its address, which holds until the next text of this thread. A zero would end it: it becomes a blank.
+/// Keeps `text` for C and returns its address, which is valid until the next text of this thread. A NUL would end the text early,
+/// so it is replaced by a space.
 fn keep(text: &str) -> *const c_char {
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     TEXT.with_borrow_mut(|kept| {
@@ -23,7 +24,7 @@ fn keep(text: &str) -> *const c_char {
     })
 }
 
-/// Runs `body` with the API behind `context`; a failure or panic becomes -1 and a text.
+/// Runs `body` with the API of `context`. A failure or a panic becomes -1 and a text.
 fn with(context: *mut c_void, body: impl FnOnce(&'static dyn DeviceApi) -> Result<()>) -> c_int {
     // SAFETY: C hands in the context of the table, which `of_api` put there and which lives for ever.
     let api = unsafe { &*context.cast::<TableOfApi>() }.api;
@@ -49,32 +50,35 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> c_int {
     -1
 }
 
-/// Devices of a table are of one type, and the API knows which; only the id counts here.
+/// Returns a device for the API. All devices of a table have one type, which the API knows, so only the id matters.
 fn device(id: i32) -> Device {
     Device::ext_dev(id)
 }
 
+/// Creates a stream from the pointer that C passed.
+///
 /// # Safety
 ///
 /// As for [`Stream::from_handle`], with a stream of the device that the table is of.
 unsafe fn stream_of_table(stream: *mut c_void) -> Stream {
     // The type is that of `device`, so that `Stream::on` accepts the pair.
     const OF_TABLE: Device = Device::ext_dev(0);
-    // SAFETY: as for this function; devices of a table are of one type.
+    // SAFETY: the caller keeps the requirements of this function; devices of a table are of one type.
     unsafe { Stream::from_handle(OF_TABLE, stream) }
 }
 
-/// [`DeviceTable::last_error`](super::DeviceTable::last_error): called right behind a failure, whose text is the last one kept.
+/// Implements [`DeviceTable::last_error`](super::DeviceTable::last_error). It is called directly after a failure, whose text is the
+/// last one kept.
 pub(super) unsafe extern "C" fn last_error(_: *mut c_void) -> *const c_char {
     TEXT.with_borrow(|text| text.as_ptr())
 }
 
-/// [`DeviceApi::set_device`] for the device of this index.
+/// Implements [`DeviceApi::set_device`] for the device of this index.
 pub(super) unsafe extern "C" fn set_device(context: *mut c_void, id: i32) -> c_int {
     with(context, |api| api.set_device(device(id)))
 }
 
-/// [`DeviceApi::attribute`]; a number that no release has is answered with nothing (DEV-08).
+/// Implements [`DeviceApi::attribute`]; a number that no release has gets no answer (DEV-08).
 pub(super) unsafe extern "C" fn attribute(
     context: *mut c_void,
     id: i32,
@@ -105,7 +109,7 @@ pub(super) unsafe extern "C" fn attribute(
     })
 }
 
-/// [`DeviceApi::alloc`] of bytes: a table has no place for a hint.
+/// Implements [`DeviceApi::alloc`] for bytes, because a table cannot take a hint.
 pub(super) unsafe extern "C" fn alloc(
     context: *mut c_void,
     id: i32,
@@ -126,13 +130,13 @@ pub(super) unsafe extern "C" fn alloc(
     })
 }
 
-/// [`DeviceApi::free`].
+/// Implements [`DeviceApi::free`].
 pub(super) unsafe extern "C" fn free(context: *mut c_void, id: i32, space: *mut c_void) -> c_int {
     // SAFETY: C hands in a space of this table's `alloc`, frees it once, and does not use it afterwards.
     with(context, |api| unsafe { api.free(device(id), Space(space)) })
 }
 
-/// [`DeviceApi::copy`]. The stream has no type in C; the device that follows it knows its own.
+/// Implements [`DeviceApi::copy`]. A stream has no type in C, so it gets that of the device that makes the copy.
 pub(super) unsafe extern "C" fn copy(
     context: *mut c_void,
     copy: *const CopyBytes,
@@ -163,14 +167,14 @@ pub(super) unsafe extern "C" fn copy(
     })
 }
 
-/// [`DeviceApi::sync`].
+/// Implements [`DeviceApi::sync`].
 pub(super) unsafe extern "C" fn sync(context: *mut c_void, id: i32, stream: *mut c_void) -> c_int {
     // SAFETY: C hands in null or a stream of this table that is not freed.
     let stream = unsafe { stream_of_table(stream) };
     with(context, |api| api.sync(device(id), stream))
 }
 
-/// [`DeviceApi::create_stream`]: its handle, null for the default stream.
+/// Implements [`DeviceApi::create_stream`] and stores the handle, null for the default stream.
 pub(super) unsafe extern "C" fn create_stream(
     context: *mut c_void,
     id: i32,
@@ -184,7 +188,7 @@ pub(super) unsafe extern "C" fn create_stream(
     })
 }
 
-/// [`DeviceApi::free_stream`].
+/// Implements [`DeviceApi::free_stream`].
 pub(super) unsafe extern "C" fn free_stream(
     context: *mut c_void,
     id: i32,
@@ -198,7 +202,7 @@ pub(super) unsafe extern "C" fn free_stream(
     })
 }
 
-/// [`DeviceApi::sync_streams`].
+/// Implements [`DeviceApi::sync_streams`].
 pub(super) unsafe extern "C" fn sync_streams(
     context: *mut c_void,
     id: i32,

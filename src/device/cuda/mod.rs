@@ -1,7 +1,7 @@
-//! CUDA, through the driver that is found when the first question comes. No toolkit is needed, here or at build time.
+//! CUDA, through the driver library, which the first call looks for. No toolkit is needed at build time or at run time.
 //!
-//! The binding panics where the driver library is missing, so nothing of it is touched before `Driver::open_all` has
-//! seen the library. Every device is used through its primary context, as the CUDA runtime does.
+//! The binding panics if the driver library is missing. Nothing of it is therefore used before `Driver::open_all` has found the
+//! library. Every device is used through its primary context, as the CUDA runtime does.
 
 mod program;
 
@@ -15,7 +15,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute_enum as Question};
 use std::ffi::c_void;
 use std::sync::LazyLock;
 
-/// The one CUDA API of this process. Nothing is loaded by calling this.
+/// Returns the one CUDA API of this process. This loads no library.
 pub fn cuda() -> &'static dyn DeviceApi {
     Cuda::backend()
 }
@@ -25,9 +25,9 @@ pub(crate) struct Cuda;
 
 /// A device and its primary context.
 pub(crate) struct CudaDevice {
-    /// What the driver knows the device by.
+    /// The driver's handle of the device.
     device: sys::CUdevice,
-    /// Retained for the life of the process: other libraries of the process share it.
+    /// The primary context. It is retained for the life of the process and shared with other libraries of the process.
     context: sys::CUcontext,
 }
 
@@ -37,7 +37,7 @@ unsafe impl Send for CudaDevice {}
 unsafe impl Sync for CudaDevice {}
 
 impl CudaDevice {
-    /// The device of this number in the order of the driver, with its primary context.
+    /// Opens the device of this number in the driver's order, with its primary context.
     fn open(ordinal: i32) -> Result<CudaDevice> {
         let device = Cuda::checked("cuDeviceGet", result::device::get(ordinal))?;
         // SAFETY: the driver just returned this device. The context is kept for ever.
@@ -46,7 +46,7 @@ impl CudaDevice {
         Ok(CudaDevice { device, context })
     }
 
-    /// A number of the driver; one that is not positive is none.
+    /// Returns a number from the driver. A number that is not positive counts as no answer.
     fn number(&self, question: Question) -> Option<i64> {
         // SAFETY: the device came from the driver.
         let answer = unsafe { result::device::get_attribute(self.device, question) };
@@ -54,7 +54,7 @@ impl CudaDevice {
     }
 }
 
-/// The driver's address of the first byte.
+/// Returns the driver's address of the first byte.
 fn start(part: &SpacePart<Cuda>) -> sys::CUdeviceptr {
     part.memory.wrapping_add(part.offset) as sys::CUdeviceptr
 }
@@ -94,7 +94,7 @@ impl Driver for Cuda {
                 "CUDA is here, but no device: {call} returned {code:?}"
             ))
         };
-        // A machine with the driver and no card fails in one of these calls: a device that is missing, not a failed call (DEV-07).
+        // With a driver but without a card, one of these calls fails. That is a missing device, not a failed call (DEV-07).
         result::init().map_err(|code| no_device("cuInit", code))?;
         let count = result::device::get_count();
         let count = count.map_err(|code| no_device("cuDeviceGetCount", code))?;
@@ -137,8 +137,8 @@ impl Driver for Cuda {
             Attribute::MaxRegistersPerBlock => {
                 number(Question::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)
             }
-            // DEV-08: upstream answers with the constant of its headers; there are none here, and the driver's is the newest that
-            // code may be compiled for.
+            // DEV-08: upstream answers with the constant of its headers. This crate has no headers and answers with the driver's
+            // version, the newest that code may be compiled for.
             Attribute::ApiVersion => {
                 let mut version = 0;
                 // SAFETY: `version` is a place for the answer.
@@ -156,7 +156,7 @@ impl Driver for Cuda {
                 let (free, _) = Cuda::checked("cuMemGetInfo", result::mem_get_info())?;
                 AttributeValue::int(free)?
             }
-            // DEV-08: gcn_arch is AMD's; driver_version and image_pitch_alignment are null here in every release.
+            // DEV-08: gcn_arch belongs to AMD; driver_version and image_pitch_alignment are null for CUDA in every release.
             _ => AttributeValue::None,
         })
     }
@@ -164,7 +164,7 @@ impl Driver for Cuda {
     fn alloc(_: &CudaDevice, nbytes: usize) -> Result<usize> {
         // SAFETY: a context is current.
         let data = unsafe { result::malloc_sync(nbytes.max(1)) };
-        // The one failure that is a MemoryError (DEV-07).
+        // Only this failure becomes a MemoryError (DEV-07).
         let data = data.map_err(|failure| match failure.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(nbytes, "cuMemAlloc"),
             _ => Cuda::failure("cuMemAlloc", failure),
@@ -220,7 +220,7 @@ impl Driver for Cuda {
         (target, to): (&CudaDevice, SpacePart<Cuda>),
         stream: *mut c_void,
     ) -> Result<()> {
-        // Both contexts are named, so that the driver connects the devices, or goes through the host itself.
+        // Both contexts are named, so that the driver can connect the devices or copy through the host itself.
         let (nbytes, stream) = (to.nbytes, stream.cast());
         let (to, from) = (start(&to), start(&from));
         let (into, out_of) = (target.context, source.context);
@@ -236,7 +236,7 @@ impl Driver for Cuda {
     }
 
     fn create_stream(_: &CudaDevice) -> Result<*mut c_void> {
-        // The default stream of CUDA waits for every other one without this flag.
+        // Without this flag the default stream of CUDA waits for every other stream.
         let made = result::stream::create(result::stream::StreamKind::NonBlocking);
         Ok(Cuda::checked("cuStreamCreate", made)?.cast())
     }

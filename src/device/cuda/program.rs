@@ -22,9 +22,9 @@ unsafe impl Sync for CudaModule {}
 
 /// A function of a module, and the dynamic shared memory that it may use.
 pub(crate) struct CudaFunction {
-    /// What the driver knows the function by; its module keeps it.
+    /// The driver's handle of the function. Its module keeps it alive.
     function: sys::CUfunction,
-    /// Bytes of dynamic shared memory that the driver lets it use so far (DEV-48).
+    /// The bytes of dynamic shared memory that the driver allows the function so far (DEV-48).
     allowed: Mutex<usize>,
 }
 
@@ -33,10 +33,10 @@ unsafe impl Send for CudaFunction {}
 // SAFETY: functions of the driver may be used from any thread.
 unsafe impl Sync for CudaFunction {}
 
-/// Where a kernel counts the blocks that arrived at its barrier (DEV-59).
+/// The variable in which a kernel counts the blocks that arrived at its barrier (DEV-59).
 const BARRIER_STATE: &CStr = c"__tvm_global_barrier_state";
 
-/// Dynamic shared memory that every kernel may use without an attribute.
+/// The bytes of dynamic shared memory that every kernel may use without an attribute.
 const FREE_SHARED: usize = 48 << 10;
 
 impl KernelDriver for Cuda {
@@ -47,7 +47,7 @@ impl KernelDriver for Cuda {
     fn load(on: &CudaDevice, code: &FormattedCode) -> Result<CudaModule> {
         let mut image = match code.format.as_str() {
             "ptx" | "cubin" | "fatbin" => code.data.clone(),
-            // Upstream leaves source to a callback of its frontend (`tvm_callback_cuda_compile`); there is none here.
+            // Upstream leaves source code to a callback of its frontend (`tvm_callback_cuda_compile`), which does not exist here.
             "cuda" | "cu" => compile(&code.data, on.device)?,
             other => {
                 return reject(
@@ -57,9 +57,9 @@ impl KernelDriver for Cuda {
                 );
             }
         };
-        // PTX is a text that ends with a zero.
+        // PTX is a text that ends with a NUL.
         image.push(0);
-        // SAFETY: a context is current, and the image is whole; the driver checks what it reads as it always does.
+        // SAFETY: a context is current, and the image is complete and ends with a NUL; the driver validates the image itself.
         let module = unsafe { result::module::load_data(image.as_ptr().cast()) };
         let module = Cuda::checked(format!("cuModuleLoadData ({})", code.format), module)?;
         Ok(CudaModule(module))
@@ -87,7 +87,7 @@ impl KernelDriver for Cuda {
         sizes: &WorkSizes,
         stream: Stream,
     ) -> Result<()> {
-        // DEV-47: `cuLaunchKernel` has no clusters; they need the extended launch.
+        // DEV-47: `cuLaunchKernel` does not support clusters; they need the extended launch.
         if sizes.cluster != [1; 3] {
             return reject(
                 DEV_47,
@@ -99,7 +99,7 @@ impl KernelDriver for Cuda {
         let mut addresses = args.addresses();
         let (grid, block) = (sizes.grid_u32(), sizes.block_u32());
         let shared = sizes.shared_u32();
-        // A programmatic launch may begin early and need not: the tag changes nothing here.
+        // A programmatic launch may begin early but need not, so the tag changes nothing here.
         let launch = if sizes.cooperative {
             result::launch_cooperative_kernel
         } else {
@@ -138,10 +138,11 @@ impl KernelDriver for Cuda {
             }
             Err(failure) => return Err(Cuda::failure(call, failure)),
         };
-        // DEV-59: upstream writes on the default stream of the driver, which its own streams wait for. Those of this crate do not (see
-        // `create_stream`), so the write goes in front of the launch that follows it on its stream.
-        // SAFETY: the address is that of a variable of 4 bytes in a module that is loaded, and the stream is this thread's
-        // current one, which `DeviceApi::free_stream` may not be called with.
+        // DEV-59: upstream writes on the default stream of the driver, and the default stream orders its other streams. It does not
+        // order the streams of this crate (see `create_stream`), so the write is queued on the stream of the launch, before the
+        // launch.
+        // SAFETY: the address is that of a variable of 4 bytes in a loaded module. The stream is this thread's current one, which
+        // `DeviceApi::free_stream` may not be called with.
         let queued = unsafe { sys::cuMemsetD32Async(address, 0, 1, stream.handle().cast()) };
         Cuda::checked("cuMemsetD32Async", queued.result())
     }
@@ -151,15 +152,15 @@ impl KernelDriver for Cuda {
         program: &mut CudaModule,
         _: impl Iterator<Item = Arc<CudaFunction>>,
     ) {
-        // SAFETY: the module is unloaded here alone, and none of its functions is in use any more (`KernelDriver::unload`).
+        // SAFETY: only this function unloads the module, and none of its functions is in use any more (`KernelDriver::unload`).
         let _ = unsafe { result::module::unload(program.0) };
     }
 }
 
 impl CudaFunction {
-    /// Lets the kernel use as many bytes of dynamic shared memory (DEV-48).
+    /// Allows the kernel to use `wanted` bytes of dynamic shared memory (DEV-48).
     fn allow(&self, info: &KernelDescription, wanted: usize) -> Result<()> {
-        // Held until the driver knows: a smaller wish of another thread must not follow a larger one.
+        // The lock is held until the driver has the value, so that another thread's smaller value cannot overwrite a larger one.
         let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
         if wanted <= *allowed {
             return Ok(());
@@ -178,7 +179,7 @@ impl CudaFunction {
     }
 }
 
-/// Source to PTX for the device, through NVRTC where it is installed.
+/// Compiles source code to PTX for the device, with NVRTC if it is installed.
 fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
     use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
     // SAFETY: looks for the library, and runs its initialisers if it is there.
@@ -198,7 +199,7 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
     };
     let major = version(Question::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = version(Question::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-    // Sources of TVM include headers of the toolkit, such as `cuda_fp16.h`, which NVRTC finds only in named directories.
+    // Source code from TVM includes headers of the toolkit, such as `cuda_fp16.h`. NVRTC finds them only in named directories.
     let toolkit = ["CUDA_HOME", "CUDA_PATH"]
         .into_iter()
         .filter_map(|name| std::env::var(name).ok());
@@ -207,7 +208,7 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
         include_paths: toolkit.map(|root| format!("{root}/include")).collect(),
         ..CompileOptions::default()
     };
-    // NVRTC takes a text of C, which a zero would end.
+    // NVRTC takes a C string, which a NUL would end.
     let ptx = compile_ptx_with_opts(source.replace('\0', " "), options);
     let ptx = ptx.map_err(|error| {
         driver_error(Cuda::KEY, "nvrtcCompileProgram", -1, format!("{error:?}"))

@@ -1,5 +1,5 @@
-//! The functions of `libamdhip64.so`, as `hip_runtime_api.h` of ROCm declares them: by their C names, which are the same in
-//! ROCm 5, 6 and 7.
+//! The functions of `libamdhip64.so`, as `hip_runtime_api.h` of ROCm declares them. They are found by their C names, which are the
+//! same in ROCm 5, 6 and 7.
 
 use super::HipFailure;
 use crate::device::Result;
@@ -36,7 +36,7 @@ pub(super) const PARAM_BUFFER_SIZE: usize = 2;
 /// `HIP_LAUNCH_PARAM_END`.
 pub(super) const PARAM_END: usize = 3;
 
-/// A file has one of these names: the one without a number belongs to a development package.
+/// The file names of the library. The name without a number belongs to the development package.
 const NAMES: [&str; 4] = [
     "libamdhip64.so",
     "libamdhip64.so.7",
@@ -44,7 +44,7 @@ const NAMES: [&str; 4] = [
     "libamdhip64.so.5",
 ];
 
-/// `hipDeviceAttribute_t`: the numbers of ROCm 5 and later.
+/// The values of `hipDeviceAttribute_t`, with the numbers of ROCm 5 and later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum HipQuestion {
@@ -62,14 +62,14 @@ pub(super) enum HipQuestion {
     WarpSize = 87,
 }
 
-/// Declares the functions of the library, and looks them all up.
+/// Declares the functions of the library, and looks all of them up.
 macro_rules! functions {
     ($($field:ident = $name:literal: fn($($of:ty),*) -> $returns:ty;)*) => {
-        /// The functions that this crate calls, and the library that has them.
+        /// The functions that this crate calls, and the library that contains them.
         pub(super) struct HipLibrary {
             $(pub(super) $field: unsafe extern "C" fn($($of),*) -> $returns,)*
             properties: Option<PropertiesFunction>,
-            /// Functions stay as long as this.
+            /// The library. The functions are valid as long as it is loaded.
             _library: Library,
         }
 
@@ -79,7 +79,7 @@ macro_rules! functions {
                     $($field: {
                         // SAFETY: the function of this name has this type, by the header of ROCm.
                         let symbol = unsafe { library.get(concat!($name, "\0").as_bytes()) };
-                        // A library that lacks one is rejected now, and not at some later call.
+                        // A library that lacks a function is rejected now rather than at a later call.
                         *symbol.map_err(|error| {
                             no_driver("HIP", format_args!("the driver library lacks {}: {error}", $name))
                         })?
@@ -122,26 +122,26 @@ functions! {
     ) -> HipCode;
 }
 
-/// The function that fills in `hipDeviceProp_t`, and where `gcnArchName` begins in what it writes.
+/// The function that fills in `hipDeviceProp_t`, and the offset of `gcnArchName` in that struct.
 ///
-/// ROCm 6 changed the struct: its header makes `hipGetDeviceProperties` a macro for `hipGetDevicePropertiesR0600`, and the function of the
-/// old name goes on writing the struct of ROCm 5. Offsets are those of the headers of ROCm 5.2 and 6.0; the first was seen to run, both
-/// run on the stand-in.
+/// ROCm 6 changed the struct. Its header defines `hipGetDeviceProperties` as a macro for `hipGetDevicePropertiesR0600`. The
+/// function with the old name still writes the struct of ROCm 5. The offsets come from the headers of ROCm 5.2 and 6.0. The first
+/// was tested on hardware, both were tested on the stand-in.
 #[derive(Clone, Copy)]
 struct PropertiesFunction {
     call: unsafe extern "C" fn(*mut HipProperties, c_int) -> HipCode,
     arch_name: usize,
 }
 
-/// 792 bytes in ROCm 5 and 1472 in ROCm 6, with room behind them should a driver write more.
+/// A buffer for the struct: 792 bytes in ROCm 5, 1472 in ROCm 6, and room for drivers that write more.
 #[repr(C, align(16))]
 struct HipProperties([u8; 4096]);
 
-/// Bytes of `gcnArchName`, with the zero at the end.
+/// The size of `gcnArchName` in bytes, with the NUL at the end.
 const ARCH_NAME_BYTES: usize = 256;
 
 impl PropertiesFunction {
-    /// The newest that the library has. A library without any has no answer, and is none the worse for the rest.
+    /// Returns the newest version that the library has, or `None`. A library without any is still usable for everything else.
     fn of(library: &Library) -> Option<PropertiesFunction> {
         const NEWEST_FIRST: [(&[u8], usize); 2] = [
             (b"hipGetDevicePropertiesR0600\0", 1160),
@@ -159,12 +159,12 @@ impl PropertiesFunction {
 }
 
 impl HipLibrary {
-    /// The architecture of a device, such as `gfx90a:sramecc+:xnack-`; none where the driver wrote none.
+    /// Returns the architecture of a device, such as `gfx90a:sramecc+:xnack-`, or `None` if the driver wrote no name.
     pub(super) fn arch_name(
         &self,
         device: c_int,
     ) -> std::result::Result<Option<String>, HipFailure> {
-        // DEV-08: no answer is null, not an error.
+        // DEV-08: without an answer the attribute is null, not an error.
         let Some(PropertiesFunction { call, arch_name }) = self.properties else {
             return Ok(None);
         };
@@ -183,20 +183,20 @@ impl HipLibrary {
     }
 }
 
-/// The text in `bytes`, up to the first zero; none where there is none.
+/// Returns the text in `bytes` up to the first NUL, or `None` if it is empty or has no NUL.
 pub(super) fn text(bytes: &[u8]) -> Option<String> {
     let text = CStr::from_bytes_until_nul(bytes).ok()?.to_string_lossy();
     (!text.is_empty()).then(|| text.into_owned())
 }
 
 impl HipLibrary {
-    /// Loads the library, by the first of its names that is here.
+    /// Loads the library under the first name that is found.
     pub(super) fn load() -> Result<HipLibrary> {
         let libraries = NAMES.iter().filter_map(|name| {
             // SAFETY: loading a library runs its initialisers; the system's HIP is trusted with that.
             unsafe { Library::new(*name) }.ok()
         });
-        // The first that loads decides: one that lacks a function is reported, not passed over for the next name.
+        // The first library that loads is used. If it lacks a function, that is reported; the next name is not tried.
         match libraries.into_iter().next() {
             Some(library) => HipLibrary::of(library),
             None => Err(no_driver(
@@ -206,7 +206,7 @@ impl HipLibrary {
         }
     }
 
-    /// What a failure means: `hipErrorNoDevice`, ...
+    /// Returns the driver's name of a failure, such as `hipErrorNoDevice`.
     pub(super) fn meaning(&self, code: HipCode) -> String {
         // SAFETY: takes any number.
         let name = unsafe { (self.error_name)(code) };

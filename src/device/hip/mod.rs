@@ -1,5 +1,5 @@
-//! ROCm (device type 10, `rocm`; kinds `hip` and `hsaco`), through the HIP driver that is found when the first question comes. No toolkit is needed,
-//! here or at build time: `library` declares the functions by hand.
+//! ROCm (device type 10, `rocm`; kinds `hip` and `hsaco`), through the HIP driver library, which the first call looks for. No
+//! toolkit is needed at build time or at run time: `library` declares the functions by hand.
 
 mod library;
 mod program;
@@ -14,7 +14,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::LazyLock;
 
-/// The one ROCm API of this process: its devices are in the order of the driver. Nothing is loaded by calling this.
+/// Returns the one ROCm API of this process, with the devices in the driver's order. This loads no library.
 pub fn hip() -> &'static dyn DeviceApi {
     Hip::backend()
 }
@@ -22,24 +22,24 @@ pub fn hip() -> &'static dyn DeviceApi {
 /// The HIP driver.
 pub(crate) struct Hip;
 
-/// A device: the driver knows it by its number.
+/// A device, which the driver identifies by a number.
 pub(crate) struct HipDevice {
-    /// Its number in the order of the driver.
+    /// The number of the device in the driver's order.
     id: c_int,
     /// The functions of the driver, loaded for the life of the process.
     library: &'static HipLibrary,
 }
 
-/// What a call of the driver failed with, and its name for that.
+/// The error code of a failed driver call, with its name.
 pub(crate) struct HipFailure {
     /// `hipError_t`.
     code: HipCode,
-    /// `hipErrorNoDevice`, ...; empty where the driver has no name for it.
+    /// The name of the code, such as `hipErrorNoDevice`; empty if the driver has none.
     meaning: String,
 }
 
 impl HipLibrary {
-    /// Nothing for `hipSuccess`, else the failure with its name.
+    /// Returns `Ok` for `hipSuccess`, otherwise the failure with its name.
     fn ok(&self, code: HipCode) -> std::result::Result<(), HipFailure> {
         if code == SUCCESS {
             return Ok(());
@@ -50,12 +50,12 @@ impl HipLibrary {
 }
 
 impl HipDevice {
-    /// [`HipLibrary::ok`] as an error that names the call.
+    /// Returns the result of [`HipLibrary::ok`], with an error that names the call.
     fn checked(&self, call: &str, code: HipCode) -> Result<()> {
         Hip::checked(call, self.library.ok(code))
     }
 
-    /// A number of the driver; one that is not positive is none.
+    /// Returns a number from the driver. A number that is not positive counts as no answer.
     fn number(&self, question: HipQuestion) -> Option<i64> {
         let mut answer = 0;
         // SAFETY: `answer` is a place for the answer.
@@ -68,7 +68,7 @@ impl HipDevice {
     ///
     /// # Safety
     ///
-    /// Both sides are valid for the bytes; a side of the host stays until a sync. The stream is as for [`Driver::sync`].
+    /// Both sides are valid for the bytes, and a side on the host stays valid until a sync. The stream is as for [`Driver::sync`].
     unsafe fn copy(
         &self,
         to: *mut c_void,
@@ -83,7 +83,7 @@ impl HipDevice {
     }
 }
 
-/// The driver's address of the first byte.
+/// Returns the driver's address of the first byte.
 fn start(part: &SpacePart<Hip>) -> *mut c_void {
     ptr::without_provenance_mut(part.memory.wrapping_add(part.offset))
 }
@@ -109,7 +109,7 @@ impl Driver for Hip {
     }
 
     fn open_all() -> Result<Vec<HipDevice>> {
-        // Never unloaded: threads of the driver may still run its code.
+        // The library is never unloaded, because threads of the driver may still run its code.
         let library: &'static HipLibrary = Box::leak(Box::new(HipLibrary::load()?));
         let no_device = |call: &str, failure: HipFailure| {
             let HipFailure { code, meaning } = failure;
@@ -147,7 +147,7 @@ impl Driver for Hip {
             Attribute::DeviceName => {
                 let mut name = [0u8; 256];
                 let room = name.len() as c_int;
-                // SAFETY: the driver writes as many bytes at most.
+                // SAFETY: the driver writes at most `room` bytes.
                 let code =
                     unsafe { (on.library.device_name)(name.as_mut_ptr().cast(), room, on.id) };
                 on.checked("hipDeviceGetName", code)?;
@@ -161,13 +161,13 @@ impl Driver for Hip {
                 on.number(HipQuestion::MaxBlockDimZ),
             ]),
             Attribute::MaxRegistersPerBlock => number(HipQuestion::MaxRegistersPerBlock),
-            // DEV-08: a text, as since 0.18; a number before.
+            // DEV-08: a text, as since 0.18; it was a number before.
             Attribute::GcnArch => {
                 let name = on.library.arch_name(on.id);
                 let name = Hip::checked("hipGetDeviceProperties", name)?;
                 name.map_or(AttributeValue::None, AttributeValue::Text)
             }
-            // DEV-08: upstream answers with the constant of the headers that it was built with; there are none here.
+            // DEV-08: upstream answers with the constant of the headers that it was built with. There are no headers here.
             Attribute::ApiVersion => {
                 let mut version = 0;
                 // SAFETY: `version` is a place for the answer.
@@ -189,7 +189,7 @@ impl Driver for Hip {
     }
 
     fn alloc(on: &HipDevice, nbytes: usize) -> Result<usize> {
-        // `hipMalloc` answers 0 bytes with null, and a space of no bytes is a space all the same: one byte at least.
+        // For 0 bytes `hipMalloc` returns null, but an empty space is also a space. At least one byte is therefore allocated.
         let mut memory = ptr::null_mut();
         // SAFETY: `memory` is a place for the address, and the device is this thread's (`Driver::enter`).
         let code = unsafe { (on.library.malloc)(&raw mut memory, nbytes.max(1)) };
@@ -244,7 +244,7 @@ impl Driver for Hip {
         (target, to): (&HipDevice, SpacePart<Hip>),
         stream: *mut c_void,
     ) -> Result<()> {
-        // Both devices are named, so that the driver connects them, or goes through the host itself.
+        // Both devices are named, so that the driver can connect them or copy through the host itself.
         let (into, out_of, nbytes) = (target.id, source.id, to.nbytes);
         let (to, from) = (start(&to), start(&from));
         // SAFETY: both spaces hold the bytes (`Driver::across`).

@@ -13,7 +13,8 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-/// A module on one device, with the image that it was made of: the driver copies none, and reads it for as long as the module is loaded.
+/// A module on one device, with the image that it was loaded from. The driver does not copy the image, and reads it as long as the
+/// module is loaded.
 pub(crate) struct HipModule(
     *mut c_void,
     #[allow(dead_code, reason = "held, and not read")] Vec<u8>,
@@ -37,13 +38,13 @@ impl KernelDriver for Hip {
     type Program = HipModule;
     type Kernel = HipFunction;
 
-    /// The driver sees by the bytes what they are, so the format decides nothing, as upstream.
+    /// Loads the code. The driver recognizes the format from the bytes, so the stated format is ignored, as upstream does.
     fn load(on: &HipDevice, code: &FormattedCode) -> Result<HipModule> {
         let mut module = ptr::null_mut();
-        // A code object has its own size. Text, which no driver takes, ends with this zero.
+        // A code object states its own size. Text, which no driver accepts, ends with this NUL.
         let mut image = code.data.clone();
         image.push(0);
-        // SAFETY: the image is whole, and stays with the module; the driver checks what it reads as it always does.
+        // SAFETY: the image is complete and stays with the module; the driver validates it itself.
         let loaded = unsafe { (on.library.load_module)(&raw mut module, image.as_ptr().cast()) };
         let call = format!("hipModuleLoadData ({})", code.format);
         on.checked(&call, loaded)?;
@@ -72,7 +73,7 @@ impl KernelDriver for Hip {
         sizes: &WorkSizes,
         stream: Stream,
     ) -> Result<()> {
-        // DEV-47: `programmatic` is not among them: a kernel that may begin early may as well begin in its turn.
+        // DEV-47: `programmatic` is accepted, because a kernel that may begin early may also begin in order.
         if sizes.cluster != [1; 3] || sizes.cooperative {
             return reject(
                 DEV_47,
@@ -80,7 +81,7 @@ impl KernelDriver for Hip {
                 "HIP launches neither clusters of blocks nor blocks that wait for each other",
             );
         }
-        // DEV-52: HIP takes one block of arguments, and no list; as from 0.16 on.
+        // DEV-52: HIP takes one block of arguments, not a list. The block has the layout of 0.16 and later.
         let mut block = args.block(true);
         let mut nbytes = block.len();
         let mut config = [
@@ -119,7 +120,7 @@ impl KernelDriver for Hip {
     }
 
     fn unload(on: &HipDevice, program: &mut HipModule, _: impl Iterator<Item = Arc<HipFunction>>) {
-        // SAFETY: the module is unloaded here alone, and none of its functions is in use any more (`KernelDriver::unload`).
+        // SAFETY: only this function unloads the module, and none of its functions is in use any more (`KernelDriver::unload`).
         let _ = unsafe { (on.library.unload_module)(program.0) };
     }
 }

@@ -1,7 +1,7 @@
-//! OpenCL, through the library that is found when the first question comes.
+//! OpenCL, through the library that the first call looks for.
 //!
-//! The raw calls of opencl3 are used, not its objects: those panic when a release fails, and a release fails when a device
-//! is lost. One in-order queue per device; there are no other streams, as in every release (DEV-21).
+//! This module uses the raw calls of opencl3 and not its objects. The objects panic when a release fails, and a release fails when
+//! a device is lost. Each device has one in-order queue and no other streams, as in every release (DEV-21).
 
 mod program;
 
@@ -28,8 +28,8 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::LazyLock;
 
-/// The one OpenCL API of this process: GPUs of all platforms first, then accelerators, then CPUs. Nothing is loaded by
-/// calling this.
+/// Returns the one OpenCL API of this process, with the GPUs of all platforms first, then accelerators, then CPUs. This loads no
+/// library.
 pub fn opencl() -> &'static dyn DeviceApi {
     OpenCl::backend()
 }
@@ -37,11 +37,11 @@ pub fn opencl() -> &'static dyn DeviceApi {
 /// The OpenCL driver.
 pub(crate) struct OpenCl;
 
-/// A device with a context and a queue of its own.
+/// A device with its own context and queue.
 pub(crate) struct OpenClDevice {
     /// `cl_device_id`.
     id: *mut c_void,
-    /// `cl_context`, of this device alone.
+    /// `cl_context`, for this device only.
     context: *mut c_void,
     /// `cl_command_queue`, in order (DEV-37).
     queue: *mut c_void,
@@ -60,7 +60,7 @@ pub(crate) struct OpenClBuffer(*mut c_void);
 unsafe impl Send for OpenClBuffer {}
 
 impl OpenClDevice {
-    /// Makes a context and a queue for a device.
+    /// Creates a context and a queue for a device.
     fn open(id: *mut c_void) -> Result<OpenClDevice> {
         let context = create_context(&[id], ptr::null(), None, ptr::null_mut());
         let context = OpenCl::checked("clCreateContext", context)?;
@@ -70,12 +70,12 @@ impl OpenClDevice {
         Ok(OpenClDevice { id, context, queue })
     }
 
-    /// An answer of OpenCL in raw bytes; none where it knows none.
+    /// Returns an answer of OpenCL as raw bytes, or `None` if OpenCL has no answer.
     fn info(&self, name: u32) -> Option<Vec<u8>> {
         get_device_data(self.id, name).ok()
     }
 
-    /// A number of 4 or 8 bytes; one that is not positive is none.
+    /// Returns a number of 4 or 8 bytes. A number that is not positive counts as no answer.
     fn number(&self, name: u32) -> Option<i64> {
         let number = match *self.info(name)?.as_slice() {
             [a, b, c, d] => i64::from(u32::from_ne_bytes([a, b, c, d])),
@@ -87,7 +87,7 @@ impl OpenClDevice {
         (number > 0).then_some(number)
     }
 
-    /// A text without the zeros and blanks at its end; none where it is empty (DEV-08).
+    /// Returns a text without the NULs and spaces at its end, or `None` if it is empty (DEV-08).
     fn text(&self, name: u32) -> Option<String> {
         let bytes = self.info(name)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -95,7 +95,7 @@ impl OpenClDevice {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// The largest block as DEV-10 writes it. OpenCL answers with a `size_t` for each axis.
+    /// Returns the largest block as DEV-10 writes it. OpenCL answers with a `size_t` for each axis.
     fn dimensions(&self) -> AttributeValue {
         let bytes = self.info(CL_DEVICE_MAX_WORK_ITEM_SIZES).unwrap_or_default();
         let (words, _) = bytes.as_chunks();
@@ -104,7 +104,7 @@ impl OpenClDevice {
     }
 }
 
-/// Releases an event: it is how OpenCL reports that something is done, and the queue is in order, so none is needed.
+/// Releases an event, with which OpenCL reports the end of a command. The queue is in order, so no event is needed.
 fn forget(event: *mut c_void) {
     if !event.is_null() {
         // SAFETY: the event was just made, and is released once. A failure changes nothing.
@@ -112,7 +112,7 @@ fn forget(event: *mut c_void) {
     }
 }
 
-/// The result of a call that queues work, whose event is not needed.
+/// Returns the result of a call that queues work, and releases its event.
 fn queued(call: &str, event: std::result::Result<*mut c_void, i32>) -> Result<()> {
     forget(OpenCl::checked(call, event)?);
     Ok(())
@@ -140,7 +140,7 @@ impl Driver for OpenCl {
     fn open_all() -> Result<Vec<OpenClDevice>> {
         let platforms = get_platform_ids()
             .map_err(|code| no_driver("OpenCL", format_args!("{} ({code})", error_text(code))))?;
-        // Kinds outside, platforms inside: index 0 is a GPU wherever one is there.
+        // The loop over kinds is outside that over platforms, so that index 0 is a GPU if there is one.
         let mut devices = Vec::new();
         for kind in [
             CL_DEVICE_TYPE_GPU,
@@ -148,7 +148,7 @@ impl Driver for OpenCl {
             CL_DEVICE_TYPE_CPU,
         ] {
             for platform in &platforms {
-                // A platform that fails has no devices.
+                // A platform that fails counts as one without devices.
                 devices.extend(get_device_ids(*platform, kind).unwrap_or_default());
             }
         }
@@ -160,32 +160,32 @@ impl Driver for OpenCl {
         let text = |text: Option<String>| text.map_or(AttributeValue::None, AttributeValue::Text);
         Ok(match attribute {
             Attribute::MaxThreadsPerBlock => number(CL_DEVICE_MAX_WORK_GROUP_SIZE),
-            // OpenCL has no question for it; upstream assumes 1 unless the environment has another number (DEV-08).
+            // DEV-08: OpenCL has no such query. Upstream assumes 1 unless the environment variable has another number.
             Attribute::WarpSize => {
                 let size = std::env::var("TVM_OPENCL_WARP_SIZE").ok();
                 let size = size.and_then(|size| size.parse().ok());
                 AttributeValue::Int(size.filter(|size| *size > 0).unwrap_or(1))
             }
             Attribute::MaxSharedMemoryPerBlock => number(CL_DEVICE_LOCAL_MEM_SIZE),
-            // `OpenCL 3.0 vendor's text`: the number alone (DEV-11).
+            // DEV-11: of a text such as `OpenCL 3.0 vendor's text`, only the number is returned.
             Attribute::ComputeVersion => text(on.text(CL_DEVICE_VERSION).and_then(|text| {
                 Some(text.strip_prefix("OpenCL ")?.split(' ').next()?.to_owned())
             })),
             Attribute::DeviceName => text(on.text(CL_DEVICE_NAME)),
-            // OpenCL answers in MHz, the attribute is in kHz.
+            // OpenCL answers in MHz, but the attribute is in kHz.
             Attribute::MaxClockRate => {
                 let megahertz = on.number(CL_DEVICE_MAX_CLOCK_FREQUENCY);
                 AttributeValue::number_or_none(megahertz.and_then(|mhz| mhz.checked_mul(1000)))
             }
             Attribute::MultiProcessorCount => number(CL_DEVICE_MAX_COMPUTE_UNITS),
             Attribute::MaxThreadDimensions => on.dimensions(),
-            // DEV-08: `CL_TARGET_OPENCL_VERSION` of the headers that upstream is built with.
+            // DEV-08: `CL_TARGET_OPENCL_VERSION` in the headers that upstream is built with.
             Attribute::ApiVersion => AttributeValue::Int(120),
             Attribute::DriverVersion => text(on.text(CL_DRIVER_VERSION)),
             Attribute::L2CacheSizeBytes => number(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE),
             Attribute::TotalGlobalMemory => number(CL_DEVICE_GLOBAL_MEM_SIZE),
             Attribute::ImagePitchAlignment => number(CL_DEVICE_IMAGE_PITCH_ALIGNMENT),
-            // DEV-08: OpenCL has no question for registers or free memory, and gcn_arch is AMD's.
+            // DEV-08: OpenCL has no query for registers or free memory, and gcn_arch belongs to AMD.
             _ => AttributeValue::None,
         })
     }
@@ -200,7 +200,7 @@ impl Driver for OpenCl {
                 ptr::null_mut(),
             )
         };
-        // Context and flags are right, so that whatever fails is for want of memory, or of a buffer as large.
+        // Context and flags are valid, so a failure means that there is not enough memory, or that the buffer is too large.
         let memory = created.map_err(|code| {
             out_of_memory(
                 nbytes,
@@ -211,7 +211,7 @@ impl Driver for OpenCl {
     }
 
     unsafe fn free(_: &OpenClDevice, memory: OpenClBuffer) -> Result<()> {
-        // DEV-46: OpenCL keeps what a queued command uses until the command is done.
+        // DEV-46: OpenCL keeps the memory of a queued command until the command is complete.
         // SAFETY: a buffer of `alloc`, released once (`Driver::free`).
         OpenCl::checked("clReleaseMemObject", unsafe {
             release_mem_object(memory.0)
@@ -224,7 +224,7 @@ impl Driver for OpenCl {
         to: SpacePart<OpenCl>,
         _: *mut c_void,
     ) -> Result<()> {
-        // 0 behind the buffer: the call returns when the copy is queued, not when it is done (DEV-36).
+        // DEV-36: the 0 after the buffer makes the call non-blocking: it returns when the copy is queued.
         let (memory, offset, nbytes) = (to.memory.0, to.offset, to.nbytes);
         // SAFETY: the host's side stays until a sync (`Driver::upload`); OpenCL checks the ends of buffers.
         let event = unsafe {
@@ -239,7 +239,7 @@ impl Driver for OpenCl {
         to: *mut c_void,
         _: *mut c_void,
     ) -> Result<()> {
-        // As for an upload, the call does not block.
+        // The call does not block, like an upload.
         let (memory, offset, nbytes) = (from.memory.0, from.offset, from.nbytes);
         // SAFETY: the host's side stays until a sync (`Driver::download`); OpenCL checks the ends of buffers.
         let event =

@@ -19,7 +19,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-/// A program, released with its last owner.
+/// A program, which is released when it is dropped.
 pub(crate) struct OpenClProgram(*mut c_void);
 
 // SAFETY: a program may be used from any thread.
@@ -37,7 +37,7 @@ impl Drop for OpenClProgram {
 /// A kernel object.
 pub(crate) struct OpenClKernel(*mut c_void);
 
-// SAFETY: a kernel may be used from any thread, by one at a time: each is behind the lock of `KernelDriver::Kernel`.
+// SAFETY: a kernel may be used from any thread, by one at a time. The lock of `KernelDriver::Kernel` ensures this.
 unsafe impl Send for OpenClKernel {}
 
 impl Drop for OpenClKernel {
@@ -50,7 +50,7 @@ impl Drop for OpenClKernel {
 impl KernelDriver for OpenCl {
     type Code = FormattedCode;
     type Program = OpenClProgram;
-    /// Arguments are part of a kernel object of OpenCL: it belongs to one launch at a time.
+    /// A kernel object in a lock: OpenCL stores the arguments in the object, so only one launch at a time may use it.
     type Kernel = Mutex<OpenClKernel>;
 
     fn load(on: &OpenClDevice, code: &FormattedCode) -> Result<OpenClProgram> {
@@ -70,9 +70,9 @@ impl KernelDriver for OpenCl {
                 created,
             )?
         });
-        // A binary is built too: until then OpenCL makes no kernel of it.
+        // A binary is also built, because OpenCL creates no kernels before.
         if let Err(code) = build_program(program.0, &[on.id], c"", None, ptr::null_mut()) {
-            // The number says only that it failed; the log says why.
+            // The error number says only that the build failed; the log contains the reason.
             let log = get_program_build_data(program.0, on.id, CL_PROGRAM_BUILD_LOG);
             let log = log.unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
@@ -111,9 +111,9 @@ impl KernelDriver for OpenCl {
 }
 
 impl OpenClKernel {
-    /// Sets argument `at` to `bytes`, which are those of a handle or of a number.
+    /// Sets argument `at` to `bytes`, the bytes of a handle or of a number.
     fn set_argument(&mut self, at: usize, of: ArgType, bytes: &[u8]) -> Result<()> {
-        // Null stays null, which OpenCL takes for a buffer that is not there.
+        // A null handle remains null, which OpenCL takes for a missing buffer.
         let mut memory = ptr::null_mut();
         let (nbytes, value) = if of == ArgType::Handle {
             let address = bytes.try_into().map_or(0, usize::from_ne_bytes);
@@ -121,7 +121,7 @@ impl OpenClKernel {
                 let space = Space(ptr::without_provenance_mut(address));
                 memory = OpenCl::backend().memory(space)?.1.0;
             }
-            // What the kernel gets is not the handle that callers hold, but the buffer behind it.
+            // The kernel gets the buffer, not the handle that callers hold.
             (size_of::<*mut c_void>(), (&raw const memory).cast())
         } else {
             (bytes.len(), bytes.as_ptr().cast())
@@ -142,7 +142,7 @@ impl OpenClKernel {
         // The global size of OpenCL is blocks times threads.
         let mut global = sizes.block;
         for (global, grid) in global.iter_mut().zip(sizes.grid) {
-            // DEV-47: what is too large for the machine is for the driver to reject.
+            // DEV-47: the driver rejects sizes that are too large for the machine.
             *global = global.saturating_mul(grid);
         }
         // SAFETY: sizes have three axes, of which `dimensions` are in use.

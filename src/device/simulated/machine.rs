@@ -7,100 +7,101 @@ use crate::device::{CopyRequest, DEV_31, DEV_41, DEV_42, Device, Dtype, Result, 
 use crate::rule::Kind;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What the host sees at the destination of a copy that has not run.
+/// The byte that fills the destination of a copy that has not run.
 const PENDING: u8 = 0xA5;
 /// A call that reached the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SimulatedCall {
-    /// Device id, bytes, alignment, element type.
+    /// An allocation: device id, bytes, alignment, element type.
     Alloc(i32, usize, usize, Dtype),
-    /// Device id and space.
+    /// A free: device id and space.
     Free(i32, Space),
-    /// The copy and its stream.
+    /// A copy and its stream.
     Copy(CopyRequest, Stream),
-    /// Device id and stream.
+    /// A kernel launch: device id and stream.
     Launch(i32, Stream),
-    /// Device id and stream.
+    /// A sync: device id and stream.
     Sync(i32, Stream),
-    /// Device id, the stream waited for, the stream that waits.
+    /// An ordering of streams: device id, the stream that is waited for, the stream that waits.
     SyncStreams(i32, Stream, Stream),
-    /// Device id.
+    /// A call of `set_device`: device id.
     SetDevice(i32),
-    /// Device id and the new stream.
+    /// The creation of a stream: device id and the new stream.
     CreateStream(i32, Stream),
-    /// Device id and stream.
+    /// The end of a stream: device id and stream.
     FreeStream(i32, Stream),
 }
 
-/// Something that a caller did wrong, though the device may have got away with it.
+/// A mistake of a caller, even if the device tolerated it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hazard {
-    /// A copy or kernel names memory that was freed or never there.
+    /// A copy or kernel names memory that was freed or never allocated.
     UseAfterFree(Space),
-    /// A space was freed that was not there.
+    /// A space was freed that was not allocated.
     FreedTwice(Space),
     /// A copy reaches past the end of a space.
     OutOfBounds(Space),
     /// Source and destination of a copy overlap.
     Overlap(Space),
-    /// Two streams touch the same space, one writes, and nothing orders them.
+    /// Two streams access the same space, one of them writes, and nothing orders them.
     Unordered(Space),
     /// The host changed the source of a copy before the copy ran: a sync is missing.
     SourceChanged(Space),
-    /// Workspace came back that was not taken, or came back twice.
+    /// Workspace was returned that was not taken, or was returned twice.
     WorkspaceNotTaken(Space),
-    /// At the end: work that was never waited for.
+    /// At the end there is work that was never waited for.
     NeverSynced(Stream),
-    /// At the end: memory that was never freed.
+    /// At the end there is memory that was never freed.
     NeverFreed(Space),
 }
 
 /// A piece of queued work.
 pub(super) enum Work {
-    /// Moves bytes.
+    /// A copy of bytes.
     Copy(CopyRequest, Snapshot),
-    /// Runs a closure over the device's memory.
+    /// A closure over the device's memory.
     Kernel(Box<dyn FnOnce(&mut SimulatedMemory) + Send>),
-    /// Marks an event, by its number, as reached.
+    /// A mark that an event, by its number, was reached.
     Record(usize),
-    /// Holds its queue up until the event of this number is reached.
+    /// A wait until the event of this number is reached.
     Wait(usize),
 }
 
-/// What a host source held when the copy was queued, to see whether it changed before the copy ran; none for a device source.
+/// The contents of a host source when the copy was queued, which show whether it changed before the copy ran; `None` for a device
+/// source.
 pub(super) struct Snapshot(Option<Vec<u8>>);
 
-/// A queue by the index of its device and its stream ([`own`]).
+/// The key of a queue: the index of its device and its stream ([`own`]).
 type QueueKey = (i32, Stream);
 
-/// Everything of the simulated device that changes, behind one lock.
+/// The mutable state of the simulated device, which one lock protects.
 pub(super) struct SimulatedMachine {
     /// The memory of all devices.
     pub(super) memory: SimulatedMemory,
-    /// Every call so far; their number also makes streams and events differ.
+    /// Every call so far. Their number also makes streams and events distinct.
     pub(super) calls: Vec<SimulatedCall>,
-    /// What callers did wrong so far, in order.
+    /// The mistakes of callers so far, in order.
     pub(super) hazards: Vec<Hazard>,
-    /// How many more allocations succeed before one fails.
+    /// The number of allocations that still succeed before one fails.
     pub(super) fail_alloc: Option<usize>,
-    /// How many more copies succeed before one fails.
+    /// The number of copies that still succeed before one fails.
     pub(super) fail_copy: Option<usize>,
-    /// Workspace that [`Bug::WorkspaceTwice`] will hand out again.
+    /// The workspace that [`Bug::WorkspaceTwice`] will return again.
     pub(super) handed_out: Vec<Space>,
-    /// Work that has not run, oldest first. Ordered, so that equal seeds pick equal queues.
+    /// The work that has not run, oldest first. The map is ordered, so that equal seeds pick equal queues.
     queues: BTreeMap<QueueKey, VecDeque<Work>>,
-    /// Events that were reached.
+    /// The events that were reached.
     recorded: BTreeSet<usize>,
-    /// The state of the generator that decides when work runs by itself (`tick`).
+    /// The state of the random generator that decides when work runs without a sync (`tick`).
     clock: u64,
-    /// The defect that was planted.
+    /// The planted defect.
     bug: Option<Bug>,
 }
 
 impl SimulatedMachine {
-    /// A machine without memory in use. The seed decides when queued work runs, so that a script that fails once fails again.
+    /// Creates a machine without memory in use. The seed decides when queued work runs, so that a failure can be reproduced.
     pub(super) fn new(seed: u64, bug: Option<Bug>) -> SimulatedMachine {
         SimulatedMachine {
             memory: SimulatedMemory::default(),
@@ -111,18 +112,18 @@ impl SimulatedMachine {
             handed_out: Vec::new(),
             queues: BTreeMap::new(),
             recorded: BTreeSet::new(),
-            // A generator of this kind stays at 0 for ever; an odd number is none.
+            // The generator would stay at 0 for ever, so the seed is made odd.
             clock: seed | 1,
             bug,
         }
     }
 
-    /// Notes a call, before it is checked: one that fails reached the device too.
+    /// Logs a call, before its checks: a rejected call also reached the device.
     pub(super) fn log(&mut self, call: SimulatedCall) {
         self.calls.push(call);
     }
 
-    /// Memory of its own, or the failure that a case has asked for (DEV-12, DEV-41).
+    /// Allocates a new space, or fails if a case requested that (DEV-12, DEV-41).
     pub(super) fn alloc(
         &mut self,
         device: Device,
@@ -137,14 +138,14 @@ impl SimulatedMachine {
         Ok(self.memory.alloc(nbytes, alignment.max(1)))
     }
 
-    /// Frees a space; one that is not allocated is noted as a mistake of the caller, and rejected (DEV-31).
+    /// Frees a space. A space that is not allocated is recorded as a mistake of the caller, and rejected (DEV-31).
     pub(super) fn free(&mut self, device: Device, space: Space) -> Result<()> {
         self.log(SimulatedCall::Free(device.id, space));
         if self.memory.size(space).is_none() {
             self.hazards.push(Hazard::FreedTwice(space));
             return reject(DEV_31, Kind::Missing, format!("{space:?} is not allocated"));
         }
-        // Queued work may still use the space: it runs first (DEV-46).
+        // DEV-46: queued work may still use the space, so it runs first.
         let forgets = self.bug == Some(Bug::FreeForgetsTheQueue);
         if !forgets {
             self.drain_all();
@@ -153,6 +154,8 @@ impl SimulatedMachine {
         Ok(())
     }
 
+    /// Queues a copy.
+    ///
     /// # Safety
     ///
     /// As for [`DeviceApi::copy`](crate::device::DeviceApi::copy).
@@ -161,7 +164,7 @@ impl SimulatedMachine {
         if count_down(&mut self.fail_copy) {
             return Err(driver_error("simulated", "copy", -1, "injected failure"));
         }
-        // DEV-39: before any check: a copy of no bytes is no error, wherever it is from and to.
+        // DEV-39: this comes before all checks, because a copy of no bytes is valid for any source and destination.
         if copy.nbytes == 0 {
             return Ok(());
         }
@@ -177,7 +180,7 @@ impl SimulatedMachine {
         if !to_host {
             self.check_range(copy.to, copy.to_offset.checked_add(copy.nbytes))?;
         }
-        // DEV-40: noted, and done: `run_copy` reads all of the source before it writes.
+        // DEV-40: the hazard is recorded and the copy made: `run_copy` reads all of the source before it writes.
         if overlaps(&copy) {
             self.hazards.push(Hazard::Overlap(copy.from));
         }
@@ -191,7 +194,7 @@ impl SimulatedMachine {
             // SAFETY: the source of a copy holds its bytes.
             unsafe { host_bytes(copy.from, copy.from_offset, copy.nbytes) }.to_vec()
         }));
-        // A caller that reads before a sync sees that it is too early.
+        // A caller that reads before a sync sees this filler.
         if to_host {
             let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
             // SAFETY: the destination of a copy holds its bytes, and is not read before a sync.
@@ -200,7 +203,7 @@ impl SimulatedMachine {
         self.push(id, stream, Work::Copy(copy, snapshot))
     }
 
-    /// Queues work; DEV-42 for a stream that this device does not have.
+    /// Queues work; fails with DEV-42 for a stream that this device does not have.
     pub(super) fn push(&mut self, id: i32, stream: Stream, work: Work) -> Result<()> {
         let queue = (id, own(stream));
         if stream != Stream::DEFAULT && !self.queues.contains_key(&queue) {
@@ -210,7 +213,7 @@ impl SimulatedMachine {
                 format!("{stream:?} is not a stream of device {id}"),
             );
         }
-        // The default stream needs no making: it is there with its first work.
+        // The default stream always exists; its queue is created with its first work.
         let pending = self.queues.entry(queue).or_default();
         if self.bug == Some(Bug::StreamRunsBackwards) {
             pending.push_front(work);
@@ -221,10 +224,10 @@ impl SimulatedMachine {
         Ok(())
     }
 
-    /// A new stream, whose handle no other one of this device has had.
+    /// Creates a stream, with a handle that no other stream of this device has had.
     pub(super) fn create_stream(&mut self, device: Device) -> Stream {
         let id = device.id;
-        // Another number for every stream, as calls are only added, and never null.
+        // The number of calls only grows, so its complement differs for every stream and is never null.
         let handle = std::ptr::without_provenance_mut(!self.calls.len());
         // SAFETY: this device follows no handle: it looks streams up in `queues`.
         let stream = unsafe { Stream::from_handle(device, handle) };
@@ -233,25 +236,25 @@ impl SimulatedMachine {
         stream
     }
 
-    /// Runs what is left on a stream and forgets it.
+    /// Runs the remaining work of a stream and removes the stream.
     pub(super) fn free_stream(&mut self, id: i32, stream: Stream) {
         self.log(SimulatedCall::FreeStream(id, stream));
         self.drain(id, stream);
         self.queues.remove(&(id, own(stream)));
     }
 
-    /// Work queued on `after` from now on waits for everything on `before`.
+    /// Makes work that is queued on `after` from now on wait for the work on `before` so far.
     pub(super) fn order(&mut self, id: i32, before: Stream, after: Stream) -> Result<()> {
         self.log(SimulatedCall::SyncStreams(id, before, after));
         // The number of this call, which no other event has.
         let event = self.calls.len();
-        // DEV-38: the caller does not wait; the second queue does, when it comes to the mark.
+        // DEV-38: the caller does not wait. The second queue waits when it reaches the mark.
         self.push(id, before, Work::Record(event))?;
         self.push(id, after, Work::Wait(event))
     }
 
-    /// Runs everything on a stream, and on others as far as it waits for them. What a stream waits for was queued before, so
-    /// that something can always run; only where a stream runs backwards work may be left.
+    /// Runs all work on a stream, and work on others that it waits for. That work was queued earlier, so some work can always run.
+    /// Only if a stream runs backwards, work may remain.
     pub(super) fn drain(&mut self, id: i32, stream: Stream) {
         let queue = (id, own(stream));
         while self.queues.get(&queue).is_some_and(|work| !work.is_empty())
@@ -259,7 +262,7 @@ impl SimulatedMachine {
         {}
     }
 
-    /// What is wrong at the end: queues with work, spaces that are alive.
+    /// Returns the hazards at the end: queues with work, and live spaces.
     pub(super) fn leftovers(&self) -> Vec<Hazard> {
         let queued = self.queues.iter().filter(|(_, work)| !work.is_empty());
         let never_synced = queued.map(|((_, stream), _)| Hazard::NeverSynced(*stream));
@@ -267,24 +270,25 @@ impl SimulatedMachine {
         never_synced.chain(never_freed).collect()
     }
 
-    /// Runs everything on every queue.
+    /// Runs all work on every queue.
     fn drain_all(&mut self) {
         while self.step_any() {}
     }
 
-    /// Runs one piece of work of the first queue that can; false where none can.
+    /// Runs one piece of work of the first queue that can run; returns false if no queue can.
     fn step_any(&mut self) -> bool {
         let queues: Vec<QueueKey> = self.queues.keys().copied().collect();
         queues.into_iter().any(|queue| self.step(queue))
     }
 
-    /// Now and then something runs by itself, by a clock that `spec/device.md` fixes: every implementation runs a script alike.
+    /// Occasionally runs a piece of work without a sync. `spec/device.md` fixes the generator, so every implementation runs a
+    /// script alike.
     fn tick(&mut self) {
         self.clock ^= self.clock << 13;
         self.clock ^= self.clock >> 7;
         self.clock ^= self.clock << 17;
         if self.clock.is_multiple_of(8) {
-            // There is a queue: `push`, which calls this, has added one if there was none.
+            // There is at least one queue: `push`, which calls this, has added one if there was none.
             let pick = (self.clock >> 8) as usize % self.queues.len();
             if let Some(queue) = self.queues.keys().nth(pick) {
                 self.step(*queue);
@@ -292,7 +296,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Runs one piece of work of a queue; false if there is none or it must wait.
+    /// Runs one piece of work of a queue; returns false if the queue is empty or must wait.
     fn step(&mut self, queue: QueueKey) -> bool {
         let Some(pending) = self.queues.get_mut(&queue) else {
             return false;
@@ -312,7 +316,7 @@ impl SimulatedMachine {
         true
     }
 
-    /// Moves the bytes of a copy, those of the host as they are now.
+    /// Moves the bytes of a copy. Bytes of the host are read as they are now.
     fn run_copy(&mut self, copy: &CopyRequest, snapshot: Snapshot) {
         let from_host = copy.from_device.kind == Device::CPU.kind;
         let to_host = copy.to_device.kind == Device::CPU.kind;
@@ -346,7 +350,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// The copy of [`Bug::OverlapSmears`]: byte by byte from the front.
+    /// Makes the copy of [`Bug::OverlapSmears`]: byte by byte from the front.
     fn smear(&mut self, copy: &CopyRequest) {
         let bytes = self.memory.bytes(copy.from).unwrap_or_default();
         for at in 0..copy.nbytes {
@@ -355,7 +359,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Whether a copy may reach up to `end` of a space; no end is one that no number holds.
+    /// Checks whether a copy may reach up to `end` of a space. `None` means that the end overflowed.
     fn check_range(&mut self, space: Space, end: Option<usize>) -> Result<()> {
         let Some(size) = self.memory.size(space) else {
             self.hazards.push(Hazard::UseAfterFree(space));
@@ -369,7 +373,7 @@ impl SimulatedMachine {
         Ok(())
     }
 
-    /// Notes work of another stream that touches the same space, with a write on either side and nothing between.
+    /// Records work of another stream that accesses the same space, if either side writes and nothing orders the two.
     fn check_order(&mut self, copy: &CopyRequest, own: QueueKey) {
         let own_work = self.queues.get(&own).into_iter().flatten();
         let waits = own_work.filter_map(|work| match work {
@@ -382,9 +386,9 @@ impl SimulatedMachine {
             if *queue == own {
                 continue;
             }
-            // What lies before an event that this queue waits for is ordered.
+            // Work before an event that this queue waits for is ordered.
             for work in pending.iter().rev().take_while(|work| !ordered(work)) {
-                // What a kernel touches is not known before it runs, so that copies alone are compared.
+                // The accesses of a kernel are unknown before it runs, so only copies are compared.
                 let Work::Copy(other, _) = work else {
                     continue;
                 };
@@ -399,6 +403,8 @@ impl SimulatedMachine {
     }
 }
 
+/// Returns host memory as a slice.
+///
 /// # Safety
 ///
 /// The host memory is valid for these bytes.
@@ -408,14 +414,14 @@ unsafe fn host_bytes<'a>(space: Space, offset: usize, nbytes: usize) -> &'a [u8]
     unsafe { std::slice::from_raw_parts(first, nbytes) }
 }
 
-/// Whether both sides are one space and have a byte in common.
+/// Returns whether both sides are one space and share a byte.
 fn overlaps(copy: &CopyRequest) -> bool {
     copy.from == copy.to
         && copy.from_offset < copy.to_offset + copy.nbytes
         && copy.to_offset < copy.from_offset + copy.nbytes
 }
 
-/// Counts an injected failure down; true when it is due.
+/// Counts down to an injected failure; returns true when it is due.
 fn count_down(left: &mut Option<usize>) -> bool {
     match left {
         None => false,
@@ -430,7 +436,8 @@ fn count_down(left: &mut Option<usize>) -> bool {
     }
 }
 
-/// The stream under the type that queues are kept by. A table of C names no type, so that one stream may come with two.
+/// Returns the stream with the type that the queues use as key. A C table passes no types, so the same stream may come with two
+/// types.
 fn own(stream: Stream) -> Stream {
     // SAFETY: this device follows no handle: it looks streams up in `queues`.
     unsafe { Stream::from_handle(Device::new(KIND, 0), stream.handle()) }

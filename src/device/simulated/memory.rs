@@ -1,41 +1,41 @@
-//! Memory of the simulated device: fresh and freed bytes show, and no address is one of the host.
+//! Memory of the simulated device. Fresh and freed bytes are recognizable, and no address belongs to the host.
 
 use crate::device::Space;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 
-/// What a fresh space holds.
+/// The byte that fills a fresh space.
 const FRESH: u8 = 0xCD;
-/// What a freed space holds.
+/// The byte that fills a freed space.
 const FREED: u8 = 0xDD;
-/// Spaces start here, where no memory of the host is.
+/// The address of the first space, in a range that the host does not use.
 const FIRST: usize = 1 << 44;
 
 /// The memory of the device: spaces at addresses that mean nothing to the host.
 #[derive(Default)]
 pub struct SimulatedMemory {
-    /// Every space that ever was, by its address: a freed one still shows what it holds.
+    /// Every space that ever existed, by its address. A freed one still shows its contents.
     blocks: BTreeMap<usize, SimulatedBlock>,
-    /// Where the next new space begins at the earliest.
+    /// The lowest possible address of the next new space.
     next: usize,
 }
 
-/// A space, alive or freed.
+/// A live or freed space.
 struct SimulatedBlock {
-    /// What it holds.
+    /// The contents of the space.
     bytes: Vec<u8>,
-    /// Whether it is allocated.
+    /// Whether the space is allocated.
     alive: bool,
 }
 
 impl SimulatedMemory {
-    /// The bytes of the space that `space` points into, and where in it.
+    /// Returns the bytes of the space that `space` points into, from that address on.
     pub fn bytes(&mut self, space: Space) -> Option<&mut [u8]> {
         let (base, block) = self.blocks.range_mut(..=space.address()).next_back()?;
         block.bytes.get_mut(space.address() - base..)
     }
 
-    /// Bytes in use.
+    /// Returns the number of bytes in use.
     pub(super) fn bytes_in_use(&self) -> usize {
         self.blocks
             .values()
@@ -44,19 +44,19 @@ impl SimulatedMemory {
             .sum()
     }
 
-    /// Bytes of the space that begins here; none where none does, or it was freed.
+    /// Returns the size in bytes of the live space that begins here, or `None`.
     pub(super) fn size(&self, space: Space) -> Option<usize> {
         let block = self.blocks.get(&space.address())?;
         block.alive.then_some(block.bytes.len())
     }
 
-    /// Every space that is not freed.
+    /// Returns every space that is not freed.
     pub(super) fn spaces(&self) -> impl Iterator<Item = Space> {
         let alive = self.blocks.iter().filter(|(_, block)| block.alive);
         alive.map(|(base, _)| space_at(*base))
     }
 
-    /// Frees a space: its bytes become [`FREED`], and the address may come again.
+    /// Frees a space. Its bytes become [`FREED`], and the address may be reused.
     pub(super) fn free(&mut self, space: Space) {
         if let Some(block) = self.blocks.get_mut(&space.address()) {
             block.bytes.fill(FREED);
@@ -64,14 +64,14 @@ impl SimulatedMemory {
         }
     }
 
-    /// The newest freed block of this size is used again, as real allocators do.
+    /// Allocates a space. The freed block of this size with the highest address is reused, as real allocators reuse blocks.
     pub(super) fn alloc(&mut self, nbytes: usize, alignment: usize) -> Space {
         let fits = |(_, block): &(&usize, &mut SimulatedBlock)| {
             !block.alive && block.bytes.len() == nbytes
         };
-        // DEV-46: reused at the first chance, so that queued work which still needs a freed space shows.
+        // DEV-46: reused at the first chance, to expose queued work that still needs a freed space.
         if let Some((&base, block)) = self.blocks.iter_mut().rev().find(fits) {
-            // An address that is free but not aligned enough stays free.
+            // An address that is free but not sufficiently aligned stays free.
             if base.is_multiple_of(alignment) {
                 block.alive = true;
                 block.bytes.fill(FRESH);
@@ -79,7 +79,7 @@ impl SimulatedMemory {
             }
         }
         let base = self.next.max(FIRST).next_multiple_of(alignment);
-        // A gap, so that running over the end of one space never looks like the next one, and one of no bytes is a space.
+        // The gap makes an overrun recognizable, and gives an empty space its own address.
         self.next = base + nbytes + alignment;
         let bytes = vec![FRESH; nbytes];
         self.blocks
@@ -88,7 +88,7 @@ impl SimulatedMemory {
     }
 }
 
-/// The handle of an address. The host has no memory there, hence no provenance.
+/// Returns the handle of an address. The host has no memory there, hence no provenance.
 pub(super) fn space_at(address: usize) -> Space {
     Space(std::ptr::without_provenance_mut::<c_void>(address))
 }

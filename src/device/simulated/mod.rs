@@ -1,9 +1,9 @@
 //! An asynchronous device without hardware, for tests of code that calls a [`DeviceApi`].
 //!
-//! It is slower to do things than any real one: a copy or kernel runs when it must, or when a seeded clock strikes,
-//! never when it is queued. Its memory is not host memory, a fresh space holds `0xCD`, a freed one `0xDD`, and the
-//! destination of a copy to the host holds `0xA5` until the copy has run. Every call is logged. What the caller does wrong is noted as
-//! a [`Hazard`]; what the device shall do wrong can be planted as a [`Bug`] or injected as a failure.
+//! It delays work longer than any real device: a copy or kernel runs when it must or when a seeded clock decides, but never when it
+//! is queued. Its memory is not host memory. A fresh space holds `0xCD`, a freed one `0xDD`, and the destination of a copy to the
+//! host holds `0xA5` until the copy has run. Every call is logged. A mistake of the caller is recorded as a [`Hazard`]. A test can
+//! plant a defect of the device as a [`Bug`], or inject a failure.
 //!
 //! ```
 //! use tvmspec::device::simulated::Simulated;
@@ -46,24 +46,24 @@ use crate::rule::Kind;
 use machine::{SimulatedMachine, Work};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A defect that can be planted, to see whether a test would notice.
+/// A defect that can be planted, to see whether a test notices it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bug {
-    /// `sync` returns at once (breaks DEV-36).
+    /// A `sync` that returns at once (breaks DEV-36).
     SyncReturnsEarly,
-    /// `free` hands memory out again while queued work still uses it (breaks DEV-46).
+    /// A `free` that reuses memory while queued work still needs it (breaks DEV-46).
     FreeForgetsTheQueue,
-    /// A copy between overlapping ranges goes byte by byte from the front (breaks DEV-40).
+    /// A copy between overlapping ranges that goes byte by byte from the front (breaks DEV-40).
     OverlapSmears,
-    /// A stream runs its newest work first (breaks DEV-37).
+    /// A stream that runs its newest work first (breaks DEV-37).
     StreamRunsBackwards,
-    /// A second workspace is the first one again (breaks DEV-41).
+    /// A second workspace that is the first one again (breaks DEV-41).
     WorkspaceTwice,
 }
 
 impl Bug {
-    /// All of them.
+    /// Every planted defect.
     pub const ALL: [Bug; 5] = [
         Bug::SyncReturnsEarly,
         Bug::FreeForgetsTheQueue,
@@ -76,34 +76,34 @@ impl Bug {
 /// The type of device that kernels are launched on.
 const KIND: i32 = Device::ext_dev(0).kind;
 
-/// The simulated device. Two devices by default, ids 0 and 1, of whatever type the caller names.
+/// The simulated device. It has the ids 0 and 1 by default, for any device type that the caller names.
 pub struct Simulated {
-    /// What the pools take their blocks from as well.
+    /// The state that the pools share, because they take their blocks there.
     shared: Arc<SimulatedState>,
-    /// Workspace, pooled by thread and device (DEV-25 to DEV-35).
+    /// The pools of workspace, per thread and device (DEV-25 to DEV-35).
     pools: WorkspacePools,
-    /// How many there are, with indices from 0.
+    /// The number of devices; their ids start at 0.
     devices: i32,
 }
 
-/// What a simulated device and its pools share.
+/// The state that a simulated device and its pools share.
 struct SimulatedState {
     machine: Mutex<SimulatedMachine>,
     bug: Option<Bug>,
 }
 
 impl Simulated {
-    /// A device whose clock is seeded with `seed`: equal seeds and calls run work at equal times.
+    /// Creates a device whose clock is seeded with `seed`. Equal seeds and calls run work at equal times.
     pub fn new(seed: u64) -> Simulated {
         Simulated::build(seed, None)
     }
 
-    /// A device with a planted defect.
+    /// Creates a device with a planted defect.
     pub fn with_bug(seed: u64, bug: Bug) -> Simulated {
         Simulated::build(seed, Some(bug))
     }
 
-    /// Two devices of one machine, so that what goes to the wrong one shows.
+    /// Creates two devices of one machine, so that work on the wrong one is noticed.
     fn build(seed: u64, bug: Option<Bug>) -> Simulated {
         let shared = Arc::new(SimulatedState {
             machine: Mutex::new(SimulatedMachine::new(seed, bug)),
@@ -116,12 +116,12 @@ impl Simulated {
         }
     }
 
-    /// Lets the allocation after the next `after` ones fail.
+    /// Makes the allocation after the next `after` ones fail.
     pub fn fail_alloc(&self, after: usize) {
         self.machine().fail_alloc = Some(after);
     }
 
-    /// Lets the copy after the next `after` ones fail.
+    /// Makes the copy after the next `after` ones fail.
     pub fn fail_copy(&self, after: usize) {
         self.machine().fail_copy = Some(after);
     }
@@ -146,17 +146,17 @@ impl Simulated {
         )
     }
 
-    /// Every call so far, in order.
+    /// Returns every call so far, in order.
     pub fn calls(&self) -> Vec<SimulatedCall> {
         self.machine().calls.clone()
     }
 
-    /// What callers did wrong so far.
+    /// Returns the mistakes of callers so far.
     pub fn hazards(&self) -> Vec<Hazard> {
         self.machine().hazards.clone()
     }
 
-    /// [`Simulated::hazards`] plus what is wrong at the end: work that was never waited for, and memory that was never freed.
+    /// Returns [`Simulated::hazards`], plus work that was never waited for and memory that was never freed.
     pub fn finish(&self) -> Vec<Hazard> {
         let machine = self.machine();
         let mut hazards = machine.hazards.clone();
@@ -164,7 +164,7 @@ impl Simulated {
         hazards
     }
 
-    /// Bytes of memory in use.
+    /// Returns the bytes of memory in use.
     pub fn bytes_in_use(&self) -> usize {
         self.machine().memory.bytes_in_use()
     }
@@ -173,7 +173,7 @@ impl Simulated {
         self.shared.machine()
     }
 
-    /// The index of `device`; DEV-42 where there is no device of that index.
+    /// Returns the index of `device`; fails with DEV-42 if there is no device of that index.
     fn here(&self, device: Device) -> Result<i32> {
         let id = device.id;
         if (0..self.devices).contains(&id) {
@@ -209,14 +209,14 @@ impl SpaceSource for SimulatedState {
 impl DeviceApi for Simulated {
     fn set_device(&self, device: Device) -> Result<()> {
         let id = self.here(device)?;
-        // DEV-55: under the type that `launch` looks under, whatever type the caller's number names.
+        // DEV-55: the current device is stored under the type that `launch` uses, even if the caller names another type.
         set_current_device(Device::ext_dev(id));
         self.machine().log(SimulatedCall::SetDevice(id));
         Ok(())
     }
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
-        // DEV-07: the one question that is answered for a device that is not there.
+        // DEV-07: a missing device answers only this attribute.
         if attribute == Attribute::Exist {
             return AttributeValue::int(self.here(device).is_ok());
         }
@@ -280,7 +280,7 @@ impl DeviceApi for Simulated {
 
     fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {
         self.here(device)?;
-        // Filled by `Bug::WorkspaceTwice` alone.
+        // Only `Bug::WorkspaceTwice` fills this list.
         let twice = self.machine().handed_out.pop();
         if let Some(space) = twice {
             return Ok(space);
@@ -296,7 +296,8 @@ impl DeviceApi for Simulated {
         let freed = self.pools.free(device, space);
         if freed.is_err() {
             if self.shared.bug == Some(Bug::WorkspaceTwice) {
-                // The second owner of the block frees it again, which the pool rejects (DEV-31); the defect is not to show that way.
+                // The second owner of the block frees it again, which the pool rejects (DEV-31). The defect must not show in that
+                // way.
                 return Ok(());
             }
             let hazard = Hazard::WorkspaceNotTaken(space);
@@ -310,7 +311,7 @@ impl DeviceApi for Simulated {
     }
 }
 
-/// The failure that was requested with [`Simulated::fail_alloc`].
+/// Creates the failure that was requested with [`Simulated::fail_alloc`].
 fn injected(nbytes: usize) -> Error {
     out_of_memory(nbytes, "injected failure")
 }

@@ -9,41 +9,42 @@ use crate::device::error::no_driver;
 use ash::vk;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The newest Vulkan that the instance is created for.
+/// The newest Vulkan version that the instance requests.
 const API_VERSION: u32 = vk::API_VERSION_1_2;
 
-/// Devices at most, as in every release.
+/// The maximum number of devices, as in every release.
 const MOST_DEVICES: usize = 8;
 
-/// A device with what is needed to compute on it.
+/// A device, with everything that is needed to compute on it.
 pub(crate) struct VulkanDevice {
-    /// Lives as long as the process.
+    /// The logical device, which lives as long as the process.
     pub(super) device: ash::Device,
-    /// Names, versions and limits.
+    /// The names, versions and limits of the device.
     pub(super) properties: vk::PhysicalDeviceProperties,
-    /// The width in which invocations run in lockstep.
+    /// The subgroup properties: the number of invocations that run in lockstep.
     pub(super) subgroup: vk::PhysicalDeviceSubgroupProperties<'static>,
-    /// Empty where the driver has none (Vulkan 1.1 and before).
+    /// The name of the driver; empty if the driver states none (Vulkan 1.1 and before).
     pub(super) driver_name: String,
     pub(super) features: Features,
-    /// Its heaps and the types of memory in them.
+    /// The heaps of the device and their memory types.
     pub(super) memory: vk::PhysicalDeviceMemoryProperties,
     /// The index of the memory type of buffers.
     pub(super) device_memory: u32,
     /// The index of the memory type of staging.
     pub(super) host_memory: u32,
-    /// What is recorded and not yet submitted. Vulkan leaves it to callers that no two threads use a queue at once.
+    /// The recorded work that is not yet submitted. It is in a lock, because Vulkan requires callers to synchronize the use of a
+    /// queue.
     queue: Mutex<VulkanQueue>,
 }
 
-// SAFETY: Vulkan objects may be used from any thread where the specification does not ask for external synchronisation;
-// what does (queue, command buffers, descriptor pools) is behind the lock. The property structs hold null chain pointers.
+// SAFETY: Vulkan objects may be used from any thread unless the specification requires external synchronization. The objects that
+// require it (queue, command buffers, descriptor pools) are in the lock. The property structs hold null chain pointers.
 unsafe impl Send for VulkanDevice {}
-// SAFETY: Vulkan objects may be used from any thread where the specification does not ask for external synchronisation;
-// what does (queue, command buffers, descriptor pools) is behind the lock. The property structs hold null chain pointers.
+// SAFETY: Vulkan objects may be used from any thread unless the specification requires external synchronization. The objects that
+// require it (queue, command buffers, descriptor pools) are in the lock. The property structs hold null chain pointers.
 unsafe impl Sync for VulkanDevice {}
 
-/// What shaders may use here.
+/// The features that shaders may use on this device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Features {
     pub(super) float64: bool,
@@ -58,19 +59,19 @@ pub(super) struct Features {
 }
 
 impl VulkanDevice {
-    /// The queue, for this thread alone until the guard ends.
+    /// Locks the queue for this thread until the guard is dropped.
     pub(super) fn queue(&self) -> MutexGuard<'_, VulkanQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory that the host sees, for its side of a copy.
+    /// Allocates memory that the host can access, for the host's side of a copy.
     pub(super) fn staging(&self, nbytes: usize) -> Result<VulkanBuffer> {
         VulkanBuffer::staging(&self.device, nbytes, self.host_memory)
     }
 }
 
-/// Loads Vulkan and opens every device with a compute queue. Called once; nothing of it is ever closed, because layers and
-/// drivers do not like to be closed while a process ends.
+/// Loads Vulkan and opens every device with a compute queue. It is called once. Nothing is ever closed, because layers and drivers
+/// may fail when they are closed while a process ends.
 pub(super) fn open_all() -> Result<Vec<VulkanDevice>> {
     // SAFETY: loading a library runs its initialisers; the system's Vulkan loader is trusted with that.
     let entry = unsafe { ash::Entry::load() }.map_err(|error| no_driver("Vulkan", error))?;
@@ -90,16 +91,16 @@ pub(super) fn open_all() -> Result<Vec<VulkanDevice>> {
         .filter_map(|physical| open(&instance, physical).transpose())
         .take(MOST_DEVICES)
         .collect::<Result<_>>()?;
-    // Devices go on using what the entry has loaded.
+    // The entry is leaked, because devices still use the library that it loaded.
     std::mem::forget(entry);
     Ok(devices)
 }
 
-/// Opens a device; nothing if it cannot compute.
+/// Opens a device, or returns `None` if it cannot compute.
 fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option<VulkanDevice>> {
     // SAFETY: the instance is alive and the physical device is one of its.
     let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
-    // The first family will do: one queue is all that is used.
+    // The first suitable family is chosen, because only one queue is used.
     let computes = families
         .iter()
         .position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE));
@@ -122,7 +123,7 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
     let mut has11 = vk::PhysicalDeviceVulkan11Features::default();
     let mut has12 = vk::PhysicalDeviceVulkan12Features::default();
     let mut has = vk::PhysicalDeviceFeatures2::default();
-    // A device of an older version must not see structs of a newer one in the chain.
+    // A device of an older version must not get structs of a newer one in the chain.
     let newer = properties.api_version >= vk::API_VERSION_1_2;
     if newer {
         has = has.push_next(&mut has11).push_next(&mut has12);
@@ -152,7 +153,7 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
             || extension(c"VK_KHR_dedicated_allocation"),
     };
 
-    // Shaders may use what is switched on, and switching on what is there costs nothing.
+    // All supported features are enabled: shaders may use only enabled features, and enabling them is free.
     let wanted = vk::PhysicalDeviceFeatures::default()
         .shader_float64(features.float64)
         .shader_int64(features.int64)
@@ -200,7 +201,7 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
     }))
 }
 
-/// The best memory type for buffers, and the one for staging: the host can see it and need not flush.
+/// Returns the best memory type for buffers, and the one for staging, which the host can access without flushing.
 fn memory_types(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, u32)> {
     let types = memory.memory_types_as_slice();
     let with = |flags| {
@@ -211,7 +212,7 @@ fn memory_types(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, u32
     };
     let host =
         with(vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT)?;
-    // A device that shares the memory of the host may have none of its own.
+    // A device that shares the memory of the host may have no memory of its own.
     let device = with(vk::MemoryPropertyFlags::DEVICE_LOCAL).unwrap_or(host);
     Some((device, host))
 }

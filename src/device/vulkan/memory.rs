@@ -1,4 +1,4 @@
-//! Buffers.
+//! Vulkan buffers.
 
 use super::Vulkan;
 use crate::device::Result;
@@ -7,16 +7,16 @@ use crate::device::error::out_of_memory;
 use ash::vk;
 use std::ffi::c_void;
 
-/// A buffer with memory of its own.
+/// A buffer with its own memory allocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VulkanBuffer {
-    /// What commands name.
+    /// The handle that commands use.
     pub(super) handle: vk::Buffer,
-    /// An allocation of its own for each buffer.
+    /// The memory, allocated for this buffer only.
     memory: vk::DeviceMemory,
-    /// Bytes that were requested; the buffer has one at least.
+    /// The number of requested bytes; the buffer has at least one.
     pub(super) nbytes: usize,
-    /// Where the host sees it; null where it does not.
+    /// The host's address of the memory; null if the host cannot access it.
     mapped: *mut c_void,
 }
 
@@ -26,21 +26,21 @@ unsafe impl Send for VulkanBuffer {}
 unsafe impl Sync for VulkanBuffer {}
 
 impl VulkanBuffer {
-    /// Where the host sees the bytes of staging.
+    /// Returns the host's address of a staging buffer.
     pub(super) fn mapped_bytes(self) -> *mut u8 {
         self.mapped.cast()
     }
 }
 
 impl VulkanBuffer {
-    /// A buffer of at least one byte in memory of type `memory_type`.
+    /// Creates a buffer of at least one byte in memory of type `memory_type`.
     pub(super) fn new(
         device: &ash::Device,
         nbytes: usize,
         usage: vk::BufferUsageFlags,
         memory_type: u32,
     ) -> Result<VulkanBuffer> {
-        // Copies of Vulkan may be of any size, but memory without bytes does not exist.
+        // Vulkan copies may have any size, but an allocation needs at least one byte.
         let create = vk::BufferCreateInfo::default()
             .size(nbytes.max(1) as u64)
             .usage(usage);
@@ -50,7 +50,7 @@ impl VulkanBuffer {
         })?;
         // SAFETY: the buffer was just made.
         let needs = unsafe { device.get_buffer_memory_requirements(handle) };
-        // A driver may keep buffers of this use out of a memory type; then any that it accepts will do.
+        // A driver may forbid a memory type for buffers of this usage. Then the first type that it accepts is used.
         let fits = |of: u32| needs.memory_type_bits & (1 << of) != 0;
         let memory_type = if fits(memory_type) {
             memory_type
@@ -85,7 +85,7 @@ impl VulkanBuffer {
         Ok(buffer)
     }
 
-    /// A buffer that the host sees, for the host's side of a copy.
+    /// Creates a buffer that the host can access, for the host's side of a copy.
     pub(super) fn staging(
         device: &ash::Device,
         nbytes: usize,
@@ -110,9 +110,9 @@ impl VulkanBuffer {
         Ok(buffer)
     }
 
-    /// Destroys a buffer. No work that is recorded or running may use it.
+    /// Destroys a buffer. No recorded or running work may use it.
     pub(super) fn destroy(self, device: &ash::Device) {
-        // SAFETY: made by `new`; who destroys one has waited for what was recorded with it.
+        // SAFETY: `new` created the buffer, and the caller has waited for the work that was recorded with it.
         unsafe { device.destroy_buffer(self.handle, None) };
         // SAFETY: nothing is bound to the memory any more; freeing it unmaps it.
         unsafe { device.free_memory(self.memory, None) };

@@ -1,7 +1,7 @@
-//! Vulkan compute, through the loader that is found when the first question comes.
+//! Vulkan compute, through the loader that the first call looks for.
 //!
-//! One queue per device. Work is recorded and submitted when a caller waits, as released runtimes do: copies and
-//! launches cost no trip to the driver each. There are no other streams (DEV-21).
+//! Each device has one queue. Work is recorded, and submitted when a caller waits, as in upstream's releases. Copies and launches
+//! therefore need no driver call each. There are no other streams (DEV-21).
 
 mod instance;
 mod memory;
@@ -22,7 +22,7 @@ use memory::VulkanBuffer;
 use std::ffi::c_void;
 use std::sync::LazyLock;
 
-/// The one Vulkan API of this process: its devices are in the order of the loader. Nothing is loaded by calling this.
+/// Returns the one Vulkan API of this process, with the devices in the loader's order. This loads no library.
 pub fn vulkan() -> &'static dyn DeviceApi {
     Vulkan::backend()
 }
@@ -69,14 +69,14 @@ impl Driver for Vulkan {
     }
 
     unsafe fn free(on: &VulkanDevice, memory: VulkanBuffer) -> Result<()> {
-        // Recorded work still names the buffer: it has to run first (DEV-46).
-        // What a wait did not see the end of may still use it, and it stays.
+        // DEV-46: recorded work still uses the buffer, so it has to run first. If the wait fails, work may still use the buffer, so
+        // the buffer is leaked.
         on.queue().sync(&on.device)?;
         memory.destroy(&on.device);
         Ok(())
     }
 
-    /// Vulkan does not look where a copy ends.
+    /// Checks where the part ends, because Vulkan does not.
     fn check(part: &SpacePart<Vulkan>) -> Result<()> {
         let has = part.memory.nbytes;
         let end = part.offset.checked_add(part.nbytes);
@@ -94,7 +94,7 @@ impl Driver for Vulkan {
         to: SpacePart<Vulkan>,
         _: *mut c_void,
     ) -> Result<()> {
-        // The bytes are copied now, so that the caller's may change before the recorded copy runs.
+        // The bytes are copied now, so that the caller's bytes may change before the recorded copy runs.
         let staging = on.staging(to.nbytes)?;
         // SAFETY: staging memory is mapped and has these bytes; the source is valid for them (`Driver::upload`).
         unsafe { std::ptr::copy_nonoverlapping(from.cast(), staging.mapped_bytes(), to.nbytes) };
@@ -112,7 +112,7 @@ impl Driver for Vulkan {
         let (source, nbytes) = ((from.memory, from.offset), from.nbytes);
         let staging = on.staging(nbytes)?;
         let mut queue = on.queue();
-        // The host's side of the copy cannot be recorded: wait, then move the bytes.
+        // The host's side of the copy cannot be recorded, so this waits and then moves the bytes.
         let ran = queue
             .copy(&on.device, source, (staging, 0), nbytes)
             .and_then(|()| queue.sync(&on.device));

@@ -12,32 +12,32 @@ use crate::rule::Kind;
 use ash::vk;
 use std::sync::Arc;
 
-/// A shader as the payload has it.
+/// A shader, as the payload stores it.
 #[derive(Clone, Debug)]
 pub(crate) struct SpirvShader {
     /// The kernel's name, which is also the shader's entry point.
     pub name: String,
-    /// Bit 0: scalars come through a uniform buffer instead of push constants.
+    /// The flags. Bit 0: scalars come through a uniform buffer instead of push constants.
     pub flags: u32,
-    /// SPIR-V, as numbers of the host.
+    /// The SPIR-V words, in the host's byte order.
     pub words: Vec<u32>,
 }
 
-/// A shader, compiled for a device.
+/// A shader that is compiled for a device.
 pub(crate) struct VulkanPipeline {
-    /// The shader with its entry point.
+    /// The pipeline: the shader with its entry point.
     pipeline: vk::Pipeline,
-    /// The one set of descriptors, and the push constants.
+    /// The layout: one descriptor set, and the push constants.
     layout: vk::PipelineLayout,
-    /// Which binding is a buffer of what kind.
+    /// The layout of the descriptor set: the kind of each binding.
     set_layout: vk::DescriptorSetLayout,
-    /// Kept to be destroyed with the rest.
+    /// The shader module, kept so that it can be destroyed with the rest.
     shader: vk::ShaderModule,
     /// Whether scalars come through a uniform buffer.
     uniform: bool,
 }
 
-/// Bytes of a scalar, since 0.8 (DEV-51).
+/// The bytes of a scalar, since 0.8 (DEV-51).
 const SLOT: usize = 8;
 
 impl KernelDriver for Vulkan {
@@ -45,7 +45,7 @@ impl KernelDriver for Vulkan {
     type Program = Vec<SpirvShader>;
     type Kernel = VulkanPipeline;
 
-    /// Nothing reaches the driver before a kernel is launched: each has a shader of its own.
+    /// Copies the shaders. The driver gets a shader only when its kernel is first launched.
     fn load(_: &VulkanDevice, code: &Vec<SpirvShader>) -> Result<Vec<SpirvShader>> {
         Ok(code.clone())
     }
@@ -78,7 +78,7 @@ impl KernelDriver for Vulkan {
         for handle in handles {
             let space = Space(std::ptr::without_provenance_mut(handle as usize));
             let (id, buffer) = Vulkan::backend().memory(space)?;
-            // DEV-51: a descriptor can name a buffer of its own device alone, and Vulkan does not look.
+            // DEV-51: a descriptor can only name a buffer of its own device, and Vulkan does not check this.
             if id != own {
                 return reject(
                     DEV_51,
@@ -103,7 +103,7 @@ impl KernelDriver for Vulkan {
             queue.keep(uniform);
             buffers.push(uniform);
         }
-        // A fresh set for each launch: one that recorded work names must not change before it has run.
+        // Each launch gets a new set, because a set in recorded work must not change before the work has run.
         let set = queue.descriptor_set(&on.device, pipeline.set_layout)?;
         let infos: Vec<[vk::DescriptorBufferInfo; 1]> = buffers
             .iter()
@@ -138,7 +138,7 @@ impl KernelDriver for Vulkan {
             unsafe { device.cmd_bind_descriptor_sets(commands, bind, layout, 0, &[set], &[]) };
             if !pipeline.uniform && !scalars.is_empty() {
                 let stage = vk::ShaderStageFlags::COMPUTE;
-                // SAFETY: `record` is recording; the layout was made for as many bytes of constants.
+                // SAFETY: `record` is recording, and the layout has the same number of bytes of constants.
                 unsafe { device.cmd_push_constants(commands, layout, stage, 0, &scalars) };
             }
             // SAFETY: `record` is recording; the kernel is called as it was compiled (`LoadedCode::launch`).
@@ -151,7 +151,7 @@ impl KernelDriver for Vulkan {
         _: &mut Vec<SpirvShader>,
         kernels: impl Iterator<Item = Arc<VulkanPipeline>>,
     ) {
-        // Recorded work may still name a pipeline, and after a wait that failed they stay.
+        // Recorded work may still use a pipeline. If the wait fails, the pipelines are leaked.
         if on.queue().sync(&on.device).is_err() {
             return;
         }
@@ -169,7 +169,7 @@ impl KernelDriver for Vulkan {
     }
 }
 
-/// Bindings below `storage` are the kernel's buffers; the one behind them has the scalars.
+/// Returns the kind of a binding. Bindings below `storage` are the kernel's buffers, and the next one holds the scalars.
 fn descriptor_type(binding: usize, storage: usize) -> vk::DescriptorType {
     if binding < storage {
         vk::DescriptorType::STORAGE_BUFFER
@@ -178,7 +178,7 @@ fn descriptor_type(binding: usize, storage: usize) -> vk::DescriptorType {
     }
 }
 
-/// Compiles a shader: buffers are bindings 0 and up, the uniform buffer is the binding behind them.
+/// Compiles a shader. Buffers are the bindings from 0 on, and the uniform buffer is the binding after them.
 fn make(
     on: &VulkanDevice,
     kernel: &KernelDescription,
@@ -191,7 +191,7 @@ fn make(
         .take_while(|of| **of == ArgType::Handle)
         .count();
     let scalars = kernel.arg_types.len() - storage;
-    // A flag without scalars means nothing: a buffer of no bytes cannot be bound.
+    // Without scalars the flag is ignored, because an empty buffer cannot be bound.
     let uniform = shader.flags & 1 != 0 && scalars > 0;
     let bindings: Vec<vk::DescriptorSetLayoutBinding<'_>> = (0..storage + usize::from(uniform))
         .map(|binding| {
@@ -212,7 +212,7 @@ fn make(
     } else {
         &ranges[..]
     };
-    // DEV-51: the compiler sets the flag where push constants are too few on its device; this one may have fewer.
+    // DEV-51: the compiler sets the flag if push constants are too small on its device; this device may have a lower limit.
     let most = on.properties.limits.max_push_constants_size;
     if !pushes.is_empty() && (scalars * SLOT) as u32 > most {
         let message = format!(

@@ -4,26 +4,26 @@ use super::instance::VulkanDevice;
 use crate::device::{Attribute, AttributeValue};
 use ash::vk;
 
-/// The answer to an attribute, from what the device stated when it was opened (DEV-08).
+/// Returns an attribute, from the properties that the device stated when it was opened (DEV-08).
 pub(super) fn attribute(on: &VulkanDevice, attribute: Attribute) -> AttributeValue {
     let limits = &on.properties.limits;
     match attribute {
         Attribute::MaxThreadsPerBlock => int(limits.max_compute_work_group_invocations),
         Attribute::WarpSize => int(on.subgroup.subgroup_size),
         Attribute::MaxSharedMemoryPerBlock => int(limits.max_compute_shared_memory_size),
-        // DEV-11: Vulkan has no compute version of its own, so that the version of its API is one, with the patch.
+        // DEV-11: Vulkan has no compute version, so the version of its API is used, with the patch.
         Attribute::ComputeVersion => version(on.properties.api_version),
         Attribute::DeviceName => name(on),
         Attribute::MaxThreadDimensions => {
             let [x, y, z] = limits.max_compute_work_group_size;
             AttributeValue::Text(format!("[{x}, {y}, {z}]"))
         }
-        // DEV-08: as upstream the constant of the headers; here those that `ash` was made of.
+        // DEV-08: the constant of the headers, as upstream; here the headers that `ash` was generated from.
         Attribute::ApiVersion => int(vk::HEADER_VERSION),
         Attribute::DriverVersion => version(on.properties.driver_version),
         Attribute::TotalGlobalMemory => {
             let types = on.memory.memory_types_as_slice();
-            // The size of the heap that buffers come from, and not of all heaps together.
+            // The size of the heap that buffers come from, not of all heaps together.
             let heap = types
                 .get(on.device_memory as usize)
                 .map(|of| of.heap_index as usize);
@@ -31,12 +31,12 @@ pub(super) fn attribute(on: &VulkanDevice, attribute: Attribute) -> AttributeVal
             heap.and_then(|heap| i64::try_from(heap.size).ok())
                 .map_or(AttributeValue::None, AttributeValue::Int)
         }
-        // DEV-08: clock, registers and caches are no questions of Vulkan, and free memory would need VK_EXT_memory_budget.
+        // DEV-08: Vulkan has no query for clock, registers and caches, and free memory would need VK_EXT_memory_budget.
         _ => AttributeValue::None,
     }
 }
 
-/// The properties that code generators ask for by name; null for a name that is not known.
+/// Returns a property that code generators ask for by name; null for an unknown name.
 pub(super) fn target_property(on: &VulkanDevice, property: &str) -> AttributeValue {
     let (limits, features) = (&on.properties.limits, &on.features);
     let [x, y, z] = limits.max_compute_work_group_size;
@@ -81,23 +81,23 @@ pub(super) fn target_property(on: &VulkanDevice, property: &str) -> AttributeVal
         "driver_name" => AttributeValue::Text(on.driver_name.clone()),
         "driver_version" => int(on.properties.driver_version),
         "vulkan_api_version" => int(on.properties.api_version),
-        // SPIR-V 1.5 belongs to Vulkan 1.2, 1.3 to 1.1.
+        // SPIR-V 1.5 belongs to Vulkan 1.2, and 1.3 belongs to Vulkan 1.1.
         "max_spirv_version" => int(match on.properties.api_version {
             version if version >= vk::API_VERSION_1_2 => 0x1_0500,
             version if version >= vk::API_VERSION_1_1 => 0x1_0300,
             _ => 0x1_0000u32,
         }),
-        // DEV-08: also for `supports_integer_dot_product` and `supports_cooperative_matrix`, which 0.27 answers.
+        // DEV-08: this includes `supports_integer_dot_product` and `supports_cooperative_matrix`, which 0.27 answers.
         _ => AttributeValue::None,
     }
 }
 
-/// A number of Vulkan as an answer.
+/// Returns a Vulkan number as an answer.
 fn int(number: u32) -> AttributeValue {
     AttributeValue::Int(number.into())
 }
 
-/// The device's name; null where it is no text that ends.
+/// Returns the device's name; null if the text has no end.
 fn name(on: &VulkanDevice) -> AttributeValue {
     let name = on.properties.device_name_as_c_str();
     name.map_or(AttributeValue::None, |name| {
@@ -105,7 +105,8 @@ fn name(on: &VulkanDevice) -> AttributeValue {
     })
 }
 
-/// `major.minor.patch` of a version that Vulkan packs into 32 bits (DEV-11). Drivers pack their own as they like.
+/// Returns `major.minor.patch` of a version that Vulkan packs into 32 bits (DEV-11). Drivers may pack their own versions
+/// differently.
 fn version(packed: u32) -> AttributeValue {
     let (major, minor, patch) = (
         vk::api_version_major(packed),

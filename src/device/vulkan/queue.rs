@@ -1,4 +1,4 @@
-//! Recorded work: a command buffer that is submitted when a caller waits.
+//! The queue of a Vulkan device: a command buffer that is submitted when a caller waits.
 
 use super::Vulkan;
 use super::memory::VulkanBuffer;
@@ -6,33 +6,33 @@ use crate::device::Result;
 use crate::device::backend::Driver;
 use ash::vk;
 
-/// The queue of a device, what is recorded for it, and what recorded work needs.
+/// The queue of a device, its recorded work, and the objects that this work needs.
 pub(super) struct VulkanQueue {
-    /// Of the family that was chosen when the device was opened.
+    /// The queue of the family that was chosen when the device was opened.
     queue: vk::Queue,
-    /// The one command buffer, recorded again after each wait.
+    /// The only command buffer, recorded again after each wait.
     commands: vk::CommandBuffer,
-    /// Signalled when what was submitted is done.
+    /// The fence, signalled when submitted work is complete.
     fence: vk::Fence,
-    /// Whether the command buffer holds anything that was not submitted.
+    /// Whether the command buffer holds work that was not submitted.
     recording: bool,
-    /// What a wait failed with. What was submitted may still run then, so nothing of it is used or freed any more.
+    /// The error of a failed wait. The submitted work may still run, so none of its objects is used or freed any more.
     lost: Option<vk::Result>,
-    /// How much is recorded; beyond a limit it is run, so that staging does not pile up.
+    /// The number of recorded pieces of work. Above a limit they are run, so that staging buffers do not pile up.
     recorded: usize,
-    /// Host-visible buffers that recorded work reads or writes.
+    /// The host-visible buffers that recorded work reads or writes.
     staging: Vec<VulkanBuffer>,
-    /// Pools of the sets that recorded work names; only the last one has room.
+    /// The pools of the descriptor sets in recorded work; only the last one has room.
     descriptors: Vec<vk::DescriptorPool>,
 }
 
-/// Pieces of work after which a queue runs by itself.
+/// The number of pieces of work after which a queue runs without a wait.
 const MOST_RECORDED: usize = 512;
-/// Bytes of staging after which a queue runs by itself.
+/// The bytes of staging after which a queue runs without a wait.
 const MOST_STAGING: usize = 256 << 20;
 
 impl VulkanQueue {
-    /// The first queue of `family`, with nothing recorded.
+    /// Creates the first queue of `family`, with nothing recorded.
     pub(super) fn new(device: &ash::Device, family: u32) -> Result<VulkanQueue> {
         // SAFETY: the device is alive, and was created with one queue of this family.
         let queue = unsafe { device.get_device_queue(family, 0) };
@@ -67,12 +67,12 @@ impl VulkanQueue {
         })
     }
 
-    /// Keeps a buffer until recorded work is done.
+    /// Keeps a buffer until the recorded work is complete.
     pub(super) fn keep(&mut self, staging: VulkanBuffer) {
         self.staging.push(staging);
     }
 
-    /// Records a copy. Buffers must hold the bytes.
+    /// Records a copy. The buffers must hold the bytes.
     pub(super) fn copy(
         &mut self,
         device: &ash::Device,
@@ -91,7 +91,7 @@ impl VulkanQueue {
         })
     }
 
-    /// Records work behind a barrier: it sees everything that was recorded before it (DEV-37).
+    /// Records work after a barrier, so that it sees the results of all work that was recorded earlier (DEV-37).
     pub(super) fn record(
         &mut self,
         device: &ash::Device,
@@ -101,13 +101,14 @@ impl VulkanQueue {
         if !self.recording {
             let begin = vk::CommandBufferBeginInfo::default()
                 .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-            // SAFETY: the command buffer is not in use: what was submitted with it was waited for (`submit`, `check`).
+            // SAFETY: the command buffer is not in use, because its submitted work was waited for (`submit`, `check`).
             Vulkan::checked("vkBeginCommandBuffer", unsafe {
                 device.begin_command_buffer(self.commands, &begin)
             })?;
             self.recording = true;
         }
-        // DEV-37: one barrier between any two pieces of work. What depends on what is not known here, since kernels name no accesses.
+        // DEV-37: one barrier between any two pieces of work. Dependencies are unknown here, because kernels do not state their
+        // accesses.
         let both = vk::PipelineStageFlags::TRANSFER
             | vk::PipelineStageFlags::COMPUTE_SHADER
             | vk::PipelineStageFlags::HOST;
@@ -142,7 +143,7 @@ impl VulkanQueue {
         Ok(())
     }
 
-    /// A descriptor set that lives until recorded work is done.
+    /// Allocates a descriptor set that lives until the recorded work is complete.
     pub(super) fn descriptor_set(
         &mut self,
         device: &ash::Device,
@@ -159,13 +160,13 @@ impl VulkanQueue {
             let allocate = vk::DescriptorSetAllocateInfo::default()
                 .descriptor_pool(*pool)
                 .set_layouts(&layouts);
-            // SAFETY: the pool is ours and behind the lock of this queue.
+            // SAFETY: the pool belongs to this queue, whose lock is held.
             match unsafe { device.allocate_descriptor_sets(&allocate) } {
                 Ok(sets) => return Ok(sets.first().copied().unwrap_or_default()),
                 Err(code) if fresh => {
                     return Vulkan::checked("vkAllocateDescriptorSets", Err(code));
                 }
-                // Full: the next round makes a new one.
+                // The pool is full: the next round creates a new one.
                 Err(_) => {}
             }
         }
@@ -175,28 +176,28 @@ impl VulkanQueue {
         )
     }
 
-    /// Runs what is recorded, waits, and returns what it needed (DEV-36).
+    /// Runs the recorded work, waits for it, and releases its objects (DEV-36).
     pub(super) fn sync(&mut self, device: &ash::Device) -> Result<()> {
         self.check()?;
         let ran = self.submit(device);
-        // DEV-46: without the end of the wait the device may still use staging and descriptor sets, so that they stay.
+        // DEV-46: if the wait failed, the device may still use staging and descriptor sets, so they are not released.
         if self.lost.is_none() {
             self.release(device);
         }
         ran
     }
 
-    /// Rejects work for a queue whose end was not seen.
+    /// Rejects work for a queue after a failed wait.
     fn check(&self) -> Result<()> {
         Vulkan::checked("vkWaitForFences", self.lost.map_or(Ok(()), Err))
     }
 
-    /// Returns staging and descriptor sets. Nothing may be recorded.
+    /// Releases staging and descriptor sets. Nothing may be recorded.
     fn release(&mut self, device: &ash::Device) {
         for buffer in self.staging.drain(..) {
             buffer.destroy(device);
         }
-        // One pool is kept for next time.
+        // One pool is kept for reuse.
         for pool in self.descriptors.drain(1.min(self.descriptors.len())..) {
             // SAFETY: its sets are used by nothing any more.
             unsafe { device.destroy_descriptor_pool(pool, None) };
@@ -209,12 +210,12 @@ impl VulkanQueue {
         }
     }
 
-    /// Submits what is recorded and waits for it. Returns at once where nothing is.
+    /// Submits the recorded work and waits for it. Returns at once if nothing is recorded.
     fn submit(&mut self, device: &ash::Device) -> Result<()> {
         if !self.recording {
             return Ok(());
         }
-        // DEV-36: a fence alone does not make what the device wrote visible to the host.
+        // DEV-36: a fence alone does not make the device's writes visible to the host.
         let to_host = [vk::MemoryBarrier::default()
             .src_access_mask(vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::SHADER_WRITE)
             .dst_access_mask(vk::AccessFlags::HOST_READ)];
@@ -235,12 +236,12 @@ impl VulkanQueue {
         }
         // SAFETY: the command buffer is recording, by the check of `recording` above.
         let ended = unsafe { device.end_command_buffer(self.commands) };
-        // Whatever comes of it, it no longer records: the next work begins anew.
+        // Recording has ended, even if a call below fails: the next work begins anew.
         self.recording = false;
         self.recorded = 0;
         Vulkan::checked("vkEndCommandBuffer", ended)?;
-        // SAFETY: what was recorded is alive until the queue has run (`keep`); queue and fence are behind our lock, and the
-        // fence is not in use: it is waited for below.
+        // SAFETY: the recorded objects are alive until the queue has run (`keep`). The lock protects queue and fence, and the fence
+        // is not in use, because it is waited for below.
         let submitted = unsafe { device.queue_submit(self.queue, &submits, self.fence) };
         Vulkan::checked("vkQueueSubmit", submitted)?;
         // SAFETY: the fence is ours.
@@ -255,7 +256,7 @@ impl VulkanQueue {
     }
 }
 
-/// A pool of 256 sets, of eight buffers each on average; a set that does not fit gets a new pool.
+/// Creates a pool of 256 sets, with eight buffers each on average. A set that does not fit gets a new pool.
 fn descriptor_pool(device: &ash::Device) -> Result<vk::DescriptorPool> {
     const SETS: u32 = 256;
     let sizes = [

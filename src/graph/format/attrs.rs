@@ -1,4 +1,4 @@
-//! The attributes of a graph: a list for each property of its entries.
+//! The attributes of a graph: one list for each property of its entries.
 
 use super::json_text::JsonText;
 use super::node::once;
@@ -10,26 +10,26 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Device, Dtype};
 use serde_json::{Map, Value, json};
 
-/// What an entry is and where it lives.
+/// The type, the shape and the storage of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataEntry {
-    /// Element type. One of 1 or 4 bits takes a byte of its own (GRF-51).
+    /// The element type. An element of 1 or 4 bits takes a whole byte (GRF-51).
     pub dtype: Dtype,
-    /// Extents, none negative (GRF-18); empty for a scalar.
+    /// The extents, none of which is negative (GRF-18); empty for a scalar.
     pub shape: Vec<i64>,
-    /// The pool that it shares with every other entry of the same number, from the first byte on (GRF-22, GRF-52).
+    /// The number of the pool. All entries with this number share it, from its first byte on (GRF-22, GRF-52).
     pub storage_id: usize,
-    /// Device *type* number, where the graph names one (`device_index`, from 0.5 on).
+    /// The device *type* number, if the graph has one (`device_index`, from 0.5 on).
     pub device: Option<i32>,
-    /// Memory scope, where the graph names one (`storage_scope`, from 0.10 on); empty is the default scope.
+    /// The memory scope, if the graph has one (`storage_scope`, from 0.10 on); empty is the default scope.
     pub scope: Option<String>,
 }
 
-/// The last release with a graph executor: its names of dtypes are those of every graph (GRF-17). Newer ones call other types by
-/// names that a graph has, such as `bool`.
+/// The last release with a graph executor, whose names of dtypes every graph uses (GRF-17). Newer releases use some of these names,
+/// such as `bool`, for other types.
 const LAST: Release = Release::of(19);
 
-/// GRF-13 to GRF-18: the lists that describe each of `count` entries.
+/// Reads the lists that describe each of `count` entries (GRF-13 to GRF-18).
 pub(super) fn read_attrs(
     attrs: JsonText<'_>,
     count: usize,
@@ -47,12 +47,12 @@ pub(super) fn read_attrs(
         };
         let tag = tag.string(GRF_13, &key)?;
         let expected = match key.as_ref() {
-            // GRF-13: 0.2 to 0.4 know no `device_index` and skip it, 0.2 to 0.9 reject `storage_scope`. Here both are read in every graph.
+            // GRF-13: 0.2 to 0.4 skip `device_index`, and 0.2 to 0.9 reject `storage_scope`. Here both are read in every graph.
             "dltype" | "storage_scope" => "list_str",
             "storage_id" | "device_index" => "list_int",
             "shape" => "list_shape",
             _ => {
-                // Releases know how to step over these two types of lists, and over no other.
+                // Releases can skip only these two types of lists.
                 GRF_16.require_as(Kind::Unsupported, tag == "list_int" || tag == "size_t", value.offset(), || {
                     format!("attrs.{key} is of type `{tag}`: released readers can skip `list_int` and `size_t` only")
                 })?;
@@ -65,12 +65,13 @@ pub(super) fn read_attrs(
                 continue;
             }
         };
-        // GRF-14: from 0.10 on releases count `storage_scope` as `dltype` by mistake, and read a graph without types. Here it is not.
+        // GRF-14: from 0.10 on releases mistake `storage_scope` for `dltype`, and accept a graph without types. Here such a graph
+        // is rejected.
         GRF_13.require(tag == expected, value.offset(), || {
             format!("attrs.{key} is of type `{tag}`, not `{expected}`")
         })?;
         let elements = list.elements(GRF_13, &key)?;
-        // GRF-15: releases index a list that is too short, and read behind it.
+        // GRF-15: releases index a list that is too short, and read past its end.
         GRF_15
             .require(elements.len() == count, list.offset(), || {
                 format!("{} elements for {count} entries", elements.len())
@@ -84,7 +85,7 @@ pub(super) fn read_attrs(
             _ => scopes = Some(elements),
         }
     }
-    // GRF-14: looked for when all members are read, because they come in any order.
+    // GRF-14: checked after all members are read, because they come in any order.
     let missing = |what: &str| {
         GRF_14.broken(
             Kind::Missing,
@@ -96,12 +97,12 @@ pub(super) fn read_attrs(
     let shapes = shapes.ok_or_else(|| missing("shape"))?;
     let storage = storage.ok_or_else(|| missing("storage_id"))?;
     let mut entries = Vec::new();
-    // GRF-15: all three have `count` elements, so that nothing is left over.
+    // GRF-15: all three lists have `count` elements, so no element is lost.
     for (index, ((dtype, shape), storage)) in dtypes.iter().zip(&shapes).zip(&storage).enumerate() {
         let entry = DataEntry {
             dtype: read_dtype(dtype)?,
             shape: read_shape(shape)?,
-            // GRF-52: against the count of `node_row_ptr`, which the length of this list equals by now (GRF-15).
+            // GRF-52: checked against the count of `node_row_ptr`, which equals the length of this list (GRF-15).
             storage_id: read_storage(storage, count)?,
             device: nth(&devices, index)
                 .map(|item| read_device(&item))
@@ -115,20 +116,21 @@ pub(super) fn read_attrs(
     Ok(entries)
 }
 
-/// Element `index` of an attribute that a graph may lack.
+/// Returns element `index` of an optional attribute.
 fn nth<'a>(list: &Option<Vec<JsonText<'a>>>, index: usize) -> Option<JsonText<'a>> {
     list.as_ref()?.get(index).copied()
 }
 
-/// GRF-17 and GRF-51: an element type, by its text.
+/// Parses an element type (GRF-17, GRF-51).
 fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     let text = item.string(GRF_17, "attrs.dltype")?;
-    // GRF-17: a dtype that has no text of its own (`handle2` reads as one) is no graph's, which could not be written again.
+    // GRF-17: a dtype whose own text does not parse back to it, such as `handle2`, is rejected, because it could not be written
+    // again.
     let read = Dtype::parse(&text, LAST).ok();
     let exact = read.filter(|dtype| Dtype::parse(&dtype_text(*dtype), LAST) == Ok(*dtype));
     let dtype = exact.ok_or_else(|| {
         let (kind, message) = match text.starts_with("custom[") {
-            // TEN-02: its code is known to the process that registered it.
+            // TEN-02: only the process that registered a custom type knows its code.
             true => (
                 Kind::Unsupported,
                 format!("`{text}` is a custom type, which the program that runs the graph registers: nothing else knows it"),
@@ -139,7 +141,7 @@ fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
             .broken(kind, item.offset(), message)
             .in_field("attrs.dltype")
     })?;
-    // GRF-51: executors compute whole bytes of an element, and let 1 bit (from 0.5 on) and 4 (from 0.8 on) take a byte.
+    // GRF-51: executors compute with whole bytes per element. 1 bit (from 0.5 on) and 4 bits (from 0.8 on) take a byte.
     let bits = u32::from(dtype.bits).saturating_mul(u32::from(dtype.lanes));
     let sized = bits.is_multiple_of(8) || matches!(bits, 1 | 4);
     GRF_51
@@ -150,7 +152,7 @@ fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     Ok(dtype)
 }
 
-/// A dtype as graphs name it: a bool by its bits, `uint1` (GRF-17).
+/// Returns the name of a dtype in graphs, in which a bool is `uint1` (GRF-17).
 pub(crate) fn dtype_text(dtype: Dtype) -> String {
     dtype
         .text(LAST)
@@ -158,11 +160,11 @@ pub(crate) fn dtype_text(dtype: Dtype) -> String {
         .replace("bool", "uint1")
 }
 
-/// GRF-18. Upstream reads a negative extent as a huge unsigned one, and the product wraps.
+/// Reads a shape (GRF-18).
 fn read_shape(item: &JsonText<'_>) -> Result<Vec<i64>, Violation> {
     let mut shape = Vec::new();
     for extent in item.elements(GRF_18, "attrs.shape")? {
-        // GRF-18: upstream a negative extent is read as a huge unsigned one, and the product of the extents wraps to any size.
+        // GRF-18: upstream reads a negative extent as a huge unsigned one, and the product of the extents wraps around.
         let value = extent.integer(GRF_18, "attrs.shape")?;
         GRF_18
             .require(value >= 0, extent.offset(), || {
@@ -174,9 +176,11 @@ fn read_shape(item: &JsonText<'_>) -> Result<Vec<i64>, Violation> {
     Ok(shape)
 }
 
-/// The pool of an entry. A negative id is that of a shape which is known at run time only, which no released executor has (GRF-22).
+/// Reads the pool of an entry. A negative id marks a shape that is only known at run time, which no released executor supports
+/// (GRF-22).
 ///
-/// Ids without gaps never reach the number of entries: a reader that trusts a lone id of 2^31 makes that many pools (GRF-52).
+/// Ids without gaps are smaller than the number of entries. A reader that trusts a lone id of 2^31 creates that many pools
+/// (GRF-52).
 fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation> {
     let value = item.integer(GRF_22, "attrs.storage_id")?;
     GRF_22
@@ -184,7 +188,7 @@ fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation>
             format!("storage id {value}: run-time shapes are not supported")
         })
         .map_err(|broken| broken.in_field("attrs.storage_id"))?;
-    // GRF-52: an id that this machine cannot count to is above any number of entries.
+    // GRF-52: an id that does not fit into a `usize` exceeds any number of entries.
     let id = usize::try_from(value).unwrap_or(usize::MAX);
     GRF_52
         .require_as(Kind::Limit, id < entries, item.offset(), || {
@@ -194,7 +198,7 @@ fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation>
     Ok(id)
 }
 
-/// A device type: 32 bits, as in every C interface of a device. Which device of the type is for the executor to choose (GRF-30).
+/// Reads a device type of 32 bits, as in every C interface of a device. The executor chooses the device of that type (GRF-30).
 fn read_device(item: &JsonText<'_>) -> Result<i32, Violation> {
     let value = item.integer(GRF_13, "attrs.device_index")?;
     i32::try_from(value).map_err(|_| {
@@ -208,7 +212,7 @@ fn read_device(item: &JsonText<'_>) -> Result<i32, Violation> {
     })
 }
 
-/// The attributes in normal form. `device_index` and `storage_scope` are there where an entry has one (GRF-13).
+/// Returns the attributes in normal form. `device_index` and `storage_scope` are present if any entry has one (GRF-13).
 pub(super) fn attrs_json(entries: &[DataEntry]) -> Map<String, Value> {
     let mut attrs = Map::new();
     let column = |value: fn(&DataEntry) -> Value| Value::Array(entries.iter().map(value).collect());
@@ -221,7 +225,7 @@ pub(super) fn attrs_json(entries: &[DataEntry]) -> Map<String, Value> {
             "device_index".into(),
             json!([
                 "list_int",
-                // GRF-15: where one entry names a device, every one needs a number.
+                // GRF-15: if one entry has a device, every entry needs a number.
                 column(|entry| entry.device.unwrap_or(Device::CPU_KIND).into())
             ]),
         );

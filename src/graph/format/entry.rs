@@ -1,22 +1,22 @@
-//! Entries: which output of which node, and lists of node indices.
+//! Entries, each an output of a node, and lists of node indices.
 
 use super::json_text::JsonText;
 use crate::graph::GRF_08;
 use crate::rule::{Kind, Rule, Violation};
 use serde_json::{Value, json};
 
-/// Output `index` of node `node` (GRF-08): three numbers in JSON.
+/// Output `index` of node `node` (GRF-08), which JSON stores as three numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeEntry {
     /// The index of the node.
     pub node: usize,
-    /// Which of its outputs.
+    /// The number of the output.
     pub index: usize,
-    /// Always 0 in released graphs; carried along.
+    /// The version. Always 0 in released graphs; kept when a graph is written.
     pub version: usize,
 }
 
-/// GRF-08: an entry is two or three numbers.
+/// Reads a list of entries, each of two or three numbers (GRF-08).
 pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<NodeEntry>, Violation> {
     let mut entries = Vec::new();
     for item in list.elements(GRF_08, what)? {
@@ -48,20 +48,20 @@ pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<Node
     Ok(entries)
 }
 
-/// A list of indices of nodes or entries, each from 0 on; what is no such list breaks `rule`.
+/// Reads a list of node or entry indices, all from 0 on. Any other value breaks `rule`.
 pub(super) fn read_indices(
     list: JsonText<'_>,
     rule: Rule,
     what: &str,
 ) -> Result<Vec<usize>, Violation> {
     list.elements(rule, what)?
-        // Only whether it is a number: which ones there are is for GRF-09 to GRF-12, when all of the graph is read.
+        // This checks only the form. GRF-09 to GRF-12 check the values after the whole graph is read.
         .iter()
         .map(|item| item.index(rule, what))
         .collect()
 }
 
-/// Entries in normal form: three numbers each (GRF-08).
+/// Returns entries in normal form: three numbers each (GRF-08).
 pub(super) fn entries_json(list: &[NodeEntry]) -> Value {
     list.iter()
         .map(|entry| json!([entry.node, entry.index, entry.version]))

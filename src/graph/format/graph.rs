@@ -1,4 +1,4 @@
-//! The graph JSON as a whole: its five members, and what holds between them.
+//! The graph JSON as a whole: its five members, and the rules that connect them.
 
 use super::attrs::{DataEntry, attrs_json, read_attrs};
 use super::entry::{NodeEntry, entries_json, read_entry_list, read_indices};
@@ -10,60 +10,62 @@ use crate::graph::{GRF_01, GRF_02, GRF_03, GRF_09, GRF_10, GRF_11, GRF_12, GRF_2
 use crate::rule::{Findings, Kind, Violation};
 use serde_json::{Value, json};
 
-/// A graph, held to every rule of its format where it is read.
+/// A graph. [`Graph::read`] checks it against every rule of its format.
 ///
-/// One that is made member by member is held to nothing until then: [`Plan::of`](super::Plan::of) and the executor check what they
-/// rely on.
+/// A graph that is built member by member is not checked. [`Plan::of`](super::Plan::of) and the executor then check the rules that
+/// they rely on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     /// The nodes, in the order in which they run.
     pub nodes: Vec<Node>,
-    /// Which nodes are inputs or parameters.
+    /// The indices of the nodes that are inputs or parameters.
     pub arg_nodes: Vec<usize>,
-    /// First entry of each node, and behind the last node the number of entries (GRF-12).
+    /// The first entry of each node, and at the end the number of all entries (GRF-12).
     pub node_row_ptr: Vec<usize>,
-    /// The outputs, by whose position they are numbered.
+    /// The outputs. The position of an output is its number.
     pub heads: Vec<NodeEntry>,
-    /// What each entry is and where it lives.
+    /// The type, the shape and the storage of each entry.
     pub entries: Vec<DataEntry>,
 }
 
 impl Graph {
-    /// Number of `entry` among all entries: the index into every list of `attrs`. Nothing where its node has no such output (GRF-09).
+    /// Returns the number of `entry` among all entries, which indexes every list of `attrs`. Returns `None` if its node has no such
+    /// output (GRF-09).
     pub fn entry_id(&self, entry: NodeEntry) -> Option<usize> {
         self.entry_of(entry.node, entry.index)
     }
 
-    /// [`Graph::entry_id`] by node and output.
+    /// Returns what [`Graph::entry_id`] returns, for output `index` of `node`.
     pub(crate) fn entry_of(&self, node: usize, index: usize) -> Option<usize> {
         let first = *self.node_row_ptr.get(node)?;
-        // Releases add the two and use whatever entry that is: an output too many is the next node's first (GRF-09).
+        // GRF-09: releases only add the two numbers. An output that the node does not have becomes the first entry of the next
+        // node.
         let behind = *self.node_row_ptr.get(node.checked_add(1)?)?;
         let id = first.checked_add(index)?;
         (id < behind).then_some(id)
     }
 
-    /// The inputs and parameters: node index and name, in the order of `arg_nodes`, which is that of their numbers (GRF-11). Names
-    /// may repeat.
+    /// Returns the node index and the name of each input or parameter. They come in the order of `arg_nodes`, which numbers them
+    /// (GRF-11). Names may repeat.
     pub fn inputs(&self) -> impl Iterator<Item = (usize, &str)> {
         self.arg_nodes
             .iter()
             .filter_map(|index| Some((*index, self.nodes.get(*index)?.name.as_str())))
     }
 
-    /// Reads graph JSON and holds it to every rule of the chapter.
+    /// Reads graph JSON and checks it against every rule of the chapter.
     ///
     /// # Errors
     ///
     /// The first broken rule of GRF-01 to GRF-18, GRF-22, GRF-51 and GRF-52, with the byte offset of the JSON value that breaks it.
-    /// GRF-20 and GRF-21 go to `findings`, and are errors where these are strict.
+    /// Violations of GRF-20 and GRF-21 go to `findings`, and are errors if these are strict.
     pub fn read(text: &str, findings: &mut Findings) -> Result<Graph, Violation> {
         let document = JsonText::document(text)?;
         let top = Top::read(&document, findings)?;
         let nodes = read_nodes(top.nodes, findings)?;
         let arg_nodes = read_indices(top.arg_nodes, GRF_11, "arg_nodes")?;
         let node_row_ptr = read_indices(top.node_row_ptr, GRF_12, "node_row_ptr")?;
-        // GRF-15: the lists of `attrs` are held to this count, so that it comes first, wherever it is in the text.
+        // GRF-15: the lists of `attrs` are checked against this count, so it comes first, regardless of its position in the text.
         let count = check_rows(&nodes, &node_row_ptr, top.node_row_ptr)?;
         let entries = read_attrs(top.attrs, count, findings)?;
         let heads = read_entry_list(top.heads, "heads")?;
@@ -74,21 +76,21 @@ impl Graph {
             heads,
             entries,
         };
-        // Last: what refers to a node may be in front of it in the text.
+        // The references are checked last, because they may come before the nodes in the text.
         graph.check_references(&top)?;
         Ok(graph)
     }
 
-    /// [`Graph::read`] of what may not even be UTF-8.
+    /// Reads a graph as [`Graph::read`] does, from bytes that may not be UTF-8.
     ///
     /// # Errors
     ///
-    /// GRF-01 at the first byte that is not UTF-8, of kind [`Kind::Truncated`] where the text ends inside a letter; as
-    /// [`Graph::read`].
+    /// GRF-01 at the first byte that is not UTF-8; the kind is [`Kind::Truncated`] if the text ends inside a character. Otherwise
+    /// as [`Graph::read`].
     pub fn read_bytes(bytes: &[u8], findings: &mut Findings) -> Result<Graph, Violation> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let at = error.valid_up_to();
-            // Of a text that is cut, the last letter may be, too.
+            // In a truncated text the last character may also be cut.
             let kind = match error.error_len() {
                 Some(_) => Kind::Malformed,
                 None => Kind::Truncated,
@@ -100,9 +102,9 @@ impl Graph {
         Graph::read(text, findings)
     }
 
-    /// The graph JSON in normal form: entries as three numbers, members in the order of the released writers.
+    /// Returns the graph JSON in normal form: entries as three numbers, members in the order of upstream's writers.
     ///
-    /// Members and attributes that are skipped when a graph is read (`metadata`, `control_deps`, GRF-16) are not kept.
+    /// Members and attributes that reading skips are not kept (`metadata`, `control_deps`, GRF-16).
     pub fn to_json(&self) -> Value {
         let nodes: Vec<Value> = self.nodes.iter().map(Node::to_json).collect();
         json!({
@@ -114,11 +116,11 @@ impl Graph {
         })
     }
 
-    /// Holds a graph that may be made member by member to what an executor follows without looking: GRF-09 to GRF-12, GRF-15.
+    /// Checks the rules that an executor relies on, for a graph that may be built member by member: GRF-09 to GRF-12, GRF-15.
     #[cfg(feature = "graph")]
     pub(in crate::graph) fn check_members(&self) -> Result<(), Violation> {
         let rows = rows_of(&self.nodes);
-        // First: `entry_of`, on which all that follows relies, adds to these numbers.
+        // This check comes first, because `entry_of` adds to these numbers and all later checks use it.
         GRF_12.demand(Kind::Malformed, self.node_row_ptr == rows, || {
             format!("node_row_ptr is {:?}, not {rows:?}", self.node_row_ptr)
         })?;
@@ -149,14 +151,14 @@ impl Graph {
         })
     }
 
-    /// GRF-09 to GRF-11: every reference leads to something, and a node reads entries of earlier nodes alone.
+    /// Checks that every reference is valid, and that a node reads only entries of earlier nodes (GRF-09 to GRF-11).
     fn check_references(&self, top: &Top<'_>) -> Result<(), Violation> {
         for (index, node) in self.nodes.iter().enumerate() {
             for (nth, input) in node.inputs.iter().enumerate() {
                 let place = || Some(top.nodes.at(index)?.member("inputs")?.at(nth)?.offset());
                 let field = || format!("nodes[{index}].inputs[{nth}]");
                 self.check_entry(*input, place, field)?;
-                // GRF-10: releases do not look. Such a node reads bytes of the run before, or of no run.
+                // GRF-10: releases do not check this. Such a node reads bytes of the previous run, or uninitialized bytes.
                 let offset = where_broken(input.node < index, place);
                 GRF_10
                     .require(input.node < index, offset, || {
@@ -187,7 +189,7 @@ impl Graph {
         Ok(())
     }
 
-    /// GRF-09 for one entry. `place` finds its bytes, and `field` names it, where it is broken.
+    /// Checks GRF-09 for one entry. If it is broken, `place` finds its bytes and `field` names it.
     fn check_entry(
         &self,
         entry: NodeEntry,
@@ -208,16 +210,16 @@ impl Graph {
     }
 }
 
-/// The offset to blame. A reference is looked for again only where it is wrong.
+/// Returns the offset for the error. A reference is searched again only if it is wrong.
 fn where_broken(kept: bool, place: impl FnOnce() -> Option<u64>) -> u64 {
     let broken = (!kept).then(place);
     broken.flatten().unwrap_or_default()
 }
 
-/// The members that are required, in the order of [`Top`].
+/// The required members, in the order of [`Top`].
 const TOP: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
 
-/// The five members that a graph must have (GRF-02, GRF-03).
+/// The five required members of a graph (GRF-02, GRF-03).
 struct Top<'a> {
     nodes: JsonText<'a>,
     arg_nodes: JsonText<'a>,
@@ -227,13 +229,13 @@ struct Top<'a> {
 }
 
 impl<'a> Top<'a> {
-    /// The last member of each name counts (GRF-20).
+    /// Reads the members. If a name repeats, the last member is used (GRF-20).
     fn read(document: &JsonText<'a>, findings: &mut Findings) -> Result<Top<'a>, Violation> {
         let mut found: [Option<JsonText<'a>>; 5] = [None; 5];
         for (key, value) in document.members(GRF_01, "")? {
             if key == "metadata" {
-                // GRF-02: from 0.6 on a reader stops at `metadata`, so that a member behind it is missing. Up to 0.5
-                // the name itself is rejected; here it is accepted without regard to the release (GRF-03).
+                // GRF-02: from 0.6 on a reader stops at `metadata`, so that members after it count as missing. Up to 0.5 the name
+                // itself is rejected. Here it is accepted for every release (GRF-03).
                 break;
             }
             let Some(slot) = TOP
@@ -241,7 +243,7 @@ impl<'a> Top<'a> {
                 .position(|name| *name == key)
                 .and_then(|index| found.get_mut(index))
             else {
-                // GRF-03: releases fail here, too (`key .. is not supported`).
+                // GRF-03: releases also fail here (`key .. is not supported`).
                 GRF_03.require_as(Kind::Unsupported, false, value.offset(), || {
                     format!("a graph has no member `{key}`")
                 })?;
@@ -257,7 +259,7 @@ impl<'a> Top<'a> {
             }
             *slot = Some(value);
         }
-        // GRF-02: the first that is missing is reported, in the order of the specification.
+        // GRF-02: the first missing member is reported, in the order of the specification.
         let mut required = TOP.iter().zip(found).map(|(name, value)| {
             value.ok_or_else(|| {
                 GRF_02.broken(
@@ -267,7 +269,7 @@ impl<'a> Top<'a> {
                 )
             })
         });
-        // There are five of `TOP`, and five are taken.
+        // `TOP` has five members, and five are taken.
         let mut next = || required.next().unwrap_or(Ok(*document));
         Ok(Top {
             nodes: next()?,
@@ -279,11 +281,11 @@ impl<'a> Top<'a> {
     }
 }
 
-/// GRF-12: `node_row_ptr` counts the entries of each node. Returns how many there are.
+/// Checks that `node_row_ptr` counts the entries of each node (GRF-12). Returns the number of all entries.
 fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usize, Violation> {
     let counted = rows_of(nodes);
     let count = counted.last().copied().unwrap_or(0);
-    // GRF-12: releases believe the last number, which is how long they take the lists of `attrs` to be (GRF-15).
+    // GRF-12: releases trust the last number, and take it as the length of the lists of `attrs` (GRF-15).
     GRF_12
         .require(rows == counted, list.offset(), || {
             let found = rows.iter().zip(&counted);
@@ -298,16 +300,16 @@ fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usiz
     Ok(count)
 }
 
-/// What `node_row_ptr` of these nodes is (GRF-12).
+/// Returns the correct `node_row_ptr` of these nodes (GRF-12).
 fn rows_of(nodes: &[Node]) -> Vec<usize> {
     let mut count = 0;
     let rows = nodes.iter().map(|node| {
-        // GRF-06: an input has one output. Upstream reads the count of a node without attributes from unset memory.
+        // GRF-06: an input has one output. For a node without attributes, upstream reads the count from uninitialized memory.
         let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
-        // `num_outputs` is any number of the file. A sum that saturates is more entries than any list has (GRF-15).
+        // `num_outputs` comes from the file and may be any number. A saturated sum exceeds the length of every list (GRF-15).
         count = outputs.saturating_add(count);
         count
     });
-    // GRF-12: the first number is 0, and each sum is where the next node begins.
+    // GRF-12: the first number is 0, and each sum is the start of the next node.
     std::iter::once(0).chain(rows).collect()
 }

@@ -1,4 +1,4 @@
-//! What reads and writes graphs, without running any: no I/O, no `unsafe`, no panic.
+//! Reading and writing of graphs, without running them: no I/O, no `unsafe`, no panic.
 
 mod attrs;
 mod entry;

@@ -8,37 +8,38 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A call, or an input or parameter (GRF-04).
+/// A node: a call, or an input or parameter (GRF-04).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The name; inputs are set by it (GRF-32). Names of calls may repeat.
+    /// The name, by which inputs are set (GRF-32). Names of calls may repeat.
     pub name: String,
-    /// The entries that it reads, all of earlier nodes (GRF-10).
+    /// The entries that the node reads, all of earlier nodes (GRF-10).
     pub inputs: Vec<NodeEntry>,
-    /// What it calls; `None` for an input or parameter (`op` is `null`, GRF-06), which has one output.
+    /// The called function; `None` for an input or parameter (`op` is `null`, GRF-06), which has one output.
     pub call: Option<TvmOpParam>,
 }
 
-/// The function that a `tvm_op` node calls.
+/// The function call of a `tvm_op` node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TvmOpParam {
-    /// The function's name; `__nop` does nothing, `__copy` copies its input to its output.
+    /// The function's name. `__nop` does nothing, and `__copy` copies its input to its output.
     pub func_name: String,
-    /// How many inputs the compiler counted. No executor compares it with `inputs` (GRF-38).
+    /// The number of inputs that the compiler counted. No executor compares it with `inputs` (GRF-38).
     pub num_inputs: usize,
-    /// How many entries the node writes.
+    /// The number of entries that the node writes.
     pub num_outputs: usize,
-    /// Whether every argument is passed as one flat dimension (GRF-39). Any number but 0 in JSON; written as 0 or 1.
+    /// Whether every argument is passed with one flat dimension (GRF-39). In JSON any number except 0 is true; it is written as 0
+    /// or 1.
     pub flatten_data: bool,
-    /// Other attributes, such as `hash` and `weight_layout`. Releases drop them up to 0.7.
+    /// The other attributes, such as `hash` and `weight_layout`. Releases up to 0.7 drop them.
     pub attrs: BTreeMap<String, String>,
 }
 
-/// The attributes that say what a call is.
+/// The attributes that define a call.
 const TVM_OP: [&str; 4] = ["func_name", "num_inputs", "num_outputs", "flatten_data"];
 
 impl Node {
-    /// The node in normal form: `op`, `name`, `attrs` of a call, and `inputs` as three numbers each (GRF-08).
+    /// Returns the node in normal form: `op`, `name`, `attrs` of a call, and `inputs` as three numbers each (GRF-08).
     pub(super) fn to_json(&self) -> Value {
         let inputs = entries_json(&self.inputs);
         let Some(call) = &self.call else {
@@ -49,10 +50,10 @@ impl Node {
 }
 
 impl TvmOpParam {
-    /// The node attributes, all of them strings, in the order of the released writers.
+    /// Returns the node attributes, all as strings, in the order of upstream's writers.
     pub(in crate::graph) fn attrs_json(&self) -> Map<String, Value> {
         let mut attrs = Map::new();
-        // GRF-07: numbers are strings, as every release reads them.
+        // GRF-07: numbers are stored as strings, because every release reads them so.
         attrs.insert("num_outputs".into(), self.num_outputs.to_string().into());
         attrs.insert("num_inputs".into(), self.num_inputs.to_string().into());
         attrs.insert(
@@ -69,7 +70,7 @@ impl TvmOpParam {
     }
 }
 
-/// The list of nodes. A violation names the node that it is in as its field.
+/// Reads the list of nodes. The field of a violation names its node.
 pub(super) fn read_nodes(
     list: JsonText<'_>,
     findings: &mut Findings,
@@ -88,11 +89,11 @@ pub(super) fn read_nodes(
     Ok(nodes)
 }
 
-/// One node (GRF-04 to GRF-06).
+/// Reads one node (GRF-04 to GRF-06).
 fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Violation> {
     let (mut op, mut name, mut inputs, mut attrs) = (None, None, None, None);
     let members = item.members(GRF_04, "")?;
-    // GRF-20: `attr` and `attrs` are one member to releases, so that one of each is a repetition.
+    // GRF-20: releases treat `attr` and `attrs` as the same member, so a node with both repeats a member.
     once(&members, findings, |key| match key {
         "attr" => "attrs",
         key => key,
@@ -103,7 +104,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
             "name" => name = Some(value.string(GRF_04, "name")?),
             "inputs" => inputs = Some(read_entry_list(value, "inputs")?),
             "attr" | "attrs" => attrs = Some(value),
-            // GRF-04: read by every release, used by none; what is no list of indices ends the reading all the same.
+            // GRF-04: every release reads this member and none uses it. Reading fails if it is not a list of indices.
             "control_deps" => drop(read_indices(value, GRF_04, "control_deps")?),
             // GRF-05: every release fails here (`do not support key`).
             _ => GRF_05.require_as(Kind::Unsupported, false, value.offset(), || {
@@ -118,12 +119,12 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
             format!("the node has no `{what}`"),
         )
     };
-    // GRF-04: when all members are read, because they come in any order.
+    // GRF-04: checked after all members are read, because they come in any order.
     let op = op.ok_or_else(|| missing("op"))?;
     let name = name.ok_or_else(|| missing("name"))?;
     let inputs = inputs.ok_or_else(|| missing("inputs"))?;
     let call = match (op.as_str(), attrs) {
-        // GRF-06: an input calls nothing, so that what attributes it has means nothing.
+        // GRF-06: an input calls nothing, so its attributes are ignored.
         ("null", _) => None,
         ("tvm_op", Some(attrs)) => Some(read_call(&attrs, findings)?),
         ("tvm_op", None) => {
@@ -134,7 +135,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
             ));
         }
         _ => {
-            // GRF-06: 0.8 takes the number of outputs from unset memory here, and crashes.
+            // GRF-06: 0.8 takes the number of outputs from uninitialized memory here, and crashes.
             GRF_06.require_as(Kind::Unsupported, false, item.offset(), || {
                 format!("`{op}` is not an op: there are `null` and `tvm_op`")
             })?;
@@ -144,7 +145,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
     Ok(Node { name, inputs, call })
 }
 
-/// GRF-20: the second of two members that mean the same is odd.
+/// Reports the second of two members with the same meaning (GRF-20).
 pub(super) fn once(
     members: &[(Cow<'_, str>, JsonText<'_>)],
     findings: &mut Findings,
@@ -163,7 +164,7 @@ pub(super) fn once(
     Ok(())
 }
 
-/// What a `tvm_op` calls (GRF-07): all attributes are strings, numbers too.
+/// Reads the call of a `tvm_op` (GRF-07). All attributes are strings, including numbers.
 fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam, Violation> {
     let mut all = Vec::new();
     let members = attrs.members(GRF_07, "attrs")?;
@@ -172,7 +173,7 @@ fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam
         let text = value.string(GRF_07, &format!("attrs.{key}"))?;
         all.push((key, text, value.offset()));
     }
-    // GRF-20: the last of several counts, as in releases, which read each into the same place.
+    // GRF-20: the last of several is used, as in releases, which read all of them into the same variable.
     let find = |name: &str| {
         let found = all.iter().rev().find(|(key, ..)| key == name);
         let found = found.map(|(_, text, offset)| (text.as_str(), *offset));
@@ -183,8 +184,8 @@ fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam
     };
     let number = |name: &str| {
         let (text, offset) = find(name)?;
-        // GRF-07: upstream's `strtoul` takes the digits in front, so that `2x` is 2 and `x` is 0. Here neither is a number.
-        // GRF-07: digits alone: Rust reads a plus sign as well.
+        // GRF-07: upstream's `strtoul` takes the leading digits, so that `2x` is 2 and `x` is 0. Both are rejected here. Rust's
+        // `parse` also accepts a plus sign, so the digits are checked separately.
         let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
         let parsed = text.parse::<usize>().ok().filter(|_| is_number);
         parsed.ok_or_else(|| {
@@ -199,13 +200,13 @@ fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam
         func_name: find(func_name)?.0.to_owned(),
         num_inputs: number(num_inputs)?,
         num_outputs: number(num_outputs)?,
-        // GRF-07: any number but 0 is true.
+        // GRF-07: any number except 0 is true.
         flatten_data: number(flatten_data)? != 0,
         attrs: BTreeMap::new(),
     };
     for (key, text, _) in all {
         if !TVM_OP.contains(&&*key) {
-            // GRF-07: kept, as from 0.8 on. Up to 0.7 releases drop them.
+            // GRF-07: other attributes are kept, as from 0.8 on. Releases up to 0.7 drop them.
             call.attrs.insert(key.into_owned(), text);
         }
     }

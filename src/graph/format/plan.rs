@@ -1,4 +1,4 @@
-//! The storage plan: which entries share which bytes.
+//! The storage plan, which states which entries share memory.
 
 use super::attrs::DataEntry;
 use super::graph::Graph;
@@ -7,36 +7,36 @@ use crate::rule::{Kind, Violation};
 use crate::tensor::{Dtype, Packing, extents_times};
 use serde_json::{Value, json};
 
-/// What a graph needs to run: one pool for every storage id, in order. An id that no entry names has an empty pool.
+/// The memory that a graph needs: one pool for every storage id, in order. A storage id without an entry has an empty pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Pool `i` holds the entries whose storage id is `i`.
+    /// The pools. Pool `i` holds the entries whose storage id is `i`.
     pub pools: Vec<StoragePool>,
 }
 
-/// A run of bytes, or an image, on one device that some entries share, each from its first byte on.
+/// A block of bytes or an image on one device. Some entries share it, each from its first byte on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoragePool {
-    /// Size in bytes: that of the largest entry. An executor takes it in whole words of four (GRF-30).
+    /// The size in bytes, that of the largest entry. An executor rounds it up to words of four bytes (GRF-30).
     pub bytes: u64,
-    /// Device type number, the same for all entries (GRF-24); `None` where the graph leaves it to the executor (GRF-30).
+    /// The device type number, the same for all entries (GRF-24); `None` if the executor chooses the device (GRF-30).
     pub device: Option<i32>,
-    /// Memory scope; empty for the default.
+    /// The memory scope; empty for the default.
     pub scope: String,
-    /// The image that the pool is, where its scope names one (GRF-53).
+    /// The image, if the scope is one of images (GRF-53).
     pub texture: Option<Texture>,
 }
 
 /// An image of rows of texels, each of `channel` elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Texture {
-    /// Rows.
+    /// The number of rows.
     pub height: u64,
-    /// Texels in a row.
+    /// The number of texels in a row.
     pub width: u64,
-    /// Elements of a texel.
+    /// The number of elements in a texel.
     pub channel: u64,
-    /// Type of an element.
+    /// The type of an element.
     pub dtype: Dtype,
 }
 
@@ -45,17 +45,17 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Sizes that overflow, a pool on two devices, storage ids far beyond the number of entries, entries that are no image of
-    /// their pool.
+    /// Sizes that overflow, a pool on two devices, storage ids far beyond the number of entries, and entries that do not match the
+    /// image of their pool.
     pub fn of(graph: &Graph) -> Result<Plan, Violation> {
         let most = graph.entries.iter().map(|entry| entry.storage_id).max();
         let count = most.map_or(0, |most| most.saturating_add(1));
-        // Only a graph that was not read can break this: the reader holds GRF-52, where there are bytes to blame.
+        // Only a graph that is built member by member can break this. The reader checks GRF-52 itself, because it knows the offset.
         let entries = graph.entries.len();
         GRF_52.demand(Kind::Limit, count <= entries, || {
             format!("{count} storage ids in a graph of {entries} entries")
         })?;
-        // GRF-52: no more pools than entries, where the check is switched off, too.
+        // GRF-52: there are never more pools than entries, even if the check is switched off.
         let mut pools: Vec<Option<StoragePool>> = vec![None; count.min(entries)];
         for (index, entry) in graph.entries.iter().enumerate() {
             let one = StoragePool::of(index, entry)?;
@@ -67,12 +67,12 @@ impl Plan {
                 Some(pool) => pool.add(one, entry.storage_id)?,
             }
         }
-        // GRF-22: ids may leave gaps, whose pools are empty.
+        // GRF-22: ids may have gaps. The pools of unused ids are empty.
         let pools = pools.into_iter().map(Option::unwrap_or_default).collect();
         Ok(Plan { pools })
     }
 
-    /// All pools together, in bytes; [`u64::MAX`] where 64 bits do not count them.
+    /// Returns the bytes of all pools, or [`u64::MAX`] if the sum overflows.
     pub fn total_bytes(&self) -> u64 {
         self.pools
             .iter()
@@ -80,7 +80,7 @@ impl Plan {
             .fold(0, u64::saturating_add)
     }
 
-    /// `[{"id", "bytes", "device"}]`, and of an image the three extents as `texture`.
+    /// Returns `[{"id", "bytes", "device"}]`; an image also has its three extents as `texture`.
     pub fn to_json(&self) -> Value {
         let pools = self.pools.iter().enumerate();
         pools
@@ -96,10 +96,10 @@ impl Plan {
 }
 
 impl StoragePool {
-    /// The pool that `entry` alone needs.
+    /// Returns the pool that would hold only `entry`.
     fn of(index: usize, entry: &DataEntry) -> Result<StoragePool, Violation> {
         let scope = entry.scope.clone().unwrap_or_default();
-        // GRF-53: any scope with the word is one of images; one that is not in the table is rejected below.
+        // GRF-53: any scope that contains the word is one of images. An unknown one is rejected below.
         let texture = if scope.contains("texture") {
             Some(Texture::of(index, entry, &scope)?)
         } else {
@@ -118,9 +118,10 @@ impl StoragePool {
         })
     }
 
-    /// Lets another entry, which needs `one` alone, share pool `id`.
+    /// Adds an entry to pool `id`. `one` is the pool that would hold only this entry.
     fn add(&mut self, one: StoragePool, id: usize) -> Result<(), Violation> {
-        // GRF-24: an entry without a device does not share with one that names it: the executor may put them apart (GRF-30).
+        // GRF-24: an entry without a device must not share with one that has it, because the executor may place them apart
+        // (GRF-30).
         GRF_24.demand(Kind::Malformed, self.device == one.device, || {
             format!(
                 "storage {id} is on device types {:?} and {:?}",
@@ -128,14 +129,14 @@ impl StoragePool {
             )
         })?;
         match (&mut self.texture, &one.texture) {
-            // Every entry begins at the first byte of the pool, so that the largest is enough.
+            // Every entry begins at the first byte of the pool, so the pool has the size of the largest.
             (None, None) => self.bytes = self.bytes.max(one.bytes),
             (Some(pool), Some(texture))
                 if (pool.channel, pool.dtype) == (texture.channel, texture.dtype) =>
             {
                 pool.height = pool.height.max(texture.height);
                 pool.width = pool.width.max(texture.width);
-                // The image of the greatest height and width may be larger than both.
+                // The image with the greatest height and width may be larger than both images.
                 self.bytes = pool.bytes().ok_or_else(|| too_large(id))?;
             }
             _ => {
@@ -145,7 +146,7 @@ impl StoragePool {
                 return Err(GRF_53.rejected(Kind::Malformed, message));
             }
         }
-        // The first scope that is not empty is the pool's. No rule compares the scopes of entries, but for images (GRF-53).
+        // The pool gets the first scope that is not empty. No rule compares the scopes of entries, except for images (GRF-53).
         if self.scope.is_empty() {
             self.scope = one.scope;
         }
@@ -154,14 +155,14 @@ impl StoragePool {
 }
 
 impl Texture {
-    /// The image that holds `entry` (GRF-53): the last extent is the texel, the others are rows and columns.
+    /// Returns the image that holds `entry` (GRF-53). The last extent is the texel; the others are rows and columns.
     fn of(index: usize, entry: &DataEntry, scope: &str) -> Result<Texture, Violation> {
         let rank = entry.shape.len();
-        // GRF-53: how many extents in front make rows.
+        // GRF-53: the number of leading extents that form the rows.
         let rows = match scope {
             "global.texture" => rank.checked_sub(2),
             "global.texture-weight" => Some(1),
-            // The first of three extents alone, else the first two (GRF-53).
+            // GRF-53: only the first of three extents, otherwise the first two.
             "global.texture-nhwc" if rank == 3 => Some(1),
             "global.texture-nhwc" => Some(2),
             _ => None,
@@ -189,16 +190,16 @@ impl Texture {
         sized().ok_or_else(|| too_large(index))
     }
 
-    /// Rows, texels in a row, elements of a texel.
+    /// Returns the rows, the texels in a row, and the elements of a texel.
     pub fn extents(&self) -> [u64; 3] {
         [self.height, self.width, self.channel]
     }
 
-    /// Elements of the image times the bytes of one; `None` above 64 bits (GRF-23).
+    /// Returns the size of the image in bytes, or `None` if it exceeds 64 bits (GRF-23).
     fn bytes(&self) -> Option<u64> {
         let element = Packing::Each.bytes(self.dtype, &[])?;
         let extents = self.extents();
-        // An image without texels, or without elements in them, has no bytes however long its other sides are.
+        // An image with an extent of 0 has no bytes, even if the other extents are large.
         if extents.contains(&0) {
             Some(0)
         } else {
@@ -207,14 +208,15 @@ impl Texture {
     }
 }
 
-/// GRF-23 for entry or pool `index`. Upstream's product wraps, and kernels write past what it allocates.
+/// Creates the violation of GRF-23 for entry or pool `index`. Upstream's product wraps around, and kernels write past the
+/// allocation.
 #[cold]
 fn too_large(index: usize) -> Violation {
     let message = format!("entry {index} has more bytes than 64 bits count");
     GRF_23.rejected(Kind::Limit, message)
 }
 
-/// Bytes of a tensor in a graph: an element of all lanes takes whole bytes.
+/// Returns the bytes of a tensor in a graph. An element with all its lanes takes whole bytes.
 pub(in crate::graph) fn bytes_of(dtype: Dtype, shape: &[i64]) -> Option<u64> {
     // GRF-51: 1 and 4 bits take a byte.
     Packing::Each.bytes(dtype, shape)

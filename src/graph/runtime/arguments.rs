@@ -1,4 +1,4 @@
-//! Arguments of the functions of executors and factories, and what is wrong with them.
+//! Conversion of the arguments of executors and factories, with their errors.
 
 use super::executor::{ExecutorDevice, whole};
 use crate::function;
@@ -9,15 +9,15 @@ use crate::rule::Kind;
 use crate::tensor::Device;
 use crate::value::{AnyView, DLDevice, DLTensor, Str, cast, index};
 
-/// Devices as values of their own, as a factory takes them, or as pairs of type and index.
+/// Reads devices, each as one device value or as a pair of type and index.
 pub(super) fn executor_devices(
     mut devices: &[AnyView<'_>],
 ) -> function::Result<Vec<ExecutorDevice>> {
     let mut found = Vec::new();
     while let [first, rest @ ..] = devices {
         let (kind, id);
-        // GRF-49: a factory takes devices as values of that type. `create` takes pairs of numbers (GRF-43), which 0.5 brought: the first
-        // is the fallback (GRF-30).
+        // GRF-49: a factory takes device values. GRF-43: `create` takes pairs of numbers since 0.5, of which the first is the
+        // fallback (GRF-30).
         (kind, id, devices) = match rest {
             _ if first.type_index() == index::DEVICE => {
                 let device = cast::<DLDevice>(*first)?;
@@ -35,7 +35,7 @@ pub(super) fn executor_devices(
     Ok(found)
 }
 
-/// The module in the library's place, or in that of another executor.
+/// Returns the module in an argument: the library, or another executor.
 pub(super) fn as_module(view: AnyView<'_>) -> function::Result<Module> {
     let object = view.as_object().cloned();
     object
@@ -50,12 +50,13 @@ pub(super) fn as_module(view: AnyView<'_>) -> function::Result<Module> {
         })
 }
 
-/// An index; a negative one is that of nothing. Releases compare it as an unsigned number, with the same effect (GRF-32).
+/// Returns an index. A negative one becomes an index that does not exist. Releases compare unsigned numbers, with the same effect
+/// (GRF-32).
 pub(super) fn position(view: AnyView<'_>) -> function::Result<usize> {
     Ok(usize::try_from(i64::try_from(view)?).unwrap_or(usize::MAX))
 }
 
-/// A number that is not negative (GRF-42).
+/// Returns a number that is not negative (GRF-42).
 pub(super) fn count(view: AnyView<'_>) -> function::Result<usize> {
     let number = i64::try_from(view)?;
     match usize::try_from(number) {
@@ -66,7 +67,7 @@ pub(super) fn count(view: AnyView<'_>) -> function::Result<usize> {
     }
 }
 
-/// GRF-44: nothing is made up for arguments that are not there.
+/// Checks the number of arguments (GRF-44). Missing arguments get no default.
 pub(super) fn enough(name: &str, least: usize, args: &[AnyView<'_>]) -> function::Result<()> {
     let count = args.len();
     GRF_44.demand(Kind::Type, count >= least, || {
@@ -75,18 +76,18 @@ pub(super) fn enough(name: &str, least: usize, args: &[AnyView<'_>]) -> function
     Ok(())
 }
 
-/// A parameter file.
+/// Returns the bytes of a parameter file.
 pub(super) fn as_bytes(view: AnyView<'_>) -> function::Result<Vec<u8>> {
     match cast::<Vec<u8>>(view) {
         Ok(bytes) => Ok(bytes),
-        // Frontends up to 0.20 pass parameter files as strings, too.
+        // Frontends up to 0.20 also pass parameter files as strings.
         Err(_) => Ok(cast::<Str>(view)?.as_bytes().to_vec()),
     }
 }
 
-/// The description of a tensor argument, with whole bytes for each element (GRF-33).
+/// Returns the description of a tensor argument, with whole bytes for each element (GRF-33).
 pub(super) fn description<'a>(view: &'a AnyView<'_>) -> function::Result<&'a DLTensor> {
-    // GRF-33: whether small elements may be packed is known of a tensor object alone; a borrowed description says nothing of it.
+    // GRF-33: only a tensor object shows whether small elements may be packed. A borrowed description does not.
     if let Ok(tensor) = cast::<Tensor>(*view) {
         whole(&tensor)?;
     }

@@ -12,15 +12,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How far a step-by-step run has come (GRF-40).
+/// The progress of a step-by-step run (GRF-40).
 #[derive(Debug, Default)]
 pub(crate) struct Stepper {
-    /// The node that ran last; nothing before the first step.
+    /// The node that ran last; `None` before the first step.
     last: Option<usize>,
 }
 
 impl Stepper {
-    /// Runs up to node `index`: on from the last one, or from the start if that is already behind; nothing if it is it.
+    /// Runs up to node `index`. It continues after the last node, or starts again if `index` is earlier, and does nothing if they
+    /// are equal.
     pub(crate) fn execute(&mut self, executor: &mut Executor, index: usize) -> Result<(), Error> {
         let nodes = executor.graph().nodes.len();
         if index >= nodes {
@@ -31,7 +32,7 @@ impl Stepper {
                 )
                 .into());
         }
-        // GRF-40: back means from the start, for the memory of inputs of an earlier node may hold later entries by now.
+        // GRF-40: going back means starting again, because later entries may already use the memory of an earlier node's inputs.
         let first = match self.last {
             Some(last) if last == index => return Ok(()),
             Some(last) if last < index => last + 1,
@@ -39,13 +40,13 @@ impl Stepper {
         };
         for node in first..=index {
             executor.run_node(node)?;
-            // After each node: where a later one fails, the next call goes on behind those that ran.
+            // Updated after each node, so that the next call after a failure continues after the nodes that ran.
             self.last = Some(node);
         }
         Ok(())
     }
 
-    /// Output `output` of node `index`, which must be the node that ran last (GRF-41).
+    /// Returns output `output` of node `index`, which must be the node that ran last (GRF-41).
     pub(crate) fn output<'e>(
         &self,
         executor: &'e Executor,
@@ -55,7 +56,7 @@ impl Stepper {
         GRF_41.demand(Kind::Missing, self.last == Some(index), || {
             format!("node {index} did not run last: run it first")
         })?;
-        // GRF-41: releases add `output` to the first entry of the node, which leads into the next node where it is too large.
+        // GRF-41: releases only add `output` to the first entry of the node. A number that is too large leads into the next node.
         let entry = executor.graph().entry_of(index, output);
         let entry = entry.and_then(|entry| executor.entry(entry));
         entry.ok_or_else(|| {
@@ -69,13 +70,13 @@ impl Stepper {
     }
 }
 
-/// How long each node takes, in seconds: the mean of `number` runs, the last of `repeat` times (GRF-42).
+/// Measures each node: the mean seconds of `number` runs, in each of `repeat` repetitions (GRF-42).
 ///
-/// Where `min_repeat_ms` is above 0, `number` is raised until one repetition takes that long. Inputs take 0.
+/// If `min_repeat_ms` is above 0, `number` is raised until one repetition takes that long. Inputs take 0 seconds.
 ///
 /// # Errors
 ///
-/// GRF-42 when `number` or `repeat` is 0; what a function raises; what a device rejects.
+/// GRF-42 if `number` or `repeat` is 0; the error of a function; the error of a device.
 pub fn run_individual(
     executor: &mut Executor,
     number: usize,
@@ -83,11 +84,11 @@ pub fn run_individual(
     min_repeat_ms: u64,
 ) -> Result<Vec<Vec<f64>>, Error> {
     check_counts(&[number, repeat])?;
-    // GRF-42: once through, so that no node is measured on memory that was never touched.
+    // GRF-42: one full run first, so that no node is measured on untouched memory.
     executor.run()?;
     let mut repetitions = Vec::with_capacity(repeat);
     for _ in 0..repeat {
-        // Nodes run while the graph is walked, so that the graph may not be borrowed from the executor.
+        // The loop runs nodes, which needs the executor, so the graph must not be borrowed from it.
         let graph = Arc::clone(executor.graph());
         let mut times = Vec::with_capacity(graph.nodes.len());
         for (index, node) in graph.nodes.iter().enumerate() {
@@ -102,7 +103,7 @@ pub fn run_individual(
     Ok(repetitions)
 }
 
-/// GRF-42: something is run, and repeated.
+/// Checks that nodes are run, and repeated, at least once (GRF-42).
 pub(super) fn check_counts(counts: &[usize]) -> Result<(), Error> {
     GRF_42.demand(Kind::Type, !counts.contains(&0), || {
         "number and repeat must be greater than 0".into()
@@ -110,7 +111,7 @@ pub(super) fn check_counts(counts: &[usize]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Mean seconds of one run of node `index`.
+/// Measures the mean seconds of one run of node `index`.
 pub(crate) fn time_node(
     executor: &mut Executor,
     index: usize,
@@ -122,22 +123,22 @@ pub(crate) fn time_node(
         for _ in 0..number {
             executor.run_node(index)?;
         }
-        // Devices queue kernels: without the wait it is their launches that are measured.
+        // Devices queue kernels. Without the wait only the launches would be measured.
         executor.sync()?;
         let taken = start.elapsed();
         if taken.as_millis() as u64 >= min_repeat_ms {
             return Ok(taken.as_secs_f64() / number as f64);
         }
-        // GRF-42: the whole is measured again, for the runs so far were too short to tell.
+        // GRF-42: measured again from the start, because the runs were too short.
         number = number.saturating_mul(2);
     }
 }
 
-/// The graph as the debug dump shows it: `inputs` are names, `op` is the function or `param`, and every node says the type
-/// and shape of its first output.
+/// Returns the graph for the debug dump. `inputs` are names, `op` is the function or `param`, and every node states the type and
+/// shape of its first output.
 ///
-/// Released dumps look type and shape up under the *node* number, which is another entry as soon as an earlier node has
-/// two outputs. Ours are those of the node.
+/// Upstream looks type and shape up by the *node* number, which is the wrong entry after a node with two outputs. Here they are
+/// those of the node.
 pub(crate) fn graph_dump(graph: &Graph) -> Value {
     let name_of = |index: usize| graph.nodes.get(index).map_or("", |node| &node.name);
     let nodes: Vec<Value> = graph
@@ -180,12 +181,12 @@ pub(crate) fn graph_dump(graph: &Graph) -> Value {
     dump
 }
 
-/// A Chrome trace: one event pair for each node, one behind the other, times in microseconds.
+/// Returns a Chrome trace: a pair of events for each node, in sequence, with times in microseconds.
 pub(crate) fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
     let mut now = 0.0;
     let mut events = Vec::new();
     for (node, seconds) in graph.nodes.iter().zip(seconds) {
-        // One process, one thread: nodes run one behind the other.
+        // All events have one process and one thread, because the nodes run in sequence.
         let mut event = |at: f64, phase: &str| {
             events.push(json!({ "ts": at, "tid": 1, "pid": 1, "name": node.name, "ph": phase }));
         };
@@ -200,35 +201,35 @@ pub(crate) fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DebugDump {
-    /// The name of the folder that readers look for them in: `_tvmdbg_device_CPU_0`.
+    /// The name of the folder where readers look for the files, such as `_tvmdbg_device_CPU_0`.
     pub folder: String,
-    /// The graph, a Chrome trace and every tensor: name and content.
+    /// The names and contents of the files: the graph, a Chrome trace and every tensor.
     pub files: [(&'static str, Vec<u8>); 3],
 }
 
-/// Runs every node once by itself and returns the dump of it.
+/// Runs every node once, one at a time, and returns the dump of the run.
 ///
 /// # Errors
 ///
-/// What a function raises; what a device rejects; a tensor whose type parameter files do not have.
+/// The error of a function; the error of a device; a tensor whose type parameter files do not support.
 pub fn dump(executor: &mut Executor) -> Result<DebugDump, Error> {
     let graph = &Arc::clone(executor.graph());
     let mut stepper = Stepper::default();
-    // Up to 0.8 the names come in the order of a hash map; readers find them by name. Here they are in the order of the nodes.
+    // Up to 0.8 the names come in the order of a hash map, and readers find them by name. Here they come in the order of the nodes.
     let mut tensors: Vec<(Cow<'_, str>, TensorRecord<'_>)> = Vec::new();
     let mut seconds = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         let start = Instant::now();
         stepper.execute(executor, index)?;
-        // A device queues the kernel: its time is that of its end, and its outputs are there only then.
+        // A device only queues the kernel. Its time and its outputs are complete after this wait.
         executor.sync()?;
-        // The trace shows inputs, too, as events that take no time.
+        // The trace also shows inputs, as events without duration.
         seconds.push(if node.call.is_some() {
             start.elapsed().as_secs_f64()
         } else {
             0.0
         });
-        // At once: a later node may use the same pool, as the plan allows (GRF-22).
+        // The outputs are copied at once, because a later node may use the same pool (GRF-22).
         let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
         for output in 0..outputs {
             let tensor = stepper.output(executor, index, output)?;
@@ -263,7 +264,7 @@ pub fn dump(executor: &mut Executor) -> Result<DebugDump, Error> {
     })
 }
 
-/// `CPU_0`, `CUDA_1`: the text of the device in capitals, as the Python package names the folder.
+/// Returns the text of the device in capitals, such as `CPU_0` or `CUDA_1`, as the Python package names the folder.
 fn device_name(device: Device) -> String {
     let name = crate::value::device_to_text(crate::value::DLDevice::from(device));
     name.to_uppercase()
@@ -271,7 +272,7 @@ fn device_name(device: Device) -> String {
         .replace(')', "")
 }
 
-/// JSON with four spaces for a level, as the Python package writes it.
+/// Formats JSON with four spaces for each level, as the Python package does.
 fn indented(value: &Value) -> String {
     let mut out = Vec::new();
     let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");

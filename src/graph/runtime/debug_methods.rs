@@ -1,4 +1,4 @@
-//! The functions that a debug executor has besides those of every executor.
+//! The additional functions of a debug executor.
 
 use super::arguments::{count, position};
 use super::debug;
@@ -14,16 +14,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl GraphExecutor {
-    /// `executor` as a module; a debug executor has more functions (GRF-44).
+    /// Returns `executor` as a module. A debug executor has additional functions (GRF-44).
     pub(crate) fn new(executor: Executor, debug: bool) -> GraphExecutor {
-        // GRF-44: a debug executor is an executor with more functions; none of them replaces another.
+        // GRF-44: the additional functions replace none of the others.
         const ALL: [&[ExecutorMethod]; 2] = [&methods::METHODS, &METHODS];
         let known = if debug { &ALL[..] } else { &ALL[..1] };
         GraphExecutor::with_methods(executor, known)
     }
 }
 
-/// The functions of a debug executor alone. `profile` is not among them: its report is an object of the C++ runtime (GRF-44).
+/// The functions that only a debug executor has. `profile` is missing, because its report is an object of the C++ runtime (GRF-44).
 const METHODS: [ExecutorMethod; 8] = [
     ("execute_node", 1, execute_node),
     ("get_node_output", 2, node_output),
@@ -35,25 +35,25 @@ const METHODS: [ExecutorMethod; 8] = [
     ("profile_rpc", 0, profile),
 ];
 
-/// `(node)`: runs up to it (GRF-40).
+/// Runs up to a node (GRF-40); arguments: `(node)`.
 fn execute_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
-    // Taken apart, because the stepper runs the executor beside it.
+    // The state is destructured, because the stepper borrows the executor.
     let ExecutorState { executor, stepper } = state;
     stepper.execute(executor, position(args[0])?)?;
     Ok(Any::none())
 }
 
-/// `(node, output)`: a host copy of an output of the node that ran last (GRF-41).
+/// Returns a host copy of an output of the node that ran last (GRF-41); arguments: `(node, output)`.
 fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (index, output) = (position(args[0])?, position(args[1])?);
     let found = state.stepper.output(&state.executor, index, output)?;
     Ok(found.to_host_object()?.into())
 }
 
-/// `(node, output)`: the output as it is in memory now.
+/// Returns an output as it is in memory now; arguments: `(node, output)`.
 fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (node, index) = (position(args[0])?, position(args[1])?);
-    // GRF-44: nothing runs: 0.5 to 0.7 show what the last run left there.
+    // GRF-44: this runs nothing. 0.5 to 0.7 return the result that the last run left in the entry.
     let entry = state.executor.graph().entry_of(node, index);
     let entry = entry.and_then(|entry| state.executor.entry(entry));
     let entry = entry.ok_or_else(|| {
@@ -63,25 +63,25 @@ fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
     Ok(entry.to_object().into())
 }
 
-/// `(node)`: runs the node alone, and returns the seconds that it took.
+/// Runs only this node, and returns the seconds that it took; arguments: `(node)`.
 fn debug_run(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let node = count(args[0])?;
     known_node(&state.executor, node)?;
     let start = Instant::now();
     state.executor.run_node(node)?;
-    // The seconds are those of the kernel, which a device may have queued.
+    // The result includes the kernel, which a device may only have queued.
     state.executor.sync()?;
     Ok(start.elapsed().as_secs_f64().into())
 }
 
-/// A report in the form of the profiler of releases: a call with its duration for every node that calls something.
+/// Returns a report in the form of upstream's profiler: one call with its duration for every node that calls a function.
 fn profile(state: &mut ExecutorState, _: &[AnyView<'_>]) -> function::Result {
-    // GRF-44: three times through before it measures; `run_individual` has the third.
+    // GRF-44: three full runs come before the measurement. `run_individual` makes the third.
     state.executor.run()?;
     state.executor.run()?;
     let times = debug::run_individual(&mut state.executor, 1, 1, 0)?;
     let nodes = state.executor.graph().nodes.iter();
-    // GRF-44: an input has a time of 0 and is no call of the report.
+    // GRF-44: an input takes no time and is not listed in the report.
     let calls = nodes
         .zip(times.iter().flatten())
         .filter_map(|(node, seconds)| {
@@ -93,9 +93,9 @@ fn profile(state: &mut ExecutorState, _: &[AnyView<'_>]) -> function::Result {
     Ok(json!({ "calls": calls }).to_string().into())
 }
 
-/// `(node name or number[, out])`: runs up to the node and returns its first output.
+/// Runs up to a node and returns its first output; arguments: `(node name or number[, out])`.
 ///
-/// Released executors return the *entry* of that number, another one as soon as an earlier node has two outputs.
+/// Upstream returns the *entry* of that number, which is the wrong one after a node with two outputs.
 fn debug_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, rest) = (args[0], &args[1..]);
     let graph = Arc::clone(state.executor.graph());
@@ -111,14 +111,15 @@ fn debug_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
             })?,
         Err(_) => position(key)?,
     };
-    // GRF-50: from the first node on, whatever ran before; the steps of `execute_node` stay where they are.
+    // GRF-50: always from the first node on. The progress of `execute_node` does not change.
     let mut stepper = debug::Stepper::default();
     stepper.execute(&mut state.executor, index)?;
     tensor_or_copy(stepper.output(&state.executor, index, 0)?, rest)
 }
 
-/// `(number, repeat, min_repeat_ms)` returns text, seconds of each node and a comma, as 0.8 does; with the arguments that came
-/// later (GRF-42), bytes: the number of nodes, then doubles, node after node, all repetitions.
+/// Measures all nodes; arguments: `(number, repeat, min_repeat_ms)` and, later, pauses. With three arguments it returns text as 0.8
+/// does: the seconds of each node and a comma. With more arguments it returns bytes (GRF-42): the number of nodes, then doubles,
+/// node after node, with all repetitions.
 fn individual(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let rest = &args[3..];
     check_pauses(rest)?;
@@ -128,9 +129,10 @@ fn individual(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resu
         count(args[1])?,
         count(args[2])? as u64,
     )?;
-    // GRF-42: 0.6 to 0.8 return text, of the last repetition alone; from 0.9 on, with two arguments more, bytes of all of them.
+    // GRF-42: 0.6 to 0.8 return text of the last repetition only. From 0.9 on there are two more arguments and bytes of all
+    // repetitions.
     if rest.is_empty() {
-        // Seconds, as in 0.8; 0.6 and 0.7 return microseconds in the same form.
+        // The unit is seconds, as in 0.8. 0.6 and 0.7 return microseconds in the same form.
         let last = times.last().map(Vec::as_slice).unwrap_or_default();
         return Ok(last
             .iter()
@@ -142,20 +144,20 @@ fn individual(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resu
     let numbered = nodes.iter().enumerate();
     let doubles =
         numbered.flat_map(|(node, _)| times.iter().filter_map(move |times| times.get(node)));
-    // GRF-42: first their number, by which a reader divides the doubles among nodes.
+    // GRF-42: the number of nodes comes first, because a reader uses it to assign the doubles to nodes.
     let mut bytes = (nodes.len() as i64).to_le_bytes().to_vec();
     bytes.extend(doubles.flat_map(|seconds| seconds.to_le_bytes()));
     Ok(Bytes::new(bytes).into())
 }
 
-/// `(node, number, repeat, min_repeat_ms, ...)`: bytes of `repeat` doubles.
+/// Measures one node and returns the bytes of `repeat` doubles; arguments: `(node, number, repeat, min_repeat_ms, ...)`.
 fn individual_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let node = count(args[0])?;
     known_node(&state.executor, node)?;
     check_pauses(&args[4..])?;
     let mut bytes = Vec::new();
     let (number, repeat) = (count(args[1])?, count(args[2])?);
-    // GRF-42: before the first run: a count of 0 would make the mean a division by it.
+    // GRF-42: checked before the first run. With a count of 0 the mean would divide by 0.
     debug::check_counts(&[number, repeat])?;
     for _ in 0..repeat {
         let seconds = debug::time_node(&mut state.executor, node, number, count(args[3])? as u64)?;
@@ -164,7 +166,7 @@ fn individual_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
     Ok(Bytes::new(bytes).into())
 }
 
-/// GRF-44: the node is one of the graph's.
+/// Checks that the graph has the node (GRF-44).
 fn known_node(executor: &Executor, node: usize) -> function::Result<()> {
     if node < executor.graph().nodes.len() {
         return Ok(());
@@ -174,8 +176,8 @@ fn known_node(executor: &Executor, node: usize) -> function::Result<()> {
         .into())
 }
 
-/// What follows `min_repeat_ms`: pauses between repetitions, which are not made here, and how many repetitions one
-/// follows, which is above 0 (GRF-42).
+/// Checks the arguments after `min_repeat_ms`: pauses between repetitions, which this crate ignores, and the number of repetitions
+/// before a pause, which must be positive (GRF-42).
 fn check_pauses(rest: &[AnyView<'_>]) -> function::Result<()> {
     let Some((repeats, others)) = rest.split_last() else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! An executor as a module (`GraphExecutor`). Which functions it has is for the tables that it is made with.
+//! An executor as a module (`GraphExecutor`). The tables that it is created with define its functions.
 
 use super::arguments::enough;
 use super::debug::Stepper;
@@ -8,7 +8,7 @@ use crate::module::{Module, ModuleKind};
 use crate::value::AnyView;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A function of the module: its name, how many arguments it has at least, and what it does.
+/// A function of the module: its name, the minimum number of arguments, and the implementation.
 pub(super) type ExecutorMethod = (
     &'static str,
     usize,
@@ -17,21 +17,21 @@ pub(super) type ExecutorMethod = (
 
 /// An executor as a module.
 pub(crate) struct GraphExecutor {
-    /// Shared with every function that was looked up.
+    /// The state, shared with every function that was looked up.
     pub(super) state: Arc<Mutex<ExecutorState>>,
-    /// Tables of functions, in which a name is looked for in order.
+    /// The tables of functions, which are searched in order.
     methods: &'static [&'static [ExecutorMethod]],
 }
 
-/// What the functions of an executor's module work on.
+/// The state that the functions of an executor's module use.
 pub(super) struct ExecutorState {
     pub(super) executor: Executor,
-    /// How far `execute_node` has come; of use in a debug executor alone.
+    /// The progress of `execute_node`; only a debug executor uses it.
     pub(super) stepper: Stepper,
 }
 
 impl GraphExecutor {
-    /// `executor` as a module with the functions of these tables.
+    /// Returns `executor` as a module with the functions of these tables.
     pub(super) fn with_methods(
         executor: Executor,
         methods: &'static [&'static [ExecutorMethod]],
@@ -46,7 +46,7 @@ impl GraphExecutor {
         }
     }
 
-    /// The executor that `module` is, if it is one.
+    /// Returns the executor of `module`, if it is one.
     pub(crate) fn of(module: &Module) -> Option<&GraphExecutor> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()
@@ -63,14 +63,14 @@ impl ModuleKind for GraphExecutor {
         let Some(method) = methods.find(|method| method.0 == name) else {
             return Ok(None);
         };
-        // A function may outlive the handle that it was looked up by, and its kernels are in what the module keeps.
+        // A function may outlive the handle that it was looked up with, and the module keeps its kernels alive.
         let (state, alive) = (Arc::clone(&self.state), module.clone());
         Ok(Some(Function::from_packed(move |args| {
             let _alive = &alive;
             let (name, least, body) = *method;
             enough(name, least, args)?;
             body(
-                // One call at a time: a run writes to the memory that all other functions show.
+                // One call at a time, because a run writes to the memory that all other functions return.
                 &mut state.lock().unwrap_or_else(PoisonError::into_inner),
                 args,
             )

@@ -1,4 +1,4 @@
-//! The model of a library: what makes executors (module `GraphExecutorFactory`).
+//! The model of a library, which creates executors (module `GraphExecutorFactory`).
 
 use super::arguments::{enough, executor_devices};
 use super::executor::{Executor, ExecutorDevice, Kernels, record_to_object, with_record};
@@ -16,32 +16,32 @@ use crate::value::AnyView;
 use crate::wire::{Cursor, Writer};
 use std::sync::Arc;
 
-/// A model: graph, parameters, and a library that it imports.
+/// A model: graph, parameters, and an imported library.
 pub struct GraphExecutorFactory {
-    /// As it was stored or passed; read anew for each executor.
+    /// The graph as it was stored or passed. It is parsed again for each executor.
     pub(super) graph_json: String,
-    /// The function of this name makes executors (GRF-49).
+    /// The name of the function that creates executors (GRF-49).
     pub(super) name: String,
     pub(super) params: ModelParams,
 }
 
-/// Parameters of a model, read where they lie: a model of a gigabyte is not copied to be loaded.
+/// The parameters of a model. They are read in place, so that loading a model of a gigabyte copies nothing.
 pub(super) enum ModelParams {
     None,
-    /// In the mapped library.
+    /// The parameters are in the mapped library.
     Mapped {
-        /// All of it, graph and name as well (PAY-40); it lives as long as `_library`.
+        /// The whole payload, including graph and name (PAY-40); it lives as long as `_library`.
         payload: &'static [u8],
         _library: Arc<dyn Symbols>,
         kind: String,
         layout: Layout,
     },
-    /// Handed in as tensors.
+    /// The parameters were passed as tensors.
     Tensors(Vec<(String, Tensor)>),
 }
 
 impl ModelParams {
-    /// Hands every parameter to `visit`.
+    /// Calls `visit` with every parameter.
     fn each(
         &self,
         mut visit: impl FnMut(&str, ModelParam<'_>) -> function::Result<()>,
@@ -59,7 +59,7 @@ impl ModelParams {
             } => {
                 let mut cursor = Cursor::new(payload);
                 let read =
-                    // Read again for each executor: what a record takes is then freed, and the elements are in the library.
+                    // The records are read again for each executor and then freed; the elements stay in the library.
                     crate::payload::read(kind, *layout, &mut cursor, &mut Findings::default())?;
                 let Some(Field::Tensors(list)) = read.field("params") else {
                     return Ok(());
@@ -73,14 +73,14 @@ impl ModelParams {
 
 /// One parameter of a model.
 enum ModelParam<'p> {
-    /// As the library stores it.
+    /// A parameter as the library stores it.
     Stored(&'p TensorRecord<'p>),
-    /// As the caller made it.
+    /// A parameter as the caller created it.
     Tensor(&'p Tensor),
 }
 
 impl ModelParam<'_> {
-    /// Sets input `index` of `executor` to it.
+    /// Sets input `index` of `executor` to this parameter.
     fn set(&self, executor: &mut Executor, index: usize) -> function::Result<()> {
         match self {
             ModelParam::Stored(record) => {
@@ -93,12 +93,12 @@ impl ModelParam<'_> {
         }
     }
 
-    /// A tensor on the host with its elements, which the caller may change.
+    /// Returns a tensor on the host with a copy of the elements, which the caller may change.
     fn to_object(&self) -> function::Result<Tensor> {
         match self {
             ModelParam::Stored(record) => record_to_object(record),
             ModelParam::Tensor(tensor) => {
-                // The caller may write to what it gets, and this one is what later executors start with.
+                // The caller may write to the result, and later executors start with this tensor.
                 let copy = Tensor::empty(tensor.shape(), tensor.dl().dtype)?;
                 copy.fill(&tensor.to_bytes()?)?;
                 Ok(copy)
@@ -107,7 +107,7 @@ impl ModelParam<'_> {
     }
 }
 
-/// Reads a factory out of a library.
+/// Reads a factory from a library.
 pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> {
     let mut cursor = Cursor::new(entry.payload);
     let read = crate::payload::read(
@@ -118,7 +118,7 @@ pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> 
     )?;
     let text = |name: &str| match read.field(name) {
         Some(Field::Text(text)) => text.clone().into_owned(),
-        // PAY-40: the grammar of both kinds has both fields.
+        // PAY-40: both kinds have both fields.
         _ => String::new(),
     };
     // SAFETY: the payload is a slice that `Symbols::data` returned of the library; `_library`, which is kept beside it, keeps it
@@ -138,12 +138,12 @@ pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> 
 }
 
 impl GraphExecutorFactory {
-    /// An executor of this model, whose kernels are in the modules that `module` imports, with its parameters set.
+    /// Creates an executor of this model and sets its parameters. The kernels are in the modules that `module` imports.
     ///
     /// # Errors
     ///
-    /// What [`Graph::read`] and [`Executor::new`] reject; GRF-33 for a parameter of another type or shape than its input; what
-    /// a lookup in the imports raises.
+    /// The errors of [`Graph::read`] and [`Executor::new`]; GRF-33 for a parameter whose type or shape differs from its input; an
+    /// error of the lookup in the imports.
     pub fn create(
         &self,
         module: &Module,
@@ -153,7 +153,7 @@ impl GraphExecutorFactory {
         let imports = module.imports();
         let kernels: &Kernels<'_> = &|name| {
             for import in &imports {
-                // A kernel may be in an import of an import (GRF-31).
+                // GRF-31: a kernel may be in an import of an import.
                 if let Some(found) = import.function(name, true)? {
                     return Ok(Some(found));
                 }
@@ -161,28 +161,28 @@ impl GraphExecutorFactory {
             Ok(None)
         };
         let mut executor = Executor::new(Arc::new(graph), kernels, devices)?;
-        // GRF-43: first what the library links, whose memory takes the place of the pool.
+        // GRF-43: linked parameters come first, because their memory replaces that of the pool.
         linked::link(&mut executor, module, None)?;
         self.params
             .each(|name, tensor| match executor.input_index(name) {
-                // GRF-37: a parameter that is no input of the graph is passed over.
+                // GRF-37: a parameter that is not an input of the graph is skipped.
                 Some(index) => tensor.set(&mut executor, index),
                 None => Ok(()),
             })?;
         Ok(executor)
     }
 
-    /// The graph JSON.
+    /// Returns the graph JSON.
     pub fn graph_json(&self) -> &str {
         &self.graph_json
     }
 
-    /// The name under which the model is made, usually `default`.
+    /// Returns the name of the model's constructor, usually `default`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The factory that `module` is, if it is one.
+    /// Returns the factory of `module`, if it is one.
     pub fn of(module: &Module) -> Option<&GraphExecutorFactory> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()
@@ -195,7 +195,7 @@ impl ModuleKind for GraphExecutorFactory {
     }
 
     fn function(&self, module: &Module, name: &str) -> function::Result<Option<Function>> {
-        // A function may outlive the handle that it was looked up by.
+        // A function may outlive the handle that it was looked up with.
         let alive = module.clone();
         let with =
             move |body: fn(&GraphExecutorFactory, &Module, &[AnyView<'_>]) -> function::Result| {
@@ -212,7 +212,7 @@ impl ModuleKind for GraphExecutorFactory {
             "debug_create" => with(|factory, module, args| {
                 enough("debug_create", 2, args)?;
                 if String::try_from(args[0])? != factory.name {
-                    // GRF-49: a factory has one model, and the name is only compared with its own.
+                    // GRF-49: a factory has one model, so the name is only compared with its own.
                     let text = "Currently we only support single model for now.";
                     return Err(GRF_44.rejected(Kind::Missing, text).into());
                 }
@@ -223,13 +223,13 @@ impl ModuleKind for GraphExecutorFactory {
                 let mut map = Map::new();
                 factory
                     .params
-                    // OBJ-39: the names may be those of a file, whose writer could let them share a chain.
+                    // OBJ-39: the names may come from a file whose writer chose them to collide in the map.
                     .each(|name, tensor| map.set_untrusted(name, tensor.to_object()?))?;
                 Ok(map.into())
             }),
             "remove_params" => with(|factory, module, _| {
                 let (graph_json, name) = (factory.graph_json.clone(), factory.name.clone());
-                // GRF-49: another factory: this one keeps its parameters.
+                // GRF-49: the result is another factory; this one keeps its parameters.
                 let bare = Module::new(GraphExecutorFactory {
                     graph_json,
                     name,
@@ -247,7 +247,7 @@ impl ModuleKind for GraphExecutorFactory {
 
     fn save_to_bytes(&self) -> function::Result<Vec<u8>> {
         if let ModelParams::Mapped { payload, .. } = &self.params {
-            // Nothing in a factory of a library can change, so that its bytes are those that it was read from.
+            // A factory from a library cannot change, so its bytes are those that it was read from.
             return Ok(payload.to_vec());
         }
         let mut tensors = Vec::new();
@@ -256,13 +256,14 @@ impl ModuleKind for GraphExecutorFactory {
             let dtype = Dtype::from(copy.dl().dtype);
             tensors.push((
                 name.to_owned(),
-                // PAY-40: factories came with 0.7, from which on the bytes of a record are counted so.
+                // PAY-40: factories exist since 0.7, so the bytes of a record are counted by the rule of 0.7.
                 TensorRecord::new(dtype, copy.shape(), copy.to_bytes()?, Sizing::V0_7)?,
             ));
             Ok(())
         })?;
         let mut out = Writer::new();
-        // PAY-40: graph, count and names of the parameters, the tensors, the name. The count is there twice, as the names are a vector.
+        // PAY-40: graph, count and names of the parameters, the tensors, the name. The count occurs twice, because the names are a
+        // vector.
         out.str(&self.graph_json);
         out.count(tensors.len());
         out.vector(&tensors, |out, (name, _)| out.str(name));
@@ -275,7 +276,7 @@ impl ModuleKind for GraphExecutorFactory {
 }
 
 impl GraphExecutorFactory {
-    /// An executor of this model as a module, on these devices (GRF-49).
+    /// Creates an executor of this model as a module, on these devices (GRF-49).
     fn make(&self, module: &Module, devices: &[AnyView<'_>], debug: bool) -> function::Result {
         let executor = self.create(module, executor_devices(devices)?)?;
         Ok(Module::new(GraphExecutor::new(executor, debug)).into())

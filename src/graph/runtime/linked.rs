@@ -1,5 +1,5 @@
-//! Parameters that a library brings with it (GRF-43): compiled with `link-params`, they lie in its constants, and a graph
-//! executor uses them where they are.
+//! Parameters that are linked into a library (GRF-43). With `link-params` the compiler puts them into its constants, and a graph
+//! executor uses them in place.
 
 use super::executor::{Executor, ExecutorDevice, PoolTensor};
 use crate::function::{Error, Function};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// The function of a library that finds the memory of a storage id.
 const LOOKUP: &str = "_lookup_linked_param";
 
-/// Links every input of `executor` that `lookup` knows, or without one the library itself.
+/// Links every input of `executor` that the library or `lookup` knows. Without `lookup`, the library's own function is used.
 ///
-/// `lookup` takes the library, the storage id, a tensor without memory and a device, and returns a tensor or None (GRF-43).
+/// `lookup` takes the library, the storage id, a tensor without memory, and a device. It returns a tensor or None (GRF-43).
 pub(super) fn link(
     executor: &mut Executor,
     module: &Module,
@@ -31,17 +31,17 @@ pub(super) fn link(
     let graph = Arc::clone(executor.graph());
     let device = executor.devices().first().map(ExecutorDevice::device);
     let device = device.map_or(DLDevice::CPU, DLDevice::from);
-    // GRF-43: releases look up every storage id, of which only those of inputs have a parameter.
+    // GRF-43: releases look up every storage id, but only those of inputs have a parameter.
     for (input, node) in graph.arg_nodes.iter().enumerate() {
         let entry = graph.node_row_ptr.get(*node);
         let Some(entry) = entry.and_then(|entry| graph.entries.get(*entry)) else {
             continue;
         };
         let storage = entry.storage_id as i64;
-        // Its shape is the executor's, which moves no tensor while it lives.
+        // The shape belongs to the executor, which does not move tensors.
         let mut template = *executor.input(input)?.as_dltensor();
         (template.data, template.byte_offset) = (null_mut(), 0);
-        // GRF-43: what a lookup fills in is a tensor on the host, wherever the entry is.
+        // GRF-43: a lookup fills in a tensor on the host, wherever the entry is.
         template.device = DLDevice::CPU;
         let found = match &finder {
             LinkedLookup::OfCaller(lookup) => {
@@ -61,13 +61,13 @@ pub(super) fn link(
                 if data.is_null() {
                     continue;
                 }
-                // GRF-43: a library returns an address and nothing else. What lies there is what the graph says of the entry.
+                // GRF-43: a library returns only an address. The graph states the type and shape of the data there.
                 let source = DLTensor { data, ..template };
                 // SAFETY: the address is of the library's constant for this storage, as large as the graph of the same
                 // library says, and `lookup` keeps the library (third clause of `module::load`).
                 unsafe { put(executor, input, source, lookup.clone().into()) }?;
             }
-            // GRF-43: None is no parameter of that storage id: the input keeps its pool.
+            // GRF-43: None means that the storage id has no parameter, so the input keeps its pool.
             _ if found.is_none() => {}
             _ => {
                 let tensor = cast::<Tensor>(found.view())?;
@@ -81,15 +81,15 @@ pub(super) fn link(
     Ok(())
 }
 
-/// Who finds linked parameters.
+/// The source of linked parameters.
 enum LinkedLookup<'f> {
-    /// The caller that makes the executor provides it.
+    /// A function of the caller that creates the executor.
     OfCaller(&'f Function),
-    /// The library itself. Only of a compiled function an address is followed.
+    /// The library's own function. Its result is used as an address only if it is compiled.
     Own { lookup: Function, compiled: bool },
 }
 
-/// The function of that name in `module` or below.
+/// Returns the function of that name in `module` or in its imports.
 fn own_lookup(module: &Module) -> Result<Option<LinkedLookup<'static>>, Error> {
     for module in module.walk() {
         if let Some(lookup) = module.function(LOOKUP, false)? {
@@ -101,6 +101,8 @@ fn own_lookup(module: &Module) -> Result<Option<LinkedLookup<'static>>, Error> {
     Ok(None)
 }
 
+/// Uses `source` for an input, or copies it if the devices differ.
+///
 /// # Safety
 ///
 /// `source` describes memory that stays as long as `keep`, in one piece; its extents are readable.
@@ -112,7 +114,7 @@ unsafe fn put(
 ) -> Result<(), Error> {
     let device = executor.input(input)?.as_dltensor().device;
     if device != source.device {
-        // A library has its constants on the host; another device needs a copy.
+        // The constants of a library are on the host; another device needs a copy.
         // SAFETY: `keep` lives until the end of this function.
         return unsafe { executor.set_input_from(input, &source) };
     }

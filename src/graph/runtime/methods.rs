@@ -12,7 +12,7 @@ use crate::tensor::Params;
 use crate::value::{Any, AnyView, cast};
 use crate::wire::Cursor;
 
-/// The functions of every executor (GRF-44), without regard to the release that brought each.
+/// The functions of every executor (GRF-44), of all releases together.
 pub(super) const METHODS: [ExecutorMethod; 14] = [
     ("set_input", 2, set_input),
     ("set_input_zero_copy", 2, set_input_zero_copy),
@@ -38,8 +38,8 @@ pub(super) const METHODS: [ExecutorMethod; 14] = [
     ("share_params", 2, share_params),
 ];
 
-/// Input by number or by name. A name that the graph does not have is `None`: released executors then do nothing, and
-/// frontends rely on it when they set all parameters that they have (GRF-44).
+/// Finds an input by number or by name. An unknown name is `None`: upstream then does nothing, and frontends rely on this when they
+/// set all the parameters that they have (GRF-44).
 fn which_input(executor: &Executor, key: AnyView<'_>) -> function::Result<Option<usize>> {
     if let Ok(name) = String::try_from(key) {
         return Ok(executor.input_index(&name));
@@ -48,20 +48,21 @@ fn which_input(executor: &Executor, key: AnyView<'_>) -> function::Result<Option
     position(key).map(Some)
 }
 
-/// Output by number, or by the name of its node (0.12): the last of the outputs of that node.
+/// Finds an output by number, or by the name of its node (0.12). A name means the last output of that node.
 fn which_output(executor: &Executor, key: AnyView<'_>) -> function::Result<usize> {
     named_output(executor, key, |name, node, _| name == node)
 }
 
-/// Output by number, by `<node>:<number of the output>` (0.10), or by the name of its node (0.8 and 0.9).
+/// Finds an output by number, by `<node>:<number of the output>` (0.10), or by the name of its node (0.8 and 0.9).
 fn which_output_in_place(executor: &Executor, key: AnyView<'_>) -> function::Result<usize> {
-    // GRF-32: releases pass over an unknown name here, so that the caller's tensor is never written. Here it is an error.
+    // GRF-32: releases ignore an unknown name here, so that the caller's tensor is never written. Here it is an error.
     named_output(executor, key, |name, node, at| {
         name == node || name == format!("{node}:{at}")
     })
 }
 
-/// Output by number, or the last one of whose head `is` says so: by the name, the name of its node, and its number.
+/// Finds an output by number, or the last one for which `is` returns true. `is` gets the name, the name of the node, and the
+/// output's number.
 fn named_output(
     executor: &Executor,
     key: AnyView<'_>,
@@ -85,7 +86,7 @@ fn named_output(
     })
 }
 
-/// `(name or number, tensor)`: copies the tensor into the input (GRF-33).
+/// Copies a tensor into an input (GRF-33); arguments: `(name or number, tensor)`.
 fn set_input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     if let Some(index) = which_input(&state.executor, key)? {
@@ -96,7 +97,7 @@ fn set_input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resul
     Ok(Any::none())
 }
 
-/// `(name or number, tensor)`: calls use the tensor from now on (GRF-34).
+/// Makes calls use the tensor from now on (GRF-34); arguments: `(name or number, tensor)`.
 fn set_input_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     if let Some(index) = which_input(&state.executor, key)? {
@@ -108,20 +109,21 @@ fn set_input_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> funct
     Ok(Any::none())
 }
 
-/// `(name or number, tensor)`: calls write to the tensor from now on (GRF-34).
+/// Makes calls write to the tensor from now on (GRF-34); arguments: `(name or number, tensor)`.
 fn set_output_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, tensor) = (args[0], &args[1]);
     let index = which_output_in_place(&state.executor, key)?;
-    // Whether it may be written to is for `refer_output` to look at.
+    // `refer_output` checks whether it may be written to.
     let (target, keep) = (description(tensor)?, tensor.to_any());
     // SAFETY: as for an input.
     unsafe { state.executor.refer_output(index, target, keep) }?;
     Ok(Any::none())
 }
 
-/// `(name or number[, out])`: the input's memory, or a copy of it (GRF-45); None for an unknown name (GRF-46).
+/// Returns the input's memory, or copies it (GRF-45); arguments: `(name or number[, out])`. Returns None for an unknown name
+/// (GRF-46).
 fn input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
-    // GRF-45: the second argument is required in 0.3 and 0.4, and ignored from 0.5 on. Here it is what is copied to.
+    // GRF-45: the second argument is required in 0.3 and 0.4, and ignored from 0.5 on. Here it is the target of the copy.
     let (key, rest) = (args[0], &args[1..]);
     let Some(index) = which_input(&state.executor, key)? else {
         return Ok(Any::none());
@@ -129,14 +131,14 @@ fn input(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     tensor_or_copy(state.executor.input(index)?, rest)
 }
 
-/// `(name or number[, out])`: the output's memory, or a copy of it (GRF-45).
+/// Returns the output's memory, or copies it (GRF-45); arguments: `(name or number[, out])`.
 fn output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (key, rest) = (args[0], &args[1..]);
     let index = which_output(&state.executor, key)?;
     tensor_or_copy(state.executor.output(index)?, rest)
 }
 
-/// The tensor itself, or a copy of it in the tensor that was handed in.
+/// Returns the tensor itself, or copies it into the given tensor.
 pub(super) fn tensor_or_copy(tensor: &PoolTensor, rest: &[AnyView<'_>]) -> function::Result {
     match rest {
         [] => Ok(tensor.to_object().into()),
@@ -152,7 +154,7 @@ pub(super) fn tensor_or_copy(tensor: &PoolTensor, rest: &[AnyView<'_>]) -> funct
     }
 }
 
-/// `(name)`: the number of the input, -1 for an unknown name (GRF-44).
+/// Returns the number of the input, or -1 for an unknown name (GRF-44); arguments: `(name)`.
 fn input_index(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let name = String::try_from(args[0])
         .map_err(|_| Error::from(GRF_44.rejected(Kind::Type, "Input key is not a string")))?;
@@ -163,14 +165,15 @@ fn input_index(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
         .into())
 }
 
-/// `{"shape": {name: shape}, "dtype": {name: text}}`, without the inputs that a parameter file set (GRF-44).
+/// Returns `{"shape": {name: shape}, "dtype": {name: text}}`, without the inputs that a parameter file set (GRF-44).
 ///
-/// Releases look both up by the number of the *node*, which is another entry behind any node with two outputs; these are of the entry.
+/// Releases look both up by the number of the *node*, which is the wrong entry after any node with two outputs. Here the number is
+/// that of the entry.
 fn info(executor: &Executor, inputs: bool) -> function::Result {
     let graph = executor.graph();
     let (mut shapes, mut dtypes) = (Map::new(), Map::new());
     let mut add = |name: &str, tensor: &PoolTensor| -> function::Result<()> {
-        // OBJ-39: the names are those of the graph, whose writer could let them share a chain.
+        // OBJ-39: the names come from the graph, whose writer may have chosen them to collide in the map.
         shapes.set_untrusted(name, Shape::new(tensor.shape()))?;
         dtypes.set_untrusted(name, dtype_text(tensor.dtype()))
     };
@@ -199,12 +202,12 @@ fn info(executor: &Executor, inputs: bool) -> function::Result {
     Ok(both.into())
 }
 
-/// `(host device type, host device id, name0, tensor0, ...)`: sets, runs, and returns host copies of the outputs.
+/// Sets inputs, runs, and returns host copies of the outputs; arguments: `(host device type, host device id, name0, tensor0, ...)`.
 fn run_from_inputs(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     GRF_44.demand(Kind::Type, args.len().is_multiple_of(2), || {
         "Number of arguments to run_from_inputs must be an even number of key-value pairs".into()
     })?;
-    // GRF-44: the two numbers in front name the host, where the copies are in any case.
+    // GRF-44: the first two numbers name the host, where the copies are anyway.
     for pair in args[2..].chunks_exact(2) {
         let name = String::try_from(pair[0])?;
         let index = state.executor.input_index(&name).ok_or_else(|| {
@@ -215,7 +218,7 @@ fn run_from_inputs(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
         unsafe { state.executor.set_input_from(index, tensor) }?;
     }
     state.executor.run()?;
-    // Copies: the next run writes to the executor's own (GRF-45).
+    // GRF-45: copies, because the next run overwrites the executor's memory.
     let mut outputs = Vec::new();
     for index in 0..state.executor.output_count() {
         outputs.push(Any::from(state.executor.output(index)?.to_host_object()?));
@@ -223,7 +226,7 @@ fn run_from_inputs(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
     Ok(Array::new(outputs).into())
 }
 
-/// Sets every parameter of a parameter file that is an input of the graph; others are skipped, as from 0.7 on.
+/// Sets every parameter of a parameter file that is an input of the graph. Others are skipped, as from 0.7 on.
 fn load_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let bytes = as_bytes(args[0])?;
     let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
@@ -231,7 +234,7 @@ fn load_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
     Ok(Any::none())
 }
 
-/// `(other executor's module, parameter file)`: uses the other's memory for every parameter that the file names.
+/// Uses another executor's memory for every parameter in the file; arguments: `(other executor's module, parameter file)`.
 fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let other = as_module(args[0])?;
     let shared = GraphExecutor::of(&other).ok_or_else(|| {
@@ -244,9 +247,9 @@ fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
         ))
     })?;
     let bytes = as_bytes(args[1])?;
-    // GRF-35: its names alone are used; the elements are those of the other executor.
+    // GRF-35: only the names of the file are used; the elements are those of the other executor.
     let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
-    // GRF-44: it may be this very executor, whose lock this call has: to wait for it would never end.
+    // GRF-44: the other may be this same executor, whose lock this call holds. Waiting for it would never end.
     let other = shared.state.try_lock().map_err(|_| {
         Error::from(GRF_44.rejected(
             Kind::Cycle,

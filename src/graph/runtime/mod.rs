@@ -1,4 +1,4 @@
-//! What runs graphs: the executor, its modules, and what makes them.
+//! The executor of graphs, its modules, and the factories of executors.
 
 mod arguments;
 pub mod debug;

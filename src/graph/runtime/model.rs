@@ -1,4 +1,4 @@
-//! A model in three lines: load it, hand inputs in, take outputs out.
+//! A model in three lines: load it, pass inputs, get outputs.
 
 use super::executor::{Executor, ExecutorDevice};
 use super::factory::GraphExecutorFactory;
@@ -32,15 +32,15 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model in the library at `path`, on the CPU.
+    /// Loads the model in the library at `path`, on the CPU.
     ///
     /// # Errors
     ///
-    /// The library is none, or has no graph (0.7 to 0.19) at its root; GRF-31 if it lacks functions.
+    /// The file is not a library, or has no graph (0.7 to 0.19) at its root; GRF-31 if it lacks functions.
     ///
     /// # Safety
     ///
-    /// As for [`crate::module::load`]; its graph calls its functions as they were compiled to be called.
+    /// As for [`crate::module::load`]. The graph of the library calls its functions with the arguments that they were compiled for.
     ///
     /// ```compile_fail,E0133
     /// let model = tvmspec::graph::Model::load("mlp.so");
@@ -50,11 +50,11 @@ impl Model {
         unsafe { Model::load_on(path, &[Device::CPU]) }
     }
 
-    /// [`Model::load`] on `devices`, the first being the fallback (GRF-30).
+    /// Loads as [`Model::load`] does, on `devices`, of which the first is the fallback (GRF-30).
     ///
     /// # Errors
     ///
-    /// As [`Model::load`]; a device that is not here.
+    /// As [`Model::load`]; a missing device.
     ///
     /// # Safety
     ///
@@ -75,7 +75,7 @@ impl Model {
         Ok(Model { executor })
     }
 
-    /// A model of a graph's JSON, a parameter file (may be empty bytes: no parameters) and the library with its functions.
+    /// Creates a model from graph JSON, a parameter file and the library with its functions. The parameter file may be empty.
     ///
     /// # Errors
     ///
@@ -93,10 +93,10 @@ impl Model {
         let graph = Arc::new(Graph::read(graph, &mut Findings::default())?);
         // SAFETY: as for this function.
         let module = unsafe { open(library.as_ref()) }?;
-        // GRF-31: imports are searched as well, without regard to the release of the graph.
+        // GRF-31: imports are also searched, whichever release the graph comes from.
         let kernels = |name: &str| module.function(name, true);
         let mut executor = Executor::new(graph, &kernels, executor_devices(devices)?)?;
-        // GRF-43: before the parameter file, so that a linked parameter in it is rejected and not replaced.
+        // GRF-43: before the parameter file is loaded, so that a linked parameter in it is rejected and not replaced.
         linked::link(&mut executor, &module, None)?;
         if !params.is_empty() {
             let (params, _) = Params::detect(&mut Cursor::new(params), &mut Findings::default())?;
@@ -105,38 +105,40 @@ impl Model {
         Ok(Model { executor })
     }
 
-    /// Sets `inputs`, runs, and returns copies of all outputs on the host. Inputs that are not named keep what they have.
+    /// Sets `inputs`, runs, and returns copies of all outputs on the host. Other inputs keep their values.
     ///
     /// # Errors
     ///
-    /// GRF-32 for a name that is no input (with those that are) and for an input that was never set; GRF-33 for another
-    /// type or shape; what a function raises.
+    /// GRF-32 for an unknown input name (the message lists the inputs) and for an input that was never set; GRF-33 for another type
+    /// or shape; the error of a function.
     pub fn run(&mut self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>, Error> {
         for (name, tensor) in inputs {
-            // GRF-32: an error here, where `set_input` of the releases passes over an unknown name.
+            // GRF-32: an error here, although upstream's `set_input` ignores an unknown name.
             let index = self.executor.require_input(name)?;
             self.executor.set_input(index, tensor)?;
         }
-        // GRF-32: releases run on whatever the memory holds. An input that was forgotten is then a wrong result.
+        // GRF-32: releases run with the present contents of the memory, so a forgotten input gives a wrong result.
         let unset = self.executor.unset_inputs();
         if !unset.is_empty() {
             let message = format!("these inputs were never set: {}", unset.join(", "));
             return Err(GRF_32.rejected(Kind::Missing, message).into());
         }
         self.executor.run()?;
-        // GRF-38: a run may return before the kernels of a device are done.
+        // GRF-38: a run may return before the kernels of a device are complete.
         self.executor.sync()?;
         (0..self.executor.output_count())
             .map(|index| self.executor.output(index)?.to_host_object())
             .collect()
     }
 
-    /// The executor below, for everything else.
+    /// Returns the executor, for everything else.
     pub fn executor(&mut self) -> &mut Executor {
         &mut self.executor
     }
 }
 
+/// Loads a library.
+///
 /// # Safety
 ///
 /// As for [`crate::module::load`].
@@ -152,7 +154,7 @@ unsafe fn open(path: &Path) -> Result<Module, Error> {
     Ok(loaded.module)
 }
 
-/// Each device with its backend.
+/// Returns each device with its API.
 fn executor_devices(devices: &[Device]) -> Result<Vec<ExecutorDevice>, Error> {
     devices
         .iter()

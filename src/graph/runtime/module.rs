@@ -1,4 +1,4 @@
-//! The executor under the names of the releases: modules `GraphExecutor` and `GraphExecutorFactory`.
+//! The executor under upstream's names: modules `GraphExecutor` and `GraphExecutorFactory`.
 
 pub(crate) use super::executor_module::GraphExecutor;
 pub use super::factory::GraphExecutorFactory;
@@ -14,7 +14,7 @@ use crate::rule::{Findings, Kind};
 use crate::value::{AnyView, cast};
 use std::sync::Arc;
 
-/// The names under which an executor was ever made, and whether they make a debug executor.
+/// The names of all functions that ever created an executor, and whether they create a debug executor.
 const CREATE: [(&str, bool); 4] = [
     ("tvm.graph_executor.create", false),
     ("tvm.graph_runtime.create", false),
@@ -22,7 +22,7 @@ const CREATE: [(&str, bool); 4] = [
     ("tvm.graph_runtime_debug.create", true),
 ];
 
-/// The same of a factory.
+/// The names of all functions that ever created a factory.
 const CREATE_FACTORY: [&str; 2] = [
     "tvm.graph_executor_factory.create",
     "tvm.graph_runtime_factory.create",
@@ -37,13 +37,13 @@ pub(crate) fn provide() {
     for name in CREATE_FACTORY {
         registry::provide(name, Function::from_packed(create_factory));
     }
-    // PAY-40: 0.7 has the second name for the same payload.
+    // PAY-40: 0.7 uses the second name for the same payload.
     for kind in ["GraphExecutorFactory", "GraphRuntimeFactory"] {
         provide_loader(kind, load_factory);
     }
 }
 
-/// `(graph_json, module, [lookup_linked_param,] type0, id0, type1, id1, ...)` (GRF-43).
+/// Creates an executor (GRF-43); arguments: `(graph_json, module, [lookup_linked_param,] type0, id0, type1, id1, ...)`.
 fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
     let few = || {
         let count = args.len();
@@ -57,7 +57,7 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
     let [json, module, rest @ ..] = args else {
         return Err(few().into());
     };
-    // GRF-43: from 0.8 on a function in third place finds linked parameters, instead of the library's own. None there is no function.
+    // GRF-43: from 0.8 on a function in third place finds linked parameters, instead of the library's own. None means no function.
     let (lookup, devices) = match rest {
         [view, devices @ ..] => match cast::<Function>(*view) {
             Ok(lookup) => (Some(lookup), devices),
@@ -69,13 +69,13 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
     if devices.is_empty() {
         return Err(few().into());
     }
-    // GRF-43: 0.2 to 0.4 take one device; a pair is what their callers pass, too.
+    // GRF-43: 0.2 to 0.4 take one device, which their callers also pass as a pair.
     let json = String::try_from(*json)?;
     let executor = executor(&json, &as_module(*module)?, lookup.as_ref(), devices)?;
     Ok(Module::new(GraphExecutor::new(executor, debug)).into())
 }
 
-/// `(graph_json, module, module_name, name0, tensor0, name1, ...)`.
+/// Creates a factory; arguments: `(graph_json, module, module_name, name0, tensor0, name1, ...)`.
 fn create_factory(args: &[AnyView<'_>]) -> function::Result {
     let [json, module, name, params @ ..] = args else {
         return Err(GRF_43
@@ -90,7 +90,7 @@ fn create_factory(args: &[AnyView<'_>]) -> function::Result {
     })?;
     let mut owned = Vec::new();
     for pair in params.chunks_exact(2) {
-        // A reference, no copy: what the caller writes to the tensor later is what later executors start with.
+        // A reference, not a copy: if the caller writes to the tensor later, later executors start with that.
         let tensor = cast::<crate::object::Tensor>(pair[1])?;
         owned.push((String::try_from(pair[0])?, tensor));
     }
@@ -100,12 +100,12 @@ fn create_factory(args: &[AnyView<'_>]) -> function::Result {
         params: ModelParams::Tensors(owned),
     };
     let made = Module::new(factory);
-    // GRF-49: where the functions of the factory look for kernels.
+    // GRF-49: the functions of the factory look for kernels there.
     made.import(as_module(*module)?)?;
     Ok(made.into())
 }
 
-/// An executor of graph JSON, with what `lookup` or the library links into it (GRF-43).
+/// Creates an executor of graph JSON, with the parameters that `lookup` or the library links into it (GRF-43).
 fn executor(
     json: &str,
     module: &Module,

@@ -1,4 +1,4 @@
-//! What every release makes of what names a target.
+//! The reading of one target by every release.
 
 use super::Target;
 use super::kind::Targets;
@@ -8,12 +8,13 @@ use serde_core::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// The answer of a release to a text or object that names a target.
+/// The reading of a target by one release: the target, or the broken rule.
 type Reading = Result<Target, Violation>;
 
-/// What each release makes of what names a target: the target, or the rule that it breaks there.
+/// The readings of a target by every release: for each release the target, or the rule that it breaks there.
 ///
-/// Its JSON form is that of its rows: `[{"releases": "0.7..0.23", "target": {..}}, {"releases": "0.24..", "rejected": {"rule", "kind", "message"}}]`.
+/// The JSON form is that of the rows: `[{"releases": "0.7..0.23", "target": {..}}, {"releases": "0.24..", "rejected": {"rule",
+/// "kind", "message"}}]`.
 ///
 /// ```
 /// use tvmspec::release::Release;
@@ -26,23 +27,24 @@ type Reading = Result<Target, Violation>;
 /// assert!(reading.is_err());
 /// assert_eq!(account.newest().expect("0.23 reads it").release, Release::of(23));
 /// ```
-// One target is in memory at a time, and not one of each release: a target takes many times the memory of its text.
+// Targets are read again when needed, because a target takes many times the memory of its text.
 pub struct TargetAccount<R> {
-    /// Returns what a release makes of it.
+    /// Returns the reading of a release.
     read: R,
-    /// Ascending ranges of releases that make the same of it.
+    /// The ascending ranges of releases with the same reading.
     spans: Vec<Releases>,
-    /// The newest release that accepts it.
+    /// The newest release that accepts the target.
     newest: Option<Release>,
 }
 
-/// What each release makes of `text`, with its own kinds and tags, on a machine without devices and without LLVM.
+/// Returns the readings of `text` by every release, with its own kinds and tags, on a machine without devices and without LLVM.
 pub fn account(text: &str) -> TargetAccount<impl Fn(Release) -> Reading> {
     TargetAccount::of(|release| Targets::new(release).read(text))
 }
 
 impl<R: Fn(Release) -> Reading> TargetAccount<R> {
-    /// What `read` returns for each release, the same each time: with kinds of a process, on a machine, or of a device.
+    /// Collects the results of `read` for each release. `read` must return the same each time. It may use registered kinds, a
+    /// machine or a device.
     pub fn of(read: R) -> TargetAccount<R> {
         let (mut spans, mut newest, mut before) = (Vec::<Releases>::new(), None, None);
         for release in Release::all() {
@@ -67,12 +69,12 @@ impl<R: Fn(Release) -> Reading> TargetAccount<R> {
         }
     }
 
-    /// The target of the newest release that accepts it; `None` where all reject it.
+    /// Returns the target of the newest release that accepts it, or `None` if all reject it.
     pub fn newest(&self) -> Option<Target> {
         (self.read)(self.newest?).ok()
     }
 
-    /// Ascending ranges of releases that make the same of it, each with what its first one makes of it.
+    /// Returns the ascending ranges of releases with the same reading, each with the reading of its first release.
     pub fn rows(&self) -> impl Iterator<Item = (Releases, Reading)> {
         let spans = self.spans.iter();
         spans.map(|releases| (*releases, (self.read)(releases.since)))
@@ -100,15 +102,15 @@ impl<R> fmt::Debug for TargetAccount<R> {
     }
 }
 
-/// The JSON form of a rejection: `{"rule", "kind", "message"}`.
+/// Returns the JSON form of a rejection: `{"rule", "kind", "message"}`.
 pub fn rejection(broken: &Violation) -> Value {
     json!({"rule": broken.rule().id(), "kind": broken.kind().name(), "message": broken.message()})
 }
 
-/// The part of a reading that is compared between releases; the release itself, which the target holds, makes no difference.
+/// The part of a reading that is compared between releases. It excludes the release, which the target contains.
 #[derive(PartialEq)]
 enum ReadingForm {
-    // TGT-60: the device type is no member of what is exported, so that it is compared beside it.
+    // TGT-60: the export does not contain the device type, so that is compared separately.
     Read(String, i64),
     Broken(Rule, String),
 }

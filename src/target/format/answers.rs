@@ -1,4 +1,4 @@
-//! What targets take of a device: options by their names, and whole targets.
+//! Values that targets take from a device: options by their names, and whole targets.
 
 use super::kind::{OptionType, TargetKind, Targets};
 use super::{Target, TargetConfig};
@@ -7,8 +7,9 @@ use crate::target::{TGT_58, TGT_59};
 use serde_json::{Value, json};
 
 impl Targets {
-    /// The target of the device `name:id`, where `name` is that of its type and `answer` what it answers to the name of an attribute
-    /// (`exist`, `max_threads_per_block`, `warp_size`, ...; DEV-09) or of a target property: null where it has no answer.
+    /// Returns the target of the device `name:id`, where `name` is the name of the device type. `answer` returns the device's
+    /// answer to the name of an attribute (`exist`, `max_threads_per_block`, `warp_size`, ...; DEV-09) or of a target property, or
+    /// null if there is none.
     ///
     /// ```
     /// use serde_json::{Value, json};
@@ -28,8 +29,8 @@ impl Targets {
     ///
     /// # Errors
     ///
-    /// TGT-59: unsupported for a type that the release detects no target of, missing where the device does not exist; what
-    /// [`Targets::read_config`] returns.
+    /// TGT-59: unsupported for a type that the release does not detect, missing if the device does not exist; the errors of
+    /// [`Targets::read_config`].
     pub fn detect(
         &self,
         name: &str,
@@ -41,7 +42,7 @@ impl Targets {
         TGT_59.demand(Kind::Unsupported, options.is_some(), || {
             format!("Auto detection for device `{name}` is not supported")
         })?;
-        // DEV-08: device APIs answer `exist` with a number; a caller of this function may answer with a truth value.
+        // DEV-08: device APIs answer `exist` with a number; a caller of this function may answer with a bool.
         let exists = !matches!(answer("exist"), Value::Null | Value::Bool(false))
             && answer("exist").as_i64() != Some(0);
         TGT_59.demand(Kind::Missing, exists, || {
@@ -59,7 +60,7 @@ impl Targets {
                 OptionSource::Fixed(value) => json!(value),
                 OptionSource::Number(value) => json!(value),
                 OptionSource::Answer(question) => answer(question),
-                // `8.6` is `sm_86`: the dots go.
+                // The dots are removed: `8.6` becomes `sm_86`.
                 OptionSource::Arch => answer("compute_version")
                     .as_str()
                     .map_or(Value::Null, |version| {
@@ -68,9 +69,9 @@ impl Targets {
                 OptionSource::Triple => self.machine().triple.clone().into(),
                 OptionSource::Cpu => self.machine().cpu.clone().into(),
             };
-            // TGT-03: an option that the kind of the release does not declare is left out, since reading would reject it.
+            // TGT-03: an option that the release's kind does not declare is omitted, because reading would reject it.
             let of = declared.as_ref().and_then(|kind| kind.find(option));
-            // TGT-59: upstream states None for what the device does not answer, which no option accepts; here it is not stated.
+            // TGT-59: upstream states None for a missing answer, which no option accepts. Here the option is omitted.
             if let (false, Some(of)) = (value.is_null(), of) {
                 let value = typed(minor, &of.option_type, value);
                 config.insert(option.into(), value);
@@ -80,13 +81,13 @@ impl Targets {
     }
 }
 
-/// Where the value of an option comes from.
+/// The source of an option's value.
 enum OptionSource {
     /// This text.
     Fixed(&'static str),
-    /// This number, which the driver is not asked for.
+    /// This number, without asking the driver.
     Number(i64),
-    /// The answer to this name.
+    /// The device's answer to this name.
     Answer(&'static str),
     /// The compute version, as an architecture.
     Arch,
@@ -96,7 +97,7 @@ enum OptionSource {
     Cpu,
 }
 
-/// TGT-59: the options that a detected target states; `None` for a type that the release does not detect.
+/// Returns the options that a detected target states, or `None` for a type that the release does not detect (TGT-59).
 fn detected(minor: u8, name: &str) -> Option<Vec<(&'static str, OptionSource)>> {
     let limits = |shared: OptionSource| {
         vec![
@@ -115,10 +116,10 @@ fn detected(minor: u8, name: &str) -> Option<Vec<(&'static str, OptionSource)>> 
             .into_iter()
             .flatten()
             .collect(),
-        // TGT-59: Metal states the attribute for a pipeline and not for a device: upstream writes what all its devices have.
+        // TGT-59: Metal has the attribute per pipeline, not per device. Upstream states the value that all its devices have.
         ("metal", _) => limits(OptionSource::Number(32768)),
         ("rocm", _) => {
-            // TGT-59: a slip of 0.14, which its own parser rejects (TGT-52).
+            // TGT-59: a typo of 0.14, which its own parser rejects (TGT-52).
             let triple = if minor < 16 {
                 "amdgcn-and-amdhsa-hcc"
             } else {
@@ -154,18 +155,18 @@ fn detected(minor: u8, name: &str) -> Option<Vec<(&'static str, OptionSource)>> 
     })
 }
 
-/// TGT-58: the options of `attrs` that are not there yet, as device `id` answers them.
+/// Adds the options that `attrs` does not have yet, as device `id` answers them (TGT-58).
 pub(super) fn fill(
     targets: &Targets,
     kind: &TargetKind,
     id: i64,
     attrs: &mut TargetConfig,
 ) -> Result<(), Violation> {
-    // TGT-58: a machine without the driver builds with the defaults: upstream logs that, and goes on.
+    // TGT-58: a machine without the driver builds with the defaults. Upstream logs that and continues.
     let Some(devices) = targets.machine().devices.get(&kind.device_type) else {
         return Ok(());
     };
-    // TGT-58: up to 0.23 a negative number is one of no device; later it asks none, and does not get here.
+    // TGT-58: up to 0.23 a negative number names no device. Later it means that no device is asked, and does not get here.
     let found = usize::try_from(id).ok().and_then(|id| devices.get(id));
     TGT_58.demand(Kind::Missing, found.is_some(), || {
         format!(
@@ -179,15 +180,15 @@ pub(super) fn fill(
         let Some(answer) = answer.filter(|answer| !answer.is_null()) else {
             continue;
         };
-        // TGT-58: what is there wins: stated options, and from 0.24 on the defaults, which are filled in before.
+        // TGT-58: existing values take precedence: stated options and, from 0.24 on, the defaults, which are added earlier.
         if attrs.contains_key(&option.name) {
             continue;
         }
         let value = typed(targets.release.minor(), &option.option_type, answer.clone());
-        // TGT-58: upstream checks no type from 0.21 on; here no answer of another type becomes an option.
+        // TGT-58: from 0.21 on upstream checks no type. Here an answer of another type is rejected.
         let fits = match option.option_type {
             OptionType::Int => value.is_i64(),
-            // TGT-05: up to 0.17 a truth value is a number.
+            // TGT-05: up to 0.17 a bool is a number.
             OptionType::Bool => value.is_boolean() || value.is_i64(),
             OptionType::Str => value.is_string(),
             _ => false,
@@ -203,7 +204,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// An answer as an option of this type holds it (TGT-05): drivers answer 1 for true.
+/// Returns an answer as an option of this type stores it (TGT-05): drivers answer 1 for true.
 fn typed(minor: u8, of: &OptionType, answer: Value) -> Value {
     match (of, &answer) {
         (OptionType::Bool, Value::Number(number)) if minor >= 18 => {

@@ -1,4 +1,4 @@
-//! Targets of 0.2 to 0.6: a name of a fixed list, and words that nothing checks.
+//! Targets of 0.2 to 0.6: a name from a fixed list, and words that nothing checks.
 
 use super::Target;
 use crate::release::Release;
@@ -7,19 +7,19 @@ use crate::target::TGT_10;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a name stands for.
+/// A kind of 0.2 to 0.6.
 struct EarlyKind {
     name: &'static str,
-    /// The first release of 0.`since` that has it.
+    /// The first minor release with the name.
     since: u8,
     device_type: i64,
     keys: &'static [&'static str],
-    /// 1 where nothing is known of a device.
+    /// The maximum number of threads; 1 if nothing is known about a device.
     threads: u16,
     warp: u8,
 }
 
-/// A kind of 0.2 to 0.6 without limits of its own.
+/// Creates a kind of 0.2 to 0.6 without its own limits.
 const fn early(
     name: &'static str,
     since: u8,
@@ -36,7 +36,7 @@ const fn early(
     }
 }
 
-/// TGT-13, as of 0.6.
+/// The kinds (TGT-13), as of 0.6.
 const KINDS: [EarlyKind; 15] = [
     early("llvm", 2, 1, &["cpu"]),
     EarlyKind {
@@ -75,7 +75,7 @@ const KINDS: [EarlyKind; 15] = [
     early("hybrid", 5, 1, &[]),
 ];
 
-/// What Python of 0.2 puts in front of the words of a Raspberry Pi (TGT-14).
+/// The words that Python of 0.2 adds for a Raspberry Pi (TGT-14).
 const RASP: [&str; 4] = [
     "-device=rasp",
     "-mtriple=armv7l-none-linux-gnueabihf",
@@ -83,9 +83,9 @@ const RASP: [&str; 4] = [
     "-mattr=+neon",
 ];
 
-/// The target that a command line of 0.2 to 0.6 names.
+/// Reads the target that a command line of 0.2 to 0.6 names.
 pub(super) fn read(release: Release, text: &str) -> Result<Target, Violation> {
-    // TGT-11: any white space; quotes are letters like others.
+    // TGT-11: any white space separates words. Quotes are ordinary characters.
     let mut words = text.split_ascii_whitespace();
     let name = words.next().unwrap_or_default();
     let words: Vec<&str> = words.collect();
@@ -111,17 +111,17 @@ pub(super) fn read(release: Release, text: &str) -> Result<Target, Violation> {
     })
 }
 
-/// TGT-14: the words of the user behind others, but for those that are there already.
+/// Appends the user's words to others, without those that are already there (TGT-14).
 fn behind<'t>(first: &[&'t str], words: &[&'t str]) -> Vec<&'t str> {
     let own = words.iter().filter(|word| !first.contains(word));
     first.iter().chain(own).copied().collect()
 }
 
-/// TGT-12: the device comes before the keys of the name, since what is more special is looked up first.
+/// Returns the keys. The device comes before the keys of the name, because the more specific key is looked up first (TGT-12).
 fn keys(minor: u8, kind: &EarlyKind, words: &[&str]) -> Vec<String> {
     let mut keys = Vec::new();
-    // 0.6 has a word for keys, and adds devices where they are met and the last of them once more.
-    // TGT-12: so in 0.6 `-device=mali` is a key twice.
+    // TGT-12: 0.6 has a word for keys. It adds each device where the word occurs, and the last device once more. In 0.6
+    // `-device=mali` is therefore a key twice.
     if minor == 6 {
         for word in words {
             if let Some(list) = word.strip_prefix("-keys=") {
@@ -133,7 +133,7 @@ fn keys(minor: u8, kind: &EarlyKind, words: &[&str]) -> Vec<String> {
     }
     keys.extend(device_of(minor, words).filter(|device| !device.is_empty()));
     let own: &[&str] = match (minor, kind.name) {
-        // TGT-13: schedules for OpenCL were those of ROCm.
+        // TGT-13: the schedules for OpenCL were those of ROCm.
         (2 | 3, "opencl") => &["rocm", "gpu"],
         (2, "metal") => &["gpu"],
         _ => kind.keys,
@@ -142,15 +142,15 @@ fn keys(minor: u8, kind: &EarlyKind, words: &[&str]) -> Vec<String> {
     keys.into_iter().map(Into::into).collect()
 }
 
-/// TGT-13.
+/// Returns the attributes (TGT-13).
 fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value> {
     let device = device_of(minor, words).unwrap_or_default();
     let threads = match kind.threads {
-        // TGT-13: 1024 is the number of `cuda` and `nvptx` alone, which have 512 before 0.6.
+        // TGT-13: only `cuda` and `nvptx` have 1024; before 0.6 they have 512.
         1024 if minor < 6 => 512,
         threads => threads,
     };
-    // TGT-13: renamed in 0.4.
+    // TGT-13: the device was renamed in 0.4.
     let is_intel = match minor {
         2 => false,
         3 => device == "intel_gpu",
@@ -163,7 +163,7 @@ fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value>
     };
     let mut attrs = BTreeMap::new();
     attrs.insert("thread_warp_size".into(), warp.into());
-    // Python of 0.2 has no such attribute where nothing is known.
+    // Python of 0.2 has no such attribute if nothing is known about the device.
     if threads > 1 || minor > 2 {
         attrs.insert("max_num_threads".into(), threads.into());
     }
@@ -174,7 +174,7 @@ fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value>
         .iter()
         .filter_map(|word| word.strip_prefix("-libs="))
         .flat_map(|list| match minor {
-            // TGT-11: 0.2 keeps the empty item behind a last comma.
+            // TGT-11: 0.2 keeps the empty item after a trailing comma.
             2 => value_of_0_2(list).split(',').collect(),
             _ => items(list),
         })
@@ -182,14 +182,14 @@ fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value>
     if !libs.is_empty() {
         attrs.insert("libs".into(), libs.into());
     }
-    // TGT-14: the words as they are, of which the text of the target is made.
+    // TGT-14: the unchanged words, from which the text of the target is made.
     if !words.is_empty() {
         attrs.insert("options".into(), words.into());
     }
     attrs
 }
 
-/// TGT-12: the last one.
+/// Returns the last device (TGT-12).
 fn device_of<'t>(minor: u8, words: &[&'t str]) -> Option<&'t str> {
     let mut devices = words
         .iter()
@@ -200,12 +200,12 @@ fn device_of<'t>(minor: u8, words: &[&'t str]) -> Option<&'t str> {
     })
 }
 
-/// Python of 0.2 splits a word at every equals sign, and takes the second part.
+/// Returns the part up to the next equals sign, because Python of 0.2 splits a word at every one and takes the second part.
 fn value_of_0_2(text: &str) -> &str {
     text.split('=').next().unwrap_or_default()
 }
 
-/// Between commas; nothing behind the last comma is no item.
+/// Splits a list at its commas. Nothing after the last comma is not an item.
 fn items(list: &str) -> Vec<&str> {
     let mut items: Vec<&str> = list.split(',').collect();
     if items.last().is_some_and(|last| last.is_empty()) {

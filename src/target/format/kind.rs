@@ -1,4 +1,4 @@
-//! Kinds of targets, and the sets of them that a release has.
+//! Kinds of targets, and the set of kinds of a release.
 
 use super::TargetConfig;
 use crate::release::Release;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionType {
-    /// 64 bits; of the command line up to 0.20, 32 bits (TGT-27).
+    /// An integer of 64 bits; in the command line up to 0.20, of 32 bits (TGT-27).
     Int,
-    /// A truth value; up to 0.17 a number (TGT-05).
+    /// A bool; up to 0.17 a number (TGT-05).
     Bool,
     /// Text.
     Str,
@@ -28,7 +28,7 @@ pub enum OptionType {
 }
 
 impl OptionType {
-    /// As the tables write it: `int`, `[str]`.
+    /// Parses the notation of the tables: `int`, `[str]`.
     pub(super) fn of(text: &str) -> Option<OptionType> {
         Some(match text {
             "int" => OptionType::Int,
@@ -43,7 +43,7 @@ impl OptionType {
         })
     }
 
-    /// Whether `value` is of this type, without a conversion.
+    /// Returns whether `value` is of this type, without a conversion.
     fn has(&self, value: &Value) -> bool {
         match self {
             OptionType::Int => value.is_i64(),
@@ -63,33 +63,33 @@ impl OptionType {
 /// An option of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindOption {
-    /// Its name, without dashes in front.
+    /// The name, without leading dashes.
     pub name: String,
-    /// What its values are.
+    /// The type of its values.
     pub option_type: OptionType,
-    /// The value where none is stated (TGT-06).
+    /// The value if none is stated (TGT-06).
     pub default: Option<Value>,
 }
 
-/// A kind of target: `llvm`, `cuda`, or one of your own.
+/// A kind of target: `llvm`, `cuda`, or a registered one.
 #[derive(Clone, Debug)]
 pub struct TargetKind {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The number of its device type (DEV-01).
+    /// The number of the device type (DEV-01).
     pub device_type: i64,
     /// The keys of its targets (TGT-08).
     pub default_keys: Vec<String>,
-    /// Its options in the order of their declaration, those that all kinds have first.
+    /// The options in the order of their declaration, with the common options of all kinds first.
     pub options: Vec<KindOption>,
-    /// What has to be built for it to be there, for kinds that not every build has: a folder of `src/relay/backend/contrib`.
+    /// The part of upstream that must be built in, for kinds that not every build has: a folder of `src/relay/backend/contrib`.
     pub built_with: Option<String>,
-    /// What the kind adds to its targets and checks of them.
+    /// The parser of the kind, which adds options to targets and checks them.
     pub(super) parser: Option<KindParser>,
 }
 
 impl TargetKind {
-    /// A kind without keys and options of its own.
+    /// Creates a kind without its own keys and options.
     pub fn new(name: impl Into<String>, device_type: i64) -> TargetKind {
         TargetKind {
             name: name.into(),
@@ -101,14 +101,14 @@ impl TargetKind {
         }
     }
 
-    /// With these keys.
+    /// Sets the keys.
     #[must_use]
     pub fn keys<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> TargetKind {
         self.default_keys = keys.into_iter().map(Into::into).collect();
         self
     }
 
-    /// With this option, behind those that it has.
+    /// Adds an option after the existing ones.
     #[must_use]
     pub fn option(
         mut self,
@@ -124,8 +124,8 @@ impl TargetKind {
         self
     }
 
-    /// With this parser, which a target of the kind goes through: before its options are checked in 0.10 to 0.23, after it in all other
-    /// releases.
+    /// Sets the parser, which processes each target of the kind. It runs before the options are checked in 0.10 to 0.23, and after
+    /// that in all other releases.
     #[must_use]
     pub fn parser(
         mut self,
@@ -138,15 +138,16 @@ impl TargetKind {
         self
     }
 
-    /// The kind that an object describes: `name`, `device_type`, `keys`, and `options`, each with `name`, `type` (`int`, `bool`, `str`,
-    /// `target`, `map`, or a list of one of these, as `[str]`) and `default`. All but the first two may be left out.
+    /// Creates a kind from its JSON description with the members `name`, `device_type`, `keys` and `options`. Each option has
+    /// `name`, `type` (`int`, `bool`, `str`, `target`, `map`, or a list of one of these, as `[str]`) and `default`. Only `name` and
+    /// `device_type` are required.
     ///
     /// # Errors
     ///
-    /// TGT-15: missing where there is no name or no device type, type where a member or a default is of another type, unsupported for a
-    /// member or a type of an option that there is not.
+    /// TGT-15, missing, if there is no name or no device type. TGT-15, type, if a member or a default has another type. TGT-15,
+    /// unsupported, for an unknown member or an unknown type of an option.
     pub fn from_json(form: &Value) -> Result<TargetKind, Violation> {
-        // TGT-15: in releases a kind is declared in C++ when they are compiled. This form, and what it is rejected for, are ours.
+        // TGT-15: in releases a kind is declared in C++ at compile time. This form and its errors belong to this crate.
         let wrong = |kind: Kind, message: String| TGT_15.rejected(kind, message);
         let typed = |what: &str| wrong(Kind::Type, format!("{what} of a kind has another type"));
         let known = |object: &TargetConfig, names: &[&str]| {
@@ -160,7 +161,7 @@ impl TargetKind {
             })
         };
         let object = form.as_object().ok_or_else(|| typed("the form"))?;
-        // A misspelt `options` would otherwise be a kind without any.
+        // A misspelt `options` would otherwise give a kind without options.
         known(object, &["name", "device_type", "keys", "options"])?;
         let member = |name: &str| {
             let found = object.get(name);
@@ -194,28 +195,28 @@ impl TargetKind {
         Ok(kind)
     }
 
-    /// The option of this name.
+    /// Returns the option of this name.
     pub fn find(&self, name: &str) -> Option<&KindOption> {
         self.options.iter().find(|option| option.name == name)
     }
 }
 
-/// The body of a parser: takes the members, returns those of the target.
+/// The body of a parser: takes the members, and returns those of the target.
 type ParserBody = dyn Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation> + Send + Sync;
 
-/// What a kind adds to a target and checks of it.
+/// The parser of a kind, which adds members to a target and checks them.
 #[derive(Clone)]
 pub struct KindParser(Arc<ParserBody>);
 
 impl KindParser {
-    /// A parser of this body, which takes the members and returns those of the target.
+    /// Creates a parser of this body, which takes the members and returns those of the target.
     pub fn new(
         body: impl Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation> + Send + Sync + 'static,
     ) -> KindParser {
         KindParser(Arc::new(body))
     }
 
-    /// The members of the target that `config` names.
+    /// Returns the members of the target that `config` names.
     pub(super) fn apply(
         &self,
         config: TargetConfig,
@@ -231,26 +232,26 @@ impl fmt::Debug for KindParser {
     }
 }
 
-/// What a target takes from the machine that it is read on.
+/// The properties of a machine that targets depend on.
 ///
-/// Upstream asks drivers and LLVM; here the caller states what they would answer, so that a target is the same on every machine.
+/// Upstream asks drivers and LLVM. Here the caller states their answers, so that a target is the same on every machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostMachine {
-    /// LLVM's default triple (TGT-54). Empty without LLVM.
+    /// The default triple of LLVM (TGT-54); empty without LLVM.
     pub triple: String,
-    /// The first CUDA device, such as `sm_86` (TGT-50, TGT-51).
+    /// The architecture of the first CUDA device, such as `sm_86` (TGT-50, TGT-51).
     pub cuda_arch: Option<String>,
-    /// The first ROCm device, such as `gfx90a` (TGT-52).
+    /// The architecture of the first ROCm device, such as `gfx90a` (TGT-52).
     pub rocm_arch: Option<String>,
-    /// LLVM's name of the processor, such as `skylake` (TGT-59). `None` without LLVM.
+    /// The name that LLVM gives the processor, such as `skylake` (TGT-59); `None` without LLVM.
     pub cpu: Option<String>,
-    /// The devices of each device type whose driver is there, in the order of their numbers: what each answers to the names of options
-    /// (TGT-58). A type that is not in it has no driver.
+    /// The devices of each device type whose driver is installed, in the order of their numbers. A device is the map of its answers
+    /// to the names of options (TGT-58). A missing type has no driver.
     pub devices: BTreeMap<i64, Vec<TargetConfig>>,
 }
 
-/// The kinds and tags of a release, and those registered besides.
+/// The kinds and tags of a release, and those that are registered in addition.
 #[derive(Clone, Debug)]
 pub struct Targets {
     pub(super) release: Release,
@@ -259,12 +260,12 @@ pub struct Targets {
     pub(super) tags: Vec<(String, TargetConfig)>,
 }
 
-/// Adds a member that is text.
+/// Adds a text member.
 pub(super) fn insert(config: &mut TargetConfig, name: &str, text: &str) {
     config.insert(name.into(), text.into());
 }
 
-/// The items of a member that is a list, none where it is left out; `None` where it is of another type.
+/// Returns the items of a list member; empty if the member is missing, `None` if it has another type.
 fn list<'a>(object: &'a TargetConfig, name: &str) -> Option<&'a [Value]> {
     match object.get(name) {
         None => Some(&[]),

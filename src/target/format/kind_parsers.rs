@@ -1,8 +1,8 @@
-//! What the parsers of kinds add to a target and check of it.
+//! The parsers of kinds, which add options to a target and check them.
 //!
-//! A parser sees a target between its reading and its end: up to 0.9 the options alone with their defaults, from 0.10 to 0.23 the whole object
-//! before any type is checked (TGT-04), and from 0.24 on the options that the schema has accepted. Each rule states since which release it
-//! holds, so that one function serves all.
+//! Up to 0.9 a parser sees only the options, with their defaults. From 0.10 to 0.23 it sees the whole object before any type is
+//! checked (TGT-04). From 0.24 on it sees the options that the schema has accepted. Each rule states the release since which it
+//! holds, so one function serves all of them.
 
 use super::TargetConfig;
 use super::kind::{KindParser, Targets, insert};
@@ -10,7 +10,7 @@ use crate::rule::{Kind, Violation};
 use crate::target::{TGT_04, TGT_07, TGT_50, TGT_51, TGT_52, TGT_53};
 use serde_json::Value;
 
-/// The parser of this name in the table of kinds.
+/// Returns the parser of this name in the table of kinds.
 pub(super) fn built_in(name: &str) -> Option<KindParser> {
     Some(match name {
         "cuda" => KindParser::new(cuda),
@@ -23,16 +23,16 @@ pub(super) fn built_in(name: &str) -> Option<KindParser> {
     })
 }
 
-/// TGT-50: the architecture of CUDA: the one that is stated, or that of the machine.
+/// Sets the architecture of CUDA: the stated one, or that of the machine (TGT-50).
 fn cuda(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     match text(&config, "arch")? {
         Some(arch) => TGT_50.demand(Kind::Malformed, is_cuda_arch(arch, targets), || {
             format!("CUDA target gets an invalid CUDA arch: -arch={arch}")
         })?,
         None => {
-            // Not checked: what a driver answers is an architecture.
+            // The answer of a driver is a valid architecture, so it is not checked.
             let mut arch = default_cuda_arch(targets);
-            // TGT-50: from Hopper on the code of the compiler is for that architecture alone.
+            // TGT-50: from Hopper on the compiler generates code for exactly that architecture.
             let number = arch
                 .strip_prefix("sm_")
                 .and_then(|number| number.parse().ok());
@@ -45,7 +45,7 @@ fn cuda(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vio
     Ok(config)
 }
 
-/// TGT-51: the triple of NVPTX, and the architecture, which is called `mcpu` here.
+/// Sets the triple of NVPTX, and the architecture, which is called `mcpu` here (TGT-51).
 fn nvptx(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     hold_triple(&mut config, "nvptx64-nvidia-cuda", |message| {
         TGT_51.rejected(Kind::Malformed, message)
@@ -55,7 +55,7 @@ fn nvptx(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vi
             format!("NVPTX target gets an invalid CUDA arch: -mcpu={arch}")
         })?,
         None => {
-            // TGT-51: without the `a` of TGT-50, which releases from 0.25 on add for `cuda` alone.
+            // TGT-51: without the `a` of TGT-50, which releases from 0.25 on add only for `cuda`.
             let arch = default_cuda_arch(targets);
             insert(&mut config, "mcpu", &arch);
         }
@@ -63,7 +63,7 @@ fn nvptx(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vi
     Ok(config)
 }
 
-/// TGT-50: up to 0.15 digits alone follow, so that `sm_90a` is none.
+/// Returns whether `arch` is an architecture of CUDA (TGT-50). Up to 0.15 only digits may follow, so `sm_90a` is not.
 fn is_cuda_arch(arch: &str, targets: &Targets) -> bool {
     let Some(number) = arch.strip_prefix("sm_") else {
         return false;
@@ -71,9 +71,9 @@ fn is_cuda_arch(arch: &str, targets: &Targets) -> bool {
     targets.release().minor() >= 16 || number.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// TGT-50, TGT-51: the architecture of the machine's device, or the oldest that compilers of the time have.
+/// Returns the architecture of the machine's device, or the oldest that compilers of the time support (TGT-50, TGT-51).
 fn default_cuda_arch(targets: &Targets) -> String {
-    // TGT-50: compilers of CUDA 9 and later have no `sm_20`.
+    // TGT-50: compilers of CUDA 9 and later do not support `sm_20`.
     let unknown = if targets.release().minor() < 12 {
         "sm_20"
     } else {
@@ -86,14 +86,15 @@ fn default_cuda_arch(targets: &Targets) -> String {
         .unwrap_or_else(|| unknown.into())
 }
 
-/// TGT-52: the triple of ROCm, and the name of the processor. `gfx900` where no device says which it is.
+/// Sets the triple of ROCm, and the name of the processor, which is `gfx900` if no device states another (TGT-52).
 fn rocm(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     hold_triple(&mut config, "amdgcn-amd-amdhsa-hcc", |message| {
         TGT_52.rejected(Kind::Malformed, message)
     })?;
     match text(&config, "mcpu")? {
         Some(arch) => {
-            // TGT-52: up to 0.12 digits alone, or nothing; from 0.13 on one letter or digit at least, and what is behind these is free.
+            // TGT-52: up to 0.12 only digits may follow, or nothing. From 0.13 on at least one letter or digit follows, and then
+            // any text.
             let number = arch.strip_prefix("gfx");
             let fits = number.is_some_and(|number| match targets.release().minor() {
                 ..13 => number.bytes().all(|digit| digit.is_ascii_digit()),
@@ -111,7 +112,7 @@ fn rocm(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vio
     Ok(config)
 }
 
-/// The triple is this one where it is stated, and is set where it is not.
+/// Checks a stated triple against this one, or sets it.
 fn hold_triple(
     config: &mut TargetConfig,
     triple: &str,
@@ -129,9 +130,9 @@ fn hold_triple(
     Ok(())
 }
 
-/// TGT-53: warps of more than one thread need subgroups, and with these they have 32 threads, whatever is stated.
+/// Checks that warps of more than one thread have subgroups; with subgroups a warp has 32 threads, whatever is stated (TGT-53).
 fn webgpu(mut config: TargetConfig, _: &Targets) -> Result<TargetConfig, Violation> {
-    // TGT-53: what is no truth value counts as none; the schema rejected it before.
+    // TGT-53: a value that is not a bool counts as missing; the schema has rejected it before.
     let subgroups = config.get("supports_subgroups").and_then(Value::as_bool) == Some(true);
     let warp = config
         .get("thread_warp_size")
@@ -146,16 +147,17 @@ fn webgpu(mut config: TargetConfig, _: &Targets) -> Result<TargetConfig, Violati
     Ok(config)
 }
 
-/// TGT-57: the kind for tests of parsers, which states one feature.
+/// Parses the kind for tests of parsers, which states one feature (TGT-57).
 fn test(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
-    // TGT-57: before 0.24 features are beside the options, and in no exported form.
+    // TGT-57: before 0.24 features are stored apart from the options, and no exported form contains them.
     if targets.release().minor() >= 24 {
         config.insert("feature.is_test".into(), true.into());
     }
     Ok(config)
 }
 
-/// The processors of Arm's M profile: how the name begins, whether it has DSP, whether it has MVE, since which release it is known.
+/// The processors of Arm's M profile: the prefix of the name, whether it has DSP, whether it has MVE, and the first release that
+/// knows it.
 const M_PROFILE: [(&str, bool, bool, u8); 8] = [
     ("cortex-m0", false, false, 10),
     ("cortex-m3", false, false, 10),
@@ -167,11 +169,11 @@ const M_PROFILE: [(&str, bool, bool, u8); 8] = [
     ("cortex-m85", true, true, 12),
 ];
 
-/// TGT-54 to TGT-56: the triple of the machine, keys of Arm's processors, and features of their M profile.
+/// Sets the triple of the machine, the keys of Arm's processors, and the features of their M profile (TGT-54 to TGT-56).
 fn cpu(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
     let minor = targets.release().minor();
     let is_llvm = text(&config, "kind")? == Some("llvm");
-    // TGT-54: with `mcpu` alone the triple stays unstated, and LLVM takes its own when it compiles.
+    // TGT-54: with only `mcpu` the triple remains unstated, and LLVM uses its own when it compiles.
     if minor >= 16 && is_llvm && !config.contains_key("mtriple") && !config.contains_key("mcpu") {
         insert(&mut config, "mtriple", &targets.machine().triple);
     }
@@ -180,7 +182,7 @@ fn cpu(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Viol
         .iter()
         .filter(|(name, _, _, since)| model.starts_with(name) && minor >= *since);
     let (mut is_m, mut dsp, mut mve) = (false, false, false);
-    // `cortex-m33` begins as `cortex-m3` does: what any of them has, it has.
+    // `cortex-m33` also matches the prefix `cortex-m3`, so the features of all matches are joined.
     for (_, has_dsp, has_mve, _) in known {
         (is_m, dsp, mve) = (true, dsp || *has_dsp, mve || *has_mve);
     }
@@ -188,14 +190,14 @@ fn cpu(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Viol
         let off =
             |flag: &str| model.contains(flag) || flags(&config).any(|attr| attr.contains(flag));
         let (no_dsp, no_mve) = (off("+nodsp"), off("+nomve"));
-        // TGT-56: MVE is built on DSP, so `+nodsp` ends both.
+        // TGT-56: MVE requires DSP, so `+nodsp` disables both.
         if minor >= 24 {
             config.insert("feature.has_dsp".into(), (dsp && !no_dsp).into());
             config.insert("feature.has_mve".into(), (mve && !no_mve && !no_dsp).into());
         }
     } else {
         let triple = text(&config, "mtriple")?.unwrap_or_default();
-        // TGT-55: a `cortex-m` that the table does not have is of the A profile neither.
+        // TGT-55: a `cortex-m` that is not in the table does not belong to the A profile either.
         let is_a32 = triple.starts_with("arm") && !model.starts_with("cortex-m");
         let is_a = minor >= 11 && (is_a32 || triple.starts_with("aarch64"));
         if !is_a {
@@ -206,13 +208,13 @@ fn cpu(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Viol
     Ok(config)
 }
 
-/// The flags of `mattr`, such as `+neon`; what is no text is none.
+/// Returns the flags of `mattr`, such as `+neon`; a value that is not text is skipped.
 fn flags(config: &TargetConfig) -> impl Iterator<Item = &str> {
     let flags = config.get("mattr").and_then(Value::as_array);
     flags.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// TGT-55: behind stated keys, each once; instead of those of the kind, where none are stated.
+/// Adds the keys of Arm after stated keys, without repetition, or instead of the kind's keys if none are stated (TGT-55).
 fn add_arm_keys(config: &mut TargetConfig) -> Result<(), Violation> {
     let keys = config
         .entry("keys")
@@ -228,7 +230,7 @@ fn add_arm_keys(config: &mut TargetConfig) -> Result<(), Violation> {
     Ok(())
 }
 
-/// An option that is text. From 0.10 to 0.23 parsers run before types are checked (TGT-04).
+/// Returns an option that is text. From 0.10 to 0.23 parsers run before types are checked (TGT-04).
 fn text<'c>(config: &'c TargetConfig, name: &str) -> Result<Option<&'c str>, Violation> {
     match config.get(name) {
         None => Ok(None),

@@ -1,18 +1,18 @@
-//! Kinds: what a release declares (TGT-15), read from the tables that `golden/target/make.py` writes.
+//! The kinds that a release declares (TGT-15), read from the tables that `golden/target/make.py` writes.
 
 use super::kind::{KindOption, OptionType, TargetKind};
 use super::kind_parsers::built_in;
 use crate::release::Release;
 
-/// Kinds of all releases, one a line, their options below.
+/// The kinds of all releases, one per line, with their options below.
 const KINDS: &str = include_str!("../../../spec/evidence/tables/target_kinds.tsv");
-/// Tags of all releases, one a line, with what they are short for.
+/// The tags of all releases, one per line, with the objects that they stand for.
 const TAGS: &str = include_str!("../../../spec/evidence/tables/target_tags.tsv");
 /// The name of the row with the options that every kind has.
 const COMMON: &str = "*";
 
 impl TargetKind {
-    /// The kinds of `release`, in the order in which releases brought them. None before 0.7.
+    /// Returns the kinds of `release`, in the order in which releases introduced them. There are none before 0.7.
     pub(super) fn all(release: Release) -> impl Iterator<Item = TargetKind> {
         let common = common(release);
         rows(release).map(move |(kind, own)| TargetKind {
@@ -21,13 +21,13 @@ impl TargetKind {
         })
     }
 
-    /// The kind of this name in `release`.
+    /// Returns the kind of this name in `release`.
     pub(super) fn of(release: Release, name: &str) -> Option<TargetKind> {
         TargetKind::all(release).find(|kind| kind.name == name)
     }
 }
 
-/// The options that every kind of `release` has.
+/// Returns the options that every kind of `release` has.
 pub(super) fn common(release: Release) -> Vec<KindOption> {
     let mut found = Vec::new();
     let mut within = false;
@@ -35,20 +35,20 @@ pub(super) fn common(release: Release) -> Vec<KindOption> {
         match line.strip_prefix('\t') {
             Some(option) if within => found.extend(option_of(option)),
             Some(_) => {}
-            // The row is of a span of releases: another row of the name may follow for another span.
+            // A row belongs to a range of releases. Another row with the same name may follow for another range.
             None => within = row_of(line, release).is_some_and(|row| row.name == COMMON),
         }
     }
     found
 }
 
-/// The rows of `release`, each with the options of its own.
+/// Returns the rows of `release`, each with its own options.
 fn rows(release: Release) -> impl Iterator<Item = (TargetKind, Vec<KindOption>)> {
     let mut lines = KINDS.lines().peekable();
     std::iter::from_fn(move || {
         loop {
             let row = row_of(lines.next()?, release);
-            // The lines below are read past even where the row is of other releases.
+            // The lines below are skipped even if the row belongs to other releases.
             let mut options = Vec::new();
             while let Some(line) = lines.next_if(|line| line.starts_with('\t')) {
                 if row.is_some() {
@@ -62,7 +62,7 @@ fn rows(release: Release) -> impl Iterator<Item = (TargetKind, Vec<KindOption>)>
     })
 }
 
-/// The kind of a line, if the line is of `release`.
+/// Parses the kind of a line, if the line applies to `release`.
 fn row_of(line: &str, release: Release) -> Option<TargetKind> {
     let mut fields = behind_releases(line, release)?.split('\t');
     let name = fields.next()?;
@@ -77,7 +77,7 @@ fn row_of(line: &str, release: Release) -> Option<TargetKind> {
     })
 }
 
-/// What a line has behind its two releases, if `release` is one of them or between.
+/// Returns the rest of a line after its range of releases, if `release` is in the range.
 fn behind_releases(line: &str, release: Release) -> Option<&str> {
     let (since, rest) = line.split_once('\t')?;
     let (until, rest) = rest.split_once('\t')?;
@@ -85,7 +85,7 @@ fn behind_releases(line: &str, release: Release) -> Option<&str> {
     (since..=until).contains(&release.minor()).then_some(rest)
 }
 
-/// A line of the table: name, type, and a default in JSON where the release has one (TGT-06).
+/// Parses an option of the table: name, type, and a default in JSON if the release has one (TGT-06).
 fn option_of(line: &str) -> Option<KindOption> {
     let mut fields = line.split('\t');
     Some(KindOption {
@@ -97,7 +97,7 @@ fn option_of(line: &str) -> Option<KindOption> {
     })
 }
 
-/// The tags of `release`, and what each is short for.
+/// Returns the tags of `release`, each with the object that it stands for.
 pub(super) fn tags(release: Release) -> impl Iterator<Item = (&'static str, &'static str)> {
     TAGS.lines()
         .filter_map(move |line| behind_releases(line, release)?.split_once('\t'))

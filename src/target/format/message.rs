@@ -1,4 +1,4 @@
-//! What releases call types, and how they word what they reject.
+//! The names of types in the releases, and their error messages.
 
 use super::kind::{OptionType, TargetKind};
 use crate::release::Release;
@@ -6,14 +6,14 @@ use crate::rule::{Kind, Violation};
 use crate::target::{TGT_01, TGT_03, TGT_22};
 use serde_json::Value;
 
-/// The rejection of an empty command line.
+/// Creates the rejection of an empty command line.
 pub(super) fn empty() -> Violation {
-    // TGT-22: a text of blanks alone is rejected in the same words. Upstream it passes the check, which asks whether there is any text,
-    // and the reader takes the first of no words.
+    // TGT-22: a text of spaces has the same message. In upstream it passes the check for an empty text, and the reader then takes
+    // the first of no words.
     TGT_22.rejected(Kind::Missing, "Cannot parse empty target string")
 }
 
-/// The rejection of a name that no kind has.
+/// Creates the rejection of a name that no kind has.
 pub(super) fn unknown_kind(name: &str) -> Violation {
     TGT_01.rejected(
         Kind::UnknownKind,
@@ -21,12 +21,12 @@ pub(super) fn unknown_kind(name: &str) -> Violation {
     )
 }
 
-/// Where the releases say that an error is.
+/// Returns the location of an error, in the words of the releases.
 pub(super) fn place(key: &str) -> String {
     format!("Error when parsing target[\"{key}\"]")
 }
 
-/// The rejection of an option that the kind does not declare.
+/// Creates the rejection of an option that the kind does not declare.
 pub(super) fn unknown_option(release: Release, kind: &TargetKind, name: &str) -> Violation {
     let names = kind.options.iter().map(|option| option.name.as_str());
     let message = match release.minor() {
@@ -50,7 +50,7 @@ pub(super) fn unknown_option(release: Release, kind: &TargetKind, name: &str) ->
     TGT_03.rejected(Kind::Unsupported, message)
 }
 
-/// What the release calls the type of a value.
+/// Returns the name that the release gives the type of a value.
 pub(super) fn type_key(minor: u8, value: &Value) -> &'static str {
     let by_era = |names: [&'static str; 3]| match minor {
         ..18 => names[0],
@@ -62,7 +62,7 @@ pub(super) fn type_key(minor: u8, value: &Value) -> &'static str {
         Value::Bool(_) => by_era(["IntImm", "runtime.BoxBool", "bool"]),
         Value::Number(number) if number.is_i64() => by_era(["IntImm", "runtime.BoxInt", "int"]),
         Value::Number(_) => by_era(["FloatImm", "runtime.BoxFloat", "float"]),
-        // VAL-13: short text is in the value itself, and has a type of its own.
+        // VAL-13: short text is stored in the value itself, and has its own type.
         Value::String(text) if text.len() <= 7 => {
             by_era(["runtime.String", "runtime.String", "ffi.SmallStr"])
         }
@@ -72,7 +72,7 @@ pub(super) fn type_key(minor: u8, value: &Value) -> &'static str {
     }
 }
 
-/// What a schema calls a type: `Array<str>`.
+/// Returns the name of a type in a schema: `Array<str>`.
 pub(super) fn schema_name(option_type: &OptionType) -> String {
     match option_type {
         OptionType::Int => "int".into(),

@@ -1,4 +1,4 @@
-//! Targets as objects and as text.
+//! Export of targets as objects and as text.
 
 use super::words::is_quoted;
 use super::{Target, TargetConfig};
@@ -8,8 +8,8 @@ use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 
 impl Target {
-    /// The object that reads as this target (TGT-60): kind, tag, keys, the host where there is one, every option. It is the JSON form of a
-    /// target, too.
+    /// Returns the object that reads back as this target (TGT-60): kind, tag, keys, the host if there is one, and every option. It
+    /// is also the JSON form of a target.
     pub fn export(&self) -> TargetConfig {
         match json!(self) {
             Value::Object(config) => config,
@@ -17,13 +17,14 @@ impl Target {
         }
     }
 
-    /// [`Target::export`] as text.
+    /// Returns [`Target::export`] as text.
     pub fn export_text(&self) -> String {
-        // Members whose names are text and no numbers that JSON lacks: this does not fail.
+        // All names are text and all numbers exist in JSON, so this does not fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// `{"release", "target", "device_type", "text"}`: what the release makes of it; `text` is null where [`Target::render`] rejects.
+    /// Returns `{"release", "target", "device_type", "text"}`, as the release reads the target; `text` is null if
+    /// [`Target::render`] fails.
     pub fn to_json(&self) -> Value {
         json!({
             "release": self.release.to_string(),
@@ -33,18 +34,19 @@ impl Target {
         })
     }
 
-    /// The text that the release makes of it: up to 0.6 its name and words (TGT-14), up to 0.23 a command line (TGT-61, TGT-62), from 0.24 on JSON (TGT-64).
+    /// Returns the text of the target in its release. Up to 0.6 this is its name and words (TGT-14), up to 0.23 a command line
+    /// (TGT-61, TGT-62), and from 0.24 on JSON (TGT-64).
     ///
     /// # Errors
     ///
-    /// TGT-63: a command line of 0.10 to 0.23 cannot hold a value of some option.
+    /// TGT-63 if a command line of 0.10 to 0.23 cannot express the value of an option.
     pub fn render(&self) -> Result<String, Violation> {
-        // TGT-64: the text of a target is what reads as it again, which a command line never was.
+        // TGT-64: the JSON text reads back as the same target, which was never true of a command line.
         if self.release.minor() >= 24 {
             return Ok(self.export_text());
         }
         let mut text = self.kind.clone();
-        // TGT-14: keys are what was made of the words, and would be keys twice when it is read again.
+        // TGT-14: keys are derived from the words, and would be repeated when the text is read again.
         if self.release.minor() < 7 {
             for word in self
                 .attrs
@@ -68,7 +70,7 @@ impl Target {
                 words.push(format!("-{name}={value}"));
             }
         }
-        // TGT-61: from 0.10 on the blank is there without options, too.
+        // TGT-61: from 0.10 on the space is written even without options.
         if !words.is_empty() || self.release.minor() >= 10 {
             text.push(' ');
             text.push_str(&match self.release.minor() {
@@ -79,9 +81,9 @@ impl Target {
         Ok(text)
     }
 
-    /// The value of an option in a command line; `None` where the option is left out.
+    /// Returns the value of an option in a command line, or `None` if the option is omitted.
     fn word(&self, value: &Value) -> Result<Option<String>, Violation> {
-        // TGT-61: up to 0.9 what has no text is left out, and so is a list with an item of that kind.
+        // TGT-61: up to 0.9 a value without a text form is omitted, and so is a list with such an item.
         if self.release.minor() < 10 {
             let Value::Array(items) = value else {
                 return Ok(plain(value));
@@ -104,7 +106,7 @@ impl Target {
         Ok(Some(text).filter(|text| !text.is_empty()))
     }
 
-    /// Up to 0.9: one text, its parts in quotes where they hold the separator or a quote. 0.7 has no quotes.
+    /// Joins parts as releases up to 0.9 do. A part is quoted if it contains the separator or a quote. 0.7 has no quotes.
     fn joined(&self, parts: &[String], separator: char) -> String {
         let quote = |part: &String| {
             if part.contains([separator, '\'']) && self.release.minor() > 7 {
@@ -127,7 +129,7 @@ impl Serialize for Target {
         config.serialize_entry("kind", &self.kind)?;
         config.serialize_entry("tag", &self.tag)?;
         config.serialize_entry("keys", &self.keys)?;
-        // TGT-60: a member that is `null` would be rejected by TGT-41 when it is read again.
+        // TGT-60: a `null` member is omitted, because TGT-41 would reject it when it is read again.
         if let Some(host) = &self.host {
             config.serialize_entry("host", host)?;
         }
@@ -138,23 +140,23 @@ impl Serialize for Target {
     }
 }
 
-/// The text of a value that is one word; `None` for what has none.
+/// Returns the text of a value that is one word, or `None` for other values.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
-        // TGT-61: what TGT-27 reads as a truth value again.
+        // TGT-61: TGT-27 reads this as a bool again.
         Value::Bool(truth) => Some(u8::from(*truth).to_string()),
         Value::Number(number) if number.is_i64() => Some(number.to_string()),
         _ => None,
     }
 }
 
-/// TGT-62: from 0.10 on.
+/// Returns the text of a value from 0.10 on (TGT-62).
 fn atom(value: &Value) -> Result<String, Violation> {
     match (value, plain(value)) {
         (Value::String(text), _) => Ok(quoted(text, ' ')),
         (_, Some(text)) => Ok(text),
-        // TGT-63: a target inside of an option. Upstream the printing of a composite target with devices ends here.
+        // TGT-63: a target inside an option. Upstream's printing of a composite target with devices fails here.
         _ => Err(TGT_63.rejected(
             Kind::Unsupported,
             format!("Cannot stringify this object: {value}"),
@@ -162,7 +164,7 @@ fn atom(value: &Value) -> Result<String, Violation> {
     }
 }
 
-/// With escapes before quotes and backslashes, and in quotes where it holds `separator`.
+/// Escapes quotes and backslashes, and quotes the text if it contains `separator`.
 fn quoted(text: &str, separator: char) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -171,7 +173,7 @@ fn quoted(text: &str, separator: char) -> String {
         }
         escaped.push(letter);
     }
-    // TGT-62: upstream asks this of the escaped text, in which every quote is behind a backslash.
+    // TGT-62: upstream checks the escaped text, in which every quote follows a backslash.
     if escaped.contains(separator) && !is_quoted(&escaped) {
         return format!("'{escaped}'");
     }

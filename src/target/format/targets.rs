@@ -1,4 +1,4 @@
-//! The kinds and tags of a release, and reading of what names a target.
+//! The kinds and tags of a release, and the reading of targets.
 
 use super::kind::{HostMachine, TargetKind, Targets};
 use super::{Target, TargetConfig, config, early, kind_table, words};
@@ -8,15 +8,15 @@ use crate::target::{TGT_09, TGT_10, TGT_30, TGT_40, TGT_71};
 use serde_json::Value;
 
 impl Targets {
-    /// How deep hosts and devices of targets go (TGT-09).
+    /// The maximum depth of nested hosts and devices of targets (TGT-09).
     pub const DEEPEST: usize = 32;
 
-    /// The kinds and tags of `release`, on a machine without devices and without LLVM.
+    /// Creates the kinds and tags of `release`, on a machine without devices and without LLVM.
     pub fn new(release: Release) -> Targets {
         Targets::on(release, HostMachine::default())
     }
 
-    /// The kinds and tags of `release`, on `machine`.
+    /// Creates the kinds and tags of `release`, on `machine`.
     pub fn on(release: Release, machine: HostMachine) -> Targets {
         Targets {
             release,
@@ -26,19 +26,19 @@ impl Targets {
         }
     }
 
-    /// The release whose kinds and tags these are.
+    /// Returns the release of these kinds and tags.
     pub fn release(&self) -> Release {
         self.release
     }
 
-    /// What targets take from the machine.
+    /// Returns the machine that targets depend on.
     pub fn machine(&self) -> &HostMachine {
         &self.machine
     }
 
-    /// Adds a kind, in the place of one of its name. The options that all kinds have are added where it lacks them.
+    /// Adds a kind, or replaces the one of its name. Common options that it lacks are added.
     pub fn register(&mut self, kind: TargetKind) {
-        // TGT-03: a kind of the caller may declare a common option anew, with a default of its own.
+        // TGT-03: the caller's kind may redeclare a common option, with another default.
         let mut options = kind_table::common(self.release);
         options.retain(|common| kind.find(&common.name).is_none());
         options.extend(kind.options);
@@ -46,11 +46,12 @@ impl Targets {
         self.kinds.push(TargetKind { options, ..kind });
     }
 
-    /// Adds a tag and returns what it is short for as a target.
+    /// Adds a tag and returns its target.
     ///
     /// # Errors
     ///
-    /// TGT-71 where the tag is there and `replace` is not set; what [`Targets::read_config`] returns for `config`. The tag stays then.
+    /// TGT-71 if the tag exists and `replace` is not set; the errors of [`Targets::read_config`] for `config`. After an error of
+    /// the latter kind the tag still exists.
     pub fn add_tag(
         &mut self,
         name: &str,
@@ -58,19 +59,19 @@ impl Targets {
         replace: bool,
     ) -> Result<Target, Violation> {
         let before = self.tag(name);
-        // TGT-71: upstream takes an empty object for a tag that is not there.
+        // TGT-71: upstream treats an empty object as a missing tag.
         let free = replace || before.as_ref().is_none_or(TargetConfig::is_empty);
         TGT_71.demand(Kind::Duplicate, free, || {
             let before = Value::Object(before.unwrap_or_default());
             format!("Tag \"{name}\" has been previously defined as: {before}")
         })?;
         self.tags.retain(|(old, _)| old != name);
-        // Upstream registers it before it reads it, so a tag that no target can be made of is defined all the same.
+        // Upstream registers a tag before it reads it, so an unreadable tag is also defined.
         self.tags.push((name.into(), config.clone()));
         self.read_config(&config)
     }
 
-    /// The kinds that there are, registered ones last.
+    /// Returns all kinds, with the registered ones last.
     pub fn kinds(&self) -> Vec<TargetKind> {
         let shadowed = |kind: &TargetKind| self.kinds.iter().any(|own| own.name == kind.name);
         let mut kinds: Vec<TargetKind> = TargetKind::all(self.release)
@@ -80,14 +81,14 @@ impl Targets {
         kinds
     }
 
-    /// The kind of this name.
+    /// Returns the kind of this name.
     pub fn kind(&self, name: &str) -> Option<TargetKind> {
-        // TGT-15: a registered kind takes the place of one of the release.
+        // TGT-15: a registered kind replaces one of the release.
         let own = self.kinds.iter().find(|kind| kind.name == name).cloned();
         own.or_else(|| TargetKind::of(self.release, name))
     }
 
-    /// The names of the tags that there are, sorted.
+    /// Returns the names of all tags, sorted.
     pub fn tags(&self) -> Vec<String> {
         let own = self.tags.iter().map(|(name, _)| name.clone());
         let mut names: Vec<String> = kind_table::tags(self.release)
@@ -99,9 +100,9 @@ impl Targets {
         names
     }
 
-    /// What a tag is short for.
+    /// Returns the object that a tag stands for.
     pub fn tag(&self, name: &str) -> Option<TargetConfig> {
-        // TGT-71: a tag that replaces one of the release is found before it.
+        // TGT-71: a registered tag is found before one of the release.
         if let Some((_, config)) = self.tags.iter().find(|(own, _)| own == name) {
             return Some(config.clone());
         }
@@ -109,13 +110,13 @@ impl Targets {
         serde_json::from_str(text).ok()
     }
 
-    /// Reads text that names a target: a tag, an object in JSON, up to 0.23 a command line and from 0.24 on the name of a kind (TGT-20);
-    /// up to 0.6 a name with words behind it (TGT-10 to TGT-14).
+    /// Reads text that names a target: a tag, an object in JSON, a command line up to 0.23, and the name of a kind from 0.24 on
+    /// (TGT-20). Up to 0.6 it is a name with words after it (TGT-10 to TGT-14).
     ///
     /// # Errors
     ///
-    /// The first rule that is broken, with the text that the release has for it: TGT-10 up to 0.6, TGT-21 to TGT-30, TGT-40, and those of
-    /// [`Targets::read_config`].
+    /// The first broken rule, with the text that the release has for it: TGT-10 up to 0.6, TGT-21 to TGT-30, TGT-40, and the errors
+    /// of [`Targets::read_config`].
     pub fn read(&self, text: &str) -> Result<Target, Violation> {
         self.read_at(text, 0)
     }
@@ -124,22 +125,22 @@ impl Targets {
     ///
     /// # Errors
     ///
-    /// The first rule that is broken: TGT-01 to TGT-09, TGT-41 to TGT-45, TGT-50 to TGT-53, and what the parser of a registered kind
-    /// returns.
+    /// The first broken rule: TGT-01 to TGT-09, TGT-41 to TGT-45, TGT-50 to TGT-53, and the errors of the parser of a registered
+    /// kind.
     pub fn read_config(&self, config: &TargetConfig) -> Result<Target, Violation> {
         self.read_config_at(config.clone(), 0)
     }
 
-    /// [`Targets::read`] of what is in `depth` other targets.
+    /// Reads as [`Targets::read`] does, nested in `depth` other targets.
     pub(super) fn read_at(&self, text: &str, depth: usize) -> Result<Target, Violation> {
-        // TGT-10: up to 0.6 there are no tags and no JSON, so that every text is a command line.
+        // TGT-10: up to 0.6 there are no tags and no JSON, so every text is a command line.
         if self.release.minor() < 7 {
             return early::read(self.release, text);
         }
         hold_depth(depth)?;
-        // TGT-20: a tag first: no name of a tag begins with `{` or is one of a kind.
+        // TGT-20: tags come first. No name of a tag begins with `{` or is the name of a kind.
         if let Some(config) = self.tag(text) {
-            // TGT-70: the object alone counts; the name by which it came is not kept.
+            // TGT-70: only the object matters; the name of the tag is not kept.
             return self.read_config_at(config, depth);
         }
         if text.starts_with('{') {
@@ -148,26 +149,26 @@ impl Targets {
         if self.release.minor() < 24 {
             return self.read_config_at(words::read(self, text, depth)?, depth);
         }
-        // TGT-30: by the blank alone, in the words of the release, whose users have to know what to write instead.
+        // TGT-30: only the space decides. The message is that of the release, because its users need to know the replacement.
         TGT_30.demand(Kind::Unsupported, !text.contains(' '), || {
             format!(
                 "Cannot parse target string \"{text}\". CLI target string form (e.g. \"llvm -mcpu=xxx\") is no longer supported. \
                  Please use JSON dict form (e.g. {{\"kind\": \"llvm\", \"mcpu\": \"xxx\"}}) instead."
             )
         })?;
-        // `-mcpu=x` alone is a name, too: the rejection says that no kind has it (TGT-01).
+        // `-mcpu=x` alone is also a name: TGT-01 rejects it as an unknown kind.
         let mut bare = TargetConfig::new();
         bare.insert("kind".into(), text.into());
         self.read_config_at(bare, depth)
     }
 
-    /// [`Targets::read_config`] of what is in `depth` other targets.
+    /// Reads as [`Targets::read_config`] does, nested in `depth` other targets.
     pub(super) fn read_config_at(
         &self,
         config: TargetConfig,
         depth: usize,
     ) -> Result<Target, Violation> {
-        // TGT-10: a command line is all that there was.
+        // TGT-10: these releases only have the command line.
         TGT_10.demand(Kind::Unsupported, self.release.minor() >= 7, || {
             "an object names no target of 0.6 and before".to_owned()
         })?;
@@ -175,23 +176,23 @@ impl Targets {
         config::read(self, config, depth)
     }
 
-    /// TGT-40: the object that a text is.
+    /// Parses a text as an object (TGT-40).
     fn object(&self, text: &str) -> Result<TargetConfig, Violation> {
         serde_json::from_str(text).map_err(|error| {
-            // The detail is ours: releases have that of their own reader, and up to 0.23 none.
+            // The detail is from this crate. Releases have that of their own reader, and up to 0.23 none.
             let message = match self.release.minor() {
                 ..24 => "Cannot load config dict with python JSON loader".into(),
                 _ => format!("Failed to parse target JSON config: {error}"),
             };
-            // TGT-40: up to 0.23 Python reads it, and accepts `NaN`. Here a number that is no JSON is rejected in every release.
+            // TGT-40: up to 0.23 Python reads it, and accepts `NaN`. Here a number that is not JSON is rejected for every release.
             TGT_40.rejected(Kind::Malformed, message)
         })
     }
 }
 
-/// TGT-09: before anything else, since a tag whose host is itself would never come to another check.
+/// Checks the depth (TGT-09). This comes first, because a tag whose host is the tag itself would never reach another check.
 fn hold_depth(depth: usize) -> Result<(), Violation> {
-    // TGT-09: a tag whose host is the tag itself has no end. In releases the stack has, and the process with it.
+    // TGT-09: a tag whose host is the tag itself never ends. In releases the stack overflows, and the process crashes.
     TGT_09.demand(Kind::Limit, depth <= Targets::DEEPEST, || {
         format!(
             "a target is {depth} deep in others, {} is the limit",

@@ -8,19 +8,19 @@ use crate::rule::{Kind, Violation};
 use crate::target::{TGT_21, TGT_23, TGT_24, TGT_26, TGT_27, TGT_28, TGT_29};
 use serde_json::{Value, json};
 
-/// The object that a command line is short for.
+/// Returns the object that a command line stands for.
 pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<TargetConfig, Violation> {
     let words = split(targets.release, text, ' ')?;
-    // TGT-22: a text of blanks has no word.
+    // TGT-22: a text of spaces has no word.
     let (name, options) = words.split_first().ok_or_else(empty)?;
     let kind = targets.kind(name).ok_or_else(|| unknown_kind(name))?;
     let mut config = TargetConfig::new();
     insert(&mut config, "kind", name.as_str());
-    // TGT-26: the kind is a member like any other from here on.
+    // TGT-26: from here on the kind is a member like any other.
     let mut rest = options.iter().peekable();
     while let Some(word) = rest.next() {
         let key = undashed(word)?;
-        // TGT-25: what follows is the value, unless it is an option itself: a negative number has to be behind `=`.
+        // TGT-25: the next word is the value, unless it is an option itself. A negative number therefore needs `=`.
         let (key, value) = match key.split_once('=') {
             Some((key, value)) => (key, value),
             None => match rest.next_if(|next| !next.starts_with('-')) {
@@ -37,7 +37,7 @@ pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<Target
                 )
             },
         )?;
-        // TGT-26: `kind` is there already, so that `-kind=x` is a second one.
+        // TGT-26: `kind` already exists, so `-kind=x` repeats it.
         TGT_26.demand(Kind::Duplicate, !config.contains_key(key), || {
             format!("{}: The key \"{key}\" appears more than once", place(key))
         })?;
@@ -56,7 +56,7 @@ pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<Target
     Ok(config)
 }
 
-/// TGT-23: the name of an option without its dashes, of which there may be any number.
+/// Returns the name of an option without its dashes, of which there may be any number (TGT-23).
 fn undashed(word: &str) -> Result<&str, Violation> {
     let key = word.trim_start_matches('-');
     TGT_23.demand(Kind::Malformed, key.len() < word.len(), || {
@@ -68,9 +68,9 @@ fn undashed(word: &str) -> Result<&str, Violation> {
     Ok(key)
 }
 
-/// Reads the values of one option.
+/// A reader for the values of one option.
 ///
-/// A list has items of a type, so that a reader goes into itself; a target in an option is read one deeper (TGT-09).
+/// The reader calls itself for the items of a list. A target in an option is nested one level deeper (TGT-09).
 struct Reader<'a> {
     targets: &'a Targets,
     kind: &'a TargetKind,
@@ -79,10 +79,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// `at` is the place inside the value, such as `[2]`.
+    /// Reads a value. `at` is the position inside the value, such as `[2]`.
     fn value(&self, text: &str, wanted: &OptionType, at: &str) -> Result<Value, Violation> {
         let release = self.targets.release;
-        // TGT-28: from 0.10 on a value loses its quotes where it is used, not where words are split.
+        // TGT-28: from 0.10 on quotes are removed from a value when it is used, not when words are split.
         let text = if release.minor() < 10 {
             text.to_owned()
         } else {
@@ -100,7 +100,7 @@ impl Reader<'_> {
                         format!("{}{at}: {message}: {text}", place(&self.option.name)),
                     )
                 })?;
-                // TGT-05: before, a truth value is stored as the number that was read, 2 included.
+                // TGT-05: up to 0.17 a bool is stored as the number that was read, including 2.
                 let is_bool = *wanted == OptionType::Bool && release.minor() >= 18;
                 Ok(if is_bool {
                     (number != 0).into()
@@ -110,7 +110,7 @@ impl Reader<'_> {
             }
             OptionType::Str => {
                 let trimmed = text.trim_matches(' ');
-                // TGT-28: up to 0.9 a value of blanks ends the process of upstream or throws: it is no text.
+                // TGT-28: up to 0.9 a value of spaces crashes upstream or throws. It is not a text.
                 TGT_28.demand(
                     Kind::Type,
                     !trimmed.is_empty() || release.minor() >= 10,
@@ -130,7 +130,7 @@ impl Reader<'_> {
             OptionType::List(item) => {
                 let mut items = Vec::new();
                 for part in split(release, &text, ',')? {
-                    // TGT-29: places count what is kept, since empty words are dropped before.
+                    // TGT-29: positions count the kept items, because empty words are dropped before.
                     let at = format!("{at}[{}]", items.len());
                     items.push(self.value(&part, item, &at)?);
                 }
@@ -148,10 +148,10 @@ impl Reader<'_> {
     }
 }
 
-/// A number at the beginning of `text`, as C++ streams read one, or a truth value in any case of letters (TGT-27).
+/// Reads a number at the beginning of `text`, as C++ streams do, or a bool in any case of letters (TGT-27).
 fn number(release: Release, text: &str) -> Option<i64> {
     let trimmed = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
-    // TGT-27: as C++ reads a number from a stream: `12abc` is 12.
+    // TGT-27: C++ reads a number from a stream, so `12abc` is 12.
     let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
     let digits: String = unsigned.chars().take_while(char::is_ascii_digit).collect();
     let sign = if trimmed.starts_with('-') { "-" } else { "" };
@@ -167,7 +167,7 @@ fn number(release: Release, text: &str) -> Option<i64> {
         })
 }
 
-/// What `separator` separates, outside of quotes. Up to 0.9 quotes are dropped here, from 0.10 on they stay (TGT-21).
+/// Splits at `separator` outside of quotes. Quotes are dropped up to 0.9, and kept from 0.10 on (TGT-21).
 pub(super) fn split(
     release: Release,
     text: &str,
@@ -184,17 +184,17 @@ pub(super) fn split(
     while let Some(letter) = letters.next() {
         match letter {
             _ if letter == separator && !quoted => {
-                // TGT-21: an empty word is none, `''` of up to 0.9 included.
+                // TGT-21: an empty word is dropped, including `''` up to 0.9.
                 if !word.is_empty() {
                     words.push(std::mem::take(&mut word));
                 }
             }
-            // TGT-21: the letter behind a backslash is no quote and separates nothing.
+            // TGT-21: a character after a backslash is neither a quote nor a separator.
             '\\' if keeps => {
                 word.push(letter);
                 word.extend(letters.next());
             }
-            // TGT-21: up to 0.9 a backslash is a letter like others unless a quote is behind it.
+            // TGT-21: up to 0.9 a backslash is an ordinary character unless a quote follows.
             '\\' if letters.peek() == Some(&'\'') => word.extend(letters.next()),
             '\'' => {
                 quoted = !quoted;
@@ -214,7 +214,8 @@ pub(super) fn split(
     Ok(words)
 }
 
-/// TGT-21: 0.7 has no quotes. Its words end at any white space; its lists keep what is empty, but for the end.
+/// Splits a text of 0.7, which has no quotes (TGT-21). Its words end at any white space; its lists keep empty items except at the
+/// end.
 fn unquoted(text: &str, separator: char) -> Vec<String> {
     if separator == ' ' {
         return text.split_ascii_whitespace().map(Into::into).collect();
@@ -226,7 +227,7 @@ fn unquoted(text: &str, separator: char) -> Vec<String> {
     parts
 }
 
-/// A value without the quotes around it and without escapes; inside of quotes escapes stay (TGT-28).
+/// Returns a value without the quotes around it and without escapes. Inside of quotes escapes are kept (TGT-28).
 fn interpreted(text: &str) -> String {
     let inner = if is_quoted(text) {
         text.strip_prefix('\'')
@@ -253,7 +254,7 @@ fn interpreted(text: &str) -> String {
     plain
 }
 
-/// Whether one pair of quotes is around all of `text`.
+/// Returns whether one pair of quotes encloses all of `text`.
 pub(super) fn is_quoted(text: &str) -> bool {
     let Some(inner) = text
         .strip_prefix('\'')
@@ -270,6 +271,6 @@ pub(super) fn is_quoted(text: &str) -> bool {
             _ => {}
         }
     }
-    // TGT-62: the last quote is escaped where a backslash is left over.
+    // TGT-62: an unpaired backslash escapes the last quote.
     !escaped
 }

@@ -1,4 +1,4 @@
-//! What a generator makes, and its JSON form.
+//! The result of a code generator, and its JSON form.
 
 use super::TGT_81;
 use crate::payload::Payload;
@@ -6,7 +6,7 @@ use crate::rule::{Kind, Violation};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-/// What a generator made: what a module of its kind stores, the symbols that are found in it, and how its kernels are launched.
+/// The result of a generator: the stored module, its symbols, and the launch parameters of its kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneratedCode {
     /// The functions that a lookup by symbol finds.
@@ -17,7 +17,7 @@ pub struct GeneratedCode {
 }
 
 impl GeneratedCode {
-    /// Code in which these functions are found. Its kernels are those that the payload describes.
+    /// Creates code with these functions. Its kernels are those that the payload describes.
     pub fn new(symbols: &[&str], payload: Payload<'static>) -> GeneratedCode {
         let symbols = symbols.iter().map(|symbol| (*symbol).to_owned());
         let kernels = payload.functions().map(|(name, info)| KernelInfo {
@@ -37,23 +37,24 @@ impl GeneratedCode {
         .sorted()
     }
 
-    /// The same with these kernels, for a payload without a grammar, which describes none.
+    /// Sets the kernels, for a payload without a grammar, which describes none.
     #[must_use]
     pub fn with_kernels(mut self, kernels: Vec<KernelInfo>) -> GeneratedCode {
         self.kernels = kernels;
         self.sorted()
     }
 
-    /// Reads [`GeneratedCode::to_json`], as a generator in another language writes it: there must be one of `payload`, `source` and `data`, which
-    /// is base64 of a payload without a grammar, and `kernels` only where the payload describes none.
+    /// Reads the form of [`GeneratedCode::to_json`], as a generator in another language may write it. One of `payload`, `source`
+    /// and `data` is required. `data` is base64 of a payload without a grammar. `kernels` is needed only if the payload describes
+    /// none.
     ///
     /// # Errors
     ///
-    /// TGT-81 for an object without one of these or without `kind`; what [`Payload::from_json`] rejects.
+    /// TGT-81 for an object without one of these or without `kind`; the errors of [`Payload::from_json`].
     pub fn from_json(form: &Value) -> Result<GeneratedCode, Violation> {
         let wrong = |why: &str| TGT_81.rejected(Kind::Malformed, format!("generated code: {why}"));
         let kind = text(form, "kind").ok_or_else(|| wrong("there is no `kind`"))?;
-        // TGT-81: `payload` goes first: `to_json` has `source` beside it, which alone would be a payload without a grammar.
+        // TGT-81: `payload` takes precedence. `to_json` also writes `source`, which alone would mean a payload without a grammar.
         let payload = match (
             form.get("payload"),
             text(form, "source"),
@@ -70,7 +71,7 @@ impl GeneratedCode {
         let symbols = texts(form, "functions");
         let symbols: Vec<&str> = symbols.iter().map(String::as_str).collect();
         let code = GeneratedCode::new(&symbols, payload);
-        // TGT-85: of a payload without a grammar these are all that is known of its kernels.
+        // TGT-85: for a payload without a grammar, nothing else describes its kernels.
         let Some(kernels) = form.get("kernels").and_then(Value::as_array) else {
             return Ok(code);
         };
@@ -82,7 +83,7 @@ impl GeneratedCode {
         Ok(code.with_kernels(kernels.collect()))
     }
 
-    /// `{"kind", "functions", "kernels", "payload", "source"}`; `source` is null for code that is no text.
+    /// Returns `{"kind", "functions", "kernels", "payload", "source"}`; `source` is null for code that is not text.
     pub fn to_json(&self) -> Value {
         let kernels: Vec<Value> = self.kernels.iter().map(KernelInfo::form).collect();
         json!({
@@ -94,13 +95,13 @@ impl GeneratedCode {
         })
     }
 
-    /// Kernels in one order: results are compared (TGT-85, TGT-87), and generators state them in any.
+    /// Sorts the kernels, because results are compared (TGT-85, TGT-87), and generators state kernels in any order.
     fn sorted(mut self) -> GeneratedCode {
         self.kernels.sort_by(|a, b| a.name.cmp(&b.name));
         self
     }
 
-    /// The source text; `None` for code of another form.
+    /// Returns the source text, or `None` for code of another form.
     pub fn source(&self) -> Option<&str> {
         match &self.payload {
             Payload::Opaque { bytes, .. } => std::str::from_utf8(bytes).ok(),
@@ -108,43 +109,43 @@ impl GeneratedCode {
         }
     }
 
-    /// How its kernels are launched, by their names, ascending; none of host code.
+    /// Returns the launch parameters of its kernels, sorted by name; empty for host code.
     pub fn kernels(&self) -> &[KernelInfo] {
         &self.kernels
     }
 }
 
-/// How a kernel is launched (TGT-85).
+/// The launch parameters of a kernel (TGT-85).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelInfo {
-    /// Its symbol.
+    /// The symbol of the kernel.
     pub name: String,
     /// The dtypes of its parameters; an address is `handle`.
     pub arg_types: Vec<String>,
-    /// What each argument behind those is: `blockIdx.x`, `threadIdx.x`, ...
+    /// The meaning of each argument after the parameters: `blockIdx.x`, `threadIdx.x`, ...
     pub launch_param_tags: Vec<String>,
 }
 
 impl KernelInfo {
-    /// As in the JSON form of a payload.
+    /// Returns the kernel as in the JSON form of a payload.
     fn form(&self) -> Value {
         json!({"name": self.name, "arg_types": self.arg_types, "launch_param_tags": self.launch_param_tags})
     }
 }
 
-/// A member that is text.
+/// Returns a text member.
 fn text<'a>(form: &'a Value, name: &str) -> Option<&'a str> {
     form.get(name).and_then(Value::as_str)
 }
 
-/// The texts of a list; none where it is absent.
+/// Returns the texts of a list; empty if it is missing.
 fn texts(form: &Value, name: &str) -> Vec<String> {
     let items = form.get(name).and_then(Value::as_array);
     let texts = items.into_iter().flatten().filter_map(Value::as_str);
     texts.map(str::to_owned).collect()
 }
 
-/// What a kind without a grammar stores: its bytes as they are (PAY-01).
+/// Creates the payload of a kind without a grammar: its unchanged bytes (PAY-01).
 fn opaque(kind: &str, bytes: Vec<u8>) -> Payload<'static> {
     Payload::Opaque {
         kind: kind.to_owned().into(),

@@ -1,7 +1,8 @@
-//! The JSON graph of a compiler's module, of both eras, as nodes with fields.
+//! The JSON graph of a compiler's module, in both formats, as nodes with fields.
 //!
-//! Both eras name nodes by index. Only the type of a node decides whether a number in it is an index: [`IrGraph::child`] takes it as one,
-//! [`IrGraph::int`] as what it is. Only what the contract asks for is read: functions, their attributes and parameters.
+//! Both formats name nodes by index. Only the type of a node decides whether a number in it is an index. [`IrGraph::child`] reads a
+//! number as an index, and [`IrGraph::int`] as a number. Only the parts that the contract needs are read: functions, their
+//! attributes and parameters.
 
 use super::TGT_88;
 use super::ir_json::IrJson;
@@ -16,18 +17,18 @@ use std::collections::BTreeMap;
 pub(super) struct IrGraph {
     nodes: Vec<IrNode>,
     pub(super) root: usize,
-    /// The release that wrote it.
+    /// The release that wrote the graph.
     pub(super) release: Release,
 }
 
-/// A node: its type key, and what is in it.
+/// A node: its type key and its content.
 #[derive(Clone, Debug)]
 struct IrNode {
     key: String,
     data: IrData,
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Clone, Debug)]
 enum IrData {
     Nothing,
@@ -39,7 +40,7 @@ enum IrData {
 
 /// A key of a map.
 ///
-/// Both in maps of one module: functions are named by nodes (`GlobalVar`), attributes by texts.
+/// Maps of one module use both kinds: nodes (`GlobalVar`) name functions, and texts name attributes.
 #[derive(Clone, Debug)]
 enum IrKey {
     Text(String),
@@ -47,12 +48,12 @@ enum IrKey {
 }
 
 impl IrGraph {
-    /// Reads what `save_json` wrote, of either era.
+    /// Reads the output of `save_json`, in either format.
     pub(super) fn read(text: &[u8]) -> Result<IrGraph, Violation> {
         let legacy = LegacyGraph::read(text, &mut Findings::default());
         match legacy {
             Ok(graph) => IrGraph::of_legacy(graph),
-            // OBJ-17: the numbers of this form are those of tvm-ffi, and JSON has not all of them.
+            // OBJ-17: the numbers of this format are those of tvm-ffi, some of which standard JSON lacks.
             Err(broken) => match IrJson::read(text) {
                 Ok(form) if form.member("root_index").is_some() => {
                     ffi::check(text, &mut Findings::default()).map_err(|fault| fault.violation)?;
@@ -63,13 +64,14 @@ impl IrGraph {
         }
     }
 
-    /// A graph up to 0.21, whose members are all text (OBJ-22): a word is kept until it is known whether it is a number or an index.
+    /// Converts a graph up to 0.21, whose members are all text (OBJ-22). A word is kept until it is known whether it is a number or
+    /// an index.
     fn of_legacy(graph: LegacyGraph) -> Result<IrGraph, Violation> {
         let release = graph.release();
         let nodes = graph.nodes.into_iter().map(|node| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            // OBJ-24: a node up to 0.21 does not say which form it has. A map with text for keys has them in a member of its own; one
-            // with nodes for keys has keys and values in turn, and only its type key tells that from an array.
+            // OBJ-24: a node up to 0.21 does not state its form. A map with text keys has a separate member for them. A map with
+            // node keys has alternating keys and values, and only its type key tells it from an array.
             let data = if !node.keys.is_empty() {
                 let keys = node.keys.iter().map(|key| IrKey::Text(text(key)));
                 IrData::Pairs(keys.zip(node.data).collect())
@@ -99,15 +101,15 @@ impl IrGraph {
         })
     }
 
-    /// A graph from 0.22 on (OBJ-18), whose numbers are numbers.
+    /// Converts a graph from 0.22 on (OBJ-18), whose numbers are numbers.
     fn of_ffi(form: IrJson) -> Result<IrGraph, Violation> {
         let release = form
             .member("metadata")
             .and_then(|metadata| metadata.member("tvm_version")?.text());
-        // TGT-82: without the release it is not known which members a node has.
+        // TGT-82: the members of a node depend on the release.
         let release: Option<Release> = release.and_then(|text| text.parse().ok());
         let release = release.ok_or_else(no_release)?;
-        // OBJ-20: `ffi::check` has seen that there is one, and that it names a node.
+        // OBJ-20: `ffi::check` has checked that there is a root, and that it names a node.
         let root = form.member("root_index").and_then(IrJson::index);
         Ok(IrGraph {
             nodes: form.items_of("nodes").map(IrNode::of_ffi).collect(),
@@ -116,23 +118,24 @@ impl IrGraph {
         })
     }
 
-    /// The whole type key of a node; empty for one that is not there.
+    /// Returns the whole type key of a node; empty for a node that does not exist.
     pub(super) fn type_key(&self, at: usize) -> &str {
         self.nodes.get(at).map_or("", |node| &node.key)
     }
 
-    /// The last part of the type key: `For` of `tir.For` and `tirx.For`, which moved between releases and stayed what they are.
+    /// Returns the last part of the type key. For example, `For` of `tir.For` and `tirx.For`, which moved between releases without
+    /// a change.
     pub(super) fn key(&self, at: usize) -> &str {
         let key = self.type_key(at);
         key.rsplit_once('.').map_or(key, |(_, last)| last)
     }
 
-    /// Whether the node is null.
+    /// Returns whether the node is null.
     pub(super) fn is_null(&self, at: usize) -> bool {
         matches!(self.type_key(at), "" | "None")
     }
 
-    /// A member of a node as it is stored: a number, or the index of a node.
+    /// Returns a member of a node as it is stored: a number, or the index of a node.
     fn field(&self, at: usize, name: &str) -> Option<&IrJson> {
         match &self.nodes.get(at)?.data {
             IrData::Fields(fields) => fields.get(name),
@@ -140,19 +143,19 @@ impl IrGraph {
         }
     }
 
-    /// The node that a field names; `None` for no field, and for null.
+    /// Returns the node that a field names, or `None` for a missing field and for null.
     pub(super) fn child(&self, at: usize, name: &str) -> Option<usize> {
         let child = self.field(at, name)?.index()?;
         (!self.is_null(child) && child < self.nodes.len()).then_some(child)
     }
 
-    /// [`IrGraph::child`] of a field that has to be there.
+    /// Returns [`IrGraph::child`] of a field that must exist.
     pub(super) fn required(&self, at: usize, name: &str) -> Result<usize, Violation> {
         let child = self.child(at, name);
         child.ok_or_else(|| self.malformed(at, &format!("has no `{name}`")))
     }
 
-    /// The integer that a node is.
+    /// Returns the integer of a node.
     pub(super) fn int(&self, at: usize) -> Option<i64> {
         match self.field(at, "value")? {
             IrJson::Word(text) => text.parse().ok(),
@@ -161,25 +164,25 @@ impl IrGraph {
         }
     }
 
-    /// A field that is a text: itself, or the node with it.
+    /// Returns a field that is a text, either directly or as the index of a text node.
     pub(super) fn text(&self, at: usize, name: &str) -> Option<&str> {
         let field = self.field(at, name)?;
-        // OBJ-22: of 0.20 and before every field is a text, also one that is an index.
+        // OBJ-22: up to 0.20 every field is a text, including indices.
         let named = field.index().and_then(|child| self.plain(child));
         named.or(field.text())
     }
 
-    /// The text that a node is: a string, or the name of an operator.
+    /// Returns the text of a node: a string, or the name of an operator.
     pub(super) fn plain(&self, at: usize) -> Option<&str> {
         match &self.nodes.get(at)?.data {
             IrData::Text(text) => Some(text),
-            // A string that is empty leaves no member in the form of 0.20 and before.
+            // An empty string has no member in the format of 0.20 and before.
             IrData::Fields(fields) if fields.is_empty() && self.key(at) == "String" => Some(""),
             _ => None,
         }
     }
 
-    /// What is in an array.
+    /// Returns the items of an array.
     pub(super) fn items(&self, at: usize) -> &[usize] {
         match self.nodes.get(at).map(|node| &node.data) {
             Some(IrData::Items(items)) => items,
@@ -187,12 +190,12 @@ impl IrGraph {
         }
     }
 
-    /// What is in the array that a field names.
+    /// Returns the items of the array that a field names.
     pub(super) fn list(&self, at: usize, name: &str) -> &[usize] {
         self.child(at, name).map_or(&[], |list| self.items(list))
     }
 
-    /// The entries of a map, by the texts or the names that are their keys.
+    /// Returns the entries of a map, by their keys as text: the texts themselves, or the names of the nodes.
     pub(super) fn entries(&self, at: usize) -> Vec<(String, usize)> {
         let Some(IrData::Pairs(pairs)) = self.nodes.get(at).map(|node| &node.data) else {
             return Vec::new();
@@ -210,7 +213,7 @@ impl IrGraph {
             .collect()
     }
 
-    /// The violation of a node that lacks what its type has.
+    /// Creates the violation for a node that lacks a member of its type.
     pub(super) fn malformed(&self, at: usize, what: &str) -> Violation {
         let key = self.type_key(at);
         TGT_88.rejected(Kind::Malformed, format!("node {at} ({key}) {what}"))
@@ -218,7 +221,8 @@ impl IrGraph {
 }
 
 impl IrNode {
-    /// A node from 0.22 on: `data` is an array for containers, a text for strings and operators, an object for all others.
+    /// Converts a node from 0.22 on: `data` is an array for containers, a text for strings and operators, and an object for all
+    /// others.
     fn of_ffi(node: &IrJson) -> IrNode {
         let key = node.member("type").and_then(IrJson::text);
         let key = key.unwrap_or_default().to_owned();
@@ -232,7 +236,7 @@ impl IrNode {
             }
             Some(IrJson::Object(fields, _)) => IrData::Fields(fields.clone()),
             Some(IrJson::Text(text)) => IrData::Text(text.clone()),
-            // A number or a truth value is a node of its own, and is read as if it were a field.
+            // A number or a bool is a separate node, and is read as if it were a field.
             Some(plain) => IrData::Fields([("value".to_owned(), plain.clone())].into()),
             None => IrData::Nothing,
         };
@@ -241,7 +245,7 @@ impl IrNode {
 }
 
 impl IrData {
-    /// Keys and values in turn.
+    /// Converts alternating keys and values.
     fn of_pairs(items: &[usize]) -> IrData {
         let pairs = items.as_chunks().0.iter();
         IrData::Pairs(

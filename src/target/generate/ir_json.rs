@@ -1,35 +1,35 @@
-//! JSON as `save_json` writes it: with the numbers that standard JSON has not (OBJ-16, OBJ-17).
+//! JSON as `save_json` writes it, with numbers that standard JSON lacks (OBJ-16, OBJ-17).
 
 use crate::object::json_graph::text::{self, Build};
 use crate::rule::Violation;
 use std::collections::BTreeMap;
 
-/// How deep the values of a graph nest: node, data, member, and what a function of a type made of an object.
+/// The maximum nesting of the values of a graph: node, data, member, and the result of a type's own function.
 const DEEPEST: u8 = 16;
 
 /// A value of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum IrJson {
-    /// `null`; a truth value or a fraction, which nothing here asks for; and a value nested deeper than any graph.
+    /// `null`; also a bool or a fraction, which nothing here needs, and a value that is nested too deeply.
     #[default]
     Null,
     Int(i64),
     Text(String),
-    /// A field of 0.20 and before, which is a text whatever it states (OBJ-22): a name, a number, an index.
+    /// A field of 0.20 and before. It is always a text (OBJ-22), which may be a name, a number or an index.
     Word(String),
-    /// Elements, and how deep they nest.
+    /// The elements, and their depth of nesting.
     Array(Vec<IrJson>, u8),
-    /// Members, and how deep they nest.
+    /// The members, and their depth of nesting.
     Object(BTreeMap<String, IrJson>, u8),
 }
 
 impl IrJson {
-    /// Reads a text.
+    /// Parses a text.
     pub(super) fn read(text: &[u8]) -> Result<IrJson, Violation> {
         text::read(text, Builder)
     }
 
-    /// A member of an object.
+    /// Returns a member of an object.
     pub(super) fn member(&self, name: &str) -> Option<&IrJson> {
         match self {
             IrJson::Object(members, _) => members.get(name),
@@ -37,7 +37,7 @@ impl IrJson {
         }
     }
 
-    /// The elements of the array that a member is; none of anything else.
+    /// Returns the elements of an array member; empty for any other member.
     pub(super) fn items_of(&self, name: &str) -> impl Iterator<Item = &IrJson> {
         let items = match self.member(name) {
             Some(IrJson::Array(items, _)) => items.as_slice(),
@@ -46,7 +46,7 @@ impl IrJson {
         items.iter()
     }
 
-    /// The text that it is.
+    /// Returns the value as a text.
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             IrJson::Text(text) | IrJson::Word(text) => Some(text),
@@ -54,7 +54,7 @@ impl IrJson {
         }
     }
 
-    /// The index of a node that it is.
+    /// Returns the value as the index of a node.
     pub(super) fn index(&self) -> Option<usize> {
         match self {
             IrJson::Word(text) => text.parse().ok(),
@@ -63,7 +63,8 @@ impl IrJson {
         }
     }
 
-    /// How deep values nest in this one; 0 for a plain one. Counted when a value is made, so that nothing is walked for it.
+    /// Returns the depth of nesting in this value; 0 for a plain one. It is counted when a value is created, so that no walk is
+    /// needed.
     fn depth(&self) -> u8 {
         match self {
             IrJson::Array(_, depth) | IrJson::Object(_, depth) => *depth,
@@ -72,10 +73,10 @@ impl IrJson {
     }
 }
 
-/// Makes values bottom up. What nests deeper than [`DEEPEST`] becomes null on the way, and is no member that a type has.
+/// A builder of values, bottom up. A value nested deeper than [`DEEPEST`] becomes null, and so is not a member of any type.
 struct Builder;
 
-/// One level more than the deepest of these; `None` for more than a graph has.
+/// Returns one level more than the deepest of these, or `None` if it exceeds the maximum.
 fn around<'a>(values: impl Iterator<Item = &'a IrJson>) -> Option<u8> {
     let inside = values.map(IrJson::depth).max().unwrap_or_default();
     inside.checked_add(1).filter(|depth| *depth <= DEEPEST)
@@ -84,7 +85,7 @@ fn around<'a>(values: impl Iterator<Item = &'a IrJson>) -> Option<u8> {
 impl Build for Builder {
     type Value = IrJson;
 
-    /// Null is also what a missing node is.
+    /// Returns null, which also represents a missing node.
     fn null(&mut self) -> IrJson {
         IrJson::Null
     }
@@ -102,7 +103,7 @@ impl Build for Builder {
         IrJson::Null
     }
 
-    /// A name of the compiler is UTF-8; what is not shows as such, and is no name that is looked for.
+    /// Returns a text. A name of the compiler is UTF-8. Other bytes become replacement characters, which no lookup finds.
     fn text(&mut self, bytes: &[u8], _: usize) -> IrJson {
         IrJson::Text(String::from_utf8_lossy(bytes).into_owned())
     }
@@ -118,7 +119,7 @@ impl Build for Builder {
         IrJson::Object(BTreeMap::new(), 1)
     }
 
-    /// Names and their values; a name of a graph is text.
+    /// Returns an object; all names in a graph are text.
     fn object(&mut self, pairs: Vec<(IrJson, IrJson)>) -> Option<IrJson> {
         let Some(depth) = around(pairs.iter().map(|(_, value)| value)) else {
             return Some(IrJson::Null);
@@ -127,7 +128,7 @@ impl Build for Builder {
             IrJson::Text(name) => (name, value),
             _ => (String::new(), value),
         });
-        // OBJ-16: of a name that repeats the last counts. Names of a tree do not collide.
+        // OBJ-16: if a name repeats, the last value counts. The names cannot collide, because the map is a tree.
         Some(IrJson::Object(named.collect(), depth))
     }
 }

@@ -1,4 +1,4 @@
-//! The module that a code generator is called with: functions by their symbols, each lowered.
+//! The argument of a code generator: a module with lowered functions, by their symbols.
 
 use super::code::KernelInfo;
 use super::ir::IrGraph;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The value of the attribute `calling_conv` of a kernel (TGT-84).
 const KERNEL: i64 = 2;
 
-/// The module that a code generator is called with: what `save_json` wrote of it.
+/// The module that a code generator is called with, as `save_json` wrote it.
 ///
 /// Only the parts that the contract names are read here. A generator reads the code from [`LoweredModule::json`].
 ///
@@ -28,20 +28,20 @@ const KERNEL: i64 = 2;
 pub struct LoweredModule {
     json: Arc<[u8]>,
     release: Release,
-    /// Ascending.
+    /// The symbols, in ascending order.
     symbols: Vec<String>,
-    /// By their symbols, ascending.
+    /// The kernels, sorted by symbol.
     kernels: Vec<KernelInfo>,
 }
 
 impl LoweredModule {
-    /// Reads a module, of either form of the JSON graph.
+    /// Reads a module in either form of the JSON graph.
     ///
     /// # Errors
     ///
-    /// The rules of the form (OBJ-18 to OBJ-32); TGT-88 of kind malformed for a graph of something else, and of kind unsupported for a kernel
-    /// with a parameter that is neither a number nor an address; TGT-82 for a function that is not lowered, TGT-83 for one without a
-    /// symbol, or with that of another.
+    /// The rules of the form (OBJ-18 to OBJ-32). TGT-88, malformed, for a graph that is not a module. TGT-88, unsupported, for
+    /// a kernel with a parameter that is neither a number nor an address. TGT-82 for a function that is not lowered. TGT-83 for one
+    /// without a symbol, or with the symbol of another.
     pub fn read(text: &[u8]) -> Result<LoweredModule, Violation> {
         let graph = IrGraph::read(text)?;
         if graph.key(graph.root) != "IRModule" {
@@ -58,14 +58,14 @@ impl LoweredModule {
             let symbol = symbol
                 .and_then(|symbol| graph.plain(*symbol))
                 .filter(|symbol| !symbol.is_empty());
-            // TGT-82: passes of the compiler state the calling convention last of all; before them the body is not lowered.
+            // TGT-82: the last passes of the compiler state the calling convention. Without it the body is not lowered.
             TGT_82.demand(
                 Kind::Type,
                 attrs.contains_key("calling_conv") || symbol.is_none(),
                 || format!("`{name}` has no calling convention: it is not lowered"),
             )?;
-            // TGT-83: `opencl` of 0.27 accepts such a function under its name in the module, and `c` an empty symbol.
-            // A caller who looks the function up has the symbol and nothing else.
+            // TGT-83: `opencl` of 0.27 accepts such a function under its name in the module, and `c` accepts an empty symbol. A
+            // caller who looks up the function knows only the symbol.
             let Some(symbol) = symbol.map(str::to_owned) else {
                 let message = format!("`{name}` has no global symbol");
                 return Err(TGT_83.rejected(Kind::Missing, message));
@@ -91,12 +91,12 @@ impl LoweredModule {
         })
     }
 
-    /// The JSON graph, which a generator walks.
+    /// Returns the JSON graph, which a generator reads.
     pub fn json(&self) -> &[u8] {
         &self.json
     }
 
-    /// The release that wrote it.
+    /// Returns the release that wrote it.
     pub fn release(&self) -> Release {
         self.release
     }
@@ -106,18 +106,18 @@ impl LoweredModule {
         &self.kernels
     }
 
-    /// The global symbols of its functions, ascending.
+    /// Returns the global symbols of its functions, in ascending order.
     pub fn symbols(&self) -> impl Iterator<Item = &str> {
         self.symbols.iter().map(String::as_str)
     }
 }
 
-/// The attributes of a function: nodes by names.
+/// Returns the attributes of a function: nodes by names.
 fn attributes(graph: &IrGraph, node: usize) -> Result<BTreeMap<String, usize>, Violation> {
     let dictionary = graph.child(graph.required(node, "attrs")?, "__dict__");
     let entries = dictionary.map(|map| graph.entries(map)).unwrap_or_default();
     let plain = |name: String| match name.rsplit_once('.') {
-        // `tir.` up to 0.23, `tirx.` from 0.24 on.
+        // The prefix is `tir.` up to 0.23, and `tirx.` from 0.24 on.
         Some(("tir" | "tirx", last)) => last.to_owned(),
         _ => name,
     };
@@ -144,7 +144,7 @@ fn kernel(
         })
     });
     let arg_types = arg_types.collect::<Result<_, Violation>>()?;
-    // TGT-85: texts from 0.12 on, before that the axes themselves.
+    // TGT-85: texts from 0.12 on; before that, the axes themselves.
     let names = attrs.get("kernel_launch_params");
     let listed = names.or_else(|| attrs.get("device_thread_axis"));
     let items = listed.map_or(&[][..], |list| graph.items(*list)).iter();
@@ -163,7 +163,7 @@ fn kernel(
     })
 }
 
-/// The dtype of a parameter, as payloads describe it (PAY-02); `None` for a parameter without one.
+/// Returns the dtype of a parameter, as payloads describe it (PAY-02), or `None` for a parameter without one.
 fn parameter_type(graph: &IrGraph, var: usize) -> Option<String> {
     // Up to 0.26 a variable states its dtype, from 0.27 on its type.
     let stated = graph.text(var, "dtype");

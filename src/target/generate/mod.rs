@@ -1,13 +1,13 @@
-//! Code generators: the contract that each of them keeps to, and a registry that holds them to it.
+//! Code generators: their contract, and a registry that checks them against it.
 //!
-//! | file | what | rules |
+//! | file | content | rules |
 //! |---|---|---|
 //! | `lowered` | [`LoweredModule`]: the argument of a generator | TGT-82, TGT-83, TGT-85, TGT-88 |
-//! | `registry` | [`Generators`]: by the kinds of targets, each held to the contract | TGT-80, TGT-81, TGT-85 .. TGT-87 |
-//! | `code` | [`GeneratedCode`]: what a generator returns | TGT-81, TGT-85 |
-//! | `ir`, `ir_json` | the JSON graph of a module, of both eras, and its text | TGT-88 |
+//! | `registry` | [`Generators`]: by the kinds of targets, each checked against the contract | TGT-80, TGT-81, TGT-85 .. TGT-87 |
+//! | `code` | [`GeneratedCode`]: the result of a generator | TGT-81, TGT-85 |
+//! | `ir`, `ir_json` | the JSON graph of a module, in both formats, and its text | TGT-88 |
 //!
-//! This crate has no generator: `examples/foo.rs` shows a small one. The cases of `target.generate` are for the generators of others.
+//! This crate has no generator; `examples/foo.rs` shows a small one. The cases of `target.generate` test the generators of others.
 
 mod code;
 mod ir;

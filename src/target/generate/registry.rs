@@ -1,4 +1,4 @@
-//! Generators by the kinds of targets, and what each result is held to.
+//! Code generators by the kinds of targets, and the checks of their results.
 
 use super::code::GeneratedCode;
 use super::lowered::LoweredModule;
@@ -11,11 +11,11 @@ use crate::wire::Cursor;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A code generator: the module, and what it is for.
+/// A code generator, which takes the module and its target.
 pub type Generator =
     Box<dyn Fn(&LoweredModule, &Target) -> Result<GeneratedCode, Violation> + Send + Sync>;
 
-/// Code generators by the kinds of targets that they are for: `target.build.<kind>`.
+/// Code generators by the kinds of targets that they compile for: `target.build.<kind>`.
 ///
 /// ```
 /// use tvmspec::payload::Payload;
@@ -40,17 +40,17 @@ pub struct Generators {
 }
 
 impl Generators {
-    /// From now on targets of `kind` are compiled by `generator`.
+    /// Registers `generator` for targets of `kind`.
     pub fn register(&mut self, kind: &str, generator: Generator) {
         self.known.insert(kind.to_owned(), generator);
     }
 
-    /// Compiles a module, and holds the result to the contract.
+    /// Compiles a module, and checks the result against the contract.
     ///
     /// # Errors
     ///
-    /// TGT-80 where the kind of the target has no generator; what the generator rejects; TGT-81, TGT-85 and TGT-86 where the result does
-    /// not keep to the contract.
+    /// TGT-80 if there is no generator for the kind of the target; the errors of the generator; TGT-81, TGT-85 and TGT-86 if the
+    /// result breaks the contract.
     pub fn generate(
         &self,
         module: &LoweredModule,
@@ -58,11 +58,12 @@ impl Generators {
     ) -> Result<GeneratedCode, Violation> {
         let Some(generator) = self.known.get(&target.kind) else {
             let message = format!("target.build.{} is not enabled", target.kind);
-            // TGT-80: in the words of every release since 0.7: whether a kind has a generator is decided when the release is built.
+            // TGT-80: the message of every release since 0.7. The build of a release decides which kinds have a generator.
             return Err(TGT_80.rejected(Kind::Missing, message));
         };
-        // TGT-87: a generator is called with a module and a target, and with no device: the code depends on these two. The LLVM text
-        // of 0.16, and of 0.27 where memory is read or written, has addresses of the compiler's memory, and differs from build to build.
+        // TGT-87: a generator gets only a module and a target, and no device, so the code depends only on these two. LLVM text of
+        // 0.16 differs from build to build, because it contains addresses of the compiler's memory. So does that of 0.27 if memory
+        // is read or written.
         let code = generator(module, target)?;
         check(module, &code)?;
         Ok(code)
@@ -75,7 +76,7 @@ impl fmt::Debug for Generators {
     }
 }
 
-/// The contract, as far as it shows in a result.
+/// Checks a result against the contract, as far as possible.
 fn check(module: &LoweredModule, code: &GeneratedCode) -> Result<(), Violation> {
     for symbol in module.symbols() {
         if !code.symbols.iter().any(|found| found == symbol) {
@@ -86,17 +87,17 @@ fn check(module: &LoweredModule, code: &GeneratedCode) -> Result<(), Violation> 
     let kernels = module.kernels();
     let described = code.kernels();
     for kernel in kernels {
-        // TGT-85: with types and tags, by which a launcher packs its arguments.
+        // TGT-85: including types and tags, which a launcher needs to pack the arguments.
         if !described.contains(kernel) {
             let message = format!("`{}` is not described as it is", kernel.name);
             return Err(TGT_85.rejected(Kind::Missing, message));
         }
     }
-    // Host code is linked; only what a device runs has to be stored.
+    // Host code is linked; only device code has to be stored.
     if kernels.is_empty() {
         return Ok(());
     }
-    // TGT-86: written and read once more, since what a generator returns may hold a field that no file of the release has room for.
+    // TGT-86: written and read back, because the result of a generator may have a field that no file of the release can store.
     let layout = Layout::of(module.release());
     let bytes = code.payload.to_bytes(layout)?;
     let mut cursor = Cursor::new(&bytes);

@@ -1,4 +1,4 @@
-//! The functions of the registry that frontends read kinds by (TGT-74), in the newest release.
+//! The registry functions that list kinds for frontends (TGT-74), as in the newest release.
 
 use super::registered_targets;
 use crate::function::{Function, Result, registry};
@@ -8,7 +8,7 @@ use crate::rule::Kind;
 use crate::target::{OptionType, TGT_74, TargetKind};
 use crate::value::Any;
 
-/// Registers them where no compiler has: a C++ library in the same process has its own.
+/// Registers the functions, unless a compiler in the same process has: a C++ library has its own.
 pub(crate) fn provide() {
     registry::provide("target.ListTargetKinds", Function::named(None, list_kinds));
     registry::provide(
@@ -17,7 +17,7 @@ pub(crate) fn provide() {
     );
 }
 
-/// The kinds of the release that every build has, and those of the process.
+/// Returns the kinds of the release that every build has, and those of the process.
 fn kinds() -> Vec<TargetKind> {
     // TGT-74: kinds are listed without asking a device, so that no driver is loaded.
     let mut kinds = registered_targets(Release::LAST, false).kinds();
@@ -37,7 +37,7 @@ fn list_options(name: String) -> Result<Map> {
     let found = kinds().into_iter().find(|kind| kind.name == name);
     let Some(kind) = found else {
         let message = format!("`{name}` is not a kind of targets");
-        // TGT-74: 0.27 answers with a failed access to an empty option, which names neither the kind nor what is wrong.
+        // TGT-74: 0.27 answers with the error of a failed access to an empty option, which names neither the kind nor the mistake.
         return Err(TGT_74.rejected(Kind::Missing, message).into());
     };
     let types = kind.options.iter().map(|option| {
@@ -47,7 +47,7 @@ fn list_options(name: String) -> Result<Map> {
     Map::from_pairs(types.collect())
 }
 
-/// The name of a type as 0.24 and later write it: a bool is a type of its own since, and text is `str`.
+/// Returns the name of a type as 0.24 and later write it. A bool is a separate type since then, and text is `str`.
 fn type_name(of: &OptionType) -> String {
     match of {
         OptionType::Int => "int".into(),

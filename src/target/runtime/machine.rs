@@ -1,4 +1,4 @@
-//! The machine that this runs on, as targets see it.
+//! The present machine, as targets see it.
 
 use crate::device::{Attribute, Device, Manager, device_type, existing_devices};
 use crate::release::Release;
@@ -6,9 +6,9 @@ use crate::rule::Violation;
 use crate::target::{HostMachine, Target, TargetConfig, Targets};
 use serde_json::Value;
 
-/// This machine: the architectures of its first devices (TGT-50, TGT-52), and what all its devices answer to the options of the kinds of
-/// `release` (TGT-58). Drivers are loaded, as at the first question to a device. The triple and the processor are LLVM's to name, and stay
-/// empty.
+/// Returns the present machine: the architectures of its first devices (TGT-50, TGT-52), and the answers of all its devices to the
+/// options of the kinds of `release` (TGT-58). This loads drivers, as any first question to a device does. The triple and the
+/// processor stay empty, because only LLVM can name them.
 ///
 /// ```
 /// use tvmspec::release::Release;
@@ -21,7 +21,7 @@ use serde_json::Value;
 pub fn local_machine(release: Release) -> HostMachine {
     let mut machine = HostMachine::default();
     for kind in Targets::new(release).kinds() {
-        // Host code asks nothing of a device: the API of the CPU answers to no name, and for every number.
+        // Host code asks a device nothing: the API of the CPU has no target properties, and accepts every number.
         let Some(number) = i32::try_from(kind.device_type)
             .ok()
             .filter(|kind| *kind != Device::CPU.kind)
@@ -31,7 +31,8 @@ pub fn local_machine(release: Release) -> HostMachine {
         let Ok(Some(api)) = Manager::global().find(number) else {
             continue;
         };
-        // TGT-58: upstream is built with a driver or without, and this crate with all of them: one that is not here is one it is built without.
+        // TGT-58: upstream is built with or without a driver. This crate is built with all of them, so a missing driver counts as
+        // not built in.
         if !api.has_driver() {
             continue;
         }
@@ -40,7 +41,7 @@ pub fn local_machine(release: Release) -> HostMachine {
             if devices.len() <= at {
                 devices.push(TargetConfig::new());
             }
-            // Several kinds have one type of device: each adds the answers to its own options.
+            // Several kinds share one device type: each adds the answers to its own options.
             let answers = kind.options.iter().filter_map(|option| {
                 let answer = Value::from(api.target_property(device, &option.name).ok()?);
                 (!answer.is_null()).then(|| (option.name.clone(), answer))
@@ -55,20 +56,20 @@ pub fn local_machine(release: Release) -> HostMachine {
     };
     machine.cuda_arch = text("cuda", Attribute::ComputeVersion)
         .map(|version| format!("sm_{}", version.replace('.', "")));
-    // What is behind a colon is switches of the device, and no part of the name of its architecture.
+    // The text after a colon lists features of the device, and is not part of the architecture's name.
     machine.rocm_arch = text("rocm", Attribute::GcnArch)
         .map(|arch| arch.split(':').next().unwrap_or_default().to_owned());
     machine
 }
 
-/// The target of a device of this machine (TGT-59), with the kinds of `targets`.
+/// Returns the target of a device of this machine (TGT-59), with the kinds of `targets`.
 ///
 /// # Errors
 ///
-/// As [`Targets::detect`]. A type without a driver has no device, and what a driver fails to answer is no answer.
+/// As [`Targets::detect`]. A type without a driver has no device. A failed question counts as no answer.
 pub fn device_target(targets: &Targets, device: Device) -> Result<Target, Violation> {
     let manager = Manager::global();
-    // DEV-58: the name is in front of the index.
+    // DEV-58: the name comes before the index.
     let text = device.text_in(Release::LAST).unwrap_or_default();
     let name = text.split([':', '(']).next().unwrap_or_default();
     let answer = |question: &str| {
@@ -76,7 +77,7 @@ pub fn device_target(targets: &Targets, device: Device) -> Result<Target, Violat
             .into_iter()
             .find(|attribute| attribute.name() == question);
         let answer = match attribute {
-            // DEV-07: whether there is a device is answered without a driver, too.
+            // DEV-07: the existence of a device is answered even without a driver.
             Some(attribute) => manager.attribute(device, attribute),
             None => manager
                 .api(device.kind)

@@ -1,4 +1,4 @@
-//! The runtime half: devices that are asked, and the targets of threads. It uses the format half, and never the other way round.
+//! The runtime half: questions to devices, and the targets of threads. It uses the format half, and never the other way round.
 
 pub(crate) mod functions;
 mod machine;

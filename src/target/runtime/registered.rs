@@ -9,7 +9,7 @@ use crate::target::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What was registered, in that order.
+/// The registered kinds and tags, in the order of registration.
 struct RegisteredTargets {
     kinds: Vec<TargetKind>,
     tags: Vec<(String, TargetConfig)>,
@@ -20,10 +20,10 @@ static REGISTERED: RwLock<RegisteredTargets> = RwLock::new(RegisteredTargets {
     tags: Vec::new(),
 });
 
-/// Generators by the kinds that they are for.
+/// The generators, by the kinds that they compile for.
 static GENERATORS: RwLock<BTreeMap<String, Arc<Generator>>> = RwLock::new(BTreeMap::new());
 
-/// Registers a kind for this process (TGT-15), in the place of one of its name. It is there in every release.
+/// Registers a kind for this process (TGT-15), or replaces the one of its name. It exists in every release.
 ///
 /// ```
 /// use tvmspec::release::Release;
@@ -36,7 +36,7 @@ static GENERATORS: RwLock<BTreeMap<String, Arc<Generator>>> = RwLock::new(BTreeM
 /// ```
 pub fn register_kind(kind: TargetKind) {
     let mut all = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    // TGT-15: replaced as a whole. In C++ a kind of that name is extended, so that options of both would be declared.
+    // TGT-15: replaced as a whole. In C++ a kind of that name is extended, so that the options of both would be declared.
     all.kinds.retain(|old| old.name != kind.name);
     all.kinds.push(kind);
 }
@@ -52,7 +52,7 @@ pub fn register_tag(
     config: TargetConfig,
     replace: bool,
 ) -> Result<Target, Violation> {
-    // The lock is held: of two threads that define one name, one is second.
+    // The lock is held during the check, so that only one of two threads can define a name.
     let mut all = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     let mut targets = all.targets(release, HostMachine::default());
     let target = targets.add_tag(name, config.clone(), replace)?;
@@ -61,9 +61,10 @@ pub fn register_tag(
     Ok(target)
 }
 
-/// The kinds and tags of `release` and of this process. With `ask_devices` on [`local_machine`]; without it no driver is loaded.
+/// Returns the kinds and tags of `release` and of this process. With `ask_devices` they are on [`local_machine`]; otherwise no
+/// driver is loaded.
 pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
-    // Before the lock: what registers a kind would wait until the drivers have answered.
+    // Before the lock, because a thread that registers a kind would otherwise wait for the drivers.
     let machine = if ask_devices {
         local_machine(release)
     } else {
@@ -73,7 +74,7 @@ pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
     all.targets(release, machine)
 }
 
-/// Registers a code generator for targets of `kind` for this process (TGT-80), in the place of one that is there.
+/// Registers a code generator for targets of `kind` for this process (TGT-80), and replaces an existing one.
 ///
 /// ```
 /// use tvmspec::rule::Kind;
@@ -84,11 +85,11 @@ pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
 /// ```
 pub fn register_generator(kind: &str, generator: Generator) {
     let mut all = GENERATORS.write().unwrap_or_else(PoisonError::into_inner);
-    // TGT-80: up to 0.6 the name in the registry is `codegen.build_<name>`; here it is the kind in every release.
+    // TGT-80: up to 0.6 the name in the registry is `codegen.build_<name>`; here it is the kind for every release.
     all.insert(kind.to_owned(), Arc::new(generator));
 }
 
-/// The generators of this process.
+/// Returns the generators of this process.
 pub fn registered_generators() -> Generators {
     let mut generators = Generators::default();
     let all = GENERATORS.read().unwrap_or_else(PoisonError::into_inner);
@@ -101,14 +102,14 @@ pub fn registered_generators() -> Generators {
 }
 
 impl RegisteredTargets {
-    /// The release's own, and then those of the process over them (TGT-15, TGT-71).
+    /// Returns the kinds and tags of the release, overlaid with those of the process (TGT-15, TGT-71).
     fn targets(&self, release: Release, machine: HostMachine) -> Targets {
         let mut targets = Targets::on(release, machine);
         for kind in &self.kinds {
             targets.register(kind.clone());
         }
         for (name, config) in &self.tags {
-            // TGT-71: a tag is defined before it is read, so that one of a kind of another release shows where it is used.
+            // TGT-71: a tag is defined before it is read. A tag with a kind of another release fails where it is used.
             let _ = targets.add_tag(name, config.clone(), true);
         }
         targets

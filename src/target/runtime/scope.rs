@@ -1,4 +1,4 @@
-//! The target of a thread: what `with target:` sets, and compilers look up where no target is passed.
+//! The target of a thread, which `with target:` sets. Compilers look it up if no target is passed.
 
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_72, TGT_73, Target};
@@ -8,11 +8,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 thread_local! {
-    /// The targets of the scopes that this thread is in, innermost last.
+    /// The targets of this thread's scopes, innermost last.
     static SCOPES: RefCell<Vec<Arc<Target>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A scope, which ends where this is dropped, on the thread that entered it.
+/// A scope, which ends when this value is dropped, on the thread that entered it.
 ///
 /// ```
 /// use tvmspec::release::Release;
@@ -27,14 +27,14 @@ thread_local! {
 /// ```
 #[derive(Debug)]
 pub struct TargetScope {
-    /// What was entered.
+    /// The target of the scope.
     target: Arc<Target>,
-    /// The stack is that of a thread, so that no scope goes to another.
+    /// Makes the type `!Send`, because the stack of scopes belongs to one thread.
     _here: PhantomData<*const ()>,
 }
 
 impl TargetScope {
-    /// Enters a scope: `target` is the current one of this thread until the scope ends.
+    /// Enters a scope: `target` is the current target of this thread until the scope ends.
     #[must_use = "the scope ends where this is dropped"]
     pub fn enter(target: impl Into<Arc<Target>>) -> TargetScope {
         let target = target.into();
@@ -43,7 +43,7 @@ impl TargetScope {
         TargetScope { target, _here }
     }
 
-    /// The target of the scope.
+    /// Returns the target of the scope.
     pub fn target(&self) -> &Arc<Target> {
         &self.target
     }
@@ -51,24 +51,25 @@ impl TargetScope {
 
 impl Drop for TargetScope {
     fn drop(&mut self) {
-        // One that is dropped before the scopes inside of it ends with them missing: no caller is there to get the violation of TGT-73.
+        // A scope that is dropped before its inner scopes remains on the stack. The violation of TGT-73 cannot be returned to a
+        // caller here.
         let _ = exit_scope(&self.target);
     }
 }
 
-/// The target of the innermost scope of this thread (TGT-72).
+/// Returns the target of the innermost scope of this thread (TGT-72).
 ///
 /// # Errors
 ///
-/// TGT-72 (missing) where the thread is in none.
+/// TGT-72, missing, if the thread is in no scope.
 pub fn current() -> Result<Arc<Target>, Violation> {
-    // TGT-72: of this thread alone. In 0.2 one variable of Python is the current target of all threads.
+    // TGT-72: only of this thread. In 0.2 one Python variable holds the current target of all threads.
     let target = with_kept(&SCOPES, |scopes| scopes.last().cloned());
     let message = "Target context required. Please set it by constructing a TargetContext";
     target.ok_or_else(|| TGT_72.rejected(Kind::Missing, message))
 }
 
-/// Enters a scope that [`exit_scope`] ends, for frontends that have a call for each; Rust has [`TargetScope`].
+/// Enters a scope that [`exit_scope`] ends, for frontends with a separate call for each. Rust code uses [`TargetScope`].
 pub fn enter_scope(target: Arc<Target>) {
     with_kept(&SCOPES, |scopes| scopes.push(target.clone()));
 }
@@ -77,13 +78,14 @@ pub fn enter_scope(target: Arc<Target>) {
 ///
 /// # Errors
 ///
-/// TGT-73: missing where the thread is in no scope, malformed where the innermost one is not of this very object. It stays then.
+/// TGT-73: missing if the thread is in no scope, malformed if the innermost scope belongs to another object. The scope then
+/// remains.
 pub fn exit_scope(target: &Arc<Target>) -> Result<(), Violation> {
     with_kept(&SCOPES, |scopes| {
         TGT_73.demand(Kind::Missing, !scopes.is_empty(), || {
             "the thread is in no scope of a target".to_owned()
         })?;
-        // TGT-73: by identity, as upstream compares: an equal target may be that of another scope.
+        // TGT-73: compared by identity, as upstream does, because another scope may have an equal target.
         let innermost = scopes.last().is_some_and(|last| Arc::ptr_eq(last, target));
         TGT_73.demand(Kind::Malformed, innermost, || {
             format!(

@@ -1,7 +1,7 @@
-//! What a reader checks so that the machine need not look while it runs (VM-01 to VM-05).
+//! Checks of a reader, which the machine then need not repeat while it runs (VM-01 to VM-05).
 //!
-//! Released readers check none of it: a broken executable fails, crashes or hangs when the place is reached. Here the machine takes
-//! jumps, registers and counts as they are, because no executable that breaks a rule gets that far.
+//! Upstream's readers check none of this: a broken executable fails, crashes or hangs when the faulty instruction is reached. Here
+//! the machine trusts jumps, registers and counts, because an executable that breaks a rule is rejected before it runs.
 
 use crate::payload::relax_vm::{
     self, FunctionKind, RelaxFunction, RelaxInstruction, VM_REGISTER, VOID_REGISTER,
@@ -9,7 +9,7 @@ use crate::payload::relax_vm::{
 use crate::rule::{Kind, Violation};
 use crate::vm::{VM_01, VM_02, VM_03, VM_04, VM_05};
 
-/// VM-01 to VM-05 for a function of kind `vm`, at the bytes of its instructions.
+/// Checks VM-01 to VM-05 for a function of kind `vm`. An error has the offset of its instructions.
 pub(super) fn check_function(
     code: &relax_vm::RelaxExecutable<'_>,
     function: &RelaxFunction<'_>,
@@ -17,14 +17,14 @@ pub(super) fn check_function(
     let range = range(function);
     let first = offset(code, range.start);
     let named = i64::try_from(function.params.len()).unwrap_or(i64::MAX);
-    // VM-04: frontends find inputs by the names, and count arguments by their number. Upstream checks nothing here.
+    // VM-04: frontends find inputs by the names, and take their number as the number of arguments. Upstream does not check this.
     VM_04.require(named == 0 || named == function.num_args, first, || {
         format!(
             "function `{}` takes {} arguments and names {named}",
             function.name, function.num_args
         )
     })?;
-    // VM-01: of a function without instructions the one in front of `start` is another function's.
+    // VM-01: without this filter, a function without instructions would use the last instruction of the previous function.
     let last = range.end.checked_sub(1).filter(|last| *last >= range.start);
     let ends = match last {
         Some(last) => matches!(
@@ -33,21 +33,21 @@ pub(super) fn check_function(
         ),
         None => false,
     };
-    // VM-01: upstream stops at the end of the whole table alone, and runs into the next function.
+    // VM-01: upstream stops only at the end of the whole table, and runs into the next function.
     VM_01.require(ends, last.map_or(first, |last| offset(code, last)), || {
         format!(
             "function `{}` runs off its end: its last instruction is neither ret nor goto",
             function.name
         )
     })?;
-    // PAY-90 and PAY-91 hold the range and every register inside the table by now.
+    // PAY-90 and PAY-91 have already checked that the range and every register are valid.
     for index in range {
         check_instruction(code, function, index)?;
     }
     Ok(())
 }
 
-/// VM-02, VM-03 and VM-05 for instruction `index`, which PAY rules have let through.
+/// Checks VM-02, VM-03 and VM-05 for instruction `index`, which keeps the PAY rules.
 fn check_instruction(
     code: &relax_vm::RelaxExecutable<'_>,
     function: &RelaxFunction<'_>,
@@ -55,9 +55,9 @@ fn check_instruction(
 ) -> Result<(), Violation> {
     let at = offset(code, index);
     let plain = |register: i64, what: &str| {
-        // VM-05: the void register may be returned, as None, and only a test of it has no meaning.
+        // VM-05: the void register may be returned, as None. Only a test of it is meaningless.
         let special = register == VM_REGISTER || (register == VOID_REGISTER && what == "tests");
-        // VM-05: a release fails where it tests the machine, and returns the machine's address as a value.
+        // VM-05: upstream fails if an instruction tests the machine, and returns the machine's address as a value.
         VM_05.require(!special, at, || {
             format!(
                 "instruction {index} of `{}` {what} a special register: only arguments of calls may be one",
@@ -67,14 +67,14 @@ fn check_instruction(
     };
     match code.instruction(index)? {
         RelaxInstruction::Ret { register } => plain(register, "returns"),
-        // PAY-94 has held the target inside the function.
+        // PAY-94 has checked that the target is inside the function.
         RelaxInstruction::Goto { .. } => Ok(()),
         RelaxInstruction::If {
             condition,
             false_offset,
         } => {
             plain(condition, "tests")?;
-            // VM-02: releases find out when the jump is taken.
+            // VM-02: upstream finds this only when the jump is taken.
             VM_02.require(false_offset > 1, at, || {
                 format!(
                     "instruction {index} of `{}` jumps by {false_offset} when false: a branch goes forward, over the other one",
@@ -95,7 +95,7 @@ fn check_instruction(
                 return Ok(());
             };
             let passed = i64::try_from(operands.len()).unwrap_or(i64::MAX);
-            // VM-03: releases count when the call is made: a branch that is never taken may be wrong.
+            // VM-03: upstream counts when the call is made, so a branch that is never taken may be wrong there.
             VM_03.require_as(Kind::Type, passed == callee.num_args, at, || {
                 format!(
                     "instruction {index} of `{}` calls `{}` with {passed} arguments, it takes {}",
@@ -106,8 +106,8 @@ fn check_instruction(
     }
 }
 
-/// Byte offset of instruction `index`.
-/// For an index behind the table it is that of the first word: a function without instructions may start there (PAY-90).
+/// Returns the byte offset of instruction `index`. An index past the table gives the first word, because a function without
+/// instructions may start there (PAY-90).
 fn offset(code: &relax_vm::RelaxExecutable<'_>, index: usize) -> u64 {
     let word = code
         .offsets
@@ -116,7 +116,7 @@ fn offset(code: &relax_vm::RelaxExecutable<'_>, index: usize) -> u64 {
     code.words.offset_of(word.unwrap_or(0))
 }
 
-/// The instructions of `function`, as numbers. PAY-90 has seen that they are in the table.
+/// Returns the range of the instructions of `function`. PAY-90 has checked that they are in the table.
 pub(super) fn range(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
     let number = |position: i64| usize::try_from(position).unwrap_or(usize::MAX);
     number(function.start)..number(function.end)

@@ -1,4 +1,4 @@
-//! The executable, held to what the machine relies on beyond chapter payload.
+//! The executable, checked against the rules that the machine relies on in addition to chapter payload.
 
 use super::checks::check_function;
 use crate::payload::relax_vm::{self, FunctionKind, RelaxFunction};
@@ -6,17 +6,17 @@ use crate::release::Layout;
 use crate::rule::{Findings, Violation};
 use crate::wire::Cursor;
 
-/// An executable that keeps every rule of its format (chapter payload) and VM-01 to VM-05: nothing that the machine
-/// follows without looking leads anywhere else.
+/// An executable that keeps every rule of its format (chapter payload) and VM-01 to VM-05. All indices that the machine follows
+/// without a check are therefore valid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Executable<'a>(relax_vm::RelaxExecutable<'a>);
 
 impl<'a> Executable<'a> {
-    /// Reads an executable as libraries of `layout` store it.
+    /// Reads an executable, as libraries of `layout` store it.
     ///
     /// # Errors
     ///
-    /// PAY-81 to PAY-97, VM-01 to VM-05, each with the byte that breaks it.
+    /// PAY-81 to PAY-97 and VM-01 to VM-05, each with the offset of the faulty byte.
     pub fn read(
         layout: Layout,
         cursor: &mut Cursor<'a>,
@@ -25,15 +25,16 @@ impl<'a> Executable<'a> {
         Executable::new(relax_vm::RelaxExecutable::read(layout, cursor, findings)?)
     }
 
-    /// Holds decoded code to VM-01 to VM-05.
+    /// Checks decoded code against VM-01 to VM-05.
     ///
     /// # Errors
     ///
-    /// The first of VM-01 to VM-05 that a function breaks, at the byte of its instruction, and PAY rules of an instruction that
-    /// cannot be decoded.
+    /// The first of VM-01 to VM-05 that a function breaks, at the byte of its instruction. An instruction that cannot be decoded
+    /// breaks a PAY rule.
     pub fn new(code: relax_vm::RelaxExecutable<'a>) -> Result<Executable<'a>, Violation> {
         for function in &code.functions {
-            // VM-12: a compiled function has its code in a library, and a packed one has none: nothing is followed there.
+            // VM-12: a compiled function has its code in a library, and a packed one has no code, so neither has instructions to
+            // check.
             if function.kind == FunctionKind::Vm {
                 check_function(&code, function)?;
             }
@@ -41,12 +42,12 @@ impl<'a> Executable<'a> {
         Ok(Executable(code))
     }
 
-    /// The decoded code.
+    /// Returns the decoded code.
     pub fn code(&self) -> &relax_vm::RelaxExecutable<'a> {
         &self.0
     }
 
-    /// The functions that can be called from outside: those with instructions, and compiled ones on registers.
+    /// Returns the functions that can be called from outside: those with instructions, and compiled ones.
     pub fn functions(&self) -> impl Iterator<Item = &RelaxFunction<'a>> {
         self.0
             .functions
@@ -55,9 +56,9 @@ impl<'a> Executable<'a> {
     }
 }
 
-/// The names that packed functions are looked up by, each once, in the order of the table.
+/// Returns the names of packed functions for the lookup, each once, in the order of the table.
 pub(super) fn packed_names<'c>(code: &'c relax_vm::RelaxExecutable<'_>) -> Vec<&'c str> {
-    // PAY-95: names may repeat, and one lookup serves all of a name.
+    // PAY-95: names may repeat, and one lookup is enough for a name.
     let mut seen = std::collections::HashSet::new();
     code.functions
         .iter()

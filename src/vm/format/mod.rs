@@ -1,4 +1,4 @@
-//! What reads, checks and prints executables, without running any: no I/O, no `unsafe`, no panic.
+//! Reading, checking and printing of executables, without running them: no I/O, no `unsafe`, no panic.
 
 mod checks;
 mod executable;

@@ -11,8 +11,8 @@
 //! packed add
 //! ```
 //!
-//! `%n` is a register, `%vm` the machine, `%void` nothing, `cN` a constant, `@name` a function as a value. Numbers of
-//! instructions are those of the table; jumps name their target.
+//! `%n` is a register, `%vm` the machine, `%void` the void register, `cN` a constant, and `@name` a function as a value. The
+//! numbers of instructions are those of the table; jumps name their target.
 
 use super::checks::range;
 use super::executable::{Executable, packed_names};
@@ -27,10 +27,10 @@ use std::fmt::{self, Write as _};
 use std::iter;
 
 impl Executable<'_> {
-    /// The whole executable as text.
+    /// Returns the whole executable as text.
     ///
-    /// A line for each constant and instruction, and each ends with a newline. The form is that of this crate; releases have another,
-    /// without numbers.
+    /// There is one line for each constant and instruction, and each ends with a newline. The form belongs to this crate. Upstream
+    /// has another form, without numbers.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
         for line in Listing::of(self.code()).lines() {
@@ -40,9 +40,9 @@ impl Executable<'_> {
         text
     }
 
-    /// Functions with their code, constants, and counts; the JSON form of this chapter.
+    /// Returns functions with their code, constants, and counts: the JSON form of this chapter.
     ///
-    /// Members are `functions`, `constants` and `counts`; `spec/schema/vm.json` is their schema.
+    /// The members are `functions`, `constants` and `counts`; `spec/schema/vm.json` is the schema.
     pub fn to_json(&self) -> Value {
         let listing = Listing::of(self.code());
         let functions = self.code().functions.iter().map(|function| {
@@ -70,7 +70,8 @@ impl Executable<'_> {
         json!({"functions": functions, "constants": constants, "counts": counts})
     }
 
-    /// How many functions of each kind, constants and instructions there are, and the bytes of the tensors among the constants.
+    /// Returns the number of functions of each kind, of constants and of instructions, and the bytes of the tensors among the
+    /// constants.
     fn counts(&self) -> [(&'static str, u64); 6] {
         let code = self.code();
         let of = |kind| {
@@ -80,7 +81,7 @@ impl Executable<'_> {
                 .count() as u64
         };
         let bytes = code.constants.iter().map(|constant| match constant {
-            // TEN-35: what is stored, which may be less than the tensor takes; only the machine rejects that.
+            // TEN-35: the stored bytes, which may be fewer than the tensor takes. Only the machine rejects that.
             RelaxConstant::Tensor(record) => record.data().len() as u64,
             _ => 0,
         });
@@ -95,10 +96,10 @@ impl Executable<'_> {
     }
 }
 
-/// What the machine calls: its modules print counts, its errors an instruction.
+/// The functions that the machine uses: its modules print counts, and its errors an instruction.
 #[cfg(feature = "vm")]
 impl Executable<'_> {
-    /// Counts, in a sentence each.
+    /// Returns the counts, one per line.
     pub(crate) fn stats(&self) -> String {
         let counts = self.counts();
         let mut text = String::from("Relax VM executable\n");
@@ -108,9 +109,9 @@ impl Executable<'_> {
         text
     }
 
-    /// Instruction `index` as text, of a length for messages; empty when there is none.
+    /// Returns instruction `index` as text that is short enough for a message; empty if there is none.
     pub(crate) fn instruction_text(&self, index: usize) -> String {
-        // PAY-88: a call has as many operands as the file has words for; a message must end before that.
+        // PAY-88: a call may have as many operands as the file has words, so the text is cut.
         const LONGEST: usize = 4096;
         let (mut text, whole) =
             crate::payload::line::bounded(&InstructionText::of(self.code(), index), LONGEST);
@@ -121,8 +122,8 @@ impl Executable<'_> {
     }
 }
 
-/// The instructions of a function. A compiled one has none of its own: its range, which no rule holds apart from others
-/// (PAY-90), is not followed.
+/// Returns the instructions of a function. A compiled one has none. Its range is ignored, because no rule keeps it apart from
+/// others (PAY-90).
 fn instructions(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
     match function.kind {
         FunctionKind::Vm => range(function),
@@ -130,18 +131,18 @@ fn instructions(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
     }
 }
 
-/// The code of an executable in lines, each made when it is read. It keeps the rules of its format (chapter payload), and
-/// may break those of this chapter.
+/// The code of an executable as lines, each of which is formatted when it is read. The code keeps the rules of its format (chapter
+/// payload), and may break those of this chapter.
 pub(crate) struct Listing<'c> {
     code: &'c relax_vm::RelaxExecutable<'c>,
-    /// The memory scope of each constant that has one; none is listed twice (PAY-87).
+    /// The memory scope of each constant that has one. No constant is listed twice (PAY-87).
     scopes: HashMap<i64, &'c str>,
 }
 
 impl<'c> Listing<'c> {
-    /// The lines of `code`.
+    /// Creates the listing of `code`.
     pub(crate) fn of(code: &'c relax_vm::RelaxExecutable<'c>) -> Listing<'c> {
-        // PAY-85: code of the older magic has no list of scopes.
+        // PAY-85: code with the older magic has no list of scopes.
         let listed = code.memory_scopes.as_deref().unwrap_or_default();
         let scopes = listed.iter().map(|(constant, scope)| (*constant, &**scope));
         Listing {
@@ -150,12 +151,12 @@ impl<'c> Listing<'c> {
         }
     }
 
-    /// Every line, in order.
+    /// Returns every line, in order.
     pub(crate) fn lines(&self) -> impl Iterator<Item = ListingLine<'_>> {
         let constants = 0..self.code.constants.len();
         let title = (!constants.is_empty()).then_some(ListingPart::Constants);
         let own = self.code.functions.iter();
-        // Packed functions are names without code, and come last: a table may have one for each kernel.
+        // Packed functions are names without code. They come last, because a table may have one for each kernel.
         let own = own.filter(|function| function.kind != FunctionKind::Packed);
         let functions = own.flat_map(|function| {
             let code = instructions(function).map(ListingPart::Instruction);
@@ -170,7 +171,7 @@ impl<'c> Listing<'c> {
             .map(|part| self.line(part))
     }
 
-    /// One part as a line.
+    /// Returns one part as a line.
     fn line<'l>(&'l self, part: ListingPart<'l>) -> ListingLine<'l> {
         ListingLine {
             listing: self,
@@ -179,25 +180,25 @@ impl<'c> Listing<'c> {
     }
 }
 
-/// A line, which is text only where it is written.
+/// A line, which is formatted when it is written.
 pub(crate) struct ListingLine<'l> {
     listing: &'l Listing<'l>,
     part: ListingPart<'l>,
 }
 
-/// What a line is of.
+/// The content of a line.
 enum ListingPart<'l> {
     /// The title of the constants.
     Constants,
-    /// A constant behind its number.
+    /// A constant, after its number.
     ConstantRow(usize),
-    /// A constant alone.
+    /// A constant without its number.
     Constant(usize),
     /// The head of a function with code, or of a compiled one: name, parameters, registers.
     Function(&'l RelaxFunction<'l>),
-    /// An instruction behind its number in the table.
+    /// An instruction, after its number in the table.
     Instruction(usize),
-    /// The name of one packed function or more.
+    /// The name of one or more packed functions.
     Packed(&'l str),
 }
 
@@ -214,10 +215,10 @@ impl fmt::Display for ListingLine<'_> {
             ListingPart::Function(function) => {
                 let word = match function.kind {
                     FunctionKind::Vm => "function",
-                    // Packed functions are lines of their own kind, and never get here.
+                    // Packed functions have their own kind of line, and do not come here.
                     FunctionKind::VmTir | FunctionKind::Packed => "compiled",
                 };
-                // Names are any text of the file. Escaped, none of them makes a line of its own.
+                // A name may be any text of the file. Escaping keeps it from starting a new line.
                 write!(out, "{word} {}(", function.name.escape_debug())?;
                 joined(out, function.params.iter().map(|name| name.escape_debug()))?;
                 write!(out, "), {} registers", function.registers)
@@ -231,18 +232,18 @@ impl fmt::Display for ListingLine<'_> {
 }
 
 impl ListingLine<'_> {
-    /// The constant at `index`, in the form of the table in `spec/vm.md`.
+    /// Writes the constant at `index`, in the form of the table in `spec/vm.md`.
     fn constant(&self, index: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.listing.code.constants.get(index) {
             Some(RelaxConstant::Tensor(record)) => {
-                // The bytes that are stored: a record may have fewer than its shape takes (TEN-35).
+                // The bytes are the stored ones, and may be fewer than the shape takes (TEN-35).
                 let (dtype, bytes) = (record.dtype(), record.data().len());
                 write!(out, "tensor {dtype} {:?}, {bytes} bytes", record.shape())?;
                 let scope = i64::try_from(index)
                     .ok()
                     .and_then(|index| self.listing.scopes.get(&index));
                 match scope {
-                    // VM-13: `global` is the default scope, in which constants without one are as well.
+                    // VM-13: `global` is the default scope, which constants without a scope also have.
                     Some(scope) if *scope != "global" => {
                         write!(out, " in `{}`", scope.escape_debug())
                     }
@@ -250,10 +251,10 @@ impl ListingLine<'_> {
                 }
             }
             Some(RelaxConstant::Shape(extents)) => write!(out, "shape {extents:?}"),
-            // `escape_debug` leaves letters that print as they are, and escapes what would end the line.
+            // `escape_debug` keeps printable characters, and escapes those that would end the line.
             Some(RelaxConstant::Text(text)) => write!(out, "\"{}\"", text.escape_debug()),
             Some(RelaxConstant::Int(value)) => write!(out, "{value}"),
-            // `Debug` always writes a point or an exponent: by `Display` 7.0 would read back as an integer.
+            // `Debug` always writes a point or an exponent. With `Display`, 7.0 would read back as an integer.
             Some(RelaxConstant::Float(value)) => write!(out, "{value:?}"),
             Some(RelaxConstant::Dtype(dtype)) => write!(out, "{dtype}"),
             None => Ok(()),
@@ -264,18 +265,18 @@ impl ListingLine<'_> {
 /// An instruction, without its number.
 struct InstructionText<'c> {
     code: &'c relax_vm::RelaxExecutable<'c>,
-    /// Its number in the instructions of the whole table, from 0.
+    /// The number in the instructions of the whole table, from 0.
     index: usize,
 }
 
 impl<'c> InstructionText<'c> {
-    /// Instruction `index` of the whole table.
+    /// Creates the text for instruction `index` of the whole table.
     fn of(code: &'c relax_vm::RelaxExecutable<'c>, index: usize) -> InstructionText<'c> {
         InstructionText { code, index }
     }
 
-    /// The name of a function for a line of code. A long name is cut: it may be in every line.
-    /// `?` for a number without a function, which no executable has that was read (PAY-93).
+    /// Returns the name of a function for a line of code. A long name is cut, because it may occur in every line. The name of an
+    /// invalid number is `?`, which a valid executable does not contain (PAY-93).
     fn name(&self, function: i64) -> std::str::EscapeDebug<'c> {
         let function = usize::try_from(function)
             .ok()
@@ -286,7 +287,7 @@ impl<'c> InstructionText<'c> {
 
 impl fmt::Display for InstructionText<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // VM-22: lines name the target itself, so that a reader need not count.
+        // VM-22: lines name the target itself, so that a reader need not compute it.
         let target = |offset: i64| i128::from(offset).saturating_add(self.index as i128);
         match self.code.instruction(self.index) {
             Ok(RelaxInstruction::Call {
@@ -315,7 +316,7 @@ impl fmt::Display for InstructionText<'_> {
                 let condition = RegisterText(condition);
                 write!(out, "if {condition} else goto {}", target(false_offset))
             }
-            // What is in the table has been decoded before (PAY-88, PAY-89): there is no instruction of this number.
+            // All instructions in the table were decoded before (PAY-88, PAY-89), so there is no instruction of this number.
             Err(_) => Ok(()),
         }
     }
@@ -335,7 +336,7 @@ impl fmt::Display for OperandText<'_> {
     }
 }
 
-/// A register by its number, or one of the two special ones (PAY-92).
+/// A register by its number, or one of the two special registers (PAY-92).
 struct RegisterText(i64);
 
 impl fmt::Display for RegisterText {

@@ -1,4 +1,4 @@
-//! Bools of executables up to 0.22, where they are one-bit unsigned integers (VM-40, TEN-04).
+//! Bools of executables up to 0.22, in which they are one-bit unsigned integers (VM-40, TEN-04).
 
 use crate::object::{Array, Tensor, sequence_of};
 use crate::tensor::Dtype;
@@ -7,7 +7,8 @@ use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
 const UINT1: Dtype = Dtype::scalar(Dtype::UINT, 1);
 const BOOL: Dtype = Dtype::scalar(Dtype::BOOL, 8);
 
-/// Whether the types among `constants` have a `uint1` and no `bool`: the compiler writes the type of each parameter.
+/// Returns whether `constants` contain the type `uint1` and not `bool`. The compiler writes the type of each parameter as a
+/// constant.
 pub(super) fn has_uint1(constants: &[Any]) -> bool {
     let has = |wanted: Dtype| {
         let mut types = constants
@@ -18,7 +19,7 @@ pub(super) fn has_uint1(constants: &[Any]) -> bool {
     has(UINT1) && !has(BOOL)
 }
 
-/// `value` with each bool tensor in it as a `uint1` of the same memory; `None` where there is no bool.
+/// Returns `value` with each bool tensor in it as a `uint1` of the same memory, or `None` if it contains no bool.
 pub(super) fn as_uint1(value: AnyView<'_>) -> Option<Any> {
     if let Ok(tensor) = cast::<Tensor>(value) {
         let dl = *tensor.dl();

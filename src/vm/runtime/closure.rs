@@ -1,4 +1,4 @@
-//! Closures: a function of an executable, and arguments that come behind those of the call.
+//! Closures: a function of an executable, and values that follow the arguments of a call.
 
 use super::calling::CallingMachine;
 use super::fault::VmResult;
@@ -11,29 +11,29 @@ use crate::value::{Any, AnyView, index};
 use crate::vm::{VM_28, VM_29};
 use std::sync::Arc;
 
-/// A closure (`relax.vm.Closure`): a function of an executable, and values that come behind its arguments (VM-28).
+/// A closure (`relax.vm.Closure`): a function of an executable, and values that follow its arguments (VM-28).
 ///
-/// It keeps the executable and no machine: a machine keeps the closures of its table, and a circle would never be freed. The caller
-/// brings the machine, which is one of the same executable.
+/// It keeps the executable alive but no machine. A machine keeps the closures of its table, so a reference back would be a cycle
+/// that is never freed. The caller passes the machine, which must run the same executable.
 #[repr(C)]
 pub(super) struct VmClosure {
     header: Header,
-    /// For messages: that of the function, or the name under which `save_function` keeps it.
+    /// The name for messages: that of the function, or the one that `save_function` saved it under.
     pub(super) name: String,
-    /// Index into the function table of `of`.
+    /// The index into the function table of `of`.
     function: usize,
-    /// The executable whose function it is; its machines alone can call it.
+    /// The executable of the function. Only its machines can call it.
     of: Arc<LoadedExecutable>,
-    /// The last arguments.
+    /// The bound values, which are the last arguments.
     last: Vec<Any>,
-    /// Whether the result is handed on.
+    /// Whether the result is returned.
     returns: bool,
 }
 
 dynamic_object!(VmClosure, "relax.vm.Closure");
 
 impl VmClosure {
-    /// Function `function` of the table as a value, with nothing bound.
+    /// Returns function `function` of the table as a value, without bound values.
     pub(super) fn of_function(
         loaded: &Arc<LoadedExecutable>,
         function: usize,
@@ -42,7 +42,7 @@ impl VmClosure {
         VmClosure::make(loaded, function, name, Vec::new(), true)
     }
 
-    /// A closure with `last` behind the arguments of a call.
+    /// Creates a closure with `last` as the last arguments of a call.
     fn make(
         loaded: &Arc<LoadedExecutable>,
         function: usize,
@@ -61,31 +61,31 @@ impl VmClosure {
         })
     }
 
-    /// The same function with `more` behind the arguments of a call and before what is bound already (VM-28).
+    /// Returns the same function with `more` after the arguments of a call and before the values that are already bound (VM-28).
     pub(super) fn bind(&self, name: &str, more: Vec<Any>, returns: bool) -> Ref<VmClosure> {
-        // VM-28: what was bound first comes last of all.
+        // VM-28: the values that were bound first come last.
         let mut last = more;
         last.extend(self.last.iter().cloned());
-        // VM-65: what drops its result keeps dropping it where it is saved under another name.
+        // VM-65: a closure that drops its result still drops it when it is saved under another name.
         VmClosure::make(&self.of, self.function, name, last, returns && self.returns)
     }
 
-    /// Calls it on `machine`, which must run the same executable.
+    /// Calls the closure on `machine`, which must run the same executable.
     pub(super) fn call(
         &self,
         machine: &dyn CallingMachine,
         args: &[AnyView<'_>],
     ) -> Result<Any, Error> {
-        // VM-28: the index has a meaning in one table alone.
+        // VM-28: the index is valid in one table only.
         if Arc::as_ptr(&self.of) != Arc::as_ptr(machine.loaded()) {
             let message = format!("closure `{}` belongs to another executable", self.name);
             return Err(VM_28.rejected(Kind::Type, message).into());
         }
-        // Functions of the table have nothing bound. They are most of all calls, and need no list of their own.
+        // Functions of the table have no bound values. They make most calls, and need no list of arguments.
         let result = if self.last.is_empty() {
             machine.run(self.function, args)?
         } else {
-            // VM-28: what the caller passes comes first, and what was bound fills the parameters behind.
+            // VM-28: the caller's arguments come first, and the bound values fill the parameters after them.
             let all: Vec<AnyView<'_>> = args
                 .iter()
                 .copied()
@@ -93,7 +93,7 @@ impl VmClosure {
                 .collect();
             machine.run(self.function, &all)?
         };
-        // VM-65: a function that was saved without its result runs all the same.
+        // VM-65: a function that was saved without its result still runs.
         Ok(if self.returns { result } else { Any::none() })
     }
 }
@@ -109,7 +109,7 @@ pub(super) fn invoke(
         .clone()
         .and_then(|object| Function::from_object(object).ok())
     {
-        // VM-29: a plain function is called with the arguments alone: it knows no machine.
+        // VM-29: a plain function gets only the arguments, because it knows no machine.
         return function.call(args);
     }
     match object.map(|object| object.downcast::<VmClosure>()) {

@@ -52,7 +52,7 @@ impl CompiledFunction {
             )
         })?;
         let name = format!("__vmtir__{}", function.name);
-        // Only a library says by which convention its code works on lists.
+        // Only a library states the calling convention of its code for lists.
         for module in imports.iter().flat_map(Module::walk) {
             let Some(library) = Library::of(&module) else {
                 continue;
@@ -75,7 +75,7 @@ impl CompiledFunction {
 }
 
 impl VirtualMachineImpl {
-    /// Calls `compiled` with the lists; `frame` holds the arguments, and the result when it is over.
+    /// Calls `compiled` with the lists. `frame` holds the arguments, and the result after the call.
     pub(super) fn run_compiled(
         &self,
         compiled: &CompiledFunction,
@@ -90,7 +90,7 @@ impl VirtualMachineImpl {
         let [registers, constants, functions] = lists.handles();
         let args = [self.handle(), registers, constants, functions];
         let returned = compiled.code.call(&args);
-        // Before the error of what was called with a value that is not there.
+        // This error comes first, because a missing value may have caused the other.
         lists.check()?;
         returned?;
         drop(lists);

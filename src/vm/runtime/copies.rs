@@ -7,7 +7,8 @@ use crate::function::Error;
 use crate::object::{Array, Tensor, sequence_of};
 use crate::value::{Any, AnyView, DLTensor, cast, index};
 
-/// `value` with every tensor on the device of `place`: those elsewhere and borrowed ones are copied, through tuples.
+/// Returns `value` with every tensor on the device of `place`, also inside tuples. Tensors elsewhere and borrowed tensors are
+/// copied.
 pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Error> {
     if let Some(items) = sequence_of(value) {
         let items: Result<Vec<Any>, Error> = items
@@ -22,7 +23,7 @@ pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Err
     let from = cast::<*mut DLTensor>(value)?;
     // SAFETY: an argument of this type points to a description that lives as long as the view.
     let from = unsafe { &*from };
-    // VM-62: a tensor that is only borrowed is copied even where it is on the device: its owner may go before it is used.
+    // VM-62: a borrowed tensor is copied even if it is on the device, because its owner may free it before it is used.
     if value.type_index() == index::TENSOR && Device::from(from.device) == place.device {
         return Ok(value.to_any());
     }
@@ -30,17 +31,17 @@ pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Err
     unsafe { copied(from, place) }
 }
 
-/// A copy of `from` on the device of `place`.
+/// Copies `from` to the device of `place`.
 ///
 /// # Safety
 ///
-/// `from` describes memory that stays for the call; its extents and strides are readable.
+/// `from` describes memory that stays valid for the call; its extents and strides are readable.
 pub(super) unsafe fn copied(from: &DLTensor, place: &VmDevice) -> Result<Any, Error> {
     // SAFETY: as for this function.
     unsafe { copied_to_scope(from, place, "") }
 }
 
-/// [`copied`] to memory of `scope`.
+/// Copies as [`copied`] does, to memory of `scope`.
 ///
 /// # Safety
 ///
@@ -59,17 +60,17 @@ pub(super) unsafe fn copied_to_scope(
     Ok(tensor)
 }
 
-/// Copies all elements, between any two devices that can, and waits for it.
+/// Copies all elements between two devices, and waits for the copy.
 ///
 /// # Safety
 ///
-/// Both describe memory that is there for the call; their extents and strides are readable.
+/// Both describe memory that is valid for the call; their extents and strides are readable.
 pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     // SAFETY: the extents and strides of `from` are readable.
     let source = unsafe { TensorRef::of(from) };
     // SAFETY: so are those of `to`.
     let target = unsafe { TensorRef::of(to) };
-    // The copy runs on a stream of the side that is not the host, and that side is waited for.
+    // The copy runs on a stream of the side that is not the host, and this function waits for that side.
     let busy = if source.device.kind == Device::CPU.kind {
         target.device
     } else {
@@ -77,10 +78,10 @@ pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     };
     let api = Manager::global().api(busy.kind)?;
     let stream = api.current_stream(busy);
-    // Either may be a tensor that another thread reads or fills.
+    // Another thread may read or fill either tensor.
     let _copying = crate::object::container::tensor::copying();
     // SAFETY: both describe memory that is there for the call, at the end of which the copy is done.
     unsafe { Manager::global().copy_tensor(&source, &target, stream) }?;
-    // VM-55: complete when this returns, since the memory of the source may go at once.
+    // VM-55: complete when this returns, because the memory of the source may be freed at once.
     api.sync(busy, stream)
 }

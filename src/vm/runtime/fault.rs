@@ -1,25 +1,25 @@
-//! Where in the code of the VM a call failed.
+//! Errors with the instruction in which a call failed.
 
 use crate::function::Error;
 use crate::value::Any;
 
-/// What a function of this chapter returns.
+/// The result of a function of this chapter.
 pub(super) type VmResult<T = Any> = Result<T, Error>;
 
-/// What the line of an instruction begins with.
+/// The beginning of the line of an instruction.
 const PLACE: &str = "\n  in VM function `";
 
-/// Deeper places add nothing that helps.
+/// The maximum number of lines, because deeper ones do not help.
 const PLACES: usize = 12;
 
-/// `error` with the instruction that was running behind its message, so that every frontend shows it: innermost first.
+/// Appends the running instruction to the message of `error`, innermost first, so that every frontend shows it.
 #[cold]
 pub(super) fn located(error: Error, function: &str, instruction: usize, text: &str) -> Error {
-    // VM-25: recursion may fail a thousand calls deep, and each of them adds a line.
+    // VM-25: recursion may fail a thousand calls deep, and each call adds a line.
     if error.message().matches(PLACE).count() >= PLACES {
         return error;
     }
     let place = format!("{PLACE}{function}`, instruction {instruction}: {text}");
-    // Kind and message of a foreign error are any bytes, which text would lose.
+    // The kind and message of a foreign error may be any bytes, which a conversion to text would lose.
     error.with_text_behind(&place)
 }

@@ -1,6 +1,6 @@
-//! The four instructions.
+//! The interpreter of the four instructions.
 //!
-//! Running allocates no memory of its own: frames are kept from call to call.
+//! A run allocates no memory of its own, because frames are reused from call to call.
 
 use super::builtin::Builtin;
 use super::calling::CallingMachine;
@@ -21,36 +21,36 @@ impl VirtualMachineImpl {
     /// Runs function `function` of the executable on `args` (VM-20 to VM-25).
     pub(super) fn run_function(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         let frames = self.code.functions[function];
-        // VM-60: VM-03 has counted the operands of instructions alone; a closure and a call from outside pass any number.
+        // VM-60: VM-03 has counted only the operands of instructions. A closure and a call from outside may pass any number.
         if args.len() != frames.arguments as usize {
             return Err(self.wrong_count(function, args));
         }
-        // VM-25: bound to a name, since `_` would end the count in this line.
+        // VM-25: bound to a name, because `_` would end the count in this line.
         let _depth = CallDepth::enter(frames.registers)?;
         self.spend()?;
-        // The lock ends with this line: the function calls others, and other threads run on the same machine.
+        // The lock ends with this line, because the function calls others, and other threads run on the same machine.
         let mut frame = self.frames().pop().unwrap_or_default();
         frame
             .registers
             .resize_with(frames.registers as usize, Any::none);
-        // VM-24: the arguments, then None: what the frame held before is gone.
+        // VM-24: the arguments, then None. The old contents of the frame are gone.
         for (register, argument) in frame.registers.iter_mut().zip(args) {
             *register = argument.to_any();
         }
-        // Once for each function, not for each call: what begins to watch sees the functions that start later.
+        // Checked once for each function, not for each call. A new watcher sees the functions that start later.
         let watched = self.is_watched();
-        // Of an error the frame is used again as well: it is emptied either way.
+        // The frame is reused even after an error, because it is emptied in both cases.
         let result = match &self.callees[function] {
             Callee::Compiled(_, compiled) => self.run_compiled(compiled, &mut frame),
             _ => self.follow(function, frames.start as usize, &mut frame, watched),
         };
-        // What the registers held is released when the call ends, and not when the frame is used again.
+        // The values of the registers are released when the call ends, not when the frame is reused.
         frame.registers.clear();
         self.frames().push(frame);
         result
     }
 
-    /// Follows the instructions of `function` from `start` on, until one returns (VM-20 to VM-23).
+    /// Executes the instructions of `function` from `start` on, until one returns (VM-20 to VM-23).
     fn follow(
         &self,
         function: usize,
@@ -58,10 +58,10 @@ impl VirtualMachineImpl {
         frame: &mut VmFrame,
         watched: bool,
     ) -> Result<Any, Error> {
-        // In a variable of this call: releases keep one counter and one stack of frames for a machine, which two threads cannot share.
+        // A local variable. Upstream has one program counter and one stack of frames per machine, which two threads cannot share.
         let mut at = start;
         loop {
-            // VM-01 holds that there is one; the end of the table is no place to fall over all the same.
+            // VM-01 guarantees that there is an instruction; the end of the table must not panic in any case.
             let Some(step) = self.code.steps.get(at) else {
                 return Ok(Any::none());
             };
@@ -88,14 +88,14 @@ impl VirtualMachineImpl {
                     let args =
                         unsafe { AnyView::slice(frame.arguments.as_ptr(), frame.arguments.len()) };
                     let callee = *callee as usize;
-                    // VM-66: every call instruction is watched, of builtins and of VM functions as well.
+                    // VM-66: every call instruction is watched, including calls of builtins and VM functions.
                     let result = if watched {
                         self.call_watched(function, at, callee, args)
                     } else {
                         self.call_index(callee, args)
                     };
                     match result {
-                        // VM-20: void drops the result, whose memory may go at once.
+                        // VM-20: void drops the result, and frees its memory at once.
                         Ok(value) if *destination == NOWHERE => drop(value),
                         Ok(value) => frame.registers[*destination as usize] = value,
                         Err(fault) => return Err(self.locate(fault, function, at)),
@@ -104,11 +104,11 @@ impl VirtualMachineImpl {
                 }
                 DecodedInstruction::Return { register: NOWHERE } => return Ok(Any::none()),
                 DecodedInstruction::Return { register } => {
-                    // VM-23: the frame is done with the register, so that the value moves out of it.
+                    // VM-23: the frame no longer needs the register, so the value is moved out.
                     return Ok(frame.registers[*register as usize].take());
                 }
                 DecodedInstruction::Goto { target } => {
-                    // Only jumps and calls of functions count: code without either comes to its end.
+                    // Only jumps and calls of functions count: code without either always ends.
                     self.spend()?;
                     at = *target as usize;
                 }
@@ -122,7 +122,7 @@ impl VirtualMachineImpl {
                         let broken = wrong_condition(condition.type_index);
                         return Err(self.locate(broken, function, at));
                     }
-                    // VM-21: integers and bools share the cell; every integer but 0 holds.
+                    // VM-21: integers and bools share the cell; every integer except 0 is true.
                     let holds = condition.int() != 0;
                     at = if holds { at + 1 } else { *otherwise as usize };
                 }
@@ -145,9 +145,9 @@ impl VirtualMachineImpl {
         }
     }
 
-    /// A call with the observer and the instrument around it.
+    /// Makes a call with the observer and the instrument around it.
     ///
-    /// Observer and instrument are cloned first, so that the callee may change them. A call that fails is reported to neither of them.
+    /// Both are cloned first, so that the callee may change them. A call that fails is reported to neither of them.
     #[cold]
     fn call_watched(
         &self,
@@ -160,12 +160,12 @@ impl VirtualMachineImpl {
         let name = self.name(callee);
         if let Some(instrument) = &instrument {
             let answer = self.notify(instrument, callee, name, true, &Any::none(), args)?;
-            // VM-66: only the integer 1 leaves the call out; true does not.
+            // VM-66: only the integer 1 skips the call; true does not.
             if answer.type_index() == index::INT && answer.as_raw().int() == 1 {
                 return Ok(Any::none());
             }
         }
-        // Behind the instrument: its time is not that of the call.
+        // Started after the instrument, so that the time does not include it.
         let started = Instant::now();
         let result = self.call_index(callee, args)?;
         let took = started.elapsed();
@@ -185,8 +185,8 @@ impl VirtualMachineImpl {
         Ok(result)
     }
 
-    /// Calls the instrument: function, name, whether it is about to run, its result, its arguments.
-    /// The arguments of the call follow, as many as there are (VM-66).
+    /// Calls the instrument with the function, its name, whether it is about to run, and its result. The arguments of the call
+    /// follow (VM-66).
     fn notify(
         &self,
         instrument: &Function,
@@ -207,20 +207,20 @@ impl VirtualMachineImpl {
         instrument.call(&all)
     }
 
-    /// `fault`, with the instruction where it happened.
+    /// Adds the failed instruction to `fault`.
     #[cold]
     fn locate(&self, fault: Error, function: usize, instruction: usize) -> Error {
         let text = self.loaded().executable().instruction_text(instruction);
         located(fault, self.name(function), instruction, &text)
     }
 
-    /// Frames that are not in use, whose vectors keep their memory.
+    /// Locks the unused frames, whose vectors keep their memory.
     pub(super) fn frames(&self) -> MutexGuard<'_, Vec<VmFrame>> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// VM-21 for a condition of another type.
+/// Creates the error of VM-21 for a condition of another type.
 #[cold]
 fn wrong_condition(type_index: i32) -> Error {
     let key = key_of(type_index);

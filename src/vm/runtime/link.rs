@@ -1,4 +1,4 @@
-//! What a machine needs before it runs: the functions of its table and its constants.
+//! Linking: the functions of the table and the constants, which a machine needs before it runs.
 
 use super::allocator::VmDevice;
 use super::builtin::{self, Builtin};
@@ -20,16 +20,16 @@ use crate::vm::VM_11;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Where the code of a machine comes from.
+/// The origin of a machine's code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A module that `module::load` loaded: its contract covers what the code does.
+    /// A module that `module::load` loaded. Its contract covers the behaviour of the code.
     Trusted,
     /// Bytes that safe code read.
     Unknown,
 }
 
-/// Every entry of the function table as a value, or VM-11 with all names that are nowhere.
+/// Returns every entry of the function table as a value, or VM-11 with the names of all missing functions.
 pub(super) fn resolve(
     loaded: &Arc<LoadedExecutable>,
     imports: &[Module],
@@ -38,7 +38,7 @@ pub(super) fn resolve(
     let mut missing: BTreeSet<&str> = BTreeSet::new();
     let mut functions = Vec::new();
     let resets = match loaded.layout() {
-        // VM-58: 0.16 to 0.20 write into a copy, so that a shared tuple stays as it is. Their libraries have these layouts.
+        // VM-58: 0.16 to 0.20 write into a copy, so that a shared tuple does not change. Their libraries have these layouts.
         Layout::V0_2 | Layout::V0_7 => Origin::Unknown,
         _ => origin,
     };
@@ -50,7 +50,7 @@ pub(super) fn resolve(
             }
             FunctionKind::Packed => match find(name, imports, resets)? {
                 Some(found) => found.into(),
-                // VM-11: releases name the first that is missing.
+                // VM-11: upstream names only the first missing function.
                 None => {
                     missing.insert(name);
                     Any::none()
@@ -70,17 +70,17 @@ pub(super) fn resolve(
     Err(VM_11.rejected(Kind::Missing, message).into())
 }
 
-/// VM-11: the imports in order, then the registry.
+/// Finds a function in the imports, in order, and then in the registry (VM-11).
 fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Function>, Error> {
     for import in imports {
-        // Each import with all that it imports, before the next one.
+        // Each import is searched with all its own imports before the next one.
         if let Some(found) = import.function(name, true)? {
             return Ok(Some(found));
         }
     }
     match (name, resets) {
-        // SAFETY: the contract of `module::load` covers what the code of its file does: it resets an element of a register or an
-        // argument that is not looked at again (VM-58).
+        // SAFETY: the contract of `module::load` covers the behaviour of the file's code: it resets an element of a register or an
+        // argument that it does not use again (VM-58).
         (builtin::RESET, Origin::Trusted) => Ok(unsafe { registry::lookup_raw(name.as_bytes()) }),
         (builtin::RESET, Origin::Unknown) => Ok(Some(Function::from_packed(|args| {
             builtin::reset_item_held_alone(args)
@@ -89,8 +89,8 @@ fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Functio
     }
 }
 
-/// What calling entry `index` of the table does, whose value is `value`. A function of this executable is run
-/// directly, without its closure.
+/// Returns the target of entry `index` of the table, whose value is `value`. A function of this executable is run directly, without
+/// its closure.
 ///
 /// `origin` decides how builtins that work on memory in place are called: directly only for trusted code.
 pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
@@ -99,10 +99,11 @@ pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
         .cloned()
         .and_then(|object| Function::from_object(object).ok());
     match function {
-        // Only the closure of a VM function is no function of the ABI: `resolve` has rejected what is missing.
+        // Only the closure of a VM function is not a function of the ABI, because `resolve` has rejected missing ones.
         None => Callee::Vm(index),
         Some(function) => match Builtin::of(&function) {
-            // Safe code may share the heap of code of unknown origin with another thread: the function of the registry is in order.
+            // Safe code may share a heap with another thread if the code's origin is unknown. The registry's function is
+            // synchronized.
             Some(Builtin::InPlace { .. }) if origin == Origin::Unknown => Callee::Packed(function),
             Some(builtin) => Callee::Builtin(builtin),
             None => Callee::Packed(function),
@@ -110,12 +111,12 @@ pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
     }
 }
 
-/// The constant pool as values; tensors are copied once, to the first device, aligned as kernels want them (VM-13).
+/// Returns the constant pool as values. Tensors are copied once, to the first device, aligned for kernels (VM-13).
 pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Result<Vec<Any>, Error> {
     let code = loaded.executable().code();
     let mut scopes: HashMap<usize, &str> = HashMap::new();
     for (constant, scope) in code.memory_scopes.as_deref().unwrap_or_default() {
-        // PAY-87 has held the index to the constants, and each to one scope.
+        // PAY-87 has checked the index, and that each constant has one scope.
         scopes.insert(*constant as usize, scope);
     }
     let first = &places[0];
@@ -125,10 +126,10 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
         .map(|(index, constant)| {
             Ok(match constant {
                 RelaxConstant::Tensor(record) => {
-                    // VM-13: up to 0.22 no constant has a scope, which is the default one.
+                    // VM-13: up to 0.22 no constant has a scope, which means the default one.
                     let scope = scopes.get(&index).copied().unwrap_or_default();
-                    // TEN-35 before memory is taken: elements that are not stored cost a file nothing.
-                    // As many bytes as any release has for them: those that pack find theirs first (TEN-31).
+                    // TEN-35 is checked before memory is allocated, because elements that are not stored cost a file nothing. The
+                    // size is the largest of all releases. A release that packs elements finds its bytes at the start (TEN-31).
                     let elements = record.elements(Packing::Each)?;
                     let dtype = DLDataType::from(elements.dtype());
                     let tensor = lasting(first, elements.shape(), dtype, scope)?;
@@ -145,13 +146,13 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
         .collect()
 }
 
-/// Copies `elements` into the whole of `tensor`, which `lasting` made for their type and shape.
+/// Copies `elements` into the whole of `tensor`, which `lasting` allocated for their type and shape.
 fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Error> {
     let tensor = cast::<Tensor>(tensor.view())?;
     let bytes = elements.bytes();
     let (mut dtype, mut extents) = (tensor.dl().dtype, elements.shape().to_vec());
     if byte_size(&extents, elements.dtype(), Release::LAST) != Some(bytes.len()) {
-        // Elements below eight bits, with room for whole bytes of each: a copy by their type would leave out most of them.
+        // The elements have fewer than eight bits and whole bytes each. A copy by their type would omit most of the bytes.
         dtype = DLDataType::from(Dtype::scalar(Dtype::UINT, 8));
         extents = vec![bytes.len() as i64];
     }
@@ -168,7 +169,7 @@ fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Error> {
         byte_offset: 0,
         ..to
     };
-    // SAFETY: `from` describes `bytes`, which are as many as `copy` reads for this shape and type, as was just
-    // compared or set; `to` is a tensor of `lasting` for the same elements, with room for whole bytes of each, alive in `tensor`.
+    // SAFETY: `from` describes `bytes`, whose length matches this shape and type, as was just compared or set. `to` is a tensor of
+    // `lasting` for the same elements, with room for whole bytes of each, alive in `tensor`.
     unsafe { copy(&from, &to) }
 }

@@ -1,4 +1,4 @@
-//! An executable together with the bytes that it is read from.
+//! An executable together with the bytes that it borrows from.
 
 use crate::function::{Error, ErrorKind};
 use crate::module::Symbols;
@@ -9,28 +9,27 @@ use crate::wire::Cursor;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An executable that owns, or keeps mapped, the bytes that it borrows from. Constants stay where they are until a
-/// machine wants them.
+/// An executable that owns, or keeps mapped, the bytes that it borrows from. Constants are not copied until a machine needs them.
 pub struct LoadedExecutable {
-    /// Borrows from `bytes`: the lifetime is one that this type alone keeps to.
+    /// The executable, which borrows from `bytes`. Its real lifetime is that of this value.
     executable: Executable<'static>,
-    /// Index into the function table; of functions of one name that of the last (PAY-95).
+    /// The index into the function table by name. If several functions have one name, it is that of the last (PAY-95).
     by_name: HashMap<String, usize>,
     layout: Layout,
     bytes: &'static [u8],
     _owner: BytesOwner,
 }
 
-/// What keeps the bytes in place.
+/// The owner of the bytes, which keeps them in place.
 enum BytesOwner {
     /// The library that the bytes are mapped with.
     Library(#[allow(dead_code, reason = "held, and not read")] Arc<dyn Symbols>),
-    // No box: moving one claims that no other pointer reads its contents.
+    // Not a box, because moving a box claims that no other pointer reads its contents.
     Memory(#[allow(dead_code, reason = "held, and not read")] Vec<u8>),
 }
 
 impl LoadedExecutable {
-    /// The executable in `payload`, which lies in `library`.
+    /// Reads the executable in `payload`, which is part of `library`.
     ///
     /// # Errors
     ///
@@ -38,7 +37,7 @@ impl LoadedExecutable {
     ///
     /// # Safety
     ///
-    /// `payload` stays, unchanged, as long as a clone of `library` does: [`Symbols::data`] of it returned those bytes.
+    /// `payload` stays valid and unchanged as long as a clone of `library` does: its [`Symbols::data`] returned those bytes.
     pub unsafe fn from_library(
         payload: &[u8],
         layout: Layout,
@@ -49,11 +48,11 @@ impl LoadedExecutable {
         LoadedExecutable::new(bytes, layout, BytesOwner::Library(Arc::clone(library)))
     }
 
-    /// The executable in `bytes`, as a `.vmexec` file of `layout`.
+    /// Reads the executable in `bytes`, as a `.vmexec` file of `layout`.
     ///
     /// # Errors
     ///
-    /// What [`Executable::read`] rejects.
+    /// The errors of [`Executable::read`].
     pub fn from_bytes(
         bytes: impl Into<Box<[u8]>>,
         layout: Layout,
@@ -64,33 +63,33 @@ impl LoadedExecutable {
         LoadedExecutable::new(bytes, layout, BytesOwner::Memory(owned))
     }
 
-    /// The executable in the file at `path`, as `layout` stores it.
+    /// Reads the executable in the file at `path`, as `layout` stores it.
     ///
     /// # Errors
     ///
-    /// A RuntimeError with the path when the file cannot be read; as [`LoadedExecutable::from_bytes`].
+    /// A RuntimeError with the path if the file cannot be read; otherwise as [`LoadedExecutable::from_bytes`].
     pub fn from_file(
         path: impl AsRef<std::path::Path>,
         layout: Layout,
     ) -> Result<LoadedExecutable, Error> {
         let path = path.as_ref();
-        // Read and not mapped: a mapped file may change below what borrows from it.
+        // Read and not mapped, because a mapped file may change while it is borrowed from.
         let bytes = std::fs::read(path).map_err(|error| {
             Error::new(ErrorKind::Runtime, format!("{}: {error}", path.display()))
         })?;
         Ok(LoadedExecutable::from_bytes(bytes, layout)?)
     }
 
-    /// The executable in `bytes`, which `owner` keeps in place.
+    /// Reads the executable in `bytes`, which `owner` keeps in place.
     fn new(
         bytes: &'static [u8],
         layout: Layout,
         owner: BytesOwner,
     ) -> Result<LoadedExecutable, Violation> {
-        // Findings go nowhere: what loads an executable is no tool that reports.
+        // Findings are dropped, because loading an executable reports only errors.
         let mut cursor = Cursor::new(bytes);
         let executable = Executable::read(layout, &mut cursor, &mut Findings::default())?;
-        // Of two functions with one name the last one counts (PAY-95).
+        // If two functions have one name, the last one counts (PAY-95).
         let functions = executable.code().functions.iter().enumerate();
         let by_name = functions
             .map(|(index, function)| (function.name.clone().into_owned(), index))
@@ -104,22 +103,22 @@ impl LoadedExecutable {
         })
     }
 
-    /// The executable. It borrows from this value, whatever its type says: do not let it outlive it.
+    /// Returns the executable. It borrows from this value and must not outlive it, although its type permits that.
     pub fn executable(&self) -> &Executable<'_> {
         &self.executable
     }
 
-    /// The layout of the library that it came from.
+    /// Returns the layout of the library that it came from.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The bytes that it was read from.
+    /// Returns the bytes that it was read from.
     pub fn bytes(&self) -> &[u8] {
         self.bytes
     }
 
-    /// Index of the function called `name`.
+    /// Returns the index of the function called `name`.
     pub fn function(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }

@@ -27,70 +27,70 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// A machine that runs one executable. Cloning makes another handle of the same machine.
+/// A machine that runs one executable. Cloning creates another handle of the same machine.
 ///
-/// Calls may come from several threads at once; each has frames of its own. What `set_input` and `invoke_stateful` keep is
-/// one set for all.
+/// Several threads may call it at once; each call has its own frames. The data of `set_input` and `invoke_stateful` exists once for
+/// all of them.
 #[derive(Clone)]
 pub struct VirtualMachine(pub(super) Arc<VirtualMachineImpl>);
 
-/// What all handles of one machine share.
+/// The state that all handles of one machine share.
 pub(super) struct VirtualMachineImpl {
-    // Before what it borrows from.
+    // Declared before the fields that it borrows from, so that it is dropped first.
     pub(super) code: DecodedCode,
     pub(super) loaded: Arc<LoadedExecutable>,
-    /// In the order of `vm_initialization`: the first holds constants (VM-13), -1 is the last (VM-14).
+    /// The devices in the order of `vm_initialization`. The first holds constants (VM-13), and -1 is the last (VM-14).
     places: Vec<VmDevice>,
     /// The constant pool, whose cells `code` borrows.
     pub(super) constants: Vec<Any>,
     /// Whether a bool of the executable is a `uint1` (VM-40).
     has_uint1: bool,
-    /// What each entry of the function table calls, found when the machine was made (VM-11).
+    /// The target of each entry of the function table, found when the machine was created (VM-11).
     pub(super) callees: Vec<Callee>,
     /// The function table as values.
     pub(super) functions: Vec<Any>,
-    /// Frames of calls that are over, for those to come.
+    /// The frames of finished calls, for reuse.
     pub(super) frames: Mutex<Vec<VmFrame>>,
-    /// What `set_input`, `invoke_stateful` and `save_function` keep.
+    /// The data of `set_input`, `invoke_stateful` and `save_function`.
     state: Mutex<MachineState>,
     watchers: RwLock<Watchers>,
-    /// Whether there is any of `watchers`: it is read for each function that starts, and takes no lock.
+    /// Whether `watchers` has any entry. Each function reads it at its start, without a lock.
     watched: AtomicBool,
-    /// Jumps and calls that are left; [`UNLIMITED`] where there is no limit.
+    /// The remaining jumps and calls; [`UNLIMITED`] if there is no limit.
     left: AtomicU64,
-    /// Kept loaded: their code is what `callees` call.
+    /// The imports, kept loaded because `callees` call their code.
     _imports: Vec<Module>,
 }
 
-/// What lives from one call of a module function to the next, by the name of the function; saved functions by their own (VM-64).
+/// The state between calls of module functions, by the name of the function. Saved functions have their own names (VM-64).
 #[derive(Default)]
 pub(super) struct MachineState {
-    /// Arguments of `set_input`, on the first device (VM-62).
+    /// The arguments of `set_input`, on the first device (VM-62).
     pub(super) inputs: HashMap<String, Vec<Any>>,
-    /// Results of `invoke_stateful`, which may be tuples (VM-63).
+    /// The results of `invoke_stateful`, which may be tuples (VM-63).
     pub(super) outputs: HashMap<String, Any>,
-    /// Closures of `save_function`, under the names that they were saved as (VM-65).
+    /// The closures of `save_function`, by the names that they were saved under (VM-65).
     pub(super) saved: HashMap<String, Ref<VmClosure>>,
 }
 
-/// No limit of jumps and calls.
+/// The value that means no limit of jumps and calls.
 const UNLIMITED: u64 = u64::MAX;
 
-/// What sees the calls of a machine: both are rare, so that one flag says whether there is any.
+/// The watchers of a machine's calls. Both are rare, so one flag tells whether there is any.
 #[derive(Clone, Default)]
 struct Watchers {
-    /// Of the embedder, in Rust.
+    /// The watcher of the embedder, in Rust.
     observer: Option<Observer>,
-    /// Of a frontend, through `set_instrument` (VM-66).
+    /// The watcher of a frontend, set through `set_instrument` (VM-66).
     instrument: Option<Function>,
 }
 
 impl VirtualMachine {
-    /// A machine for `loaded`, whose functions are looked up in `imports`, then in the global registry.
+    /// Creates a machine for `loaded`. Its functions are looked up in `imports`, then in the global registry.
     ///
     /// # Errors
     ///
-    /// VM-11 with the names of all functions that are nowhere; what a device rejects.
+    /// VM-11 with the names of all missing functions; a device's error.
     pub fn new(
         loaded: Arc<LoadedExecutable>,
         imports: Vec<Module>,
@@ -99,21 +99,22 @@ impl VirtualMachine {
         VirtualMachine::make(loaded, imports, &pooled(devices), Origin::Unknown)
     }
 
-    /// [`VirtualMachine::new`] with exactly these devices and allocators, at least one, for code of which more or less is known.
+    /// Creates a machine as [`VirtualMachine::new`] does, with exactly these devices and allocators (at least one), for code of the
+    /// given origin.
     pub(super) fn make(
         loaded: Arc<LoadedExecutable>,
         imports: Vec<Module>,
         devices: &[(Device, AllocatorKind)],
         origin: Origin,
     ) -> Result<VirtualMachine, Error> {
-        // VM-11: the registry is searched next, and an embedder need not have filled it.
+        // VM-11: the registry is searched next, and an embedder may not have filled it.
         builtin::provide();
         let places = devices
             .iter()
             .map(|(device, kind)| VmDevice::new(*device, *kind));
         let places: Vec<VmDevice> = places.collect::<Result<_, Error>>()?;
         let functions = resolve(&loaded, &imports, origin)?;
-        // VM-11: all of it before anything runs, so that a model fails when it is made, and not in the middle of a run.
+        // VM-11: everything is found before anything runs, so that a model fails when it is loaded, not in the middle of a run.
         let mut callees: Vec<Callee> = functions
             .iter()
             .enumerate()
@@ -122,7 +123,7 @@ impl VirtualMachine {
         for (index, compiled) in compiled_functions(&loaded, &imports)? {
             callees[index] = Callee::Compiled(index, compiled);
         }
-        // Behind the functions: a machine that is not made copies no constant to a device.
+        // After the functions, so that a machine that cannot be created copies no constants to a device.
         let constants = constants(&loaded, &places)?;
         let code = DecodedCode::decode(&loaded, &constants, &functions)?;
         let machine = Arc::new(VirtualMachineImpl {
@@ -140,19 +141,19 @@ impl VirtualMachine {
             left: AtomicU64::new(UNLIMITED),
             _imports: imports,
         });
-        // Builtins of the registry find the machine by the handle that compiled code passes them.
+        // Builtins in the registry find the machine by the handle that compiled code passes.
         let calling: Arc<dyn CallingMachine> = machine.clone();
         builtin::announce(&calling);
         Ok(VirtualMachine(machine))
     }
 
-    /// Names of the functions that can be called, in the order of the table.
+    /// Returns the names of the functions that can be called, in the order of the table.
     pub fn functions(&self) -> Vec<&str> {
         let functions = self.0.loaded.executable().functions();
         functions.map(|function| &*function.name).collect()
     }
 
-    /// Names of the parameters of `function`.
+    /// Returns the names of the parameters of `function`.
     ///
     /// # Errors
     ///
@@ -167,64 +168,64 @@ impl VirtualMachine {
             .collect())
     }
 
-    /// Calls the function, or what was saved under that name (VM-64).
+    /// Calls the function, or the one that was saved under that name (VM-64).
     ///
     /// # Errors
     ///
-    /// VM-61 for an unknown function; VM-60 for another number of arguments; whatever breaks or is raised on the way, with the
-    /// instructions that led there.
+    /// VM-61 for an unknown function; VM-60 for a wrong number of arguments; any error during the call, with the instructions that
+    /// led to it.
     pub fn call(&self, function: &str, args: &[Any]) -> Result<Any, Error> {
         let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
         self.call_views(function, &views)
     }
 
-    /// [`VirtualMachine::call`] with borrowed arguments.
+    /// Calls as [`VirtualMachine::call`] does, with borrowed arguments.
     pub(crate) fn call_views(&self, function: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
         self.0.closure(function)?.call(&*self.0, args)
     }
 
-    /// The devices; the first holds constants.
+    /// Returns the devices; the first holds constants.
     pub fn devices(&self) -> impl Iterator<Item = Device> {
         self.0.places.iter().map(|place| place.device)
     }
 
-    /// The executable that it runs, shared with what loaded it.
+    /// Returns the executable that it runs, shared with the module that loaded it.
     pub fn loaded(&self) -> &Arc<LoadedExecutable> {
         &self.0.loaded
     }
 
-    /// From now on `observer` sees every call that starts after this one; `None` ends it.
+    /// Makes `observer` see every call that starts after this one; `None` removes the observer.
     pub fn observe(&self, observer: Option<Observer>) {
         self.0.watch(|watchers| watchers.observer = observer);
     }
 
-    /// From now on the machine makes at most `most` jumps and calls of VM functions together, on all threads; `None` ends it.
+    /// Limits the machine to `most` jumps and calls of VM functions together, on all threads; `None` removes the limit.
     ///
-    /// A loop has a jump and recursion a call, so that every call of the machine comes to an end: what would be one more is
-    /// an error. For code that is not trusted.
+    /// A loop has a jump and recursion a call, so every call of the machine ends. One step beyond the limit is an error. This is
+    /// meant for untrusted code.
     pub fn limit(&self, most: Option<u64>) {
         self.0
             .left
             .store(most.unwrap_or(UNLIMITED), Ordering::Relaxed);
     }
 
-    /// Seconds per call of `function`, one number for each repetition of `how`, measured on the first device.
+    /// Measures the seconds per call of `function` on the first device, one number for each repetition of `how`.
     ///
     /// # Errors
     ///
-    /// As [`VirtualMachine::call`], of the first call that fails; what the device answers to a sync.
+    /// As [`VirtualMachine::call`], for the first call that fails; the device's error for a sync.
     pub fn time(&self, function: &str, args: &[Any], how: &Evaluator) -> Result<Vec<f64>, Error> {
         let place = &self.0.places[0];
         let mut timer = DefaultTimer::new(place.api, place.device);
         let mut failed = None;
         let times = how.run(place.api, place.device, &mut timer, || {
-            // The measurement cannot be stopped half way: what is left of it calls nothing.
+            // The measurement cannot be stopped halfway, so the remaining rounds call nothing.
             if failed.is_none() {
                 failed = self.call(function, args).err();
             }
             Ok(())
         });
-        // The error of the call, and not that of the timer: it has the instructions that led there.
+        // The error of the call, not that of the timer, because it has the instructions that led to it.
         match failed {
             Some(fault) => Err(fault),
             None => Ok(times?),
@@ -238,13 +239,13 @@ impl fmt::Debug for VirtualMachine {
     }
 }
 
-/// These devices with pooled memory, and the host behind them when it is not among them.
+/// Returns these devices with pooled memory, and the host after them if it is not among them.
 pub(super) fn pooled(devices: &[Device]) -> Vec<(Device, AllocatorKind)> {
     let mut pooled: Vec<_> = devices
         .iter()
         .map(|device| (*device, AllocatorKind::Pooled))
         .collect();
-    // VM-14: compilers expect the host as the last device: shape heaps are there (VM-48).
+    // VM-14: compilers expect the host as the last device, because shape heaps are there (VM-48).
     if !devices.iter().any(|device| device.kind == Device::CPU.kind) {
         pooled.push((Device::CPU, AllocatorKind::Pooled));
     }
@@ -300,7 +301,7 @@ impl CallingMachine for VirtualMachineImpl {
 
 impl Drop for VirtualMachineImpl {
     fn drop(&mut self) {
-        // From here on a handle of it that compiled code kept is no machine (`with_machine`).
+        // From here on `with_machine` rejects a handle that compiled code kept.
         builtin::forget(std::ptr::from_ref(self).addr());
     }
 }
@@ -309,19 +310,19 @@ impl VirtualMachineImpl {
     /// Counts a jump or a call of a VM function against [`VirtualMachine::limit`].
     #[inline]
     pub(super) fn spend(&self) -> Result<(), Error> {
-        // Relaxed: only the number counts, and nothing else is published by it.
+        // Relaxed, because only the number matters and no other data depends on it.
         if self.left.load(Ordering::Relaxed) == UNLIMITED {
             return Ok(());
         }
         self.spend_one()
     }
 
-    /// [`VirtualMachineImpl::spend`] where there is a limit.
+    /// Implements [`VirtualMachineImpl::spend`] with a limit.
     #[cold]
     fn spend_one(&self) -> Result<(), Error> {
-        // Where another thread just ended the limit, one less than all there is is no limit either.
+        // If another thread just removed the limit, one less than `UNLIMITED` has the same effect.
         let take = |left: u64| left.checked_sub(1);
-        // In one step: other threads count against the same number.
+        // One atomic step, because other threads count against the same number.
         let taken = self
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
@@ -334,23 +335,23 @@ impl VirtualMachineImpl {
         }
     }
 
-    /// The name of entry `index` of the function table.
+    /// Returns the name of entry `index` of the function table.
     pub(super) fn name(&self, index: usize) -> &str {
         &self.loaded.executable().code().functions[index].name
     }
 
-    /// The machine as the operand `%vm`.
-    /// An address, as compiled code has it. `with_machine` looks it up among the machines that are alive before it is followed.
+    /// Returns the machine as the operand `%vm`: an address, as compiled code passes it. `with_machine` checks that it is a live
+    /// machine before it uses the address.
     pub(super) fn handle(&self) -> AnyView<'_> {
         // SAFETY: functions that take `%vm` take it as the machine, which this is.
         unsafe { AnyView::handle(std::ptr::from_ref(self).cast_mut().cast::<c_void>()) }
     }
 
-    /// VM-60 for a call with these arguments, with the names of those that the function takes.
+    /// Creates the error of VM-60 for a call with these arguments, with the names of the function's parameters.
     #[cold]
     pub(super) fn wrong_count(&self, function: usize, args: &[AnyView<'_>]) -> Error {
         let function = &self.loaded.executable().code().functions[function];
-        // VM-60: releases name the parameters from 0.17 on. An executable may have no names (VM-04).
+        // VM-60: upstream names the parameters from 0.17 on. An executable may have no names (VM-04).
         let names: Vec<&str> = function.params.iter().map(|name| &**name).collect();
         let message = format!(
             "function `{}` takes {} arguments ({}), not {}",
@@ -362,13 +363,13 @@ impl VirtualMachineImpl {
         VM_60.rejected(Kind::Type, message).into()
     }
 
-    /// Index of the function `name` (VM-61).
+    /// Returns the index of the function `name` (VM-61).
     pub(super) fn index(&self, name: &str) -> Result<usize, Error> {
         let code = self.loaded.executable().code();
         let index = self
             .loaded
             .function(name)
-            // VM-61: the name of a packed function is that of what the executable calls, and no function of its own.
+            // VM-61: the name of a packed function is not a function of the executable, but one that it calls.
             .filter(|index| code.functions[*index].kind != FunctionKind::Packed);
         index.ok_or_else(|| {
             let known: Vec<&str> = self
@@ -382,15 +383,15 @@ impl VirtualMachineImpl {
         })
     }
 
-    /// The closure of `name`: what was saved under it, else the function (VM-64).
+    /// Returns the closure of `name`: the one saved under it, otherwise the function (VM-64).
     pub(super) fn closure(&self, name: &str) -> Result<Ref<VmClosure>, Error> {
-        // VM-64: a saved function may have the name of one of the executable, which is then hidden.
+        // VM-64: a saved function may have the name of a function of the executable, and then hides it.
         let saved = self.state().saved.get(name).cloned();
         if let Some(saved) = saved {
             return Ok(saved);
         }
         let index = self.index(name)?;
-        // VM-28: the value of a function of the table is a closure with nothing bound.
+        // VM-28: the value of a function of the table is a closure without bound values.
         let value = self.functions[index].as_object().cloned();
         value
             .and_then(|object| object.downcast::<VmClosure>().ok())
@@ -401,36 +402,35 @@ impl VirtualMachineImpl {
             })
     }
 
-    /// What is kept between calls, locked. It is not held across a call, which may lock it again.
+    /// Locks the state between calls. The lock is not held across a call, which may lock it again.
     pub(super) fn state(&self) -> MutexGuard<'_, MachineState> {
-        // A panic leaves the maps whole: they change by one entry at a time.
+        // A poisoned lock is accepted, because the maps change by one entry at a time.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets or ends the instrument: a function that is called around every call, before and after.
+    /// Sets or removes the instrument: a function that is called before and after every call.
     pub(super) fn set_instrument(&self, instrument: Option<Function>) {
         self.watch(|watchers| watchers.instrument = instrument);
     }
 
-    /// Changes what sees the calls.
+    /// Changes the watchers.
     fn watch(&self, change: impl FnOnce(&mut Watchers)) {
         let mut watchers = self
             .watchers
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         change(&mut watchers);
-        // Still under the lock: the flag is that of the change that was made last.
+        // Still under the lock, so that the flag matches the last change.
         let any = watchers.observer.is_some() || watchers.instrument.is_some();
         self.watched.store(any, Ordering::Release);
     }
 
-    /// Whether anything sees the calls: one load for each function that starts.
+    /// Returns whether there are watchers, with one load for each function that starts.
     pub(super) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Acquire)
     }
 
-    /// What sees the calls, cloned, so that what is called may change it.
-    /// None of its locks is held when they are called.
+    /// Returns the watchers, cloned so that the callee may change them. No lock is held when they are called.
     pub(super) fn watchers(&self) -> (Option<Observer>, Option<Function>) {
         let watchers = self
             .watchers

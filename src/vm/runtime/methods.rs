@@ -13,15 +13,15 @@ use crate::vm::{VM_60, VM_62, VM_63};
 /// A function of a machine with devices, under the name that frontends use.
 pub(super) struct VmMethod {
     pub(super) name: &'static str,
-    /// How many arguments it has at least, and what they are.
+    /// The minimum number of arguments.
     least: usize,
-    /// In the words of the message of VM-60.
+    /// The expected arguments, for the message of VM-60.
     takes: &'static str,
     body: fn(&VirtualMachine, &[AnyView<'_>]) -> VmResult,
 }
 
 impl VmMethod {
-    /// Calls it with at least as many arguments as it has (VM-60).
+    /// Calls the function, after a check of the number of arguments (VM-60).
     pub(super) fn call(&self, machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
         VM_60.demand(Kind::Type, args.len() >= self.least, || {
             format!("`{}` takes {}", self.name, self.takes)
@@ -30,9 +30,9 @@ impl VmMethod {
     }
 }
 
-/// The functions of a machine's module besides those of its executable; they come first.
+/// The functions of a machine's module in addition to those of its executable; they come first.
 ///
-/// A function of the executable with one of these names is called by other functions alone.
+/// Only other functions can call a function of the executable that has one of these names.
 pub(super) const METHODS: [VmMethod; 10] = [
     VmMethod {
         name: "set_input",
@@ -72,7 +72,8 @@ pub(super) const METHODS: [VmMethod; 10] = [
         least: 1,
         takes: "the name of a function",
         body: |machine, args| {
-            // VM-04: the number of names, as in releases: 0 where the executable names none, whatever the function takes.
+            // VM-04: the number of names, as in upstream. It is 0 if the executable has no names, even if the function has
+            // parameters.
             let names = machine.parameters(&cast::<String>(args[0])?)?.len();
             Ok((names as i64).into())
         },
@@ -93,7 +94,7 @@ pub(super) const METHODS: [VmMethod; 10] = [
         name: "invoke_closure",
         least: 1,
         takes: "a closure and its arguments",
-        // VM-29: the machine is that of the module. The caller has no handle to pass.
+        // VM-29: the machine is that of the module, because the caller has no handle to pass.
         body: |machine, args| invoke(&*machine.0, args[0], &args[1..]),
     },
     VmMethod {
@@ -104,42 +105,44 @@ pub(super) const METHODS: [VmMethod; 10] = [
     },
 ];
 
-/// `(function, arguments...)`: keeps them for `invoke_stateful` (VM-62).
+/// Keeps arguments for `invoke_stateful` (VM-62); arguments: `(function, arguments...)`.
 fn set_input(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     machine.0.set_input(&cast::<String>(args[0])?, &args[1..])?;
     Ok(Any::none())
 }
 
-/// `(function, arguments..., module)`: what `get_params` of the module returns is the last argument of the function (VM-62).
+/// Sets the inputs, with the result of the module's `get_params` as the last argument (VM-62); arguments: `(function, arguments...,
+/// module)`.
 fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let mut args = args.to_vec();
-    // VM-60: `least` is 2, so that the last argument is never the name.
+    // VM-60: `least` is 2, so the last argument is never the name.
     let module = args.pop().unwrap_or(AnyView::none());
     let params = cast::<Module>(module)?.require("get_params")?.call(&[])?;
     args.push(params.view());
     set_input(machine, &args)
 }
 
-/// `(function, index...)`: the kept result, or an element of it that is no tuple (VM-63): RPC passes none.
+/// Returns the kept result, or an element of it (VM-63); arguments: `(function, index...)`. It rejects a tuple, which RPC cannot
+/// send.
 fn output(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
-    // VM-63: a tuple is no value that RPC sends, so that none is returned on this side of it either.
+    // VM-63: RPC cannot send a tuple, so a local call does not return one either.
     VM_63.demand(Kind::Type, value.type_index() != index::ARRAY, || {
         "`get_output` cannot return a tuple for RPC compatibility. Please specify another index argument.".into()
     })?;
     Ok(value)
 }
 
-/// `(function, index...)`: how many elements the kept result has there (VM-63).
+/// Returns the number of elements that the kept result has there (VM-63); arguments: `(function, index...)`.
 fn output_arity(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
-    // VM-63: -1 is what no tuple has.
+    // VM-63: -1 means that the value is not a tuple.
     let count = item_count(value.view()).map_or(-1, |count| count as i64);
     Ok(count.into())
 }
 
-/// `(function, n)`: the name of argument n (VM-62). An executable may name none (VM-04).
-/// For frontends that take arguments by name.
+/// Returns the name of argument n (VM-62), for frontends that take arguments by name; arguments: `(function, n)`. An executable may
+/// have no names (VM-04).
 fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let (name, at) = (cast::<String>(args[0])?, cast::<i64>(args[1])?);
     let names = machine.parameters(&name)?;
@@ -150,24 +153,24 @@ fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     })
 }
 
-/// `(function, name, with result, arguments...)`: binds the last arguments and keeps that under the name (VM-65).
+/// Binds the last arguments and keeps the result under the name (VM-65); arguments: `(function, name, with result, arguments...)`.
 fn save_function(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let (name, save_as) = (cast::<String>(args[0])?, cast::<String>(args[1])?);
-    // VM-65: a remote caller that measures a function does not want its result sent.
+    // VM-65: a remote caller that measures a function does not need the result.
     let returns = cast::<bool>(args[2])?;
     machine.0.save(&name, &save_as, returns, &args[3..])?;
     Ok(Any::none())
 }
 
-/// A function that is called around every call; or the name of one that makes it of the other arguments; None ends it.
+/// Sets the instrument, a function that is called around every call. A name selects the function that creates it. None removes it.
 fn set_instrument(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
-    // VM-66: None, which ends it, is of this crate alone.
-    // A text is the name of a global function that makes the instrument of the arguments behind it.
+    // VM-66: None, which removes the instrument, is an extension of this crate. A text names a global function, which creates the
+    // instrument from the arguments after it.
     let instrument = match String::try_from(args[0]) {
         Ok(name) => cast(registry::require(&name)?.call(&args[1..])?.view())?,
         Err(_) => cast::<Option<Function>>(args[0])?,
     };
-    // VM-66: a function that began without a watcher runs to its end without one.
+    // VM-66: a function that started without a watcher runs to its end without one.
     machine.0.set_instrument(instrument);
     Ok(Any::none())
 }

@@ -1,4 +1,4 @@
-//! What runs executables: the machine, its memory, its builtins and its modules.
+//! The machine, its memory, its builtins and its modules.
 
 mod allocator;
 mod bools;

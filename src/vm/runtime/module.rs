@@ -16,13 +16,13 @@ use crate::value::{Any, AnyView, cast};
 use crate::vm::{VM_30, VM_60};
 use std::sync::{Arc, OnceLock};
 
-/// VM executables are of the first kind up to 0.19, of the second from 0.20 on.
+/// The kinds of VM executables: the first up to 0.19, the second from 0.20 on.
 const KINDS: [&str; 2] = ["relax.Executable", "relax.VMExecutable"];
 
 /// Provides the loaders of libraries and files with VM executables, and the builtins.
 pub(crate) fn provide() {
     builtin::provide();
-    // One loader for both: the kinds differ in name alone, and the layout is the library's.
+    // One loader for both, because the kinds differ only in name, and the library states the layout.
     for kind in KINDS {
         provide_loader(kind, load);
         let name = format!("ffi.Module.load_from_file.{kind}");
@@ -33,9 +33,9 @@ pub(crate) fn provide() {
     registry::provide("relax.ExecutableLoadFromFile", from_file);
 }
 
-/// The loader of files: `(path[, format])`. What is behind the path changes nothing, as there is one format.
+/// Returns the loader of files; arguments: `(path[, format])`. Further arguments are ignored, because there is only one format.
 ///
-/// The layout is that of 0.22 on, whatever release wrote the file.
+/// The layout is that of 0.22 and later, whatever release wrote the file.
 fn from_file(kind: &'static str) -> Function {
     Function::from_packed(move |args| {
         let path = String::try_from(args.first().copied().unwrap_or(AnyView::none()))?;
@@ -45,15 +45,15 @@ fn from_file(kind: &'static str) -> Function {
     })
 }
 
-/// The loader of a library: the executable stays in its bytes.
+/// Loads an executable from a library, without copying its bytes.
 fn load(entry: &LoaderEntry<'_>) -> function::Result<Module> {
-    // SAFETY: only `module::load_symbols` makes entries, and their payload is what `Symbols::data` returned of the library.
+    // SAFETY: only `module::load_symbols` creates entries, and `Symbols::data` of the library returned their payload.
     let loaded =
         unsafe { LoadedExecutable::from_library(entry.payload, entry.layout, entry.library) }?;
     Ok(module_of(loaded, entry.kind))
 }
 
-/// The executable as a module of `kind`.
+/// Returns the executable as a module of `kind`.
 fn module_of(loaded: LoadedExecutable, kind: &str) -> Module {
     Module::new(ExecutableModule {
         kind: kind.to_owned(),
@@ -61,8 +61,7 @@ fn module_of(loaded: LoadedExecutable, kind: &str) -> Module {
     })
 }
 
-/// The executable behind a module of this chapter.
-/// `None` for a module of another kind, and for one of another runtime.
+/// Returns the executable of a module of this chapter, or `None` for a module of another kind or of another runtime.
 fn loaded_of(module: &Module) -> Option<Arc<LoadedExecutable>> {
     let kind = module.implementation()?;
     let kind: &dyn std::any::Any = kind;
@@ -70,16 +69,16 @@ fn loaded_of(module: &Module) -> Option<Arc<LoadedExecutable>> {
 }
 
 impl VirtualMachine {
-    /// A machine for the executable that `module` is or imports, on `devices`, with pooled memory.
+    /// Creates a machine for the executable that `module` is or imports, on `devices`, with pooled memory.
     ///
-    /// The first device holds constants; the host is added behind the others when it is not among them.
+    /// The first device holds constants. The host is added after the others if it is not among them.
     ///
     /// # Errors
     ///
-    /// A RuntimeError when no module is an executable, which lists the kinds that there are; what [`VirtualMachine::new`]
-    /// rejects: devices without an API (DEV-04), functions that are missing (VM-11) or not run (VM-12).
+    /// A RuntimeError if no module is an executable, with a list of the kinds; the errors of [`VirtualMachine::new`]: devices
+    /// without an API (DEV-04), and functions that are missing (VM-11) or cannot be run (VM-12).
     pub fn of(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
-        // A library imports its executable, at whatever depth; the module of a file is one.
+        // A library imports its executable, at any depth; the module of a file is the executable itself.
         let all = module.walk();
         let found = all
             .iter()
@@ -93,7 +92,7 @@ impl VirtualMachine {
             return Err(Error::new(ErrorKind::Runtime, message));
         };
         let devices = pooled(devices);
-        // VM-11: what the executable itself imports; modules above it are not searched.
+        // VM-11: only the executable's own imports are searched, not the modules above it.
         VirtualMachine::make(loaded, executable.imports(), &devices, Origin::Trusted)
     }
 }
@@ -122,16 +121,16 @@ impl ModuleKind for ExecutableModule {
                     "`has_function` takes a name".into()
                 })?;
                 Ok(loaded
-                    // A packed function counts as well, as in releases, although it cannot be called from outside.
+                    // A packed function also counts, as in upstream, although it cannot be called from outside.
                     .function(&String::try_from(args[0])?)
                     .is_some()
                     .into())
             }),
-            // Without devices, which come by `vm_initialization` (VM-30). Each call makes another machine.
+            // VM-30: it has no devices, which `vm_initialization` sets. Each call creates another machine.
             "vm_load_executable" => Function::from_packed(move |_| {
                 Ok(Module::new(MachineModule(Arc::new(LazyMachine {
                     loaded: Arc::clone(&loaded),
-                    // VM-11: as they are now; what the executable imports later is not searched.
+                    // VM-11: the present imports. Modules that the executable imports later are not searched.
                     imports: module.imports(),
                     machine: OnceLock::new(),
                 })))
@@ -146,20 +145,20 @@ impl ModuleKind for ExecutableModule {
     }
 }
 
-/// A machine as a module (`relax.VirtualMachine`): first without devices, then with.
+/// A machine as a module (`relax.VirtualMachine`), at first without devices.
 struct MachineModule(Arc<LazyMachine>);
 
-/// What the functions of such a module keep.
+/// The state that the functions of such a module share.
 struct LazyMachine {
     loaded: Arc<LoadedExecutable>,
-    /// What the executable imports: the libraries that have its kernels (VM-11).
+    /// The imports of the executable: the libraries that have its kernels (VM-11).
     imports: Vec<Module>,
-    /// Made by `vm_initialization`, once.
+    /// The machine, which `vm_initialization` creates once.
     machine: OnceLock<VirtualMachine>,
 }
 
 impl LazyMachine {
-    /// The machine, once it has devices (VM-30).
+    /// Returns the machine if it has devices (VM-30).
     fn machine(&self) -> VmResult<&VirtualMachine> {
         self.machine.get().ok_or_else(|| {
             let message = "the machine has no devices yet: call vm_initialization first";
@@ -167,7 +166,7 @@ impl LazyMachine {
         })
     }
 
-    /// Triplets of device type, device id and allocator (VM-30).
+    /// Creates the machine; arguments: triplets of device type, device id and allocator (VM-30).
     fn initialize(&self, args: &[AnyView<'_>]) -> VmResult<()> {
         let machine = VirtualMachine::make(
             Arc::clone(&self.loaded),
@@ -175,7 +174,7 @@ impl LazyMachine {
             &triplets(args)?,
             Origin::Trusted,
         )?;
-        // VM-30: two threads may both get here; the machine of the first stays.
+        // VM-30: two threads may both get here; the machine of the first remains.
         self.machine.set(machine).map_err(|_| {
             let message = "the machine has its devices already";
             VM_30.rejected(Kind::Duplicate, message).into()
@@ -183,9 +182,9 @@ impl LazyMachine {
     }
 }
 
-/// The devices of a machine, from the arguments of `vm_initialization`.
+/// Returns the devices of a machine, from the arguments of `vm_initialization`.
 fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
-    // VM-30: without a device a release makes the machine, and crashes when it needs one.
+    // VM-30: without a device upstream creates the machine, and crashes when it needs a device.
     if args.is_empty() || !args.len().is_multiple_of(3) {
         let message = format!(
             "vm_initialization takes a device type, a device id and an allocator for each device, it got {} numbers",
@@ -222,7 +221,7 @@ impl ModuleKind for MachineModule {
                 Ok(Any::none())
             })));
         }
-        // VM-30: found without devices, too: the call then says what is missing.
+        // VM-30: these functions are found even without devices; a call then reports what is missing.
         if let Some(method) = METHODS.iter().find(|method| method.name == name) {
             return Ok(Some(Function::from_packed(move |args| {
                 method.call(shared.machine()?, args)
@@ -230,11 +229,11 @@ impl ModuleKind for MachineModule {
         }
         let machine = match self.0.machine() {
             Ok(machine) => machine.clone(),
-            // VM-30: a function of the executable misses its devices; any other name is none (VM-61).
+            // VM-30: a function of the executable reports the missing devices; any other name is unknown (VM-61).
             Err(fault) if self.0.loaded.function(name).is_some() => return Err(fault),
             Err(_) => return Ok(None),
         };
-        // Neither a function nor saved (VM-61).
+        // VM-61: the name is neither a function nor saved.
         let Ok(closure) = machine.0.closure(name) else {
             return Ok(None);
         };

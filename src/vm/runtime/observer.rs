@@ -1,25 +1,25 @@
-//! What an embedder sees of the calls that a machine makes.
+//! The calls of a machine, as an embedder observes them.
 
 use crate::value::AnyView;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// One call, as an [`Observer`] sees it when it is over.
+/// One finished call, as an [`Observer`] sees it.
 #[non_exhaustive]
 pub struct ObservedCall<'a> {
-    /// The VM function that the instruction is in.
+    /// The VM function that contains the instruction.
     pub function: &'a str,
-    /// Number of the instruction in the table.
+    /// The number of the instruction in the table.
     pub instruction: usize,
     /// The function that was called.
     pub callee: &'a str,
-    /// Its arguments.
+    /// The arguments of the call.
     pub args: &'a [AnyView<'a>],
-    /// When it began.
+    /// The start of the call.
     pub started: Instant,
-    /// How long it took; of a VM function, with everything that it called.
+    /// The duration of the call, which includes the calls that a VM function makes.
     pub took: Duration,
 }
 
-/// Sees every call of a machine.
+/// A function that sees every call of a machine.
 pub type Observer = Arc<dyn Fn(&ObservedCall<'_>) + Send + Sync>;

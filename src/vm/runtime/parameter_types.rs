@@ -1,4 +1,4 @@
-//! Types of the tensors among the parameters, as far as the code of a function checks them (VM-40).
+//! Types of tensor parameters, as far as the code of a function checks them (VM-40).
 
 use super::machine::VirtualMachine;
 use crate::function::Error;
@@ -7,9 +7,10 @@ use crate::value::DLDataType;
 use std::collections::HashMap;
 
 impl VirtualMachine {
-    /// The types of tensors that `function` takes, by their names: `x`, and `x.0` for the first element of a tuple `x`.
+    /// Returns the types of the tensors that `function` takes, by name: `x`, and `x.0` for the first element of a tuple `x`.
     ///
-    /// An executable has no list of them. They are those of the checks that a compiler writes; a function without such checks has none here.
+    /// An executable has no list of types. They come from the checks that a compiler writes, so a function without checks has none
+    /// here.
     ///
     /// # Errors
     ///
@@ -18,7 +19,7 @@ impl VirtualMachine {
         let index = self.0.index(function)?;
         let code = self.0.loaded.executable().code();
         let function = &code.functions[index];
-        // What a register holds: a parameter, or an element of one.
+        // The names of registers that hold a parameter or an element of one.
         let mut names: HashMap<i64, String> = HashMap::new();
         for (register, name) in function.params.iter().enumerate() {
             names.insert(register as i64, name.to_string());
@@ -31,7 +32,7 @@ impl VirtualMachine {
                 operands,
             } = code.instruction(at as usize)?
             else {
-                // A branch: a check behind it need not be reached.
+                // A branch: a check after it may not be reached.
                 break;
             };
             let callee = &*code.functions[callee as usize].name;

@@ -1,4 +1,4 @@
-//! What a machine keeps between calls: inputs, outputs and saved functions, by the names of functions.
+//! The state of a machine between calls: inputs, outputs and saved functions, by the names of functions.
 
 use super::calling::CallingMachine;
 use super::copies::on_device;
@@ -13,7 +13,7 @@ impl VirtualMachineImpl {
     /// Keeps arguments for [`VirtualMachineImpl::invoke_stateful`] (VM-62).
     pub(super) fn set_input(&self, name: &str, args: &[AnyView<'_>]) -> Result<(), Error> {
         let index = self.index(name)?;
-        // VM-60: now, and not in `invoke_stateful`: the caller that passes the arguments learns of it.
+        // VM-60: checked here rather than in `invoke_stateful`, so that the caller that passes the arguments gets the error.
         if args.len() as i64 != self.loaded.executable().code().functions[index].num_args {
             return Err(self.wrong_count(index, args));
         }
@@ -23,7 +23,7 @@ impl VirtualMachineImpl {
         Ok(())
     }
 
-    /// Runs `name` on what was set and keeps the result (VM-62).
+    /// Runs `name` with the kept inputs and keeps the result (VM-62).
     pub(super) fn invoke_stateful(&self, name: &str) -> Result<(), Error> {
         let index = self.index(name)?;
         // VM-62: cloned, because they stay for the next run, and the lock must not be held while the function runs.
@@ -39,7 +39,7 @@ impl VirtualMachineImpl {
         Ok(())
     }
 
-    /// The kept result of `name`, or a part of it: each of `path` is an index into a tuple (VM-63).
+    /// Returns the kept result of `name`, or a part of it: each of `path` is an index into a tuple (VM-63).
     pub(super) fn output(&self, name: &str, path: &[AnyView<'_>]) -> Result<Any, Error> {
         let Some(mut value) = self.state().outputs.get(name).cloned() else {
             let message = format!(
@@ -49,7 +49,7 @@ impl VirtualMachineImpl {
         };
         for step in path {
             let at = cast::<i64>(*step)?;
-            // VM-63: missing as well where the value is no tuple, and for a negative index.
+            // VM-63: also missing if the value is not a tuple, and for a negative index.
             let next = sequence_of(value.view())
                 .and_then(|items| items.get(usize::try_from(at).ok()?).cloned());
             value = next.ok_or_else(|| {
@@ -62,7 +62,7 @@ impl VirtualMachineImpl {
         Ok(value)
     }
 
-    /// Binds arguments to `name` and keeps that as `save_as` (VM-65).
+    /// Binds arguments to `name` and keeps the result as `save_as` (VM-65).
     pub(super) fn save(
         &self,
         name: &str,
@@ -72,9 +72,9 @@ impl VirtualMachineImpl {
     ) -> Result<(), Error> {
         let closure = self.closure(name)?;
         let first = self.place(0)?;
-        // VM-65: as for `set_input`, what is kept is on the first device.
+        // VM-65: kept on the first device, as for `set_input`.
         let last: Result<Vec<Any>, Error> = args.iter().map(|arg| on_device(*arg, first)).collect();
-        // VM-64: what was saved under the name may be bound again: its arguments then come last.
+        // VM-64: a saved function may be bound again; its earlier arguments then come last.
         let bound = closure.bind(save_as, last?, returns);
         self.state().saved.insert(save_as.to_owned(), bound);
         Ok(())

@@ -1,4 +1,4 @@
-//! Storage, and the tensors that are cut from it.
+//! Storage, and tensors in it.
 
 use super::allocator::{VmAllocator, VmDevice};
 use crate::device::{ALIGNMENT, Device, Dtype, Space, byte_size};
@@ -13,17 +13,17 @@ use crate::value::{Any, DLDataType, DLDevice, DLTensor, Object, cast, index};
 use crate::vm::{VM_31, VM_33};
 use std::sync::Arc;
 
-/// A piece of memory that tensors are cut from (`vm.Storage`). It goes back to its allocator with the last tensor.
+/// A block of memory for tensors (`vm.Storage`). It returns to its allocator with the last tensor.
 #[repr(C)]
 pub(crate) struct VmStorage {
     header: Header,
     space: Space,
-    /// As large as it was taken: rounded up where it is pooled (VM-32), which is what tensors are held to (VM-33).
+    /// The allocated size: rounded up if it is pooled (VM-32). Tensors are checked against it (VM-33).
     nbytes: usize,
     /// Whether it returns to the pool. Memory of a scope and of constants does not.
     pooled: bool,
     device: Device,
-    /// Where it returns to, kept alive until then.
+    /// The allocator that it returns to, kept alive until then.
     allocator: Arc<VmAllocator>,
 }
 
@@ -37,21 +37,22 @@ impl Drop for VmStorage {
 }
 
 impl VmStorage {
-    /// Memory for `shape` elements of `dtype` in `scope` (VM-31).
+    /// Allocates memory for `shape` elements of `dtype` in `scope` (VM-31).
     pub(super) fn take(
         place: &VmDevice,
         shape: &[i64],
         dtype: Dtype,
         scope: &str,
     ) -> Result<Ref<VmStorage>, Error> {
-        // VM-31: also for memory of a scope, whose bytes are the device's to count: a size that does not fit never gets there.
+        // VM-31: also checked for memory of a scope, whose bytes the device counts, so that a size that does not fit never reaches
+        // the device.
         let nbytes = room(shape, dtype)?;
         let flat = matches!(scope, "" | "global");
         let (space, nbytes) = if flat {
             place.allocator.take(nbytes, dtype)?
         } else {
             let space = place
-                // VM-32: pools have plain memory alone: the shape of other memory is for the device to lay out.
+                // VM-32: pools contain only ordinary memory, because the device lays out the shape of other memory.
                 .api
                 .alloc_scoped(place.device, shape, dtype, Some(scope))?;
             (space, nbytes)
@@ -66,12 +67,12 @@ impl VmStorage {
         }))
     }
 
-    /// Whether its memory is the host's.
+    /// Returns whether its memory is the host's.
     pub(super) fn is_on_host(&self) -> bool {
         self.device.is_host()
     }
 
-    /// A tensor that begins `offset` bytes into the storage and keeps it (VM-33).
+    /// Creates a tensor that begins `offset` bytes into the storage and keeps it alive (VM-33).
     #[inline]
     pub(super) fn tensor(
         this: &Ref<VmStorage>,
@@ -79,7 +80,7 @@ impl VmStorage {
         shape: &[i64],
         dtype: DLDataType,
     ) -> Result<Any, Error> {
-        // VM-33 in the bytes of the newest release; storage has room for whole bytes of each element (`room`).
+        // VM-33, with the sizes of the newest release. Storage has room for whole bytes of each element (`room`).
         let needed = byte_size(shape, Dtype::from(dtype), Release::LAST);
         let start = usize::try_from(offset).ok();
         let end = start
@@ -88,8 +89,8 @@ impl VmStorage {
         let (Some(start), true) = (start, end.is_some_and(|end| end <= this.nbytes)) else {
             return Err(outside(offset, shape, dtype, this.nbytes));
         };
-        // Compiled kernels want alignment of `data`, and some look at nothing else. Where `data` is an address the offset goes into it;
-        // a handle of a buffer, as OpenCL has, cannot be added to.
+        // Compiled kernels require an aligned `data`, and some ignore the offset. If `data` is an address, the offset is added to
+        // it. The handle of a buffer, as OpenCL has, cannot be added to.
         let add = this.allocator.api.supports_pointer_arithmetic();
         let (data, byte_offset) = if add {
             (this.space.0.wrapping_byte_add(start), 0)
@@ -108,8 +109,8 @@ impl VmStorage {
         Ok(InStorage::value(this.clone(), dl, shape))
     }
 
-    /// [`VmStorage::tensor`] for compiled code, which writes whole bytes for each element on the host. Where the storage has so many, the
-    /// tensor is known to have them.
+    /// Creates a tensor as [`VmStorage::tensor`] does, for compiled code, which writes whole bytes for each element on the host. If
+    /// the storage has enough bytes, the tensor is marked accordingly.
     pub(super) fn tensor_of_code(
         this: &Ref<VmStorage>,
         offset: i64,
@@ -136,7 +137,7 @@ impl VmStorage {
     }
 }
 
-/// A tensor of elements of less than a byte that is known to have whole bytes for each, as kernels of the host write them.
+/// Returns a tensor with elements of less than a byte, marked to have whole bytes for each, as kernels of the host write them.
 fn in_whole_bytes(storage: Ref<VmStorage>, dl: DLTensor) -> Any {
     let keep = Box::new(move || drop(storage));
     // SAFETY: the description is that of a tensor that lives during this call; the memory is that of `storage`, which has whole bytes for
@@ -144,7 +145,7 @@ fn in_whole_bytes(storage: Ref<VmStorage>, dl: DLTensor) -> Any {
     unsafe { Tensor::over(dl, keep) }.into()
 }
 
-/// A fresh tensor of its own on `place`, not from the pool: what lives as long as the machine.
+/// Allocates a tensor on `place`, not from the pool, for data that lives as long as the machine.
 pub(super) fn lasting(
     place: &VmDevice,
     shape: &[i64],
@@ -152,7 +153,7 @@ pub(super) fn lasting(
     scope: &str,
 ) -> Result<Any, Error> {
     let whole = room(shape, Dtype::from(dtype))?;
-    // Not from the pool, which would round it up to pages and offer it again (VM-32).
+    // VM-32: the pool would round it up to pages and reuse it.
     let flat = matches!(scope, "" | "global");
     let space = if flat {
         place
@@ -174,8 +175,8 @@ pub(super) fn lasting(
     VmStorage::tensor(&storage, 0, shape, dtype)
 }
 
-/// Bytes that any release may write to a tensor: compiled code of TVM up to 0.20 has whole bytes for each element, and that of 0.21
-/// to 0.25 for each `uint1` (DEV-15).
+/// Returns the bytes that any release may write to a tensor. Compiled code of TVM up to 0.20 uses whole bytes for each element, and
+/// that of 0.21 to 0.25 for each `uint1` (DEV-15).
 fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
     let bytes = Packing::Each.bytes(dtype, shape);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
@@ -185,7 +186,7 @@ fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
     })
 }
 
-/// VM-33 for a tensor that does not lie inside its storage.
+/// Creates the error of VM-33 for a tensor that is not inside its storage.
 #[cold]
 fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Error {
     let message = format!(
@@ -195,24 +196,24 @@ fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Erro
     VM_33.rejected(Kind::Limit, message).into()
 }
 
-/// A tensor in storage: one block of memory, extents and strides included up to four of them.
+/// A tensor in storage. It is one allocation, with up to four extents and strides inline.
 #[repr(C)]
 struct InStorage {
     header: Header,
-    /// Where every reader of a tensor object looks for it (OBJ-11).
+    /// The description, at the offset where every reader of a tensor object expects it (OBJ-11).
     dl: DLTensor,
-    /// VM-33: the memory returns to its allocator with the last tensor in it.
+    /// VM-33: the storage, whose memory returns to its allocator with the last tensor in it.
     _storage: Ref<VmStorage>,
-    /// Extents, then strides, of a tensor of up to [`INLINE`] dimensions.
+    /// The extents, then the strides, of a tensor of up to [`INLINE`] dimensions.
     inline: [i64; 2 * INLINE],
-    /// The same of a tensor of more.
+    /// The extents and strides of a tensor with more dimensions.
     _more: Option<Box<[i64]>>,
 }
 
-/// Up to so many extents, which most tensors have, need no second block of memory.
+/// The number of extents that need no second allocation, which is enough for most tensors.
 const INLINE: usize = 4;
 
-// OBJ-11: every reader of the ABI looks for the description right behind the header.
+// OBJ-11: every reader of the ABI expects the description directly after the header.
 const _: () = assert!(std::mem::offset_of!(InStorage, dl) == 24);
 
 // SAFETY: `#[repr(C)]` with the header first, and the description where every tensor has it.
@@ -221,17 +222,17 @@ unsafe impl Object for InStorage {
         ObjectIndex::fixed(index::TENSOR)
     }
 
-    // The index is that of every tensor, and only few of them are this type: it is never looked for by its index.
+    // All tensors share the index, and few of them have this type, so it is never found by its index.
     fn matches(_: i32) -> bool {
         false
     }
 }
 
 impl InStorage {
-    /// A tensor of `shape` with the description `dl`, whose extents and strides are filled in here: compact, row-major.
+    /// Creates a tensor of `shape` with the description `dl`, and sets its extents and strides: compact, row-major.
     fn value(storage: Ref<VmStorage>, dl: DLTensor, shape: &[i64]) -> Any {
         let count = shape.len();
-        // Models make tensors in every call: one block for each, and not two, is what most of them cost.
+        // Models create tensors in every call, and most of the cost is the allocation, so there is one and not two.
         let more = (count > INLINE).then(|| vec![0; 2 * count].into());
         let tensor = Ref::new(InStorage {
             header: Header::new(index::TENSOR, nothing),
@@ -251,10 +252,10 @@ impl InStorage {
         let mut stride = 1i64;
         for (own, extent) in strides[..count].iter_mut().zip(shape).rev() {
             *own = stride;
-            // Wraps only where another extent is 0 (VM-31): no element is there to be reached.
+            // This wraps only if another extent is 0 (VM-31), and then there is no element to reach.
             stride = stride.wrapping_mul(*extent);
         }
-        // The object stays where it is, and so does its box.
+        // Neither the object nor its box moves.
         let first = room.as_mut_ptr();
         (own.dl.shape, own.dl.strides) = (first, first.wrapping_add(count));
         tensor.into()

@@ -1,4 +1,4 @@
-//! What every device answers, and the manager that finds it.
+//! The operations of every device, and the manager that finds devices.
 
 use std::sync::OnceLock;
 use tvmspec::device::manager::ApiFactory;
@@ -83,7 +83,7 @@ fn a_timer_counts_what_lies_between_start_and_stop() {
         std::thread::sleep(Duration::from_millis(1));
         Ok(())
     });
-    // One call to warm up (DEV-45).
+    // The timer makes one additional call to warm up (DEV-45).
     assert_eq!(calls, 1 + 2 * 3);
     let seconds = seconds.unwrap();
     assert_eq!(seconds.len(), 3);
@@ -116,7 +116,7 @@ fn many_threads_find_one_api() {
     assert_eq!(made.load(Ordering::SeqCst), 1);
 }
 
-/// A manager whose factories of `cuda` and `opencl` look types up: `cuda` the CPU, `opencl` itself.
+/// Returns a manager whose factories of `cuda` and `opencl` look up types: `cuda` looks up the CPU, `opencl` itself.
 fn manager_with_factories_that_look_up() -> &'static Manager {
     static MANAGER: OnceLock<Manager> = OnceLock::new();
     fn found(kind: i32) -> tvmspec::device::Result<&'static dyn DeviceApi> {
@@ -142,11 +142,11 @@ fn manager_with_factories_that_look_up() -> &'static Manager {
 fn a_factory_may_look_other_types_up() {
     let manager = manager_with_factories_that_look_up();
     let (sender, receiver) = std::sync::mpsc::channel();
-    // On a thread of its own: before, each of these look-ups waited for itself.
+    // A separate thread, because each of these look-ups used to deadlock on itself.
     std::thread::spawn(move || {
         let other = manager.api(Device::cuda(0).kind).map(drop);
         let itself = manager.api(Device::opencl(0).kind).map(drop);
-        // The failure leaves nothing behind (DEV-05).
+        // The failure leaves no state in the manager (DEV-05).
         let again = manager.api(Device::opencl(0).kind).map(drop);
         sender.send((other, itself, again)).unwrap();
     });
@@ -213,11 +213,11 @@ fn every_device_rejects_a_stream_of_another_type() {
     for rejected in [copied, simulated.sync(own, foreign), freed, ordered] {
         assert!(rejected.unwrap_err().reason().starts_with("DEV-38: "));
     }
-    // DEV-21: the CPU has no streams at all.
+    // DEV-21: the CPU has no streams.
     for rejected in [by_cpu, cpu::cpu().sync(Device::CPU, foreign)] {
         assert!(rejected.unwrap_err().reason().starts_with("DEV-21: "));
     }
-    // Whether a driver is here or not, it is not called.
+    // The driver is not called, whether it is installed or not.
     #[cfg(feature = "cuda")]
     {
         let stream = simulated.create_stream(own).unwrap();

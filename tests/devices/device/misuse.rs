@@ -1,4 +1,4 @@
-//! What the simulated device says of careless callers.
+//! Reports of the simulated device about misuse.
 
 use tvmspec::device::simulated::{Hazard, Simulated};
 use tvmspec::device::{CopyRequest, Device, DeviceApi, Dtype, Space, Stream};
@@ -57,7 +57,7 @@ fn a_missing_sync_shows_in_what_was_changed_too_early() {
 #[test]
 fn a_missing_sync_at_the_end_is_reported() {
     let host = Box::new([0u8; 8]);
-    // Seed 2 runs nothing by itself for so few calls.
+    // With seed 2 and so few calls, the device runs no call on its own.
     let api = Simulated::new(2);
     let device = space(&api, 8);
     copy(
@@ -84,7 +84,7 @@ fn use_after_free_and_double_free_are_rejected() {
     let device = space(&api, 8);
     // SAFETY: memory of this device, which is not used any more.
     unsafe { api.free(DEVICE, device) }.unwrap();
-    // SAFETY: this second time is what the test is about; the device looks before it does anything.
+    // SAFETY: the test frees the space a second time on purpose; the device checks before it does anything.
     assert!(unsafe { api.free(DEVICE, device) }.is_err());
     assert!(
         copy(
@@ -154,7 +154,7 @@ fn workspace_that_is_freed_twice_is_reported() {
     let taken = api.alloc_workspace(DEVICE, 64, Dtype::UINT8).unwrap();
     // SAFETY: workspace of this device, which is not used any more.
     unsafe { api.free_workspace(DEVICE, taken) }.unwrap();
-    // SAFETY: this second time is what the test is about; a pool looks before it does anything.
+    // SAFETY: the test frees the workspace a second time on purpose; a pool checks before it does anything.
     assert!(unsafe { api.free_workspace(DEVICE, taken) }.is_err());
     assert_eq!(api.hazards(), [Hazard::WorkspaceNotTaken(taken)]);
 }
@@ -173,7 +173,7 @@ fn failures_come_when_they_are_planned() {
     space(&api, 8);
     api.fail_copy(0);
     assert!(copy(&api, (DEVICE, device), (DEVICE, device), 8, Stream::DEFAULT).is_err());
-    // A pool whose device fails keeps what it has.
+    // If the device fails, the pool keeps its blocks.
     let held = api.alloc_workspace(DEVICE, 64, Dtype::UINT8).unwrap();
     api.fail_alloc(0);
     assert!(api.alloc_workspace(DEVICE, 64, Dtype::UINT8).is_err());

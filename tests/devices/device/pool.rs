@@ -1,4 +1,4 @@
-//! The pool against a list model written from the rules alone.
+//! The pool compared with a list model that is written from the rules alone.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ impl SpaceSource for Log {
     }
 }
 
-/// Slow and obvious: every free block in a list, every rule a search.
+/// Slow and obvious model: every free block is in a list, and every rule is a search.
 #[derive(Default)]
 struct Model {
     free: Vec<(usize, usize)>,

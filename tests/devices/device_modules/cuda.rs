@@ -1,4 +1,4 @@
-//! Everything about CUDA, on a card or on the stand-in.
+//! The CUDA device and its modules, on a card or on the stand-in.
 
 use super::{kernel_adds_one, on_a_stand_in, scalars_reach_their_kernel, two_launches_overlap};
 use crate::support::device_memory::{Floats, counting, golden, here};
@@ -9,7 +9,7 @@ use tvmspec::device::{Attribute, AttributeValue, CopyRequest, Device, DeviceApi,
 use tvmspec::release::Layout;
 use tvmspec::value::Any;
 
-/// Everything about CUDA, on the card of this machine or, in a process of its own, on the stand-in.
+/// Tests CUDA on the card of this machine or, in a separate process, on the stand-in.
 #[test]
 fn cuda_contract_and_kernels() {
     let test = "cuda_contract_and_kernels";
@@ -36,14 +36,14 @@ fn cuda_contract_and_kernels() {
     let module = from_payload("cuda", Layout::V0_22, &bytes).unwrap();
     scalars_reach_their_kernel(api, device, &module, 0.1);
 
-    // Dynamic shared memory below and above what is free.
+    // Dynamic shared memory below and above the default limit.
     for threads in [64usize, 1024] {
         let values = counting(threads);
         let data = Floats::new(api, device, &values);
         let shared = if threads == 64 { 4 * 64 } else { 60 << 10 };
         let kernel = module.kernel("reverse").unwrap();
         let args = [data.arg(), Arg::Int(threads as i64), Arg::Int(shared)];
-        // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
+        // SAFETY: the kernel is called with the arguments it was compiled for, in spaces that stay.
         unsafe { kernel.call(&args) }.unwrap();
         let reversed: Vec<f32> = values.into_iter().rev().collect();
         assert_eq!(data.read(), reversed);
@@ -67,7 +67,7 @@ fn cuda_contract_and_kernels() {
     if let Ok(module) = from_payload("cuda", Layout::V0_22, &text) {
         let kernel = module.names().next().map(str::to_owned).unwrap();
         let kernel = module.kernel(&kernel).unwrap();
-        // SAFETY: what does not compile is not launched.
+        // SAFETY: broken PTX is not launched.
         let called = unsafe { kernel.call(&[data.arg()]) };
         println!(
             "{test}: broken PTX: {:?}",
@@ -81,7 +81,7 @@ fn cuda_contract_and_kernels() {
             .contains("CUDA space is aligned at 256 bytes"),
         "{error}"
     );
-    // More than any card has.
+    // More memory than any card has.
     assert!(api.alloc(device, 1 << 50, 64, Dtype::UINT8).is_err());
     the_barrier_is_reset(api, device);
     let name = api.attribute(device, Attribute::DeviceName).unwrap();
@@ -92,12 +92,13 @@ fn cuda_contract_and_kernels() {
         let mut timer = tvmspec::device::timer(api, device).unwrap();
         timer.start().unwrap();
         timer.stop().unwrap();
-        // What the stand-in's clock always shows.
+        // The stand-in's clock always returns this value.
         assert_eq!(timer.elapsed().unwrap(), 250_000);
     }
 }
 
-/// A kernel in which each thread counts itself, with the variable that kernels of 0.2 to 0.23 wait at (DEV-59), declared as `state`.
+/// Creates PTX of a kernel in which each thread increments a counter. `state` declares the counter: the variable of DEV-59, at
+/// which kernels of 0.2 to 0.23 wait.
 fn arriving(state: &str) -> String {
     format!(
         "
@@ -119,7 +120,8 @@ fn arriving(state: &str) -> String {
     )
 }
 
-/// DEV-59, through the module that a library or a file makes: kernels count on from where the last ended until the function is called.
+/// DEV-59, through a module from a library or a file: kernels continue counting where the last one ended, until the function is
+/// called.
 fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
     let folder = tempfile::tempdir().unwrap();
     let loaded = |name: &str, ptx: &str| {
@@ -150,11 +152,11 @@ fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
     };
     reset.call_with([]).unwrap();
     assert_eq!([arrived(), arrived()], [96, 192]);
-    // Arguments are not looked at.
+    // The function ignores its arguments.
     reset.call_with([7i64.into()]).unwrap();
     assert_eq!(arrived(), 96);
 
-    // Each device has a variable of its own, and a thread resets that of its current one.
+    // Each device has its own variable, and a thread resets the variable of its current device.
     if api.attribute(Device::cuda(1), Attribute::Exist) == Ok(AttributeValue::Int(1)) {
         api.set_device(Device::cuda(1)).unwrap();
         reset.call_with([]).unwrap();
@@ -162,7 +164,8 @@ fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
         assert_eq!(arrived(), 192);
     }
 
-    // A module without the variable, or with another of its name, has the function; a module of another kind does not.
+    // A module has the function even without the variable, or with a different variable of that name. A module of another kind does
+    // not have it.
     let bare = counts.replace("__tvm_global_barrier_state", "another");
     let wide = format!("{bare}.visible .global .align 8 .u64 __tvm_global_barrier_state;\n");
     for (name, ptx, message) in [
@@ -184,7 +187,7 @@ fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
     );
 }
 
-/// The barrier is of CUDA alone (DEV-59): other modules do not have the function.
+/// Only CUDA has the barrier (DEV-59): other modules do not have the function.
 #[test]
 fn no_other_module_has_a_barrier() {
     let bytes = std::fs::read(golden("opencl-0.27.payload")).unwrap();
@@ -199,7 +202,7 @@ fn no_other_module_has_a_barrier() {
     assert!(found.unwrap().is_none());
 }
 
-/// The stand-in has room for 4,096 spaces and as many events.
+/// Allocates and frees more spaces and events than the 4,096 of each that the stand-in can hold.
 fn what_is_taken_is_returned(api: &'static dyn DeviceApi, device: Device) {
     for _ in 0..5000 {
         let space = api.alloc(device, 64, 64, Dtype::UINT8).unwrap();
@@ -207,7 +210,7 @@ fn what_is_taken_is_returned(api: &'static dyn DeviceApi, device: Device) {
         unsafe { api.free(device, space) }.unwrap();
         drop(tvmspec::device::timer(api, device).unwrap());
     }
-    // DEV-12: at any divisor of 256 bytes.
+    // DEV-12: every divisor of 256 bytes is a valid alignment.
     for alignment in [1, 2, 256] {
         let space = api.alloc(device, 64, alignment, Dtype::UINT8).unwrap();
         // SAFETY: a space of this device, which nothing uses.
@@ -223,7 +226,7 @@ fn what_is_taken_is_returned(api: &'static dyn DeviceApi, device: Device) {
     assert!(api.pools_workspace());
 }
 
-/// Through the host, as two devices need not see each other's memory.
+/// The copy goes through the host, because two devices may not be able to access each other's memory.
 fn bytes_go_between_two_devices(api: &'static dyn DeviceApi, [one, two]: [Device; 2]) {
     let values = counting(1000);
     let (from, to) = (
@@ -242,7 +245,7 @@ fn bytes_go_between_two_devices(api: &'static dyn DeviceApi, [one, two]: [Device
     };
     // SAFETY: both spaces hold the bytes, and stay until the device is done.
     unsafe { api.copy(&copy, Stream::DEFAULT) }.unwrap();
-    // DEV-20: on a stream of the source.
+    // DEV-20: the copy runs on a stream of the source device.
     api.sync(one, Stream::DEFAULT).unwrap();
     let mut expected = vec![7.0; 1000];
     expected[200..700].copy_from_slice(&values[100..600]);
@@ -250,10 +253,10 @@ fn bytes_go_between_two_devices(api: &'static dyn DeviceApi, [one, two]: [Device
     assert_eq!(from.read(), values);
 }
 
-/// Everything about CUDA on the stand-in.
+/// Tests CUDA on the stand-in.
 #[test]
 fn cuda_contract_and_kernels_on_the_stand_in() {
-    // The binding looks for `libcuda.so` first.
+    // The binding tries `libcuda.so` first.
     on_a_stand_in(
         "cuda_stand_in/cuda.c",
         "-DCUDA",

@@ -1,4 +1,4 @@
-//! Kernels of OpenCL, and modules of its source.
+//! OpenCL kernels and modules of OpenCL source.
 
 use super::kernel_adds_one;
 use crate::support::device_memory::{Floats, golden, here};
@@ -39,10 +39,10 @@ fn opencl_kernels_of_a_payload() {
         Arg::Int(1),
     ];
     let kernel = module.kernel("scalars").unwrap();
-    // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
+    // SAFETY: the kernel is called with the arguments it was compiled for, in spaces that stay.
     unsafe { kernel.call(&args) }.unwrap();
     assert_eq!(out.read(), [-5.0, 6.0, 7.0, 0.25]);
-    // Threads share a module: many first launches at once.
+    // Several threads share a module and launch its kernels for the first time at once.
     let module = from_payload(
         "opencl",
         Layout::V0_22,
@@ -57,7 +57,7 @@ fn opencl_kernels_of_a_payload() {
                 let mut args = args;
                 (args[0], args[1]) = (out.arg(), Arg::Int(thread));
                 let kernel = module.kernel("scalars").unwrap();
-                // SAFETY: the kernel is called with what it was compiled for, in spaces that stay.
+                // SAFETY: the kernel is called with the arguments it was compiled for, in spaces that stay.
                 unsafe { kernel.call(&args) }.unwrap();
                 assert_eq!(out.read()[0], thread as f32);
             });
@@ -65,7 +65,7 @@ fn opencl_kernels_of_a_payload() {
     });
 }
 
-/// What is broken in a module or a call must be reported by the function that notices.
+/// A broken module or call must be reported with the name of the driver function that fails.
 #[test]
 fn opencl_errors_say_what_is_wrong() {
     let Some(api) = here(Device::opencl(0)) else {
@@ -80,7 +80,7 @@ fn opencl_errors_say_what_is_wrong() {
     let out = Floats::new(api, Device::opencl(0), &[0.0; 4]);
     let args = [out.arg(), out.arg(), Arg::Int(4), Arg::Int(1), Arg::Int(4)];
     let kernel = module.kernel("add_one").unwrap();
-    // SAFETY: what does not compile is not launched.
+    // SAFETY: broken source is not launched.
     let error = unsafe { kernel.call(&args) }.unwrap_err().to_string();
     assert!(
         error.contains("clBuildProgram") && error.contains("error:"),
@@ -92,7 +92,7 @@ fn opencl_errors_say_what_is_wrong() {
     let host = [0f32; 4];
     let mut wrong = args;
     wrong[0] = Arg::Handle(Space::host(&host).0);
-    // SAFETY: the driver rejects what is no memory of it, and launches nothing.
+    // SAFETY: the driver rejects an argument that is not its memory, and launches nothing.
     let error = unsafe { kernel.call(&wrong) }.unwrap_err().to_string();
     assert!(error.contains("is not memory of OpenCL"), "{error}");
     // SAFETY: too few arguments are rejected (DEV-47).
@@ -108,7 +108,7 @@ fn opencl_errors_say_what_is_wrong() {
     );
 }
 
-/// Source that 0.16 saved, loaded by its extension (PAY-28), saved again, and loaded under another name by its format.
+/// Loads source that 0.16 saved by its extension (PAY-28), saves it again, and loads it under another name by its format.
 #[test]
 fn a_module_is_loaded_from_its_files_and_saved_to_files() {
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/payload/files");
@@ -154,7 +154,7 @@ fn a_module_is_loaded_from_its_files_and_saved_to_files() {
     // SAFETY: there is no file.
     let missing = unsafe { tvmspec::module::load(path("missing.cl")) }.unwrap_err();
     assert!(missing.to_string().contains("missing.cl"), "{missing}");
-    // What loads code is for callers who vouch for it.
+    // Functions that load code are only for trusted callers.
     let loader = "ffi.Module.load_from_file.cl";
     assert!(tvmspec::function::registry::lookup(loader).is_none());
 }

@@ -1,4 +1,4 @@
-//! Everything about ROCm, on a card or on the stand-in.
+//! The ROCm device and its modules, on a card or on the stand-in.
 
 use super::{kernel_adds_one, on_a_stand_in, scalars_reach_their_kernel, two_launches_overlap};
 use crate::support::device_memory::{Floats, golden, here};
@@ -8,7 +8,7 @@ use tvmspec::device::load::from_payload;
 use tvmspec::device::{Attribute, AttributeValue, Device, Dtype};
 use tvmspec::release::Layout;
 
-/// Everything about ROCm, on the card of this machine or, in a process of its own, on the stand-in.
+/// Tests ROCm on the card of this machine or, in a separate process, on the stand-in.
 #[test]
 fn rocm_contract_and_kernels() {
     let test = "rocm_contract_and_kernels";
@@ -26,7 +26,7 @@ fn rocm_contract_and_kernels() {
         error.contains("HIP space is aligned at 256 bytes"),
         "{error}"
     );
-    // More than any card has.
+    // More memory than any card has.
     assert!(api.alloc(device, 1 << 50, 64, Dtype::UINT8).is_err());
     if name != AttributeValue::Text("stand-in 0".into()) {
         skipped("no golden has a code object of this card");
@@ -42,7 +42,7 @@ fn rocm_contract_and_kernels() {
     assert_eq!(answer(Attribute::DriverVersion), "-");
     assert_eq!(answer(Attribute::AvailableGlobalMemory), "-");
 
-    // A code object of the stand-in is the text that the golden of CUDA has; both kinds have its layout.
+    // The stand-in's code object is the text of the CUDA golden file. Payloads of both kinds have its layout.
     for kind in ["hip", "hsaco"] {
         let file = "cuda-0.27.payload";
         kernel_adds_one(kind, file, Layout::V0_22, device, &[], test);
@@ -75,7 +75,7 @@ fn rocm_contract_and_kernels() {
         Arg::Int(1),
         Arg::Int(4),
     ];
-    // SAFETY: what does not load is not launched.
+    // SAFETY: a code object that cannot be loaded is not launched.
     let error = unsafe { kernel.call(&args) }.unwrap_err().to_string();
     assert!(
         error.contains("hipModuleLoadData (hsaco) failed with 200 (hipErrorInvalidImage)"),
@@ -86,14 +86,14 @@ fn rocm_contract_and_kernels() {
     let mut timer = timer.unwrap();
     timer.start().unwrap();
     timer.stop().unwrap();
-    // What the stand-in's clock always shows.
+    // The stand-in's clock always returns this value.
     assert_eq!(timer.elapsed().unwrap(), 250_000);
 }
 
-/// Everything about ROCm on the stand-in.
+/// Tests ROCm on the stand-in.
 #[test]
 fn rocm_contract_and_kernels_on_the_stand_in() {
-    // The libraries of ROCm 6, and of ROCm 5, whose struct of properties is another.
+    // ROCm 6 and ROCm 5 have libraries with different structs of device properties.
     for define in ["-DROCM6", "-DROCM5"] {
         let library = "libamdhip64.so";
         on_a_stand_in(
@@ -105,7 +105,7 @@ fn rocm_contract_and_kernels_on_the_stand_in() {
     }
 }
 
-/// The real driver library, on a machine without a card: it loads, counts no device, and says so.
+/// On a machine without a card, the real driver library loads and reports that there is no device.
 #[cfg(feature = "hip")]
 #[test]
 fn rocm_without_a_card_is_no_device() {
@@ -129,7 +129,7 @@ fn rocm_without_a_card_is_no_device() {
     assert_eq!(error.message(), why);
 }
 
-/// Calls a kernel of kind `hip` on the device that there is.
+/// Calls a kernel of kind `hip` on the available device.
 #[cfg(feature = "hip")]
 fn from_payload_of_hip() -> tvmspec::device::Result<()> {
     let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();

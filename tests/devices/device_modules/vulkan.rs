@@ -1,4 +1,4 @@
-//! Kernels of Vulkan.
+//! Vulkan kernels.
 
 use super::kernel_adds_one;
 use tvmspec::device::Device;

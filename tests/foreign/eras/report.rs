@@ -1,4 +1,4 @@
-//! The report of the eras, and in which of them a rule says what a byte is.
+//! The report of the eras, and the eras in which a rule explains a byte.
 
 use super::{Artifact, NOT_RUN, artifacts, each_file, eras, is_not_run, not_loaded, tvmspec};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-/// Where each rule was read: what `tvmspec rule` prints.
+/// File with the reading of each rule: the output of `tvmspec rule`.
 const RULES: &str = "golden/eras/rules.json";
 
 #[test]
@@ -107,7 +107,7 @@ fn cell(artifact: &Artifact, reasons: &mut Vec<String>) -> String {
     }
 }
 
-/// The eras in whose files a rule says what a byte is.
+/// Returns the eras in whose files each rule explains a byte.
 fn eras_of_rules() -> BTreeMap<String, Vec<String>> {
     let mut eras_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
     each_file(|artifact, _, path| {
@@ -116,7 +116,7 @@ fn eras_of_rules() -> BTreeMap<String, Vec<String>> {
             .arg(path)
             .output()
             .unwrap();
-        // JSON has no fields to dump.
+        // JSON files have no fields to dump.
         let Ok(Value::Array(units)) = serde_json::from_slice(&output.stdout) else {
             return;
         };
@@ -133,7 +133,7 @@ fn eras_of_rules() -> BTreeMap<String, Vec<String>> {
     eras_of
 }
 
-/// The same, a row for each set of eras: the largest sets first.
+/// Groups the rules by their set of eras. The largest sets come first.
 fn by_eras(eras_of: &BTreeMap<String, Vec<String>>) -> Vec<(Vec<String>, Vec<String>)> {
     let mut rows: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for (rule, eras) in eras_of {

@@ -1,4 +1,4 @@
-//! What an era compiled is called, with the outputs that it recorded.
+//! Calls of the artifacts of an era, compared with the recorded outputs.
 
 use super::{ALL, artifacts, is_not_run, tvmspec};
 use crate::support::skip::skipped;
@@ -88,7 +88,7 @@ fn is_here(name: &str) -> bool {
     exists
 }
 
-/// The arrays of an `.npz`, each as an `.npy` file.
+/// Returns the arrays of an `.npz` file, each as an `.npy` file.
 fn arrays(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut archive = zip::ZipArchive::new(fs::File::open(path).unwrap()).unwrap();
     let mut arrays = BTreeMap::new();
@@ -102,13 +102,13 @@ fn arrays(path: &Path) -> BTreeMap<String, Vec<u8>> {
     arrays
 }
 
-/// What comes behind the header of an `.npy` file of version 1.
+/// Returns the data after the header of an `.npy` file of version 1.
 fn data(npy: &[u8]) -> &[u8] {
     assert_eq!(&npy[..8], b"\x93NUMPY\x01\0");
     &npy[10 + usize::from(u16::from_le_bytes([npy[8], npy[9]]))..]
 }
 
-/// Calls a function of two tensors: one in, one out.
+/// Calls a function with two tensors, one input and one output.
 fn call(library: &Path, function: &str, device: &str, io: &BTreeMap<String, Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     let (input, expected) = (folder.path().join("in.npy"), data(&io["out_B"]));
@@ -132,7 +132,7 @@ fn call(library: &Path, function: &str, device: &str, io: &BTreeMap<String, Vec<
     );
 }
 
-/// Runs a model; its outputs are those of the release to the last bit.
+/// Runs a model and checks that its outputs are bit-identical to those of the release.
 fn model(command: &mut Command, inputs: &Path, io: &BTreeMap<String, Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("out.npz");

@@ -1,4 +1,4 @@
-//! Our client and the servers of real TVM.
+//! Our client with TVM's servers.
 
 use super::{Peer, ServerProcess, golden, our_server};
 #[cfg(feature = "cli")]
@@ -21,7 +21,7 @@ fn options(release: Option<u8>) -> SessionOptions {
     options
 }
 
-/// What our client does with any server, as `tests/interop/real_client.py` does it.
+/// Runs the steps of `tests/interop/real_client.py` with our client, on any server.
 fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
     let content = std::fs::read(golden(library)).expect("a library");
@@ -62,10 +62,10 @@ fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>
     done.push("time_evaluator".to_owned());
     let failed = session.call("rpc.test.except", ["why not".into()]);
     let failed = failed.expect_err("it raises");
-    // Such a server has no message for what a function of Python raises: its C++ passes it on as an exception with an empty one.
+    // The C++ code of such a server loses the message of a Python exception: it passes on an exception with an empty message.
     let is_lost = matches!(session.release().minor(), 16..=20);
     assert!(is_lost || failed.message().contains("why not"), "{failed}");
-    // The session goes on behind it.
+    // The session continues after the failure.
     assert_eq!(
         i64::try_from(&session.call("rpc.test.addone", [1_i64.into()])?)?,
         2
@@ -85,8 +85,8 @@ fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>
     assert_eq!(session.devices(Device::CPU.kind)?, [cpu]);
     assert!(session.devices(Device::cuda(0).kind)?.is_empty());
     done.push("devices".to_owned());
-    // A function of the server that a function of the server returns, and a tensor that it returns in turn.
-    // Ours has none of this name.
+    // A function of the server that another function of the server returned, and a tensor that it returns in turn. Our server has
+    // no function of this name.
     if let Some(make) = session.function("rpc.test.remote_return_nd")? {
         let get = Function::try_from(make.call_with(["get_arr".into()])?)?;
         let array = Tensor::try_from(get.call(&[])?)?;
@@ -96,7 +96,7 @@ fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>
     Ok(done)
 }
 
-/// RPC-89: what servers have for tests of connections does the same on ours as on those of real TVM. `modern` is from 0.22 on.
+/// RPC-89: the test functions of a server do the same on ours as on TVM's servers. `modern` is set from 0.22 on.
 fn test_functions(session: &Session, modern: bool) -> Result<(), Error> {
     let by_era = |old: &'static str, new: &'static str| if modern { new } else { old };
     let inner = |made: Any| -> Result<Function, Error> { Ok(Function::try_from(made)?) };
@@ -110,7 +110,7 @@ fn test_functions(session: &Session, modern: bool) -> Result<(), Error> {
         1
     );
     assert_eq!(String::try_from(&echo.call_with(["xyz".into()])?)?, "xyz");
-    // A tensor of one value, and one of another.
+    // A tensor of ones, and one with another value.
     let check = by_era("rpc.test.remote_array_func", "rpc.test.remote_tensor_func");
     let tensor =
         |value: f64| session.send(&Tensor::from_slice(&[value; 12], &[3, 4])?, Device::CPU);
@@ -130,14 +130,14 @@ fn test_functions(session: &Session, modern: bool) -> Result<(), Error> {
         .call_with([10_i64.into()])
         .expect_err("there are 10");
     let count = nd("ref_count")?;
-    // Before, it needs a module that no server imports.
+    // Before 0.22 the function needs a module that no server imports.
     if modern {
         assert!(i64::try_from(&count.call(&[])?)? > 0);
     }
     session
         .call("rpc.test.remote_return_nd", ["other".into()])
         .expect_err("no such name");
-    // An object that stays there.
+    // An object that stays on the server.
     let make = session.require(by_era("runtime.ShapeTuple", "ffi.Shape"))?;
     let shape = make.call_with([2_i64.into(), 3_i64.into()])?;
     let size = session.require(by_era(
@@ -182,7 +182,7 @@ fn functions_for_tests_do_the_same_on_every_server() {
     }
 }
 
-/// Our client and a server; through another server of the same release as well.
+/// Runs our client with a server, also through another server of the same release.
 fn our_client(release: u8) {
     let Some(peer) = Peer::find(release) else {
         return;
@@ -199,7 +199,7 @@ fn our_client(release: u8) {
             done.join(", ")
         );
     }
-    // The other era is an error that names it, and not an answer that is misread.
+    // A server of another era causes an error that names the era, and no misread answer.
     let other = if release >= 21 { 8 } else { 27 };
     let refused = Session::connect("127.0.0.1", server.port, "", &self::options(Some(other)));
     let refused = refused.expect_err("another era");
@@ -241,7 +241,8 @@ fn our_client_uses_a_server_of_0_8() {
     our_client(8);
 }
 
-/// A model on a server has the outputs that it has here, byte for byte: `library` below `golden`, with its inputs beside it.
+/// Checks that a model on a server has the same outputs as here, byte for byte. `library` is a path in `golden`, and the inputs are
+/// in the same folder.
 #[cfg(feature = "cli")]
 fn same_outputs(server: &ServerProcess, library: &str) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");

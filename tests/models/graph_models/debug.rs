@@ -12,7 +12,7 @@ use tvmspec::tensor::{Device, Params};
 use tvmspec::value::{Any, AnyView, DLDataType, DLTensor, cast};
 use tvmspec::wire::Cursor;
 
-/// The kernels of `samples/v0.8/graph-debug`, whose library was not kept.
+/// Returns the kernels of `samples/v0.8/graph-debug`, whose library was not kept.
 fn debug_kernels(name: &str) -> Option<Function> {
     type Kernel = fn(&[&[f32]], &mut [Vec<f32>]);
     let kernel: Kernel = match name.strip_prefix("tvmgen_default_fused_")? {
@@ -31,7 +31,7 @@ fn debug_kernels(name: &str) -> Option<Function> {
                 right[row * 2..][..2].copy_from_slice(&halves[2..]);
             }
         },
-        // Of a pair, of which it uses the second.
+        // Uses only the second of two inputs.
         "reshape" => |ins, outs| outs[0].copy_from_slice(ins[1]),
         "exp" => |ins, outs| {
             for (out, x) in outs[0].iter_mut().zip(ins[0]) {
@@ -51,7 +51,7 @@ fn debug_kernels(name: &str) -> Option<Function> {
             .map(|tensor| {
                 // SAFETY: the executor keeps its arguments for the call.
                 let tensor = unsafe { &**tensor };
-                // SAFETY: an argument has as many extents as it says.
+                // SAFETY: an argument has the number of elements that its extents state.
                 let count = unsafe { tensor.elements() } as usize;
                 // SAFETY: the executor hands in compact float32 tensors on the host.
                 unsafe { std::slice::from_raw_parts(tensor.data.cast(), count) }
@@ -63,7 +63,7 @@ fn debug_kernels(name: &str) -> Option<Function> {
         for (tensor, result) in tensors[ins.len()..].iter().zip(&results) {
             // SAFETY: the executor keeps its arguments for the call.
             let to: *mut f32 = unsafe { (**tensor).data }.cast();
-            // SAFETY: an output of as many elements, on the host; no slice is read any more.
+            // SAFETY: the output is on the host and has this number of elements; no slice is read after this.
             unsafe { to.copy_from_nonoverlapping(result.as_ptr(), result.len()) };
         }
         Ok::<Any, Error>(Any::none())
@@ -110,7 +110,7 @@ fn the_debug_dump_is_the_released_one_but_for_its_quirks() {
     };
     let mut ours = json(&dumped);
     let theirs = released("_tvmdbg_graph_dump.json");
-    // The quirk: `shape` (and `T`) of node i are those of entry i.
+    // The quirk: `shape` and `T` of node i are those of entry i.
     for (index, node) in ours["nodes"].as_array_mut().unwrap().iter_mut().enumerate() {
         let first = graph.node_row_ptr[index];
         assert_eq!(node["shape"], serde_json::json!(graph.entries[first].shape));

@@ -1,4 +1,4 @@
-//! Memory of models: inputs by reference, two devices, linked parameters.
+//! Memory of models: inputs by reference, two devices, and linked parameters.
 
 use super::{can_run, golden, recorded};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ fn a_graph_on_two_devices_copies_and_waits() {
             Ok::<Any, Error>(Any::none())
         })))
     };
-    // The simulated device does nothing before it must.
+    // The simulated device delays all work until it is needed.
     for seed in 0..20 {
         let api: &'static Simulated = Box::leak(Box::new(Simulated::new(seed)));
         // SAFETY: its memory keeps the rules, and is not the host's, as of no device of this type.
@@ -110,12 +110,12 @@ fn a_graph_on_two_devices_copies_and_waits() {
     }
 }
 
-/// A library with parameters, as `link-params` compiles one: a function returns the address of each.
+/// Library with parameters as `link-params` compiles it: a function returns the address of each parameter.
 struct Linked {
     context: Box<[u8; 8]>,
 }
 
-/// What its function reads: parameters by storage id.
+/// Parameters that its function returns, by storage id.
 static PARAMETERS: Mutex<BTreeMap<i64, Tensor>> = Mutex::new(BTreeMap::new());
 
 unsafe extern "C-unwind" fn lookup_linked_param(
@@ -231,7 +231,7 @@ fn linked_parameters_are_used_in_place() {
         let output = call("get_output", &[0i64.into()]).unwrap();
         let output = cast::<Tensor>(output.view()).unwrap();
         assert_eq!(output.to_bytes().unwrap(), io["out_0"].to_bytes().unwrap());
-        // Its memory may be constant.
+        // The memory of a linked parameter may be constant.
         let linked = call("get_input", &[named.into()]).unwrap();
         let error = call("set_input", &[named.into(), linked]).unwrap_err();
         assert!(

@@ -1,4 +1,4 @@
-//! Parameters that a library links into an executor, and inputs that are only read.
+//! Parameters that a library links into an executor, and inputs that are read-only.
 
 use super::{nowhere, touch};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tvmspec::rule::Kind;
 use tvmspec::tensor::Device;
 use tvmspec::value::{Any, AnyView, DLDataType, cast};
 
-/// A module of safe code that says where a parameter lies.
+/// Module in safe code that returns the address of a parameter.
 struct Liar;
 
 impl ModuleKind for Liar {
@@ -50,7 +50,8 @@ fn an_address_of_a_parameter_is_followed_for_compiled_code_alone() {
     }
 }
 
-/// An executor whose input `x`, listed twice, is `parameter` to the first lookup, as a tensor that is linked into a library.
+/// Creates an executor that lists its input `x` twice. The first lookup returns `parameter`, as a tensor that is linked into a
+/// library.
 fn linked(parameter: &Tensor) -> Module {
     let json = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []}], "arg_nodes": [0, 0], "node_row_ptr": [0, 1],
         "heads": [[0, 0, 0]], "attrs": {"dltype": ["list_str", ["int64"]], "storage_id": ["list_int", [0]],
@@ -108,7 +109,7 @@ fn nothing_writes_to_a_linked_parameter() {
         let error = tensor.fill(&[0; 32]).unwrap_err();
         assert!(error.message().contains("read-only"), "{error}");
     }
-    // As the target of a copy, in place of an output, and as the heap that extents are stored in.
+    // Target of a copy, replacement of an output, and the heap that stores extents.
     let shown = Any::from(shown);
     let copied = call("get_output", &[0i64.into(), shown.clone()]);
     let in_place = call("set_output_zero_copy", &[0i64.into(), shown.clone()]);
@@ -124,7 +125,7 @@ fn nothing_writes_to_a_linked_parameter() {
         let error = rejected.unwrap_err();
         assert!(error.message().contains("read-only"), "{error}");
     }
-    // It is read as any other.
+    // It can be read like any other tensor.
     let third = builtin("make_prim_value", &[shown.clone(), code, number(2)]).unwrap();
     assert_eq!(cast::<i64>(third.view()).unwrap(), 3);
     call("set_input_zero_copy", &[0i64.into(), shown]).unwrap();
@@ -134,7 +135,7 @@ fn nothing_writes_to_a_linked_parameter() {
 
 #[test]
 fn a_read_only_input_is_not_where_a_node_writes() {
-    // `__nop` joins what `touch` writes, and an input that is read behind it, in one pool.
+    // `__nop` merges the entry that `touch` writes with an input, in one pool.
     let json = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []},
         {"op": "tvm_op", "name": "y", "inputs": [],
          "attrs": {"func_name": "touch", "num_inputs": "0", "num_outputs": "2", "flatten_data": "0"}},
@@ -165,7 +166,7 @@ fn a_read_only_input_is_not_where_a_node_writes() {
         );
     }
     executor.set_input_by_reference(0, &parameter).unwrap();
-    // `__nop` alone writes nothing, so that what only it makes of the input may stay as it is.
+    // `__nop` alone writes nothing, so its output may share memory with the read-only input.
     let json = json.replace("\"touch\"", "\"__nop\"");
     let graph = Graph::read(&json, &mut tvmspec::rule::Findings::default()).unwrap();
     let cpu = ExecutorDevice::of(Device::CPU).unwrap();

@@ -1,10 +1,11 @@
-//! How the command line prints: lines as wide as `COLUMNS`, names of files on one line, lists of files by their schema, colours of messages.
+//! Output format of the command line: line width from `COLUMNS`, file names on one line, lists of files by their schema, colours of
+//! messages.
 
 use crate::support::schema;
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 
-/// A run of `tvmspec` in the root of the package, with nothing on stdin. A pipe without `COLUMNS` has no width.
+/// Runs `tvmspec` in the root of the package, without stdin. A pipe without `COLUMNS` has no width.
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(arguments)
@@ -21,10 +22,10 @@ fn stdout(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     String::from_utf8(run(arguments, variables).stdout).expect("text")
 }
 
-/// The most characters that a line has.
+/// Returns the length of the longest line, in characters.
 fn widest(text: &str) -> usize {
     text.lines()
-        // The name of a file is as long as it is, and a message a line.
+        // Names of files and messages are not wrapped.
         .filter(|line| line.starts_with("  "))
         .map(|line| line.chars().count())
         .max()
@@ -43,7 +44,7 @@ fn lines_are_as_wide_as_columns_and_rows_whole_in_a_pipe() {
         &["verify", "golden/blob/two-libraries.bin"],
     ] {
         let whole = stdout(arguments, &[]);
-        // Words stay as they are; only where lines end differs.
+        // Only the line breaks differ, not the words.
         let words = |text: &str| {
             text.split_whitespace()
                 .map(str::to_owned)
@@ -123,7 +124,7 @@ fn a_name_of_a_file_forges_no_line() {
             assert!(!forged && !text.contains('\u{1b}'), "{arguments:?}: {text}");
         }
     }
-    // Programs get the name as it is.
+    // JSON contains the unescaped name.
     let report: Value =
         serde_json::from_str(&stdout(&["verify", "--json", path], &[])).expect("JSON");
     assert_eq!(report["file"], path);
@@ -141,7 +142,7 @@ fn the_list_of_several_files_has_its_schema() {
             "no/such.so",
             "-",
             "golden/blob/two-libraries.bin",
-            // It has a text with a letter that is unseen, which terminals see as an escape of Rust.
+            // The file contains a text with an invisible letter, which terminals see as an escape of Rust.
             "golden/vm/texts.vmexec",
         ];
         let text = stdout(&[&[command, "--json"], &files[..]].concat(), &[]);

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// What a run of `tvmspec` prints, whatever its exit code.
+/// Returns the output of `tvmspec`, whatever its exit code.
 fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(arguments)
@@ -16,7 +16,7 @@ fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Without what starts and ends a colour.
+/// Removes the escape sequences that start and end a colour.
 fn without_color(text: &str) -> String {
     [
         "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[1m", "\x1b[2m", "\x1b[0m",
@@ -25,7 +25,7 @@ fn without_color(text: &str) -> String {
     .fold(text.to_owned(), |text, escape| text.replace(escape, ""))
 }
 
-/// Each finds something that is bad, and these words about it are red.
+/// Commands that each find a problem, with the words that must be red.
 const PAINTED: [(&[&str], &str); 5] = [
     (
         &[
@@ -47,7 +47,7 @@ const PAINTED: [(&[&str], &str); 5] = [
         &["explain", "golden/blob/containers/tree3-0.8.so"],
         "SILENT TRAP",
     ),
-    // A failure that is known and does not happen.
+    // A known failure that does not occur.
     (
         &[
             "check",
@@ -69,10 +69,10 @@ fn colour_is_for_terminals_and_those_who_ask() {
             "{arguments:?}"
         );
         let asked = |choice| [arguments, &["--color", choice]].concat();
-        // A pipe is no terminal.
+        // A pipe is not a terminal.
         assert_eq!(printed(&asked("auto"), &[]), plain);
         assert_eq!(printed(&asked("never"), &[]), plain);
-        // With the option the output has colours, and the same words.
+        // With the option, the output has colours and the same words.
         for variables in [&[][..], &[("NO_COLOR", "1")]] {
             let painted = printed(&asked("always"), variables);
             let red = format!("\x1b[1m\x1b[31m{words}\x1b[0m");
@@ -80,7 +80,7 @@ fn colour_is_for_terminals_and_those_who_ask() {
             assert_eq!(without_color(&painted), plain);
         }
     }
-    // Programs get no colour, with the option or without.
+    // JSON has no colour, with or without the option.
     for json in [
         &[
             "verify",
@@ -115,7 +115,7 @@ fn colour_is_for_terminals_and_those_who_ask() {
     }
 }
 
-/// `script` runs a command with a terminal of its own.
+/// `script` runs a command in a new terminal.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_is_painted_unless_no_color_is_set() {
@@ -153,7 +153,7 @@ fn a_terminal_is_painted_unless_no_color_is_set() {
     );
 }
 
-/// Names of a file may hold what a terminal obeys: DEL, and CSI as one character of UTF-8.
+/// File names may contain characters that a terminal interprets: DEL, and CSI as one character of UTF-8.
 #[test]
 fn no_control_character_of_a_file_reaches_the_terminal() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! A wrong step of a device program is reported, and checks nothing silently.
+//! A wrong step of a device program is reported, and never silently skipped.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -69,7 +69,7 @@ fn a_wrong_step_fails_its_case() {
     for (step, expected) in wrong {
         let mut steps = begin.clone();
         steps.as_array_mut().unwrap().push(step.clone());
-        // A wrong step does not pass for the defect of the device, either.
+        // A wrong step does not count as a defect of the device either.
         for args in [
             json!({"value": &steps}),
             json!({"value": &steps, "defect": "sync-returns-early"}),
@@ -109,7 +109,7 @@ fn a_wrong_script_has_no_answer() {
     }
 }
 
-/// The table of the specification and the table of the interpreter have the same steps and arguments.
+/// The tables of the specification and of the interpreter have the same steps and arguments.
 #[test]
 fn every_step_of_the_specification_is_known() {
     let text = fs::read_to_string(concat!(
@@ -131,7 +131,7 @@ fn every_step_of_the_specification_is_known() {
         }
         let expected = format!("step 1 `{form}`: missing `{}`", first.trim_end_matches('?'));
         let reason = reason("device.program", &json!({"value": [[step]]}));
-        // A step with two forms is explained by the second.
+        // The error of a step with two forms shows the second.
         assert!(reason == expected || step == "read", "{form}: {reason}");
         known += 1;
     }

@@ -1,4 +1,4 @@
-//! Known failures, which excuse and must be true.
+//! Known failures, which excuse failures and must be accurate.
 
 use super::check;
 use serde_json::Value;
@@ -57,7 +57,7 @@ fn known_failures_excuse_and_must_be_true() {
     assert_eq!(code(&broken, "builtin"), Some(2));
 }
 
-/// Of 0.8, and wrong in everything.
+/// Testee of release 0.8 that is always wrong.
 struct Old;
 
 impl Testee for Old {
@@ -92,7 +92,7 @@ fn a_known_failure_of_another_release_excuses_nothing() {
     assert!(!good("releases = \"0.9..\""));
 }
 
-/// What is about releases that were not run is checked here alone.
+/// Known failures of releases that were not run are checked only here.
 #[test]
 fn every_known_failure_names_a_case_of_its_releases() {
     for (file, known) in known::embedded() {
@@ -153,7 +153,7 @@ fn what_varies_is_excused_whatever_comes() {
     let passed = [("blob/a", &Verdict::Pass)].into_iter();
     let problems = known.problems(["blob/a"].into_iter(), passed, "2026-01-01");
     assert_eq!(problems, Vec::<String>::new());
-    // No verdict is no answer, however it varies.
+    // `Unsupported` is not a result, so an entry for varying results does not excuse it.
     let unsupported = Verdict::Unsupported(String::new());
     assert!(known.excuse("blob/a", &unsupported, "2026-01-01").is_none());
     assert!(KnownFailures::parse(&varying.replace("= true", "= \"yes\"")).is_err());

@@ -1,4 +1,4 @@
-//! Our own implementation passes, and no liar does.
+//! Our own implementation passes, and every liar fails.
 
 use super::{PROGRAM, check, json, verdicts};
 use crate::support::thorough::is_thorough;
@@ -12,7 +12,7 @@ use tvmspec::spec;
 fn our_own_implementation_passes_in_process_and_over_the_protocol() {
     let complete = json(&["--complete"]);
     assert_eq!(complete["good"], true, "{}", complete["totals"]);
-    // The suite runs once: these chapters have every form of a request.
+    // Over the protocol only these chapters run, because they have every form of a request.
     let few = [
         "--chapter",
         "wire",
@@ -28,7 +28,7 @@ fn our_own_implementation_passes_in_process_and_over_the_protocol() {
     assert_eq!(outside["good"], true, "{}", outside["totals"]);
     let inside = json(&[&["--complete"], few].concat());
     assert_eq!(outside["totals"], inside["totals"]);
-    // Cases of generators are for others, and no verdict of ours; all else passes.
+    // Cases for generators are for other implementations, so ours skips them. All other cases pass.
     for (case, verdict) in verdicts(&complete) {
         let expected = if is_foreign(case) { "skipped" } else { "pass" };
         assert_eq!(verdict, expected, "{}", case.id);
@@ -55,7 +55,7 @@ fn is_foreign(case: &Case) -> bool {
 #[test]
 fn every_liar_fails_as_built_in_and_as_command() {
     for liar in Liar::ALL {
-        // A hang costs its timeout each time; the chapter wire is enough to see it.
+        // Each hang costs its timeout, so only chapter wire is run.
         let rest = ["--chapter", "wire", "--timeout", "2", "--max-hangs", "1"];
         let spec = format!("liar:{}", liar.name());
         let command = format!("exec:'{PROGRAM}' testee --liar {}", liar.name());

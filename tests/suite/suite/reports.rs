@@ -1,4 +1,4 @@
-//! What a report says of a case, and where it goes.
+//! Contents of a report about a case, and its destination.
 
 use super::{check, json};
 use crate::support::schema::{conforms, schema};
@@ -8,13 +8,13 @@ use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{Adapter, InProcess, Reply};
 use tvmspec::conformance::case::{Case, CaseInput, Expect, Suite};
 
-/// An offset is where a reader of the report looks: what was never bytes has none.
+/// Readers of a report look at the offset in the input, so a rejection of other input than bytes has none.
 #[test]
 fn only_what_was_bytes_has_an_offset() {
     let mut placed = Vec::new();
     let rejected = |case: &&Case| matches!(case.expect, Expect::Reject(..));
     for case in Suite::embedded().cases.iter().filter(rejected) {
-        // A text is bytes; what a program is called with is none, and no instruction is at byte 0.
+        // A text counts as bytes. The arguments of a program do not, and no instruction is at byte 0.
         let value = matches!(&case.input, CaseInput::Value(value) if !value.is_string());
         let called = case.op == "vm.run";
         if let Reply::Reject(rejection) = InProcess(BuiltinTestee).call(&case.op, &case.request())

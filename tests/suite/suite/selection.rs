@@ -1,4 +1,4 @@
-//! Cases and rules are selected, listed and shown.
+//! Selecting, listing and showing cases and rules.
 
 use super::{PROGRAM, check, json, verdicts};
 use crate::support::schema::{conforms, schema};
@@ -18,7 +18,7 @@ fn no_matching_case_and_bad_usage_are_exit_code_2() {
         &["--release", "0.99"],
         &["--known", "/no/such/file"],
         &["--report", "pdf"],
-        // What would change nothing is rejected.
+        // Options without an effect are rejected.
         &["--timeout", "1"],
         &["--memory", "1000"],
         &["--max-hangs", "1"],
@@ -80,7 +80,7 @@ fn rules_are_shown_for_people_and_for_programs() {
     conforms(&schema, &all, "$");
     let all = all.as_array().unwrap();
     assert_eq!(all.len(), tvmspec::spec::rules().len());
-    // The code, a case and a known failure of one rule, as a reader looks for them.
+    // A rule's row lists its code, its cases and its known failures.
     let rows = all.iter().find(|rule| rule["rule"] == "TREE-03").unwrap();
     assert!(
         rows["code"]
@@ -168,7 +168,7 @@ fn the_help_fits_a_screen_and_its_example_works() {
     assert_eq!(out.trim(), r#"{"id":1,"ok":1,"findings":[]}"#);
 }
 
-/// What the program answers to one line.
+/// Returns the program's answer to one line.
 fn talk(args: &[&str], line: &str) -> String {
     use std::io::Write as _;
     use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Implementations that crash, answer in part or not at all.
+//! Implementations that crash, answer in part, or do not answer.
 
 use crate::support::schema::{conforms, schema};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use tvmspec::conformance::truncated::Cut;
 use tvmspec::conformance::verdict::{Judgement, Verdict, judge};
 use tvmspec::rule::Kind;
 
-/// Answers nothing, and says so.
+/// Testee that supports no operation and reports so.
 struct Modest;
 
 impl Testee for Modest {
@@ -60,12 +60,12 @@ fn a_complete_run_has_an_answer_to_every_case() {
     let all: String = failures.iter().map(|id| entry(id)).collect();
     assert!(judged(true, &all).is_good());
     assert!(!judged(true, &entry("wire/u32")).is_good());
-    // An excuse that is not needed is untrue, as any other.
+    // An unnecessary excuse is reported as untrue, like any other.
     let useless = judged(true, &(all + &entry("wire/u16")));
     assert!(!useless.is_good() && useless.problems.len() == 1);
 }
 
-/// Crashes on one case, and poisons itself so that it fails the next one too; alone every case but the first is right.
+/// Testee that crashes on one case. It also answers the second request after the restart wrong, although that case alone is right.
 struct Poisoned {
     bad: &'static str,
     starts: u32,
@@ -146,7 +146,7 @@ fn a_crash_costs_one_case_and_the_first_failure_after_it_is_run_again_alone() {
     assert_eq!(adapter.asked.len(), steps.sum::<usize>() + 1);
 }
 
-/// Panics like a library that was not written for hostile input.
+/// Testee that panics, like a library that was not written for hostile input.
 struct Panics;
 
 impl Testee for Panics {
@@ -165,7 +165,7 @@ fn a_panic_is_a_crash_and_not_a_rejection() {
     assert_eq!(report.totals().count("crash"), report.results.len());
 }
 
-/// Knows nothing of a rejection but its kind.
+/// Testee that reports only the kind of a rejection.
 struct Brief;
 
 impl Testee for Brief {
@@ -240,7 +240,7 @@ fn what_was_not_compared_is_counted_and_shown() {
     assert!(full.unstated().is_empty());
 }
 
-/// Our own implementation, which leaves one part out of all its answers.
+/// Our own implementation, with one part left out of all answers.
 struct Without {
     part: Parts,
     in_full: bool,
@@ -343,7 +343,7 @@ fn a_cut_is_judged_by_what_it_states() {
     }
 }
 
-/// Notes the requests that each thread gets. A call of a function waits until another thread has had a request.
+/// Testee that records the requests of each thread. A call of a function waits until another thread has had a request.
 struct Noted<'a>(&'a Mutex<Vec<(ThreadId, String)>>);
 
 impl Testee for Noted<'_> {

@@ -1,4 +1,4 @@
-//! The registry of 0.21 by the functions of 0.20.
+//! The registry of 0.21 with the functions of 0.20.
 
 use super::values::{content, view};
 use super::{called, called_global, fail, functions};
@@ -8,11 +8,11 @@ use crate::value::{AnyPayload, ByteArray, RawAny, index};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
 
-/// A C string as tvm-ffi takes names.
+/// Converts a C string to the form of tvm-ffi names.
 ///
 /// # Safety
 ///
-/// It is one, and lives for the call.
+/// `name` is a C string, and lives for the call.
 unsafe fn name_of(name: *const c_char) -> ByteArray {
     // SAFETY: by this contract.
     ByteArray::of(unsafe { CStr::from_ptr(name) }.to_bytes())
@@ -32,7 +32,7 @@ pub(super) unsafe extern "C" fn register(
     }
 }
 
-/// What functions of the registry are called in 0.21, of those that cases need.
+/// The names in 0.21 of the registry functions that cases need.
 const RENAMED: [(&str, &str); 5] = [
     ("runtime.ArrayGetItem", "ffi.ArrayGetItem"),
     ("runtime.ArraySize", "ffi.ArraySize"),
@@ -59,10 +59,10 @@ pub(super) unsafe extern "C" fn find(name: *const c_char, out: *mut RawHandle) -
     }
 }
 
-/// The end of a function that has nothing: 0.21 calls it unasked.
+/// Does nothing when a function without a context is freed, because 0.21 always calls it.
 unsafe extern "C" fn end_nothing(_: RawHandle) {}
 
-/// The keys and values of a map, as one array.
+/// Returns the keys and values of a map, as one array.
 unsafe extern "C" fn map_items(
     _: RawHandle,
     args: *const RawAny,
@@ -82,7 +82,7 @@ unsafe extern "C" fn map_items(
         };
         let mut items = Vec::new();
         for pair in 0..count {
-            // 0 is the key, 1 the value, and 2 goes on.
+            // The iterator takes a command: 0 for the key, 1 for the value, 2 to advance.
             items.extend([at(0)?, at(1)?]);
             if pair + 1 < count {
                 at(2)?;
@@ -100,7 +100,7 @@ unsafe extern "C" fn map_items(
     }
 }
 
-/// The names, which stay for the life of the process.
+/// Returns the names, which remain valid for the life of the process.
 pub(super) unsafe extern "C" fn names(count: *mut c_int, list: *mut *const *const c_char) -> c_int {
     let names = || {
         let names = called_global("ffi.FunctionListGlobalNamesFunctor", &[])?;

@@ -1,4 +1,4 @@
-//! Values of 0.20 as those of 0.21, and back.
+//! Conversion of values of 0.20 to those of 0.21, and back.
 
 use super::{drop_object, fail, functions};
 use crate::conformance::runtime::RawHandle;
@@ -11,22 +11,22 @@ use std::ptr;
 /// The size of an object's header.
 pub(super) const HEADER: usize = 16;
 
-/// The type index of a tensor, which 0.22 gave to another type.
+/// The type index of a tensor, which 0.22 assigned to another type.
 const TENSOR_OBJECT: i32 = 72;
 
 thread_local! {
-    /// The text of the last result, which stays until the next.
+    /// The text of the last result, which remains until the next.
     static TEXT: RefCell<CString> = RefCell::default();
     /// The bytes of the last result.
     static BYTES: RefCell<(Vec<u8>, Box<Cell<ByteArray>>)> =
         RefCell::new((Vec::new(), Box::new(Cell::new(ByteArray::of(&[])))));
 }
 
-/// A value as 0.21 borrows it.
+/// Converts a value to a view of 0.21.
 ///
 /// # Safety
 ///
-/// The value is what the code says.
+/// The value has the type of its code.
 pub(super) unsafe fn view((value, type_code): (TVMValue, c_int)) -> RawAny {
     // SAFETY: any eight bytes are an integer.
     let int = unsafe { value.v_int64 };
@@ -57,24 +57,24 @@ pub(super) unsafe fn view((value, type_code): (TVMValue, c_int)) -> RawAny {
     }
 }
 
-/// What a string or bytes object holds.
+/// Returns the content of a string or bytes object.
 ///
 /// # Safety
 ///
-/// `object` is alive, and one of these.
+/// `object` is a live string or bytes object.
 pub(super) unsafe fn content<'a>(object: RawHandle) -> &'a [u8] {
     let content: *const ByteArray = object.wrapping_byte_add(HEADER).cast();
-    // SAFETY: such an object has its bytes behind its header, by this contract.
+    // SAFETY: such an object has its bytes after its header, by this contract.
     let content = unsafe { &*content };
     // SAFETY: the bytes live as long as the object.
     unsafe { content.as_slice() }
 }
 
-/// A value of 0.21 as 0.20 passes it to a callback.
+/// Converts a value of 0.21 to the form that 0.20 passes to a callback.
 ///
 /// # Safety
 ///
-/// The value is alive for as long as the result is used.
+/// The value lives as long as the result is used.
 pub(super) unsafe fn borrowed(any: &RawAny) -> (TVMValue, c_int) {
     let v_int64 = any.int();
     let type_code = match any.type_index() {
@@ -109,7 +109,7 @@ pub(super) unsafe fn borrowed(any: &RawAny) -> (TVMValue, c_int) {
     (TVMValue { v_int64 }, type_code)
 }
 
-/// An owned result of 0.21 as 0.20 returns it: texts and bytes stay until the next one.
+/// Converts an owned result of 0.21 to a result of 0.20. Texts and bytes remain valid until the next one.
 pub(super) fn returned(any: RawAny) -> Result<(TVMValue, c_int), c_int> {
     Ok(match any.type_index() {
         index::STR => {
@@ -157,7 +157,7 @@ fn returned_text(text: Vec<u8>) -> (TVMValue, c_int) {
     })
 }
 
-/// A C string of the bytes up to the first NUL.
+/// Returns a C string of the bytes without their NULs.
 pub(super) fn without_nul(mut text: Vec<u8>) -> CString {
     text.retain(|byte| *byte != 0);
     CString::new(text).unwrap_or_default()

@@ -4,7 +4,7 @@ use crate::device::manager::Manager;
 use crate::device::{Device, DeviceApi};
 use crate::function::Error;
 
-/// A device that an executor may use: which one, and how to talk to it.
+/// A device that an executor may use, with its API.
 #[derive(Clone, Copy)]
 pub struct ExecutorDevice {
     pub(super) device: Device,
@@ -12,7 +12,7 @@ pub struct ExecutorDevice {
 }
 
 impl ExecutorDevice {
-    /// `device`, if its backend is here.
+    /// Returns `device` with its API, if the backend exists.
     ///
     /// # Errors
     ///
@@ -22,7 +22,7 @@ impl ExecutorDevice {
         Ok(ExecutorDevice { device, api })
     }
 
-    /// `device`, with the memory and copies of `api`, which need not be known to the manager.
+    /// Combines `device` with the memory and copies of `api`, which the manager need not know.
     ///
     /// # Safety
     ///
@@ -31,7 +31,7 @@ impl ExecutorDevice {
         ExecutorDevice { device, api }
     }
 
-    /// Type and index.
+    /// Returns the type and index.
     pub const fn device(&self) -> Device {
         self.device
     }

@@ -1,4 +1,4 @@
-//! Memory of others that calls use in place: the caller's, another executor's, the library's.
+//! Foreign memory that calls use in place: memory of the caller, of another executor, or of the library.
 
 use super::aliases::Aliases;
 use super::op_exec::OpExec;
@@ -13,14 +13,14 @@ use crate::value::{Any, DLTensor, cast};
 use std::collections::HashMap;
 
 impl Executor {
-    /// Lets every call that uses input `index` use the memory of `source` instead (GRF-34).
+    /// Makes every call that uses input `index` use the memory of `source` instead (GRF-34).
     ///
-    /// Nothing is copied, now or in a run. [`Executor::input`] still shows the old memory, as in every release. The executor
-    /// keeps `source` until the input is set by reference again.
+    /// Nothing is copied, neither now nor in a run. [`Executor::input`] still shows the old memory, as in every release. The
+    /// executor keeps `source` until the input is set by reference again.
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a tensor that is read-only where a node writes to the same bytes.
+    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor if a node writes to the same bytes.
     pub fn set_input_by_reference(
         &mut self,
         index: usize,
@@ -30,11 +30,11 @@ impl Executor {
         unsafe { self.refer_input(index, whole(source)?, source.clone().into()) }
     }
 
-    /// [`Executor::set_input_by_reference`] with a description of memory that `keep` keeps.
+    /// Sets the input as [`Executor::set_input_by_reference`] does, from a description of memory that `keep` keeps alive.
     ///
     /// # Safety
     ///
-    /// The memory of `source` stays as long as `keep`; its extents and strides are readable.
+    /// The memory of `source` stays valid as long as `keep`; its extents and strides are readable.
     pub(in crate::graph::runtime) unsafe fn refer_input(
         &mut self,
         index: usize,
@@ -54,12 +54,12 @@ impl Executor {
         Ok(())
     }
 
-    /// Lets every call that writes output `index` write to the memory of `target` instead (GRF-34), which the executor keeps
+    /// Makes every call that writes output `index` write to the memory of `target` instead (GRF-34). The executor keeps `target`
     /// until the output is set by reference again.
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a tensor that is read-only.
+    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor.
     pub fn set_output_by_reference(
         &mut self,
         index: usize,
@@ -69,7 +69,7 @@ impl Executor {
         unsafe { self.refer_output(index, whole(target)?, target.clone().into()) }
     }
 
-    /// [`Executor::set_output_by_reference`] with a description of memory that `keep` keeps.
+    /// Sets the output as [`Executor::set_output_by_reference`] does, from a description of memory that `keep` keeps alive.
     ///
     /// # Safety
     ///
@@ -89,19 +89,19 @@ impl Executor {
         unsafe { self.redirect(entry, target, &owner, &format!("output {index}")) }
     }
 
-    /// Lets this executor use `other`'s memory for the inputs called `names` (GRF-35): both see one set of parameters.
+    /// Makes this executor use `other`'s memory for the inputs called `names` (GRF-35), so that both use the same parameters.
     ///
-    /// Names that either graph does not have are skipped, as `load_params` does.
+    /// Names that either graph does not have are skipped, as in `load_params`.
     ///
     /// # Errors
     ///
-    /// GRF-35 where an input of one name is of another type or size in the two.
+    /// GRF-35 if an input differs in type or size between the two.
     pub fn share_inputs<'a>(
         &mut self,
         other: &Executor,
         names: impl Iterator<Item = &'a str>,
     ) -> Result<(), Error> {
-        // How many entries each pool is for.
+        // The number of entries in each pool.
         let mut users = HashMap::<usize, usize>::new();
         for entry in &self.graph.entries {
             *users.entry(entry.storage_id).or_insert(0) += 1;
@@ -109,7 +109,7 @@ impl Executor {
         for name in names {
             let (Some(here), Some(there)) = (self.input_index(name), other.input_index(name))
             else {
-                // GRF-35: 0.6 rejects a name that is no input, 0.7 and later pass over it.
+                // GRF-35: 0.6 rejects a name that is not an input; 0.7 and later skip it.
                 continue;
             };
             let shared = other.input(there)?.clone();
@@ -117,15 +117,15 @@ impl Executor {
             let what = format!("shared parameter `{name}`");
             // SAFETY: the extents of the other executor's tensor, which `shared` keeps.
             unsafe { self.entries[entry].check_same(&shared.view, &what) }?;
-            // GRF-35: the pool must be of this parameter alone. Another entry of it is written in every run, and that would overwrite
-            // the parameter of both executors.
+            // GRF-35: the pool must belong to this parameter only. A run writes to the other entries of the pool, which would
+            // overwrite the parameter of both executors.
             let storage = self.graph.entries.get(entry).map(|entry| entry.storage_id);
             let users = storage.and_then(|storage| users.get(&storage));
             let alone = users.is_none_or(|users| *users <= 1);
             GRF_35.demand(Kind::Unsupported, alone, || {
                 format!("the memory of `{name}` is shared with other entries of its graph")
             })?;
-            // GRF-43: what is linked there is the library's constant here too, and its object is read-only.
+            // GRF-43: a linked parameter is also a constant of the library here, and its object is read-only.
             let owner = MemoryOwner::of(shared.to_object().into());
             // SAFETY: `owner` keeps the other executor's memory, which was just found to be of the entry's type and shape.
             unsafe { self.point_at(entry, &shared.view, &owner) };
@@ -135,8 +135,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Lets input `index` be `source`, which the library brings with it (GRF-43). It counts as set, every call uses it, and
-    /// nothing writes to it. `keep` lives as long as the executor, and as every tensor that it returns of the input.
+    /// Makes input `index` use `source`, which the library contains (GRF-43). The input counts as set, every call uses it, and
+    /// nothing writes to it. `keep` lives as long as the executor, and as every tensor of this input that it returns.
     ///
     /// # Safety
     ///
@@ -151,7 +151,8 @@ impl Executor {
         let what = format!("linked parameter `{}`", self.input_name(index));
         // SAFETY: the extents of `source` are readable.
         unsafe { self.entries[entry].check_same(source, &what) }?;
-        // What a node writes to the same bytes would go into the library's constant (GRF-43): the plan means the pool.
+        // GRF-43: a node that writes to the same bytes would overwrite the library's constant. The parameter is copied into the
+        // pool instead.
         if self.is_written(entry) {
             // SAFETY: the memory of `source` stays as long as `keep`, which lives for the call.
             return unsafe { self.set_input_from(index, source) };
@@ -165,7 +166,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Whether a run writes to `entry`, or to what `__nop` joins with it.
+    /// Returns whether a run writes to `entry`, or to an entry that `__nop` connects with it.
     fn is_written(&self, entry: usize) -> bool {
         let aliases = self.aliases();
         let same = aliases.of(entry);
@@ -178,12 +179,14 @@ impl Executor {
         })
     }
 
-    /// What shares bytes with what, made when it is first needed: most executors copy their inputs.
+    /// Returns the aliases, which are built on first use, because most executors copy their inputs.
     fn aliases(&self) -> &Aliases {
         self.aliases
             .get_or_init(|| Aliases::new(&self.graph, &self.entries, &self.steps))
     }
 
+    /// Makes calls use the memory of `to` for `entry`.
+    ///
     /// # Safety
     ///
     /// As for [`Executor::refer_input`].
@@ -203,11 +206,12 @@ impl Executor {
                 inside.view.device, to.device
             )
         })?;
-        // GRF-34: the address that a kernel uses is `data` plus `byte_offset`. 0.6 to 0.8 look at `data` alone, and lose the offset.
+        // GRF-34: a kernel uses the address `data` plus `byte_offset`. 0.6 to 0.8 use only `data`, and lose the offset.
         // SAFETY: the extents and strides of `to` are readable.
         let in_one_piece = unsafe { to.is_contiguous() };
         let first = to.data.wrapping_byte_add(to.byte_offset as usize);
-        // The multiple is 64 in 0.6 and from 0.10 on, 128 in 0.7 to 0.9; none compares the dtype or looks for gaps.
+        // GRF-34: the required alignment is 64 in 0.6 and from 0.10 on, 128 in 0.7 to 0.9. No release compares the dtype or checks
+        // for gaps.
         let in_place = in_one_piece && first.addr().is_multiple_of(ALIGNMENT);
         GRF_34.demand(Kind::Malformed, in_place, || {
             format!(
@@ -219,14 +223,14 @@ impl Executor {
         Ok(())
     }
 
-    /// Every argument that is `entry`, or what `__nop` makes of it, gets the address of `to`.
+    /// Gives every argument that is `entry`, or its alias through `__nop`, the address of `to`.
     ///
     /// # Safety
     ///
-    /// The memory of `to` stays as long as `owner`, and holds a tensor of the entry's type and shape.
+    /// The memory of `to` stays valid as long as `owner`, and holds a tensor of the entry's type and shape.
     unsafe fn point_at(&mut self, entry: usize, to: &DLTensor, owner: &MemoryOwner) {
-        // GRF-48: what a `__nop` makes of an entry is the same bytes, and moves with it. Releases up to 0.13 leave it behind; those
-        // from 0.14 on move the whole pool, other values and larger ones too.
+        // GRF-48: an alias through `__nop` is the same bytes, and moves with the entry. Releases up to 0.13 do not move it. From
+        // 0.14 on they move the whole pool, including other and larger values.
         let (same, users) = {
             let aliases = self.aliases();
             let same = aliases.of(entry);

@@ -1,4 +1,4 @@
-//! Inputs that are copied in, and outputs that are copied out.
+//! Copying inputs in and outputs out.
 
 use super::tensor::whole;
 use super::{Executor, PoolTensor, with_record};
@@ -14,9 +14,9 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, and GRF-43 for an input that the library brings with it.
+    /// GRF-32, GRF-33, and GRF-43 for a linked parameter of the library.
     ///
-    /// A tensor owns its memory; a bare description is no input:
+    /// A tensor owns its memory; a bare description is not accepted:
     ///
     /// ```compile_fail,E0308
     /// # use tvmspec::graph::executor::Executor;
@@ -31,11 +31,11 @@ impl Executor {
         unsafe { self.set_input_from(index, source) }
     }
 
-    /// [`Executor::set_input`] from a description.
+    /// Sets the input as [`Executor::set_input`] does, from a description.
     ///
     /// # Safety
     ///
-    /// `source` describes memory that stays for the call; its extents and strides are readable.
+    /// `source` describes memory that stays valid for the call; its extents and strides are readable.
     pub(in crate::graph::runtime) unsafe fn set_input_from(
         &mut self,
         index: usize,
@@ -45,11 +45,11 @@ impl Executor {
         let target = &self.entries[entry];
         // SAFETY: the extents of `source` are readable.
         if let Err(broken) = unsafe { target.check_same(source, "") } {
-            // The name costs a walk over `arg_nodes`, which only an error is worth.
+            // The search for the name walks over `arg_nodes`, so only an error pays for it.
             let named = format!("input `{}`{}", self.input_name(index), broken.message());
             return Err(broken.rule().rejected(broken.kind(), named).into());
         }
-        // GRF-43: releases write to it, and crash where the library has it in constant memory.
+        // GRF-43: releases write to it, and crash if the library has it in constant memory.
         GRF_43.demand(Kind::Unsupported, !target.is_read_only(), || {
             let name = self.input_name(index);
             format!("`{name}` is linked into the library, and is not written to")
@@ -62,14 +62,14 @@ impl Executor {
         Ok(())
     }
 
-    /// Fills input `index` with zeros, which counts as setting it. A linked parameter (GRF-43) stays as it is.
+    /// Fills input `index` with zeros, which counts as setting it. A linked parameter (GRF-43) is not changed.
     ///
     /// # Errors
     ///
-    /// GRF-32 for an unknown input; what the device rejects.
+    /// GRF-32 for an unknown input; the device's error.
     pub fn clear_input(&mut self, index: usize) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
-        // GRF-43: the memory of a linked parameter may be constant, and a write would end the process.
+        // GRF-43: the memory of a linked parameter may be constant, and a write would crash the process.
         if !self.entries[entry].is_read_only() {
             self.entries[entry].clear()?;
         }
@@ -77,17 +77,17 @@ impl Executor {
         Ok(())
     }
 
-    /// Sets every parameter that is an input of the graph; others are skipped, as from 0.7 on (GRF-37). Returns how many
-    /// were set.
+    /// Sets every parameter that is an input of the graph. Others are skipped, as from 0.7 on (GRF-37). Returns the number of
+    /// parameters that were set.
     ///
     /// # Errors
     ///
-    /// GRF-33 for a parameter of another type or shape than its input; GRF-43 for one that is linked; what a device rejects.
-    /// Those before it are set.
+    /// GRF-33 for a parameter whose type or shape differs from its input; GRF-43 for a linked one; a device's error. The parameters
+    /// before it remain set.
     pub fn load_params(&mut self, params: &Params<'_>) -> Result<usize, Error> {
         let mut set = 0;
         for (name, record) in params.iter() {
-            // GRF-37: up to 0.6 a file with another name is rejected.
+            // GRF-37: releases up to 0.6 reject a file with another name.
             let Some(index) = self.input_index(name) else {
                 continue;
             };
@@ -95,19 +95,19 @@ impl Executor {
             with_record(record, |tensor| unsafe {
                 self.set_input_from(index, tensor)
             })?;
-            // GRF-44: `get_input_info` leaves these inputs out.
+            // GRF-44: `get_input_info` omits these inputs.
             self.params.insert(index);
             set += 1;
         }
         Ok(set)
     }
 
-    /// Whether input `index` came with a parameter file.
+    /// Returns whether input `index` came with a parameter file.
     pub fn is_param(&self, index: usize) -> bool {
         self.params.contains(&index)
     }
 
-    /// The inputs that were never set. What they hold is arbitrary.
+    /// Returns the inputs that were never set. Their contents are arbitrary.
     pub fn unset_inputs(&self) -> Vec<&str> {
         let inputs = self.graph.inputs();
         let is_set = |node: usize| {

@@ -1,7 +1,7 @@
-//! Running a graph.
+//! The graph executor.
 //!
-//! An [`Executor`] holds one pool of memory for every storage id, one description of a tensor for every argument of
-//! every call, and calls the functions in the order of the nodes. Nothing is allocated while it runs.
+//! An [`Executor`] holds one pool of memory for every storage id, and one tensor description for every argument of every call. It
+//! calls the functions in the order of the nodes. A run allocates nothing.
 
 mod aliases;
 mod device;
@@ -25,7 +25,7 @@ use pool::PoolMemory;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-/// Finds the function that a node calls, by `func_name` (GRF-31). `None` is a function that is missing.
+/// Finds the function that a node calls, by `func_name` (GRF-31). `None` means that the function is missing.
 pub type Kernels<'a> = dyn Fn(&str) -> Result<Option<Function>, Error> + 'a;
 
 /// A graph with memory, ready to run.
@@ -36,44 +36,45 @@ pub struct Executor {
     /// The tensor of each entry, in its pool.
     entries: Vec<PoolTensor>,
     steps: Vec<OpExec>,
-    /// The number of each input by its name.
+    /// The number of each input, by its name.
     inputs: HashMap<String, usize>,
-    /// Made when an input first gets memory of its own.
+    /// The aliases, built when an input first gets separate memory.
     aliases: OnceLock<Aliases>,
-    /// Memory of others that calls use in place of that of an entry (GRF-34, GRF-35, GRF-43), kept alive here.
+    /// The foreign memory that calls use instead of an entry's pool (GRF-34, GRF-35, GRF-43), kept alive here.
     external: HashMap<usize, PoolTensor>,
-    /// Inputs that a parameter file set.
+    /// The inputs that a parameter file set.
     params: HashSet<usize>,
-    /// The entries of inputs that were ever set, by a copy or by a reference. The others hold whatever was in their memory.
+    /// The entries of inputs that were set, by a copy or by a reference. The memory of the others has arbitrary contents.
     set: HashSet<usize>,
 }
 
 impl Executor {
-    /// Plans and takes memory for `graph`, and finds every function that it calls.
+    /// Plans and allocates memory for `graph`, and finds every function that it calls.
     ///
-    /// The first of `devices` is the fallback: entries without a device, or on a device type that is not among them,
-    /// live there (GRF-30).
+    /// The first of `devices` is the fallback. It holds the entries without a device, and those of a device type that is not in
+    /// `devices` (GRF-30).
     ///
     /// # Errors
     ///
-    /// GRF-09 to GRF-12 and GRF-15 for a graph that was not read; GRF-30 without a device; GRF-31 with the names of all functions that `kernels` does not have; GRF-36 for a copy of two sizes;
-    /// what [`Plan::of`] rejects; GRF-23 and the errors of the device where it has no memory of that size or scope; what `kernels` raises.
+    /// GRF-09 to GRF-12 and GRF-15 for a graph that was built member by member; GRF-30 without a device; GRF-31 with the names of
+    /// all functions that `kernels` does not have; GRF-36 for a copy between different sizes; the errors of [`Plan::of`]; GRF-23
+    /// and the errors of the device if it has no memory of that size or scope; the errors of `kernels`.
     pub fn new(
         graph: Arc<Graph>,
         kernels: &Kernels<'_>,
         devices: Vec<ExecutorDevice>,
     ) -> Result<Executor, Error> {
-        // A graph that was read keeps these rules; one that was made member by member may not.
+        // A graph that was read keeps these rules, but one that was built member by member may break them.
         graph.check_members()?;
-        // Before any memory is taken: sizes of a file may be any (GRF-23).
+        // GRF-23: planned before any memory is allocated, because a file may state any size.
         let plan = Plan::of(&graph)?;
         let Some(fallback) = devices.first().copied() else {
             return Err(GRF_30
                 .rejected(Kind::Missing, "an executor needs a device")
                 .into());
         };
-        // GRF-30: `device_index` is a type of device, and the caller's order says which one of the type. A type that is not there falls
-        // back without a message, as in every release.
+        // GRF-30: `device_index` is a device type, and the caller's order selects the device of that type. A missing type falls
+        // back silently, as in every release.
         let device_of = |kind: Option<i32>| {
             let named = devices
                 .iter()
@@ -85,7 +86,7 @@ impl Executor {
             .iter()
             .map(|pool| PoolMemory::take(pool, device_of(pool.device)));
         let pools: Vec<Arc<PoolMemory>> = pools.collect::<Result<_, Error>>()?;
-        // None is lost: each has a pool (GRF-52), which was rejected above where it is larger than memory (GRF-23).
+        // No entry is lost: each has a pool (GRF-52), and a pool larger than memory was rejected above (GRF-23).
         let entries: Vec<PoolTensor> = graph
             .entries
             .iter()
@@ -94,7 +95,7 @@ impl Executor {
                 PoolTensor::new(memory, entry.dtype, &entry.shape)
             })
             .collect();
-        // By name once: frontends set every parameter by its name, of which a model may have thousands.
+        // The map is built once, because frontends set every parameter by name, and a model may have thousands.
         let inputs = numbers(&graph);
         let mut executor = Executor {
             graph,
@@ -108,37 +109,38 @@ impl Executor {
             params: HashSet::new(),
             set: HashSet::new(),
         };
-        // Behind the entries: the arguments of a call are descriptions of them.
+        // The entries must exist first, because the arguments of a call describe them.
         executor.steps = executor.find_functions(kernels)?;
         Ok(executor)
     }
 
-    /// The graph that runs here.
+    /// Returns the graph.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
-    /// The devices, the fallback first.
+    /// Returns the devices, the fallback first.
     pub fn devices(&self) -> &[ExecutorDevice] {
         &self.devices
     }
 
-    /// Bytes of memory of all pools, without what a device rounds them up to.
+    /// Returns the bytes of all pools, before a device rounds them up.
     pub fn planned_bytes(&self) -> u64 {
         self.pools.iter().map(|pool| pool.bytes as u64).sum()
     }
 
-    /// Runs every node, in order (GRF-38). What kernels of a device queue may still run when this returns: [`Executor::sync`] waits.
+    /// Runs every node, in order (GRF-38). Queued kernels of a device may still run when this returns; [`Executor::sync`] waits for
+    /// them.
     ///
     /// # Errors
     ///
-    /// What a function raises; a copy that a device rejects.
+    /// The error of a function; the error of a device for a copy.
     pub fn run(&mut self) -> Result<(), Error> {
-        // GRF-38: an error ends the run; what ran before it has written its outputs.
+        // GRF-38: an error ends the run. Earlier nodes have written their outputs.
         self.steps.iter().try_for_each(|step| self.execute(step))
     }
 
-    /// Runs node `index` alone, on whatever its inputs hold. Nothing is run where the graph has no node `index`.
+    /// Runs only node `index`, with the present contents of its inputs. Does nothing if the graph has no node `index`.
     ///
     /// # Errors
     ///
@@ -149,22 +151,22 @@ impl Executor {
             .map_or(Ok(()), |step| self.execute(step))
     }
 
-    /// How many inputs and parameters there are: the length of `arg_nodes` (GRF-11).
+    /// Returns the number of inputs and parameters, which is the length of `arg_nodes` (GRF-11).
     pub fn input_count(&self) -> usize {
         self.graph.arg_nodes.len()
     }
 
-    /// How many outputs there are: the length of `heads`.
+    /// Returns the number of outputs, which is the length of `heads`.
     pub fn output_count(&self) -> usize {
         self.graph.heads.len()
     }
 
-    /// The number of the input or parameter called `name`; of several with one name that of the last (GRF-11).
+    /// Returns the number of the input or parameter called `name`. If several have the name, the last one counts (GRF-11).
     pub fn input_index(&self, name: &str) -> Option<usize> {
         self.inputs.get(name).copied()
     }
 
-    /// The number of the input called `name`, or a violation of GRF-32 that lists what there is.
+    /// Returns the number of the input called `name`, or a violation of GRF-32 that lists the inputs.
     ///
     /// # Errors
     ///
@@ -184,7 +186,7 @@ impl Executor {
         })
     }
 
-    /// Input `index`, as it is in memory now.
+    /// Returns input `index`, as it is in memory now.
     ///
     /// # Errors
     ///
@@ -193,7 +195,7 @@ impl Executor {
         Ok(&self.entries[self.input_entry(index)?])
     }
 
-    /// Output `index`, as it is in memory now. The next run overwrites it.
+    /// Returns output `index`, as it is in memory now. The next run overwrites it.
     ///
     /// # Errors
     ///
@@ -206,9 +208,9 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// What the first device that fails answers.
+    /// The error of the first device that fails.
     pub fn sync(&self) -> Result<(), Error> {
-        // GRF-30: entries may lie on any of them, and a copy between two is queued on one.
+        // GRF-30: entries may be on any device, and a copy between two devices is queued on one of them.
         for device in &self.devices {
             device
                 .api
@@ -217,19 +219,19 @@ impl Executor {
         Ok(())
     }
 
-    /// Entry `id`, as it is in memory now; nothing where the graph has fewer entries.
+    /// Returns entry `id`, as it is in memory now, or `None` if there is no such entry.
     pub fn entry(&self, id: usize) -> Option<&PoolTensor> {
         self.entries.get(id)
     }
 
-    /// The name of input `index`, for a message; empty where there is none.
+    /// Returns the name of input `index` for a message; empty if there is none.
     fn input_name(&self, index: usize) -> &str {
         self.graph.inputs().nth(index).map_or("", |(_, name)| name)
     }
 
-    /// The entry of input `index` (GRF-32): a node of `arg_nodes` has one output (GRF-06).
+    /// Returns the entry of input `index` (GRF-32). A node of `arg_nodes` has one output (GRF-06).
     fn input_entry(&self, index: usize) -> Result<usize, Violation> {
-        // GRF-11: inputs are numbered by their places in `arg_nodes`, and not by their nodes.
+        // GRF-11: the position in `arg_nodes` numbers an input, not its node.
         let node = self.graph.arg_nodes.get(index);
         node.and_then(|node| self.graph.entry_of(*node, 0))
             .ok_or_else(|| {
@@ -243,7 +245,7 @@ impl Executor {
             })
     }
 
-    /// The entry of output `index` (GRF-32).
+    /// Returns the entry of output `index` (GRF-32).
     fn output_entry(&self, index: usize) -> Result<usize, Violation> {
         self.graph
             .heads
@@ -261,12 +263,11 @@ impl Executor {
     }
 }
 
-/// How many names an error lists.
-/// A model may have thousands of parameters.
+/// The number of names that an error lists, because a model may have thousands of parameters.
 const LISTED: usize = 12;
 
-/// The number of each input by its name. Of several inputs with one name the last one counts, as from 0.6 on (GRF-11); calls
-/// have no numbers.
+/// Returns the number of each input by its name. If several inputs have one name, the last one counts, as from 0.6 on (GRF-11).
+/// Calls have no numbers.
 fn numbers(graph: &Graph) -> HashMap<String, usize> {
     let inputs = graph.inputs().enumerate();
     inputs

@@ -1,4 +1,4 @@
-//! What a kernel is called with: descriptions of tensors that stay where they are, so that a run builds nothing.
+//! The arguments of a kernel: tensor descriptions at fixed addresses, so that a run builds nothing.
 
 use super::PoolTensor;
 use crate::value::{AnyView, DLTensor};
@@ -7,30 +7,30 @@ use std::sync::Arc;
 
 /// The arguments of one call, built once.
 pub(super) struct OpArgs {
-    /// Made by `Box::into_raw`: the values below point at them, so that no reference may claim them alone.
+    /// The descriptions, from `Box::into_raw`. The views point at them, so no reference may claim exclusive access.
     tensors: Vec<NonNull<DLTensor>>,
     entries: Vec<usize>,
     views: Vec<AnyView<'static>>,
-    /// What the tensors' shapes point at.
+    /// The shapes that the tensors point at.
     _shapes: Vec<Arc<[i64]>>,
 }
 
-// SAFETY: `tensors` come from `Box::leak` in `new` and are freed in `drop`: this value owns what the views point at.
+// SAFETY: `tensors` come from `Box::leak` in `new` and are freed in `drop`: this value owns everything that the views point at.
 unsafe impl Send for OpArgs {}
 // SAFETY: only `point_at` writes, and it has `&mut self`: no view is read meanwhile.
 unsafe impl Sync for OpArgs {}
 
 impl OpArgs {
-    /// Descriptions of the tensors `used`, in order, with their entries; with `flatten` of one dimension each (GRF-39).
+    /// Creates descriptions of the tensors `used`, in order, with their entries. With `flatten` each has one dimension (GRF-39).
     pub(super) fn new<'a>(
         used: impl Iterator<Item = (usize, &'a PoolTensor)>,
         flatten: bool,
     ) -> OpArgs {
         let (mut tensors, mut entries, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
         for (id, tensor) in used {
-            // GRF-47: a copy of the extents, so that `get_output` still shows those of the graph, as up to 0.13.
+            // GRF-47: a copy of the extents, so that `get_output` still returns those of the graph, as up to 0.13.
             let shape: Arc<[i64]> = if flatten {
-                // Where it does not fit one extent is 0, or there was no memory for the entry (GRF-23).
+                // The product cannot overflow unless an extent is 0, because there is memory for the entry (GRF-23).
                 let all = tensor.shape.iter();
                 [all.fold(1_i64, |all, extent| all.wrapping_mul(*extent))]
                     .as_slice()
@@ -61,27 +61,27 @@ impl OpArgs {
         }
     }
 
-    /// The entries that the arguments stand for.
+    /// Returns the entries of the arguments.
     pub(super) fn entries(&self) -> &[usize] {
         &self.entries
     }
 
-    /// The arguments of the call, borrowed tensors (`DLTensor*`) all.
+    /// Returns the arguments of the call, all as borrowed tensors (`DLTensor*`).
     pub(super) fn views(&self) -> &[AnyView<'static>] {
         &self.views
     }
 
-    /// Lets the arguments that stand for these entries have the memory of `to`.
+    /// Gives the arguments of these entries the memory of `to`.
     ///
     /// # Safety
     ///
-    /// Until the next call for the same entries, the memory of `to` stays, and holds a tensor of their type and shape.
+    /// Until the next call for the same entries, the memory of `to` stays valid, and holds a tensor of their type and shape.
     pub(super) unsafe fn point_at(&mut self, stands_for: impl Fn(usize) -> bool, to: &DLTensor) {
         for (id, tensor) in self.entries.iter().zip(&self.tensors) {
             if stands_for(*id) {
                 // SAFETY: leaked in `new`, and not freed before `drop`.
                 let mut view = unsafe { tensor.read() };
-                // GRF-34: both: 0.6 to 0.8 lose the offset, so that kernels use other bytes than were meant.
+                // GRF-34: both are set. 0.6 to 0.8 lose the offset, so that kernels use the wrong bytes.
                 (view.data, view.byte_offset) = (to.data, to.byte_offset);
                 // SAFETY: with `&mut self` no call that reads the tensor is under way.
                 unsafe { tensor.write(view) };

@@ -1,4 +1,4 @@
-//! What each node does in a run, found once: a call with its arguments, a copy, or nothing.
+//! The action of each node in a run, found once: a call with its arguments, a copy, or nothing.
 
 use super::op_args::OpArgs;
 use super::{Executor, Kernels, PoolTensor};
@@ -8,22 +8,21 @@ use crate::graph::{GRF_31, GRF_36};
 use crate::rule::Kind;
 use std::collections::BTreeSet;
 
-/// What one node does.
+/// The action of one node.
 pub(super) enum OpExec {
-    /// An input, or `__nop`.
+    /// No action, for an input or `__nop`.
     Nothing,
-    /// `__copy`: between devices, by the executor itself.
-    /// `from` and `to` are entries of as many bytes.
+    /// A copy between devices by the executor itself, for `__copy`. `from` and `to` are entries of the same size in bytes.
     Copy { from: usize, to: usize },
     Call {
-        /// The kernel, found when the executor was made (GRF-31).
+        /// The kernel, found when the executor was created (GRF-31).
         function: Function,
         arguments: OpArgs,
     },
 }
 
 impl Executor {
-    /// What each node does, by its number (GRF-31, GRF-36, GRF-39).
+    /// Finds the action of each node, by its number (GRF-31, GRF-36, GRF-39).
     pub(super) fn find_functions(&self, kernels: &Kernels<'_>) -> Result<Vec<OpExec>, Error> {
         let mut missing = BTreeSet::new();
         let mut steps = Vec::with_capacity(self.graph.nodes.len());
@@ -37,10 +36,11 @@ impl Executor {
                 .inputs
                 .iter()
                 .filter_map(|input| self.graph.entry_id(*input));
-            // GRF-38: the entries that a node reads, then those that it writes; `num_inputs` changes nothing.
+            // GRF-38: the entries that a node reads, then those that it writes. `num_inputs` is ignored.
             let used: Vec<usize> = inputs.chain(first..first + call.num_outputs).collect();
             match (call.func_name.as_str(), used.as_slice()) {
-                // GRF-31: no function of a library, and nothing is done: its entries are the same bytes where they share a pool.
+                // GRF-31: this is not a function of a library and does nothing. Its entries are the same bytes if they share a
+                // pool.
                 ("__nop", _) => steps.push(OpExec::Nothing),
                 ("__copy", [from, to])
                     if self.entries[*from].nbytes() == self.entries[*to].nbytes() =>
@@ -70,7 +70,7 @@ impl Executor {
                             arguments,
                         });
                     }
-                    // GRF-31: releases stop at the first; all names in one message spare a build for each.
+                    // GRF-31: releases stop at the first missing function. One message with all names saves repeated builds.
                     None => {
                         missing.insert(name);
                     }
@@ -84,14 +84,14 @@ impl Executor {
         Ok(steps)
     }
 
-    /// Does what one node does. What a kernel returns is dropped (GRF-38).
+    /// Executes the action of one node. The result of a kernel is dropped (GRF-38).
     #[inline]
     pub(super) fn execute(&self, step: &OpExec) -> Result<(), Error> {
         match step {
             OpExec::Nothing => Ok(()),
             OpExec::Copy { from, to } => {
                 let (from, to) = (self.current(*from), self.current(*to));
-                // GRF-36: the device that is not the host makes the copy; its tensor knows the device.
+                // GRF-36: the device that is not the host makes the copy, and its tensor knows the device.
                 if to.view.device.device_type == Device::CPU_KIND {
                     // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to be of one size.
                     unsafe { from.copy_to(&to.view) }
@@ -107,7 +107,7 @@ impl Executor {
         }
     }
 
-    /// What entry `id` is for a run: the memory handed in by reference, where there is one.
+    /// Returns the memory of entry `id` in a run: the memory set by reference if there is one, otherwise the pool.
     fn current(&self, id: usize) -> &PoolTensor {
         self.external.get(&id).unwrap_or(&self.entries[id])
     }

@@ -7,7 +7,7 @@ use crate::graph::{GRF_23, StoragePool};
 use crate::rule::Kind;
 use std::sync::Arc;
 
-/// The bytes of one pool. Freed when nothing refers to them any more.
+/// The bytes of one pool, freed when the last reference is dropped.
 pub(super) struct PoolMemory {
     pub(super) home: ExecutorDevice,
     pub(super) space: Space,
@@ -15,23 +15,23 @@ pub(super) struct PoolMemory {
 }
 
 impl PoolMemory {
-    /// Memory of `home` for one pool of the plan, in the pool's scope.
+    /// Allocates memory of `home` for one pool of the plan, in the pool's scope.
     pub(super) fn take(pool: &StoragePool, home: ExecutorDevice) -> Result<Arc<PoolMemory>, Error> {
         let bytes = pool.bytes;
         let rejected =
             || Error::from(GRF_23.rejected(Kind::Limit, format!("a pool of {bytes} bytes")));
-        // GRF-30: in whole words of float32, as in every release; a kernel may write its last word whole.
+        // GRF-30: rounded up to words of float32, as in every release, because a kernel may write its last word whole.
         let whole = bytes.checked_next_multiple_of(4);
         let whole = whole.and_then(|whole| usize::try_from(whole).ok());
         let whole = whole.ok_or_else(rejected)?;
-        // Memory of a scope is asked for by a shape: that of a pool is one row of float32 words.
+        // Memory of a scope is requested by shape. The shape of a pool is one row of float32 words.
         let words = i64::try_from(whole / 4).map_err(|_| rejected())?;
         let bytes = usize::try_from(bytes).map_err(|_| rejected())?;
-        // GRF-30: a pool is float32 to the device, whatever its entries are: releases allocate a vector of them.
+        // GRF-30: the device sees a pool of float32, whatever its entries are, because releases allocate a float32 vector.
         let hint = Dtype::scalar(Dtype::FLOAT, 32);
         let scope = pool.scope.as_str();
         let space = match (&pool.texture, scope) {
-            // GRF-53: an image is taken by its extents; how many bytes a row takes is for the device to know.
+            // GRF-53: an image is requested by its extents. The device knows the bytes of a row.
             (Some(texture), scope) => {
                 let extents = texture.extents().map(i64::try_from);
                 let [Ok(height), Ok(width), Ok(channel)] = extents else {

@@ -12,21 +12,21 @@ use crate::tensor::{Packing, TensorRecord};
 use crate::value::{Any, DLDataType, DLDevice, DLTensor, cast};
 use std::sync::Arc;
 
-/// What keeps memory that is used in place, and what may be done with it.
+/// The owner of memory that is used in place, and whether the memory may be written.
 pub(super) struct MemoryOwner {
     keep: Any,
     read_only: bool,
 }
 
 impl MemoryOwner {
-    /// `keep`, which is a tensor whose memory it is, or stands for memory that may be written to.
+    /// Creates an owner from `keep`. This is a tensor that owns the memory, or a value that stands for writable memory.
     pub(super) fn of(keep: Any) -> MemoryOwner {
         let tensor = cast::<object::Tensor>(keep.view());
         let read_only = tensor.is_ok_and(|tensor| tensor.is_read_only());
         MemoryOwner { keep, read_only }
     }
 
-    /// `keep`, of memory that nothing may write to.
+    /// Creates an owner from `keep`, for memory that nothing may write to.
     pub(super) fn constant(keep: Any) -> MemoryOwner {
         MemoryOwner {
             keep,
@@ -34,7 +34,7 @@ impl MemoryOwner {
         }
     }
 
-    /// Whether nothing may write to the memory.
+    /// Returns whether nothing may write to the memory.
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
     }
@@ -48,14 +48,14 @@ pub struct PoolTensor {
     pub(super) view: DLTensor,
     dtype: Dtype,
     bytes: usize,
-    /// What keeps memory that is not of `memory`.
+    /// The owner of the memory, if it does not belong to `memory`.
     keep: Option<Any>,
-    /// Whether the memory is only read: that of a linked parameter (GRF-43), or of a read-only tensor (OBJ-12).
+    /// Whether the memory is only read: a linked parameter (GRF-43), or a read-only tensor (OBJ-12).
     read_only: bool,
 }
 
 impl PoolTensor {
-    /// Nothing where no memory has as many bytes.
+    /// Creates a tensor in a pool, or returns `None` if its size exceeds the address space.
     pub(super) fn new(memory: Arc<PoolMemory>, dtype: Dtype, shape: &[i64]) -> Option<PoolTensor> {
         let bytes = usize::try_from(bytes_of(dtype, shape)?).ok()?;
         let shape: Arc<[i64]> = shape.into();
@@ -79,11 +79,11 @@ impl PoolTensor {
         })
     }
 
-    /// `view` seen as `like`, with `owner` as what keeps it.
+    /// Creates a tensor with the memory of `view` and the type and shape of `like`. `owner` keeps the memory alive.
     ///
     /// # Safety
     ///
-    /// The memory of `view` stays as long as `owner`, and is of the size of `like`.
+    /// The memory of `view` stays valid as long as `owner`, and has the size of `like`.
     pub(super) unsafe fn borrowed(
         view: &DLTensor,
         like: &PoolTensor,
@@ -97,33 +97,33 @@ impl PoolTensor {
         tensor
     }
 
-    /// Whether nothing may write to it.
+    /// Returns whether nothing may write to the tensor.
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// The description that compiled code takes. Valid as long as the tensor.
+    /// Returns the description that compiled code takes. It is valid as long as the tensor.
     pub fn as_dltensor(&self) -> &DLTensor {
         &self.view
     }
 
-    /// Extents as in the graph, also where calls get one dimension (GRF-39, GRF-47).
+    /// Returns the extents as in the graph, even if calls get one dimension (GRF-39, GRF-47).
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
-    /// Element type; each element takes whole bytes (GRF-51).
+    /// Returns the element type. Each element takes whole bytes (GRF-51).
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn nbytes(&self) -> usize {
         self.bytes
     }
 
-    /// The same memory as an object that keeps it alive. The next run overwrites what it shows (GRF-45). A linked parameter
-    /// (GRF-43) is [read-only](object::Tensor::is_read_only): its memory is the library's, which may have it as a constant.
+    /// Returns the same memory as an object that keeps it alive. The next run overwrites its contents (GRF-45). A linked parameter
+    /// (GRF-43) is [read-only](object::Tensor::is_read_only), because the library may have it in constant memory.
     pub fn to_object(&self) -> object::Tensor {
         let keep = self.clone();
         let finish = Box::new(move || drop(keep));
@@ -139,7 +139,7 @@ impl PoolTensor {
     ///
     /// # Errors
     ///
-    /// GRF-33; OBJ-12 for a tensor that is read-only; a copy that a device rejects.
+    /// GRF-33; OBJ-12 for a read-only tensor; the device's error for a copy.
     pub fn copy_out(&self, target: &object::Tensor) -> Result<(), Error> {
         target.check_writable()?;
         let target = whole(target)?;
@@ -147,11 +147,11 @@ impl PoolTensor {
         unsafe { self.copy_into(target) }
     }
 
-    /// [`PoolTensor::copy_out`] to a description.
+    /// Copies as [`PoolTensor::copy_out`] does, to a description.
     ///
     /// # Safety
     ///
-    /// `target` describes memory that stays for the call; its extents and strides are readable.
+    /// `target` describes memory that stays valid for the call; its extents and strides are readable.
     pub(in crate::graph::runtime) unsafe fn copy_into(
         &self,
         target: &DLTensor,
@@ -164,11 +164,12 @@ impl PoolTensor {
         unsafe { self.copy_to(target) }
     }
 
-    /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of the newest release, which is that byte.
+    /// Returns a copy on the host. A bool of a graph (`uint1`, one byte per element) becomes a bool of the newest release, which is
+    /// the same byte.
     ///
     /// # Errors
     ///
-    /// OBJ-11 where the host has no memory for it; what the device rejects.
+    /// OBJ-11 if the host has no memory for it; the device's error.
     pub fn to_host_object(&self) -> Result<object::Tensor, Error> {
         let dtype = if is_flag(self.dtype) {
             bool_of_today()
@@ -180,11 +181,11 @@ impl PoolTensor {
         Ok(copy)
     }
 
-    /// The elements, copied to the host: row by row, in the byte order of the device, whole bytes for each (GRF-51).
+    /// Copies the elements to the host: row by row, in the byte order of the device, whole bytes for each (GRF-51).
     ///
     /// # Errors
     ///
-    /// What the device rejects.
+    /// The device's error.
     pub fn to_host(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0_u8; self.nbytes()];
         let target = DLTensor {
@@ -198,7 +199,7 @@ impl PoolTensor {
         Ok(bytes)
     }
 
-    /// GRF-33: a tensor that is copied in or out lies in one piece; its bytes are copied as they lie.
+    /// Checks that a tensor that is copied in or out is contiguous, because its bytes are copied as one block (GRF-33).
     ///
     /// # Safety
     ///
@@ -216,15 +217,15 @@ impl PoolTensor {
         }
     }
 
-    /// GRF-33: a tensor that is copied in or out has the type and shape of what it is copied to.
+    /// Checks that a tensor that is copied in or out has the type and shape of this tensor (GRF-33).
     ///
     /// # Safety
     ///
     /// The extents of `other` are readable.
     pub(super) unsafe fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
         let dtype = Dtype::from(other.dtype);
-        // GRF-33: a bool of a graph is a `uint1`, that of newer frontends a `bool` of 8 bits: the same byte. Releases count bytes and
-        // compare nothing else, so that int32 goes into float32.
+        // GRF-33: a bool of a graph is `uint1`, and one of newer frontends is a `bool` of 8 bits: the same byte. Releases compare
+        // only the size in bytes, so that int32 is accepted for float32.
         let is_bool = |dtype: Dtype| is_flag(dtype) || DLDataType::from(dtype) == bool_of_today();
         let same_type = dtype == self.dtype || (is_bool(dtype) && is_bool(self.dtype));
         // SAFETY: the extents of `other` are readable.
@@ -239,7 +240,7 @@ impl PoolTensor {
         Err(GRF_33.rejected(Kind::Type, message))
     }
 
-    /// Zeros in every byte.
+    /// Fills every byte with zero.
     pub(super) fn clear(&self) -> Result<(), Error> {
         let zeros = vec![0_u8; self.nbytes()];
         let source = DLTensor {
@@ -248,10 +249,12 @@ impl PoolTensor {
             byte_offset: 0,
             ..self.view
         };
-        // SAFETY: as many zeros as this tensor has bytes, which stay for the call.
+        // SAFETY: there are as many zeros as this tensor has bytes, and they stay valid for the call.
         unsafe { self.copy_from(&source) }
     }
 
+    /// Copies `source` into this tensor.
+    ///
     /// # Safety
     ///
     /// `source` describes memory of the size of this tensor, in one piece, that stays for the call.
@@ -260,6 +263,8 @@ impl PoolTensor {
         unsafe { self.copy(source, &self.view) }
     }
 
+    /// Copies this tensor into `target`.
+    ///
     /// # Safety
     ///
     /// As for [`PoolTensor::copy_from`], of `target`.
@@ -268,7 +273,7 @@ impl PoolTensor {
         unsafe { self.copy(&self.view, target) }
     }
 
-    /// Copies whole tensors of the same type and shape through the device that is not the host.
+    /// Copies whole tensors of the same type and shape, through the device that is not the host.
     ///
     /// # Safety
     ///
@@ -290,10 +295,10 @@ impl PoolTensor {
         };
         let (api, busy) = self.copier(&copy)?;
         let stream = api.current_stream(busy);
-        // The other side may be a tensor that another thread reads or fills.
+        // Another thread may read or fill the tensor on the other side.
         let _copying = crate::object::container::tensor::copying();
-        // SAFETY: both hold `nbytes` in one piece, and stay for the call, at the end of which a side on the host was awaited;
-        // two sides on devices are freed after what is queued (DEV-46).
+        // SAFETY: both hold `nbytes` contiguously and stay valid for the call. A side on the host is waited for at its end. Two
+        // sides on devices are freed after the work that is queued (DEV-46).
         unsafe { api.copy(&copy, stream) }?;
         let host = |device: Device| device.kind == Device::CPU_KIND;
         if host(copy.from_device) != host(copy.to_device) {
@@ -302,7 +307,7 @@ impl PoolTensor {
         Ok(())
     }
 
-    /// Who makes a copy: the device that is not the host.
+    /// Returns the device that makes a copy: the one that is not the host.
     fn copier(&self, copy: &CopyRequest) -> Result<(&'static dyn DeviceApi, Device), Error> {
         let busy = match (copy.from_device.kind, copy.to_device.kind) {
             (Device::CPU_KIND, Device::CPU_KIND) => {
@@ -318,7 +323,7 @@ impl PoolTensor {
             }
         };
         let home = &self.memory.home;
-        // The API that the executor was made with, which the manager need not know (`ExecutorDevice::with`).
+        // The API that the executor was created with, which the manager may not know (`ExecutorDevice::with`).
         if home.device.kind == busy.kind {
             return Ok((home.api, busy));
         }
@@ -327,12 +332,12 @@ impl PoolTensor {
     }
 }
 
-/// Hands `body` the description of a record's elements, which stay where they are.
+/// Calls `body` with a description of a record's elements, which are not copied.
 pub(in crate::graph::runtime) fn with_record<T>(
     record: &TensorRecord<'_>,
     body: impl FnOnce(&DLTensor) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    // As the memory of an executor counts them (`bytes_of`): whole bytes for each.
+    // Elements take whole bytes, as in the memory of an executor (`bytes_of`).
     let elements = record.elements(Packing::Each)?;
     let shape = elements.shape();
     body(&DLTensor {
@@ -346,12 +351,12 @@ pub(in crate::graph::runtime) fn with_record<T>(
     })
 }
 
-/// Whether this is the type of a bool of a graph: `uint1`, of which each element takes a byte.
+/// Returns whether this is the bool type of a graph: `uint1`, with one byte per element.
 fn is_flag(dtype: Dtype) -> bool {
     dtype == Dtype::scalar(Dtype::UINT, 1)
 }
 
-/// The type of a bool now, of which each element is that byte.
+/// Returns the bool type of the newest release, with the same one byte per element.
 fn bool_of_today() -> DLDataType {
     DLDataType {
         code: Dtype::BOOL,
@@ -360,8 +365,8 @@ fn bool_of_today() -> DLDataType {
     }
 }
 
-/// A record as an object on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of the newest release, which is that
-/// byte.
+/// Returns a record as an object on the host. A bool of a graph (`uint1`, one byte per element) becomes a bool of the newest
+/// release, which is the same byte.
 pub(in crate::graph::runtime) fn record_to_object(
     record: &TensorRecord<'_>,
 ) -> Result<object::Tensor, Error> {
@@ -374,7 +379,7 @@ pub(in crate::graph::runtime) fn record_to_object(
     Ok(tensor)
 }
 
-/// The description of a tensor that has the whole bytes for each element that a graph copies and its kernels use.
+/// Returns the description of a tensor. It rejects packed elements, because a graph copies and uses whole bytes for each element.
 pub(in crate::graph::runtime) fn whole(tensor: &object::Tensor) -> Result<&DLTensor, Violation> {
     if tensor.has_whole_bytes() {
         return Ok(tensor.dl());

@@ -1,4 +1,4 @@
-//! Checks of arguments.
+//! Builtins that check arguments.
 
 use super::super::closure::VmClosure;
 use super::super::fault::VmResult;
@@ -12,9 +12,9 @@ use crate::value::{Any, AnyView, DLDataType, Object, cast, index};
 use crate::vm::{VM_40, VM_41, VM_42, VM_43, VM_44, VM_57};
 use std::ffi::c_void;
 
-/// Nothing where the first argument is `kept`, under a rule of this chapter; else an error that says what was expected.
+/// Returns None if `kept` is true, otherwise an error under `rule` with the expected value.
 ///
-/// In front of the message is the text that the compiler passes last, which says where in the model the value comes from.
+/// The message begins with the text that the compiler passes last, which names the value's place in the model.
 fn check(
     rule: Rule,
     kept: bool,
@@ -28,11 +28,11 @@ fn check(
     Ok(Any::none())
 }
 
-/// `(value, rank, type, text)` or `(value, rank, text)`: a tensor, rank -1 and type None being any (VM-40). A borrowed tensor is one,
-/// as from 0.21 on.
+/// Checks a tensor (VM-40); arguments: `(value, rank, type, text)` or `(value, rank, text)`. Rank -1 and type None accept any. A
+/// borrowed tensor is accepted, as from 0.21 on.
 pub(super) fn tensor_info(args: &[AnyView<'_>]) -> VmResult {
     let rank = cast::<i64>(arg(args, 1))?;
-    // VM-40: the type is None or left out altogether. The text is last in both forms, so that their length tells them apart.
+    // VM-40: the type may be None or missing. The text is last in both forms, so their lengths differ.
     let dtype = match args {
         [_, _, dtype, _, ..] => cast::<Option<DLDataType>>(*dtype)?.map(Dtype::from),
         _ => None,
@@ -53,7 +53,7 @@ pub(super) fn tensor_info(args: &[AnyView<'_>]) -> VmResult {
     })
 }
 
-/// `(value, rank, text)`: a shape of that many extents, -1 being any (VM-41).
+/// Checks a shape of `rank` extents (VM-41); arguments: `(value, rank, text)`. Rank -1 accepts any.
 pub(super) fn shape_info(args: &[AnyView<'_>]) -> VmResult {
     let rank = int(args, 1)?;
     let found = extents_of(arg(args, 0)).map(|extents| extents.len() as i64);
@@ -63,44 +63,44 @@ pub(super) fn shape_info(args: &[AnyView<'_>]) -> VmResult {
     })
 }
 
-/// `(value, size, text)`: a tuple of exactly that many elements (VM-42).
+/// Checks a tuple of exactly `size` elements (VM-42); arguments: `(value, size, text)`.
 pub(super) fn tuple_info(args: &[AnyView<'_>]) -> VmResult {
     let size = int(args, 1)?;
     let found = item_count(arg(args, 0)).map(|count| count as i64);
-    // VM-42: exactly that many. No number means any size, as -1 does for the ranks of VM-40 and VM-41.
+    // VM-42: the number must be exact. Unlike the ranks of VM-40 and VM-41, -1 does not accept any size.
     check(VM_42, found == Some(size), args, || {
         format!("a Tuple with {size} elements (of {found:?})")
     })
 }
 
-/// `(value, type, text)`: a value that converts to the type (VM-43).
+/// Checks a value that converts to the type (VM-43); arguments: `(value, type, text)`.
 pub(super) fn prim_value_info(args: &[AnyView<'_>]) -> VmResult {
     let value = arg(args, 0);
     let dtype = Dtype::from(cast::<DLDataType>(arg(args, 1))?);
     let kept = match dtype.code {
-        // VM-43: each converts from the others. Of the number of bits no value knows anything.
+        // VM-43: each of these converts to the others. A value does not know its number of bits.
         Dtype::INT | Dtype::UINT | Dtype::BOOL => {
             matches!(value.type_index(), index::INT | index::BOOL)
         }
-        // VM-43: integers and bools are floats as well, and no float is one of them.
+        // VM-43: integers and bools convert to a float, but a float does not convert to them.
         Dtype::FLOAT => matches!(value.type_index(), index::INT | index::BOOL | index::FLOAT),
-        // A handle of no bits is `void`, which no value is.
+        // A handle of no bits is `void`, which no value has.
         Dtype::HANDLE if dtype.bits != 0 => cast::<*mut c_void>(value).is_ok(),
         _ => false,
     };
     check(VM_43, kept, args, || format!("a value of {dtype}"))
 }
 
-/// `(value, text)`: a function or a closure (VM-44).
+/// Checks a function or a closure (VM-44); arguments: `(value, text)`.
 pub(super) fn func_info(args: &[AnyView<'_>]) -> VmResult {
     let value = arg(args, 0);
-    // VM-44: a closure is no `ffi.Function` of the ABI, so that both are looked for.
+    // VM-44: a closure is not an `ffi.Function` of the ABI, so both are tested.
     let closure = |object: &crate::value::ObjectRef| VmClosure::matches(object.type_index());
     let kept = cast::<Function>(value).is_ok() || value.as_object().is_some_and(closure);
     check(VM_44, kept, args, || "a Function".to_owned())
 }
 
-/// `(value, text)`: a string, short or not (VM-57). The 0.27 wheel has it, and no tag.
+/// Checks a string, short or not (VM-57); arguments: `(value, text)`. The 0.27 wheel has this function, and no tag does.
 pub(super) fn string_info(args: &[AnyView<'_>]) -> VmResult {
     let kept = cast::<String>(arg(args, 0)).is_ok();
     check(VM_57, kept, args, || "a String".to_owned())

@@ -10,12 +10,13 @@ use crate::value::types::key_of;
 use crate::value::{AnyView, cast};
 use crate::vm::{VM_28, VM_29, VM_54};
 
-/// `(function, values...)`: the function with these values behind its arguments (VM-28). It keeps its name, for messages.
+/// Creates a closure that appends these values to the arguments of the function (VM-28); arguments: `(function, values...)`. It
+/// keeps the function's name, for messages.
 pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
     let Some((closure, rest)) = args.split_first() else {
         return wrong_type(VM_28, "make_closure takes a function and arguments".into());
     };
-    // VM-28: a function of the table is a closure with nothing bound, so that one case covers both.
+    // VM-28: a function of the table is a closure without bound values, so one case covers both.
     let Some(inner) = closure
         .as_object()
         .and_then(|object| object.get::<VmClosure>())
@@ -28,15 +29,16 @@ pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
             ),
         );
     };
-    // The closure outlives this call, whose arguments are borrowed: what it binds is its own.
+    // The closure outlives this call, whose arguments are borrowed, so it owns its bound values.
     let last = rest.iter().map(|value| value.to_any()).collect();
-    // It returns its result: only `save_function` makes closures that drop theirs (VM-65).
+    // VM-65: it returns its result. Only `save_function` creates closures that drop it.
     Ok(inner.bind(&inner.name, last, true).into())
 }
 
-/// `(machine, callee, arguments...)`: calls a closure on the machine, or a plain function with the arguments alone (VM-29).
+/// Calls a closure on the machine, or a plain function with the arguments only (VM-29); arguments: `(machine, callee,
+/// arguments...)`.
 pub(super) fn invoke_closure(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
-    // VM-29: the first argument is the handle by which `machine` was found; the callee does not take it.
+    // VM-29: the first argument is the handle that led to `machine`. The callee does not take it.
     let [_, closure, rest @ ..] = args else {
         return wrong_type(
             VM_29,
@@ -46,8 +48,8 @@ pub(super) fn invoke_closure(machine: &dyn CallingMachine, args: &[AnyView<'_>])
     invoke(machine, *closure, rest)
 }
 
-/// `(function, arguments..., shape)`: calls the function with the arguments and each extent as an integer (VM-54). Kernels of unknown
-/// shapes take their extents so.
+/// Calls a function with the arguments and each extent as an integer (VM-54); arguments: `(function, arguments..., shape)`. Kernels
+/// of unknown shapes take their extents in this way.
 pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
     let [function, middle @ .., last] = args else {
         return wrong_type(
@@ -64,9 +66,9 @@ pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
             ),
         );
     };
-    // VM-54: a kernel; a closure would need the machine (VM-29), which is no argument here.
+    // VM-54: the callee is a kernel. A closure would need the machine (VM-29), which is not an argument here.
     let function = cast::<Function>(*function)?;
-    // VM-54: one integer for each extent, whatever their number: the kernel was compiled for it.
+    // VM-54: one integer for each extent, in any number, because the kernel was compiled for it.
     let mut all: Vec<AnyView<'_>> = middle.to_vec();
     all.extend(extents.iter().map(|extent| AnyView::from(*extent)));
     function.call(&all)

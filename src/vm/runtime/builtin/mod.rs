@@ -1,7 +1,7 @@
-//! The functions `vm.builtin.*` that compiled pipelines call.
+//! The functions `vm.builtin.*`, which compiled pipelines call.
 //!
-//! They are in the global registry, for all callers; a machine calls them without that detour, unless the registry or the
-//! library has another function of the name.
+//! The global registry has them for all callers. A machine calls them directly, unless the registry or the library has another
+//! function of the name.
 
 mod arguments;
 mod checks;
@@ -20,34 +20,34 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// A builtin that works on its arguments alone.
+/// A builtin that needs only its arguments.
 type PlainBuiltin = fn(&[AnyView<'_>]) -> VmResult;
-/// A builtin that takes `%vm`: the machine, and all arguments, the handle among them.
+/// A builtin that takes `%vm`: the machine, and all arguments including the handle.
 type MachineBuiltin = fn(&dyn CallingMachine, &[AnyView<'_>]) -> VmResult;
 
 /// A function of this chapter.
 #[derive(Clone, Copy)]
 pub(super) enum Builtin {
-    /// Needs its arguments alone.
+    /// A function that needs only its arguments.
     Plain(PlainBuiltin),
-    /// Its first argument is the machine.
+    /// A function whose first argument is the machine.
     OfMachine(MachineBuiltin),
-    /// Reads or writes the memory of an argument where it is.
+    /// A function that reads or writes the memory of an argument in place.
     InPlace {
-        /// For code whose loader vouches that no other thread uses that memory meanwhile (`module::load`).
+        /// The function for trusted code, whose loader guarantees that no other thread uses that memory (`module::load`).
         trusted: PlainBuiltin,
-        /// The same, in order with all that safe code does to the memory of tensors.
+        /// The function that is synchronized with all safe code that accesses the memory of tensors.
         ordered: PlainBuiltin,
     },
 }
 
-/// The builtin that changes what others may hold (VM-58).
+/// The builtin that changes a tuple that others may hold (VM-58).
 pub(super) const RESET: &str = "vm.builtin.tuple_reset_item";
 
-/// Every builtin that this crate has, sorted by name; `spec/vm.md` has a table of those that it lacks, and why.
+/// Every builtin of this crate, sorted by name. `spec/vm.md` has a table of the missing ones, with reasons.
 const ALL: &[(&str, Builtin)] = &[
     (
-        // VM-48: on a device of the machine, as storage is (VM-31).
+        // VM-48: on a device of the machine, like storage (VM-31).
         "vm.builtin.alloc_shape_heap",
         Builtin::OfMachine(shapes::alloc_shape_heap),
     ),
@@ -88,14 +88,14 @@ const ALL: &[(&str, Builtin)] = &[
         "vm.builtin.check_tuple_info",
         Builtin::Plain(checks::tuple_info),
     ),
-    // VM-56: despite the name nothing is copied.
+    // VM-56: despite its name it copies nothing.
     ("vm.builtin.copy", Builtin::Plain(tensors::same)),
     (
         "vm.builtin.ensure_zero_offset",
         Builtin::Plain(tensors::ensure_zero_offset),
     ),
     (
-        // VM-29: a closure is an index into a table, so that the machine must come along.
+        // VM-29: a closure is an index into a table, so the machine is also needed.
         "vm.builtin.invoke_closure",
         Builtin::OfMachine(closures::invoke_closure),
     ),
@@ -129,7 +129,7 @@ const ALL: &[(&str, Builtin)] = &[
         },
     ),
     (
-        // VM-45: writes cells, which safe code may read meanwhile.
+        // VM-45: writes cells, which safe code may read at the same time.
         "vm.builtin.match_shape",
         Builtin::InPlace {
             trusted: shapes::match_shape,
@@ -142,7 +142,7 @@ const ALL: &[(&str, Builtin)] = &[
     ),
     ("vm.builtin.null_value", Builtin::Plain(tensors::null_value)),
     (
-        // VM-53: a flag on the host is read where it is, without a copy.
+        // VM-53: a flag on the host is read in place, without a copy.
         "vm.builtin.read_if_cond",
         Builtin::InPlace {
             trusted: tensors::read_if_cond,
@@ -160,11 +160,11 @@ const ALL: &[(&str, Builtin)] = &[
         "vm.builtin.tuple_getitem",
         Builtin::Plain(tuples::tuple_getitem),
     ),
-    // VM-58: writes into the tuple itself. `link` takes another function where the tuple may be shared.
+    // VM-58: writes into the tuple itself. `link` uses another function if the tuple may be shared.
     (RESET, Builtin::Plain(tuples::tuple_reset_item)),
 ];
 
-/// Calls `body` while no other safe code reads the memory of tensors or writes to it.
+/// Calls `body` while no other safe code accesses the memory of tensors.
 ///
 /// A machine of trusted code calls the body without this: the contract of `module::load` is that no other thread uses that memory.
 fn alone(body: PlainBuiltin, args: &[AnyView<'_>]) -> VmResult {
@@ -172,19 +172,19 @@ fn alone(body: PlainBuiltin, args: &[AnyView<'_>]) -> VmResult {
     body(args)
 }
 
-/// Names of the builtins of this crate, sorted.
+/// Returns the names of the builtins of this crate, sorted.
 ///
-/// They have `vm.builtin.` in front, as in the registry.
+/// They have the prefix `vm.builtin.`, as in the registry.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|(name, _)| *name).collect()
 }
 
-/// The builtins as functions, which [`Builtin::of`] knows by their addresses.
+/// The builtins as functions. [`Builtin::of`] recognizes them by their addresses.
 static INSTALLED: OnceLock<Vec<(Function, Builtin)>> = OnceLock::new();
 
-/// Puts the builtins into the registry, where none has the name yet; once.
+/// Puts the builtins into the registry, once, under names that it does not have yet.
 pub(super) fn provide() {
-    // Once for the process: `Builtin::of` knows them by the addresses of these very functions.
+    // Once for the process, because `Builtin::of` recognizes exactly these functions by their addresses.
     INSTALLED.get_or_init(|| {
         ALL.iter()
             .map(|(name, builtin)| {
@@ -196,7 +196,8 @@ pub(super) fn provide() {
                         Function::from_packed(move |args| with_machine(args, body))
                     }
                 };
-                // A function that another library registered first stays: VM-11 finds that one, and `Builtin::of` does not know it.
+                // VM-11: a function that another library registered first remains. VM-11 finds it, and `Builtin::of` does not
+                // recognize it.
                 registry::provide(name, function.clone());
                 (function, *builtin)
             })
@@ -205,9 +206,9 @@ pub(super) fn provide() {
 }
 
 impl Builtin {
-    /// The builtin that `function` is, if it is one of ours.
+    /// Returns the builtin of `function`, if it is one of this crate.
     pub(super) fn of(function: &Function) -> Option<Builtin> {
-        // By address and not by name: the registry or a library may have another function of the name (VM-11).
+        // VM-11: compared by address, because the registry or a library may have another function of the same name.
         let address = function.as_object().as_ptr();
         let all = INSTALLED.get()?;
         let found = all
@@ -217,31 +218,30 @@ impl Builtin {
     }
 }
 
-/// The machines that are alive, by address: what a handle from outside is held against.
+/// The live machines, by address. A handle from outside is checked against this map.
 ///
-/// Compiled code passes `%vm` as an opaque address. A call through the registry may pass any, and upstream follows it.
+/// Compiled code passes `%vm` as an opaque address. A call through the registry may pass any address, which upstream dereferences.
 static ALIVE: Mutex<BTreeMap<usize, Weak<dyn CallingMachine>>> = Mutex::new(BTreeMap::new());
 
-/// [`ALIVE`], locked. A panic of another thread leaves no entry half written.
+/// Locks [`ALIVE`]. A poisoned lock is accepted, because no panic can leave an entry incomplete.
 fn alive() -> MutexGuard<'static, BTreeMap<usize, Weak<dyn CallingMachine>>> {
     ALIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes `machine` known by its address.
-/// The list holds it weakly: it keeps no machine alive.
+/// Adds `machine` by its address. The map holds it weakly, and keeps no machine alive.
 pub(super) fn announce(machine: &Arc<dyn CallingMachine>) {
     alive().insert(Arc::as_ptr(machine).addr(), Arc::downgrade(machine));
 }
 
-/// Forgets the machine at `address`, which ends.
+/// Removes the machine at `address`, which is being dropped.
 pub(super) fn forget(address: usize) {
     alive().remove(&address);
 }
 
-/// Calls `body` with the machine whose handle comes first, from outside of any machine.
+/// Calls `body` with the machine of the handle in the first argument. The call comes from outside of any machine.
 fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::Result {
     let handle = cast::<*mut c_void>(args.first().copied().unwrap_or(AnyView::none()))?;
-    // The lock ends with this line: what is called may make and drop machines, which take it.
+    // The lock ends with this line, because the callee may create and drop machines, which take it.
     let known = alive().get(&handle.addr()).and_then(Weak::upgrade);
     let machine = known.ok_or_else(|| {
         Error::new(

@@ -12,23 +12,23 @@ use crate::value::{Any, AnyView, DLDataType, DLTensor, cast};
 use crate::vm::{VM_45, VM_46, VM_47, VM_48};
 use std::cell::Cell;
 
-/// `(machine, n)`: a row of n int64 on the host (VM-48).
+/// Allocates a row of n int64 on the host (VM-48); arguments: `(machine, n)`.
 pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let size = int(args, 1)?;
-    // VM-48: releases take the last device and fail where that is not the host; for Hexagon they take the first. Here it is the last
-    // that is the host, whatever comes behind it: cells are read and written by this processor.
+    // VM-48: upstream takes the last device, and fails if it is not the host; for Hexagon it takes the first. Here it is the last
+    // device that is the host, because this processor reads and writes the cells.
     let int64 = DLDataType::scalar(0, 64);
     lasting(machine.host()?, &[size], int64, "")
 }
 
-/// The cells of a heap argument; None is a heap without cells.
+/// Returns the cells of a heap argument; None is a heap without cells.
 ///
-/// Upstream reads and writes through whatever address the tensor has. Here the heap is held to VM-48 first: a compact row of int64 on
-/// the host, on a multiple of eight bytes.
+/// Upstream reads and writes at any address that the tensor has. Here VM-48 is checked first: a compact row of int64 on the host,
+/// aligned to eight bytes.
 fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
-    // Compilers make no heap for a function that stores no extent, and pass None in its place.
+    // Compilers allocate no heap for a function that stores no extent, and pass None instead.
     if view.is_none() {
-        // VM-48: any code that names a cell of it is then missing its cell.
+        // VM-48: code that names a cell of it gets the error of a missing cell.
         let cells = &[][..];
         return Ok(ShapeHeap { cells, view });
     }
@@ -43,7 +43,7 @@ fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
     let Some(dl) = usable else {
         return wrong_type(VM_48, "a shape heap is a row of int64 on the host".into());
     };
-    // VM-48: a negative extent has no cells; as an unsigned length it would reach all of memory.
+    // VM-48: a negative extent means no cells. As an unsigned length it would cover all of memory.
     let count = usize::try_from(extents(dl)[0]).unwrap_or(0);
     // SAFETY: a compact row of `count` aligned integers on the host, as just seen, that the argument's caller keeps for the
     // call; cells may be written by others of this thread, and a heap belongs to one running function.
@@ -53,14 +53,14 @@ fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
 
 /// The cells of a shape heap.
 struct ShapeHeap<'a> {
-    /// Cells, because a heap is reached through its tensor as well while they are borrowed.
+    /// The cells. `Cell`, because the heap is also accessible through its tensor while this borrow lives.
     cells: &'a [Cell<i64>],
-    /// What they are the cells of.
+    /// The argument that the cells belong to.
     view: AnyView<'a>,
 }
 
 impl ShapeHeap<'_> {
-    /// Cell `at` (VM-48).
+    /// Returns cell `at` (VM-48).
     fn cell(&self, at: i64) -> VmResult<&Cell<i64>> {
         let found = usize::try_from(at).ok().and_then(|at| self.cells.get(at));
         found.ok_or_else(|| {
@@ -73,7 +73,7 @@ impl ShapeHeap<'_> {
     /// Stores `value` in cell `at`, unless the tensor is read-only (OBJ-12).
     fn store(&self, at: i64, value: i64) -> VmResult<()> {
         let cell = self.cell(at)?;
-        // OBJ-12: the flag is of the tensor object; a borrowed `DLTensor*` has no place for one.
+        // OBJ-12: only a tensor object has the flag; a borrowed `DLTensor*` does not.
         if let Ok(tensor) = cast::<Tensor>(self.view) {
             tensor.check_writable()?;
         }
@@ -82,17 +82,17 @@ impl ShapeHeap<'_> {
     }
 }
 
-/// Where the cells begin: `data` and `byte_offset` together.
+/// Returns the address of the first cell: `data` plus `byte_offset`.
 fn first_cell(heap: &DLTensor) -> *const Cell<i64> {
-    // VM-48: releases use `data` alone. A heap that begins further on is then another one to them.
+    // VM-48: upstream uses only `data`, and so the wrong address if the heap has an offset.
     heap.data
         .wrapping_byte_add(heap.byte_offset as usize)
         .cast_const()
         .cast()
 }
 
-/// Matches a value by code: 0 equals the operand, 1 is stored in a cell, 2 is anything, 3 equals a cell (VM-45). Another code breaks
-/// `rule`.
+/// Matches a value by its code (VM-45): 0 equals the operand, 1 is stored in a cell, 2 is anything, 3 equals a cell. Another code
+/// breaks `rule`.
 fn match_one(
     rule: Rule,
     value: i64,
@@ -113,12 +113,13 @@ fn match_one(
     Ok(())
 }
 
-/// `(value, heap, n, code, operand, ..., text)`: the value has n extents, and each is as its code says (VM-45).
+/// Checks that the value has n extents, and that each matches its code (VM-45); arguments: `(value, heap, n, code, operand, ...,
+/// text)`.
 pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     let [value, row, size, rest @ ..] = args else {
         return wrong_type(VM_45, "match_shape takes a value, a heap, a size".into());
     };
-    // VM-45: releases accept a borrowed tensor from 0.23 on. Here it is accepted without regard to the release.
+    // VM-45: upstream accepts a borrowed tensor from 0.23 on. Here it is accepted for every release.
     let shape = match tensor(*value) {
         Some(dl) => extents(dl),
         None => match extents_of(*value) {
@@ -137,7 +138,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     };
     let row = heap(*row)?;
     let (size, codes) = codes(VM_45, *size, rest)?;
-    // VM-45: another number of extents is of the wrong type; only extents that differ are malformed.
+    // VM-45: a wrong number of extents is an error of kind type; an extent that differs is malformed.
     if shape.len() != size {
         return wrong_type(
             VM_45,
@@ -148,7 +149,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
             ),
         );
     }
-    // VM-45: in order: a later extent may be compared with a cell that an earlier one was stored in.
+    // VM-45: in order, because a later extent may be compared with a cell that an earlier one was stored in.
     for (at, (extent, pair)) in shape.iter().zip(codes.chunks_exact(2)).enumerate() {
         let pair = (cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
         match_one(VM_45, *extent, &row, pair, || {
@@ -158,14 +159,14 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     Ok(Any::none())
 }
 
-/// How many extents there are, and the codes for them: pairs of a code and its operand. The text behind them stays out.
+/// Returns the number of extents and their codes, as pairs of a code and its operand. The text after them is not included.
 fn codes<'a, 'v>(
     rule: Rule,
     size: AnyView<'v>,
     rest: &'a [AnyView<'v>],
 ) -> VmResult<(usize, &'a [AnyView<'v>])> {
     let size = cast::<i64>(size)?;
-    // The size is any integer of the code: neither -1 nor 2^63 - 1 may get as far as an index.
+    // The size may be any integer of the code, so values such as -1 or 2^63 - 1 must not be used as an index.
     let extents = usize::try_from(size).ok();
     let found = extents.and_then(|extents| Some((extents, rest.get(..extents.checked_mul(2)?)?)));
     match found {
@@ -174,7 +175,7 @@ fn codes<'a, 'v>(
     }
 }
 
-/// `(value, heap, code, operand, text)`: as [`match_shape`], of one integer (VM-47).
+/// Checks one integer as [`match_shape`] does (VM-47); arguments: `(value, heap, code, operand, text)`.
 pub(super) fn match_prim_value(args: &[AnyView<'_>]) -> VmResult {
     let row = heap(arg(args, 1))?;
     let pair = (int(args, 2)?, int(args, 3)?);
@@ -184,7 +185,7 @@ pub(super) fn match_prim_value(args: &[AnyView<'_>]) -> VmResult {
     Ok(Any::none())
 }
 
-/// A value by code: 0 is the operand itself, 1 a cell of the heap (VM-46). Another code breaks `rule`.
+/// Returns a value by its code (VM-46): 0 is the operand itself, 1 a cell of the heap. Another code breaks `rule`.
 fn make_one(rule: Rule, heap: &ShapeHeap<'_>, code: i64, operand: i64) -> VmResult<i64> {
     match code {
         0 => Ok(operand),
@@ -193,7 +194,7 @@ fn make_one(rule: Rule, heap: &ShapeHeap<'_>, code: i64, operand: i64) -> VmResu
     }
 }
 
-/// `(heap, n, code, operand, ...)`: a shape of n extents (VM-46).
+/// Creates a shape of n extents (VM-46); arguments: `(heap, n, code, operand, ...)`.
 pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
     let [row, size, rest @ ..] = args else {
         return wrong_type(VM_46, "make_shape takes a heap and a size".into());
@@ -202,7 +203,7 @@ pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
     let (size, codes) = codes(VM_46, *size, rest)?;
     let one =
         |pair: &[AnyView<'_>]| make_one(VM_46, &row, cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
-    // Up to eight extents are collected without memory of their own: models make shapes in every call.
+    // Up to eight extents are collected without an allocation, because models create shapes in every call.
     if size <= 8 {
         let mut extents = [0i64; 8];
         for (extent, pair) in extents.iter_mut().zip(codes.chunks_exact(2)) {
@@ -214,7 +215,7 @@ pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
     Ok(Shape::new(&extents).into())
 }
 
-/// `(heap, code, operand)`: as [`make_shape`], of one integer (VM-47).
+/// Creates one integer as [`make_shape`] does (VM-47); arguments: `(heap, code, operand)`.
 pub(super) fn make_prim_value(args: &[AnyView<'_>]) -> VmResult {
     let row = heap(arg(args, 0))?;
     Ok(make_one(VM_47, &row, int(args, 1)?, int(args, 2)?)?.into())

@@ -1,4 +1,4 @@
-//! Storage, and tensors in it; what becomes of a tensor.
+//! Builtins for storage, for tensors in it, and for the use of tensors.
 
 use super::super::allocator::{AllocatorKind, VmDevice, clear_pools};
 use super::super::calling::CallingMachine;
@@ -17,7 +17,8 @@ use crate::value::types::key_of;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
 use crate::vm::{VM_31, VM_33, VM_50, VM_51, VM_52, VM_53, VM_55};
 
-/// `(machine, shape, device, type[, scope])`: memory of the product of the extents times the bytes of the type (VM-31).
+/// Allocates memory of the product of the extents times the bytes of the type (VM-31); arguments: `(machine, shape, device, type[,
+/// scope])`.
 pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let [_, shape, place, dtype, rest @ ..] = args else {
         return wrong_type(
@@ -44,8 +45,8 @@ pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) 
     Ok(VmStorage::take(place, shape, dtype, &scope)?.into())
 }
 
-/// `(storage, offset, shape, type[, scope])`: a tensor at that byte of the storage, which it keeps (VM-33). The scope is passed from 0.23
-/// on.
+/// Creates a tensor at that byte of the storage, which it keeps alive (VM-33); arguments: `(storage, offset, shape, type[,
+/// scope])`. The scope is passed from 0.23 on.
 pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     let [storage, offset, shape, dtype, rest @ ..] = args else {
         return wrong_type(
@@ -81,7 +82,7 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     };
     // SAFETY: just checked to be a storage; `into_raw` hands its reference over.
     let storage: Ref<VmStorage> = unsafe { Ref::from_raw(object.clone().into_raw()) };
-    // VM-33: on the host a scope changes nothing; no device here makes a view in another.
+    // VM-33: on the host a scope changes nothing. No device here creates a view in another scope.
     let plain = storage.is_on_host() || matches!(scope.as_str(), "" | "global");
     VM_33.demand(Kind::Unsupported, plain, || {
         format!("no tensor of scope `{scope}` is cut from storage of a device")
@@ -89,17 +90,17 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     VmStorage::tensor_of_code(&storage, offset, shape, dtype)
 }
 
-/// `memory_manager.clear`: what the pools of all machines keep goes back to the devices (VM-32).
+/// Implements `memory_manager.clear`: returns the free blocks of all machines' pools to the devices (VM-32).
 ///
-/// It takes no machine, so that it means all of the process, as in releases.
+/// It takes no machine, so it applies to the whole process, as in upstream.
 pub(super) fn clear(_: &[AnyView<'_>]) -> VmResult {
     clear_pools();
     Ok(Any::none())
 }
 
-/// `(tensor)`: its extents (VM-51). A borrowed tensor has them too, as from 0.24 on.
+/// Returns the extents of a tensor (VM-51); arguments: `(tensor)`. A borrowed tensor is accepted, as from 0.24 on.
 pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
-    // VM-51: up to 0.23 a borrowed tensor is rejected; here it has a shape in every release.
+    // VM-51: up to 0.23 upstream rejects a borrowed tensor. Here it is accepted for every release.
     match tensor(arg(args, 0)) {
         Some(dl) => Ok(Shape::new(extents(dl)).into()),
         _ => wrong_type(
@@ -112,7 +113,7 @@ pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
     }
 }
 
-/// `(tensor, shape)`: a view of the same bytes, which covers no more of them (VM-50).
+/// Creates a view of the same bytes, which may not be larger (VM-50); arguments: `(tensor, shape)`.
 pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let Some(shape) = extents_of(arg(args, 1)) else {
@@ -125,10 +126,10 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
         );
     };
     let dl = value.dl();
-    // Packed elements of fewer bits than a byte may be more in as many bytes; compiled code that takes a byte for each (DEV-15) would
-    // write past the end.
+    // More packed elements of fewer bits than a byte may fit into the same bytes. Compiled code that takes a byte for each (DEV-15)
+    // would then write past the end.
     let bytes = |shape: &[i64]| Packing::Each.bytes(Dtype::from(dl.dtype), shape);
-    // VM-50: releases leave a negative extent beside one of 0 in the shape. Here it has no size, and nothing fits.
+    // VM-50: upstream accepts a negative extent next to one of 0. Here such a shape has no size and is rejected.
     let fits = bytes(shape)
         .zip(bytes(extents(dl)))
         .is_some_and(|(new, old)| new <= old);
@@ -152,20 +153,21 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     Ok(unsafe { Tensor::view_of(value.clone().into_object(), &view) }.into())
 }
 
-/// `(tensor)`: the tensor, or a copy whose `byte_offset` is 0, for kernels that look at `data` alone. From 0.18 on.
+/// Returns the tensor, or a copy whose `byte_offset` is 0, for kernels that use only `data`; arguments: `(tensor)`. From 0.18 on.
 pub(super) fn ensure_zero_offset(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let dl = value.dl();
     if dl.byte_offset == 0 {
         return Ok(value.into());
     }
-    // Naive: this allocator ends with the call, so that what it pooled would serve none.
+    // Naive, because this allocator ends with the call, so a pool would be useless.
     let place = VmDevice::new(Device::from(dl.device), AllocatorKind::Naive)?;
     // SAFETY: the memory of `value`, which lives for the call.
     unsafe { copied(dl, &place) }
 }
 
-/// `(tensor, device type, device id[, scope])`: a copy, complete when the call returns, also where the tensor is there already (VM-55).
+/// Copies a tensor; arguments: `(tensor, device type, device id[, scope])`. The copy is complete when the call returns, and is made
+/// even if the tensor is already there (VM-55).
 pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let number = |at: usize| {
@@ -184,23 +186,23 @@ pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
     unsafe { copied_to_scope(value.dl(), &place, &scope) }
 }
 
-/// The integers of a compact tensor on the host, or of a copy of it there.
+/// Returns the integers of a compact tensor, through a copy on the host.
 ///
-/// `None` for elements that are no integers or bools of one lane, and for other widths than 1, 8, 16, 32 and 64 bits. Bytes of 8 bits are
-/// read without their sign.
+/// Returns `None` for elements that are not integers or bools of one lane, and for widths other than 1, 8, 16, 32 and 64 bits.
+/// Elements of 8 bits are read as unsigned.
 fn integers(dl: &DLTensor) -> VmResult<Option<Vec<i64>>> {
     // The codes of DLPack for int, uint and bool.
     if !matches!(dl.dtype.code, 0 | 1 | 6) || dl.dtype.lanes != 1 {
         return Ok(None);
     }
-    // A copy also of what is on the host: this is a description, and bytes are asked of a tensor object.
+    // A tensor on the host is also copied, because this is a description, and only a tensor object returns its bytes.
     let host = VmDevice::new(Device::CPU, AllocatorKind::Naive)?;
     // SAFETY: an argument describes memory that its caller keeps for the call.
     let copy = unsafe { copied(dl, &host) }?;
     let copy = cast::<Tensor>(copy.view())?;
     let bytes = copy.to_bytes()?;
     Ok(match dl.dtype.bits {
-        // Booleans of every era take a byte each; of such numbers only whether they are 0 counts (VM-53).
+        // VM-53: bools of every release take a byte each. It only matters whether they are 0.
         1 | 8 => Some(bytes.iter().map(|byte| i64::from(*byte)).collect()),
         16 => Some(
             bytes
@@ -224,10 +226,10 @@ fn integers(dl: &DLTensor) -> VmResult<Option<Vec<i64>>> {
     })
 }
 
-/// `(tensor)`: a shape of a row of int16, int32 or int64, on any device (VM-52).
+/// Creates a shape of a row of int16, int32 or int64, on any device (VM-52); arguments: `(tensor)`.
 pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
     let found = tensor(arg(args, 0))
-        // VM-52: signed ones alone. Flags of other types are for VM-53, which reads by the same function.
+        // VM-52: only signed types. VM-53 reads flags of other types through the same function.
         .filter(|dl| dl.ndim == 1 && dl.dtype.code == 0 && matches!(dl.dtype.bits, 16 | 32 | 64));
     let read = found.map(integers).transpose()?.flatten();
     match read {
@@ -239,13 +241,13 @@ pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
     }
 }
 
-/// `(value)`: whether a bool, an integer, or the first element of a tensor is not 0 (VM-53). Releases accept a bool that is no tensor from
-/// 0.18 on.
+/// Returns whether a bool, an integer, or the first element of a tensor is not 0 (VM-53); arguments: `(value)`. Upstream accepts a
+/// bool that is not a tensor from 0.18 on.
 pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
     truth(args, byte_in_place)
 }
 
-/// [`read_if_cond`] in order with what safe code writes to the tensor.
+/// Reads the condition as [`read_if_cond`] does, synchronized with safe code that writes to the tensor.
 pub(super) fn read_if_cond_in_order(args: &[AnyView<'_>]) -> VmResult {
     truth(args, |dl| {
         let _alone = copying();
@@ -253,7 +255,7 @@ pub(super) fn read_if_cond_in_order(args: &[AnyView<'_>]) -> VmResult {
     })
 }
 
-/// VM-53, with `byte` for the tensors that it reads without a copy.
+/// Implements VM-53. `byte` reads the tensors that need no copy.
 fn truth(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> VmResult {
     let value = arg(args, 0);
     if matches!(value.type_index(), index::INT | index::BOOL) {
@@ -273,7 +275,7 @@ fn truth(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> Vm
     }
     match integers(dl)?.as_deref() {
         Some([first, ..]) => Ok((*first != 0).into()),
-        // VM-53: a tensor without elements is here, too, of which releases read the first one.
+        // VM-53: this includes a tensor without elements, whose first element upstream reads.
         _ => wrong_type(
             VM_53,
             format!(
@@ -284,8 +286,8 @@ fn truth(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> Vm
     }
 }
 
-/// A scalar of one byte on the host, read where it is, without a copy. The `uint1` of releases up to 0.22 is that byte, too.
-/// `None` for any other tensor, of which `integers` makes a copy.
+/// Reads a scalar of one byte on the host in place, without a copy. The `uint1` of releases up to 0.22 is also one byte. Returns
+/// `None` for any other tensor, which `integers` copies.
 fn byte_in_place(dl: &DLTensor) -> Option<u8> {
     let plain = Device::from(dl.device) == Device::CPU
         && matches!(
@@ -293,7 +295,7 @@ fn byte_in_place(dl: &DLTensor) -> Option<u8> {
             (0 | 1 | 6, 1 | 8, 1, 0)
         );
     if plain && !dl.data.is_null() {
-        // VM-53: the first element is at `byte_offset`, which releases leave out here.
+        // VM-53: the first element is at `byte_offset`, which upstream ignores here.
         let first = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
         // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank. The argument's caller
         // keeps it for the call, and nothing writes to it meanwhile: by the contract of `module::load`, or in order (`copying`).
@@ -302,12 +304,12 @@ fn byte_in_place(dl: &DLTensor) -> Option<u8> {
     None
 }
 
-/// None: what a compiler puts into a register to release what was there (VM-56).
+/// Returns None, which a compiler puts into a register to release its old value (VM-56).
 pub(super) fn null_value(_: &[AnyView<'_>]) -> VmResult {
     Ok(Any::none())
 }
 
-/// `copy(value)`: the same object (VM-56), which joins the branches of an if in one register.
+/// Implements `copy(value)`: returns the same object (VM-56), to join the branches of an if in one register.
 pub(super) fn same(args: &[AnyView<'_>]) -> VmResult {
     Ok(arg(args, 0).to_any())
 }

@@ -8,12 +8,12 @@ use crate::rule::Kind;
 use crate::value::{Any, AnyView, ObjectRef};
 use crate::vm::VM_49;
 
-/// `(values...)`: a tuple of them (VM-49).
+/// Creates a tuple of the values (VM-49); arguments: `(values...)`.
 pub(super) fn make_tuple(args: &[AnyView<'_>]) -> VmResult {
     Ok(Array::new(args.iter().map(|value| value.to_any())).into())
 }
 
-/// `(tuple, index)`: the element, or VM-49 where there is none. A negative index is none.
+/// Returns the element, or VM-49 if there is none; arguments: `(tuple, index)`. A negative index has no element.
 pub(super) fn tuple_getitem(args: &[AnyView<'_>]) -> VmResult {
     let at = int(args, 1)?;
     let items = sequence_of(arg(args, 0));
@@ -26,25 +26,27 @@ pub(super) fn tuple_getitem(args: &[AnyView<'_>]) -> VmResult {
     }
 }
 
-/// VM-49 for an index outside of the tuple.
+/// Creates the error of VM-49 for an index outside of the tuple.
 fn no_element(at: i64, count: usize) -> Error {
     let message = format!("there is no element {at} in a tuple of {count}");
     VM_49.rejected(Kind::Missing, message).into()
 }
 
-/// [`tuple_reset_item`] that leaves a tuple alone which has another holder, which may read the element. Its
-/// memory is free once that holder lets the tuple go.
+/// Resets an element as [`tuple_reset_item`] does, but leaves the tuple unchanged if it has another holder, which may read the
+/// element. The element's memory is then freed when that holder drops the tuple.
 pub(in crate::vm::runtime) fn reset_item_held_alone(args: &[AnyView<'_>]) -> VmResult {
-    // VM-58: 0.16 to 0.20 wrote into a copy, which no holder saw. The argument's holder has one reference, and `to_any` one here.
+    // VM-58: 0.16 to 0.20 wrote into a copy, which no holder saw. The argument's holder has one reference, and `to_any` adds one
+    // here.
     let shared = |object: &ObjectRef| object.header().strong_count() > 2;
     if arg(args, 0).to_any().as_object().is_some_and(shared) {
-        // VM-49: an index that names no element is rejected here as well.
+        // VM-49: an index without an element is also rejected here.
         return tuple_getitem(args).map(|_| Any::none());
     }
     tuple_reset_item(args)
 }
 
-/// `(tuple, index)`: puts None in place of an element, so that its memory can be used again. Every holder of the tuple sees it go (VM-58).
+/// Replaces an element with None, so that its memory can be reused; arguments: `(tuple, index)`. Every holder of the tuple sees
+/// this (VM-58).
 pub(super) fn tuple_reset_item(args: &[AnyView<'_>]) -> VmResult {
     let at = int(args, 1)?;
     let tuple = arg(args, 0);
