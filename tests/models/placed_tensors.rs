@@ -106,7 +106,13 @@ fn arrays_of_numpy_arrive_in_the_order_of_their_axes() {
         assert_eq!(text(&done.stdout).trim(), COPIED, "{}", text(&done.stderr));
     }
     for (descr, shape, order, code, says) in [
-        ("<f8", "(2, 3)", "False", 1, "Mismatched A.dtype on argument #0"),
+        (
+            "<f8",
+            "(2, 3)",
+            "False",
+            1,
+            "Mismatched A.dtype on argument #0",
+        ),
         ("<f4", "(3, 2)", "False", 1, "expected to be compact array"),
         ("<f4", "(2, 3)", "True ", 2, "column-major"),
     ] {
