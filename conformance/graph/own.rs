@@ -141,7 +141,7 @@ fn model(graph: &str, args: &Value) -> Result<Value, Error> {
         // SAFETY: the library is the one of the kernels that cases call.
         unsafe { Model::load_on(&path, devices) }
     } else {
-        // SAFETY: the same.
+        // SAFETY: the same reason as above.
         unsafe { Model::from_parts(graph, &params, &path, devices) }
     };
     let Ok(mut model) = made else {

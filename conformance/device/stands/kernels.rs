@@ -196,7 +196,7 @@ impl DeviceApi for NoMemory {
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
         let handle: *mut c_void = std::ptr::without_provenance_mut(64);
-        // SAFETY: this driver follows no handle.
+        // SAFETY: this driver dereferences no handle.
         Ok(unsafe { Stream::from_handle(device, handle) })
     }
 

@@ -122,7 +122,7 @@ pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> 
         _ => String::new(),
     };
     // SAFETY: the payload is a slice that `Symbols::data` returned of the library; `_library`, which is kept beside it, keeps it
-    // borrowed, for an `Arc` that is shared hands out no `&mut`.
+    // borrowed, for an `Arc` that is shared returns no `&mut`.
     let payload = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(entry.payload) };
     let params = ModelParams::Mapped {
         payload,

@@ -143,7 +143,7 @@ fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
         let Arg::Handle(memory) = out.arg() else {
             unreachable!("floats are in memory");
         };
-        // SAFETY: the kernel takes memory of its device, which is there until it is read.
+        // SAFETY: the kernel takes memory of its device, which is valid until it is read.
         let memory = unsafe { Any::handle(memory) };
         arrive
             .call_with([memory, 3i64.into(), 32i64.into()])

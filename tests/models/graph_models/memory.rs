@@ -134,9 +134,9 @@ unsafe extern "C-unwind" fn lookup_linked_param(
     let v_handle = parameters
         .get(&id)
         .map_or(std::ptr::null_mut(), |tensor| tensor.dl().data);
-    // SAFETY: the convention has a place for the result.
+    // SAFETY: the convention has an out pointer for the result.
     unsafe { result.write(TVMValue { v_handle }) };
-    // SAFETY: and one for its code.
+    // SAFETY: there is also an out pointer for its code.
     unsafe { result_code.write(code::HANDLE) };
     0
 }
