@@ -59,11 +59,11 @@ fn device(id: i32) -> Device {
 ///
 /// # Safety
 ///
-/// As for [`Stream::from_handle`], with a stream of the device that the table is of.
+/// The requirements of [`Stream::from_handle`] hold, for a stream of the device that the table describes.
 unsafe fn stream_of_table(stream: *mut c_void) -> Stream {
     // The type is that of `device`, so that `Stream::on` accepts the pair.
     const OF_TABLE: Device = Device::ext_dev(0);
-    // SAFETY: the caller keeps the requirements of this function; devices of a table are of one type.
+    // SAFETY: the caller keeps the requirements of this function; all devices of a table have one type.
     unsafe { Stream::from_handle(OF_TABLE, stream) }
 }
 

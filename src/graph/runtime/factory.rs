@@ -84,7 +84,7 @@ impl ModelParam<'_> {
     fn set(&self, executor: &mut Executor, index: usize) -> function::Result<()> {
         match self {
             ModelParam::Stored(record) => {
-                // SAFETY: the description is of the record's elements, which stay for the call.
+                // SAFETY: the description covers the record's elements, which stay for the call.
                 with_record(record, |tensor| unsafe {
                     executor.set_input_from(index, tensor)
                 })

@@ -226,7 +226,7 @@ fn what_is_taken_is_returned(api: &'static dyn DeviceApi, device: Device) {
     assert!(api.pools_workspace());
 }
 
-/// The copy goes through the host, because two devices may not be able to access each other's memory.
+/// Copies between two devices. The copy goes through the host, because the devices may not be able to access each other's memory.
 fn bytes_go_between_two_devices(api: &'static dyn DeviceApi, [one, two]: [Device; 2]) {
     let values = counting(1000);
     let (from, to) = (

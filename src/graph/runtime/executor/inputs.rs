@@ -91,7 +91,7 @@ impl Executor {
             let Some(index) = self.input_index(name) else {
                 continue;
             };
-            // SAFETY: the description is of the record's bytes, which stay for the call.
+            // SAFETY: the description covers the record's bytes, which stay for the call.
             with_record(record, |tensor| unsafe {
                 self.set_input_from(index, tensor)
             })?;
