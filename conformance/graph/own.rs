@@ -293,7 +293,7 @@ fn place(kind: i32, id: i32) -> Result<ExecutorDevice, Error> {
         let api: &'static Simulated =
             SIMULATED.get_or_init(|| Box::leak(Box::new(Simulated::new(1))));
         let api: &'static dyn DeviceApi = api;
-        // SAFETY: its memory keeps the rules, and is not host memory, because no device of this type uses it.
+        // SAFETY: its memory keeps the rules and is not host memory, like that of every device of this type.
         return Ok(unsafe { ExecutorDevice::with(Device { kind, id }, api) });
     }
     if kind == counted::KIND {

@@ -81,7 +81,7 @@ fn a_graph_on_two_devices_copies_and_waits() {
     // The simulated device delays all work until it is needed.
     for seed in 0..20 {
         let api: &'static Simulated = Box::leak(Box::new(Simulated::new(seed)));
-        // SAFETY: its memory keeps the rules, and is not host memory, because no device of this type uses it.
+        // SAFETY: its memory keeps the rules and is not host memory, like that of every device of this type.
         let other = unsafe { ExecutorDevice::with(Device::ext_dev(0), api) };
         let places = vec![ExecutorDevice::of(Device::CPU).unwrap(), other];
         let mut executor = Executor::new(Arc::clone(&graph), &kernels, places).unwrap();
