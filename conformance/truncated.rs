@@ -100,8 +100,8 @@ pub(super) fn of(case: &Case) -> Option<Case> {
     rules.sort();
     rules.dedup();
     let held = rules.iter().filter_map(|id| spec::rule(id));
-    // A rule that holds in fewer releases than the case narrows the range, so that no testee is judged by a rule that its release
-    // lacks.
+    // A rule that holds in fewer releases than the case narrows the range. Otherwise a testee could be judged by a rule that its
+    // release lacks.
     let releases = held.fold(case.releases, |range, rule| Releases {
         since: range.since.max(rule.releases.since),
         until: range.until.min(rule.releases.until),

@@ -148,7 +148,7 @@ fn packed_names(runtime: &Libraries) -> Result<BTreeSet<String>, String> {
         )
     })?;
     let (mut count, mut names) = (0, ptr::null());
-    // SAFETY: two places.
+    // SAFETY: two out pointers.
     let code = unsafe { list(&raw mut count, &raw mut names) };
     if code != 0 {
         return Err(format!("TVMFuncListGlobalNames answers {code}"));
@@ -191,7 +191,7 @@ impl FfiList {
     fn names(&self) -> Result<(RuntimeInterface, BTreeSet<String>), String> {
         const LIST: &str = "ffi.FunctionListGlobalNamesFunctor";
         let mut list = ptr::null_mut();
-        // SAFETY: a name and a place.
+        // SAFETY: a name and an out pointer.
         let code = unsafe { (self.find)(&ByteArray::of(LIST.as_bytes()), &raw mut list) };
         if code != 0 || list.is_null() {
             return Err(format!("the runtime has no function `{LIST}`"));
@@ -218,7 +218,8 @@ impl FfiList {
     fn called(&self, function: RawHandle, args: &[RawAny]) -> Result<RawAny, String> {
         let mut out = RawAny::NONE;
         let count = c_int::try_from(args.len()).unwrap_or(c_int::MAX);
-        // SAFETY: a function, that many arguments, and a place for the result. Results are kept: the process ends with the list.
+        // SAFETY: a function, that many arguments, and an out pointer for the result. Results are kept: the process ends with the
+        // list.
         let code = unsafe { (self.call)(function, args.as_ptr(), count, &raw mut out) };
         if code == 0 {
             Ok(out)

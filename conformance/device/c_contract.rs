@@ -30,7 +30,7 @@ pub unsafe extern "C" fn tvmspec_device_contract(
     };
     if !report.is_null() && size > 0 {
         let length = text.len().min(size - 1);
-        // SAFETY: `report` holds `size` bytes, by this contract, and `length` is less.
+        // SAFETY: `report` holds `size` bytes, by this function's contract, and `length` is less.
         unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), report.cast(), length) };
         // SAFETY: `length` is less than the `size` bytes that `report` holds.
         let end = unsafe { report.add(length) };

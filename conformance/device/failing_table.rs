@@ -38,7 +38,7 @@ unsafe extern "C" fn attribute(
     let tag = [0, 1, 2, 2, 3].get(number as usize).copied().unwrap_or(0);
     if tag != 0 {
         let number = 5;
-        // SAFETY: the caller has a place for the answer.
+        // SAFETY: the caller has an out pointer for the answer.
         unsafe { answer.write(AttributeAnswer { tag, number, text }) };
     }
     context_code(code)
@@ -101,7 +101,7 @@ pub(super) fn returning(code: c_int) -> DeviceTable {
 
 /// Returns the device of a table that is never freed.
 pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
-    // SAFETY: a whole table that lives for ever, as `to_api` requires.
+    // SAFETY: a complete table that is never freed, as `to_api` requires.
     let api = unsafe { c_table::to_api(Box::leak(Box::new(table))) };
     api.ok_or_else(|| Failure::Broken("a whole table is not a device".into()))
 }
@@ -109,6 +109,6 @@ pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failu
 /// Returns `device` as C would pass it: a table at an address that this crate does not know.
 pub(super) fn as_a_table(device: &'static dyn DeviceApi) -> &'static dyn DeviceApi {
     let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(device)));
-    // SAFETY: a whole table that lives for ever, as `to_api` requires.
+    // SAFETY: a complete table that is never freed, as `to_api` requires.
     unsafe { c_table::to_api(copied) }.unwrap_or(device)
 }

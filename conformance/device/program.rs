@@ -404,17 +404,17 @@ impl Program<'_> {
         for (name, space) in &self.model {
             let (handle, device): (Space, Device) = self.calls.space(Some(name));
             let _ = if space.is_workspace {
-                // SAFETY: workspace that is alive, and freed here alone.
+                // SAFETY: workspace that is alive, and only freed here.
                 unsafe { api.free_workspace(device, handle) }
             } else {
-                // SAFETY: memory that is alive, and freed here alone.
+                // SAFETY: memory that is alive, and only freed here.
                 unsafe { api.free(device, handle) }
             };
         }
         let mut first = Ok(());
         for (stream, device) in streams.values() {
             let synced = api.sync(*device, *stream);
-            // SAFETY: made by a step, and not freed by one; nothing uses it any more.
+            // SAFETY: made by a step, and not freed by one; nothing uses it now.
             let freed = unsafe { api.free_stream(*device, *stream) };
             first = first.and(synced).and(freed);
         }

@@ -64,7 +64,7 @@ impl SpaceSource for Recorder {
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
         self.note(json!(["free", device.id]));
-        // SAFETY: the caller's promise, and `alloc` took it from the CPU.
+        // SAFETY: the caller guarantees it, and `alloc` took it from the CPU.
         unsafe { DeviceApi::free(cpu::cpu(), Device::CPU, space) }
     }
 }
@@ -89,7 +89,7 @@ impl DeviceApi for Recorder {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { SpaceSource::free(self, device, space) }
     }
 
@@ -105,7 +105,7 @@ impl DeviceApi for Recorder {
             dtype(copy.hint)
         ]));
         if self.copies {
-            // SAFETY: the caller's promise; all memory of this device is the host's.
+            // SAFETY: the caller guarantees it; all memory of this device is host memory.
             return unsafe { cpu::cpu().copy(copy, stream) };
         }
         // SAFETY: the default touches nothing.

@@ -180,7 +180,7 @@ fn errors() -> Outcome {
     ] {
         expect(raised(error), (kind.to_owned(), text.to_owned()), kind)?;
     }
-    // SAFETY: the function reads its arguments alone.
+    // SAFETY: the function only reads its arguments.
     let function = unsafe { registry::lookup_raw(b"runtime.GetDeviceAttr") };
     let Some(function) = function else {
         return Failure::broken("there is no function `runtime.GetDeviceAttr`");
@@ -247,10 +247,10 @@ fn streams() -> Outcome {
 fn tables() -> Outcome {
     let whole = *c_table::of_api(cpu::cpu());
     let read = |table: DeviceTable| {
-        // SAFETY: a whole table that lives for ever.
+        // SAFETY: a complete table that is never freed.
         unsafe { c_table::to_api(Box::leak(Box::new(table))) }
     };
-    // SAFETY: null is no table.
+    // SAFETY: null is not a table.
     let null = unsafe { c_table::to_api(std::ptr::null_mut()) };
     let other = read(DeviceTable {
         magic: whole.magic ^ 1,

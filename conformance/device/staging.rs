@@ -1,4 +1,4 @@
-//! Host buffers that are valid for ever, so that a defective device may access them at any time.
+//! Host buffers that are valid forever, so that a defective device may access them at any time.
 
 use crate::device::Space;
 use std::sync::Mutex;
@@ -32,7 +32,7 @@ impl Staging {
     pub(crate) fn overwrite(self, bytes: &[u8]) {
         let data = self.data.0.cast::<u8>();
         for (at, byte) in bytes.iter().enumerate().take(self.nbytes) {
-            // SAFETY: the memory lives for ever and has this byte; a device may read it at the same time, so each is written by
+            // SAFETY: the memory is never freed and has this byte; a device may read it at the same time, so each is written by
             // itself.
             unsafe { data.wrapping_add(at).write_volatile(*byte) };
         }
@@ -46,7 +46,7 @@ impl Staging {
     /// Returns a copy of its current bytes.
     pub(crate) fn bytes(self) -> Vec<u8> {
         let data = self.data.0.cast::<u8>();
-        // SAFETY: the memory lives for ever; a device may write to it at the same time, so every byte is read by itself.
+        // SAFETY: the memory is never freed; a device may write to it at the same time, so every byte is read by itself.
         (0..self.nbytes)
             .map(|at| unsafe { data.wrapping_add(at).read_volatile() })
             .collect()

@@ -191,7 +191,7 @@ impl DeviceApi for PooledRecorder {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> DeviceResult<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { SpaceSource::free(&*self.recorder, device, space) }
     }
 

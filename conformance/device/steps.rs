@@ -243,7 +243,7 @@ impl<'a> NamedCalls<'a> {
             }
             "free-workspace" => {
                 let (space, device) = self.space(step.name(1));
-                // SAFETY: programs free each workspace once; a pool rejects a block that it did not hand out.
+                // SAFETY: programs free each workspace once; a pool rejects a block that it did not allocate.
                 done(unsafe { api.free_workspace(device, space) })
             }
             "copy" => {
@@ -316,7 +316,7 @@ impl<'a> NamedCalls<'a> {
             to_device,
             hint: Dtype::UINT8,
         };
-        // SAFETY: buffers of the host live for ever and hold the bytes. Spaces hold them, or the device looks its spaces up.
+        // SAFETY: buffers of the host are never freed and hold the bytes. Spaces hold them, or the device looks its spaces up.
         Ok(unsafe { self.api.copy(&copy, stream) }?)
     }
 

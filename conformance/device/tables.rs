@@ -65,13 +65,13 @@ fn fails() -> Outcome {
             api.attribute(device, Attribute::Exist).map(drop),
         ),
         ("alloc", api.alloc(device, 1, 64, Dtype::UINT8).map(drop)),
-        // SAFETY: the function looks at nothing.
+        // SAFETY: the function does not read its arguments.
         ("free", unsafe { api.free(device, Space::NULL) }),
-        // SAFETY: the function looks at nothing.
+        // SAFETY: the function does not read its arguments.
         ("copy", unsafe { api.copy(&NOTHING, default) }),
         ("sync", api.sync(device, default)),
         ("create_stream", api.create_stream(device).map(drop)),
-        // SAFETY: the function looks at nothing.
+        // SAFETY: the function does not read its arguments.
         ("free_stream", unsafe { api.free_stream(device, default) }),
         ("sync_streams", api.sync_streams(device, default, default)),
     ];
@@ -164,9 +164,9 @@ fn last_error(table: &DeviceTable) -> String {
     let Some(last_error) = table.last_error else {
         return String::new();
     };
-    // SAFETY: the table's own function with its own context.
+    // SAFETY: the function of the table, called with its context.
     let text = unsafe { last_error(table.context) };
-    // SAFETY: a text that ends, until the next call.
+    // SAFETY: a NUL-terminated string, until the next call.
     unsafe { CStr::from_ptr(text) }
         .to_string_lossy()
         .into_owned()
@@ -175,7 +175,7 @@ fn last_error(table: &DeviceTable) -> String {
 /// Runs `device/table-of-a-device-that-panics` (DEV-02).
 fn panics() -> Outcome {
     let table = c_table::of_api(&Panics);
-    // SAFETY: the table's own function with its own context.
+    // SAFETY: the function of the table, called with its context.
     let code = unsafe { (table.set_device)(table.context, 0) };
     expect(code, -1, "setting a device that panics")?;
     expect(
@@ -195,13 +195,13 @@ fn panics() -> Outcome {
         to_device: [12, 0],
         hint: [1, 8, 1],
     };
-    // SAFETY: the table's own function with its own context, and a copy of no bytes.
+    // SAFETY: the function of the table, called with its context, and a copy of no bytes.
     let code = unsafe { (table.copy)(table.context, &raw const bytes, null_mut()) };
     expect(code, -1, "a copy of a device that cannot")?;
     let text = last_error(table);
     let named = text.contains("Device does not support CopyDataFromTo.");
     demand(named, || format!("`last_error` is `{text}`"))?;
-    // SAFETY: the table's own function with its own context.
+    // SAFETY: the function of the table, called with its context.
     let code = unsafe { (table.set_device)(table.context, 0) };
     expect(code, 0, "setting the device")
 }
@@ -211,7 +211,7 @@ fn other_streams() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
     let api = as_a_table(recorder);
     let device = Device::ext_dev(0);
-    // SAFETY: nothing follows the handle: every call with it is rejected.
+    // SAFETY: nothing dereferences the handle: every call with it is rejected.
     let other =
         unsafe { Stream::from_handle(Device::cuda(0), std::ptr::without_provenance_mut(64)) };
     let default = Stream::DEFAULT;
@@ -251,7 +251,7 @@ fn own_devices() -> Outcome {
     let installed = || {
         let code = crate::capi::device::tvmspec_install_devices();
         expect(code, 0, "installing the devices")?;
-        // SAFETY: the function is called for its pointer alone.
+        // SAFETY: the function is only called to get its pointer.
         let function = unsafe { registry::lookup_raw(b"device_api.cpu") };
         let Some(function) = function else {
             return Err(Failure::Broken(
@@ -262,7 +262,7 @@ fn own_devices() -> Outcome {
     };
     let pointer = installed()?;
     expect(installed()?, pointer, "the table after a second call")?;
-    // SAFETY: the address of a table of this library, which lives for ever.
+    // SAFETY: the address of a table of this library, which is never freed.
     let table = unsafe { &*pointer.cast::<DeviceTable>() };
     expect(table.magic, c_table::MAGIC, "the first bytes")?;
     let api = behind(*table)?;
@@ -277,7 +277,7 @@ fn own_devices() -> Outcome {
 fn own_table() -> Outcome {
     let recorder: &'static Recorder = Box::leak(Box::default());
     let own = c_table::of_api(recorder);
-    // SAFETY: a table of ours, which lives for ever.
+    // SAFETY: a table of this crate, which is never freed.
     let api = unsafe { c_table::to_api(std::ptr::from_ref(own).cast_mut()) };
     let Some(api) = api else {
         return Failure::broken("a table of ours is not a device");
@@ -293,7 +293,7 @@ fn own_table() -> Outcome {
         odd.cast::<u8>()
             .copy_from(std::ptr::from_ref(own).cast(), size_of::<DeviceTable>())
     };
-    // SAFETY: a whole table that lives for ever.
+    // SAFETY: a complete table that is never freed.
     let read = unsafe { c_table::to_api(odd) };
     demand(read.is_none(), || "a table at an odd address is one".into())
 }

@@ -160,9 +160,9 @@ unsafe extern "C" fn lookup(
         Some(None) => (ptr::null_mut(), code::HANDLE),
         None => (ptr::null_mut(), code::NULL),
     });
-    // SAFETY: a place for the result.
+    // SAFETY: an out pointer for the result.
     unsafe { *out = TVMValue { v_handle } };
-    // SAFETY: a place for its code.
+    // SAFETY: an out pointer for its code.
     unsafe { *out_code = type_code };
     0
 }

@@ -141,7 +141,7 @@ fn model(graph: &str, args: &Value) -> Result<Value, Error> {
         // SAFETY: the library is the one of the kernels that cases call.
         unsafe { Model::load_on(&path, devices) }
     } else {
-        // SAFETY: the same.
+        // SAFETY: the same reason as above.
         unsafe { Model::from_parts(graph, &params, &path, devices) }
     };
     let Ok(mut model) = made else {
@@ -293,7 +293,7 @@ fn place(kind: i32, id: i32) -> Result<ExecutorDevice, Error> {
         let api: &'static Simulated =
             SIMULATED.get_or_init(|| Box::leak(Box::new(Simulated::new(1))));
         let api: &'static dyn DeviceApi = api;
-        // SAFETY: its memory keeps the rules, and is not the host's, as of no device of this type.
+        // SAFETY: its memory keeps the rules and is not host memory, like that of every device of this type.
         return Ok(unsafe { ExecutorDevice::with(Device { kind, id }, api) });
     }
     if kind == counted::KIND {

@@ -113,7 +113,7 @@ pub(super) fn tensor_shown(tensor: &DLTensor) -> Value {
     }
     let bytes = match memory(tensor) {
         Some((_, 0)) | None => &[][..],
-        // SAFETY: the tensor is alive and has so many bytes; it is on the CPU.
+        // SAFETY: the tensor is alive and has that many bytes; it is on the CPU.
         Some((first, size)) => unsafe { std::slice::from_raw_parts(first, size) },
     };
     json!({

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// Checks the times that function `name` returned for `args` (GRF-42).
 ///
-/// Returns which times are above 0, whether the requested number of runs of each fits into the call, and whether the call took the
-/// requested time.
+/// Returns which times are above 0, whether the requested runs of each fit into the call, and whether the call took the requested
+/// time.
 pub(super) fn shown(
     name: &Value,
     args: &[Value],

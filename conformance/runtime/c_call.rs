@@ -45,7 +45,7 @@ macro_rules! functions {
             unsafe fn call(self, frame: &mut Frame) -> Result<R, Reply> {
                 $(let $name = <$type as CParameter<Frame>>::take(frame)?;)*
                 let _ = frame;
-                // SAFETY: by this contract.
+                // SAFETY: the contract of this function requires it.
                 Ok(unsafe { self($($name),*) })
             }
         }
@@ -71,7 +71,7 @@ pub(in crate::conformance) unsafe fn invoke<Frame, F: CFunction<Frame>>(
     frame: &mut Frame,
 ) -> Result<<F::Result as CResult<Frame>>::Answer, Reply> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    // SAFETY: the address of a function of type `F`, by this contract.
+    // SAFETY: the address of a function of type `F`, by this function's contract.
     let function: F = unsafe { std::mem::transmute_copy(&address) };
     // SAFETY: the function accepts these arguments, by this function's contract.
     Ok(unsafe { function.call(frame) }?.shown(frame))

@@ -82,7 +82,7 @@ pub(super) trait Runtime: Send + Sync {
 pub(super) unsafe fn function_of<F: Copy>(runtime: &dyn Runtime, name: &str) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     let address = runtime.symbol(name)?;
-    // SAFETY: the address of a function of type `F`, by this contract.
+    // SAFETY: the address of a function of type `F`, by this function's contract.
     Some(unsafe { std::mem::transmute_copy(&address) })
 }
 

@@ -355,7 +355,7 @@ unsafe extern "C" fn watch(
         // SAFETY: there are `count` arguments.
         let cell = unsafe { *args.wrapping_add(at) };
         let value = match (cell.type_index, API.get()) {
-            // SAFETY: the tag says that it is a text, which ends with a zero and lives for the call.
+            // SAFETY: the tag says that it is a NUL-terminated string, which lives for the call.
             (index::RAW_STR, _) => json!(unsafe { c_str(&cell) }.to_string_lossy()),
             (index::BYTE_ARRAY, _) => {
                 let bytes = read_bytes(&cell).map(|bytes| String::from_utf8_lossy(&bytes).into());
@@ -368,7 +368,7 @@ unsafe extern "C" fn watch(
     }
     LOG.with_borrow_mut(|log| log.push(Value::Array(shown)));
     let int = this.addr() as i64;
-    // SAFETY: a place for the result.
+    // SAFETY: an out pointer for the result.
     unsafe { out.write(RawAny::of(index::INT, AnyPayload { int })) };
     0
 }
@@ -379,9 +379,9 @@ unsafe extern "C" fn watch(
 ///
 /// The cell holds the address of a text that ends with a NUL.
 unsafe fn c_str(cell: &RawAny) -> &CStr {
-    // SAFETY: it holds an address, by this contract.
+    // SAFETY: it holds an address, by this function's contract.
     let text = unsafe { cell.payload.ptr };
-    // SAFETY: that of a text, by this contract.
+    // SAFETY: the address of a NUL-terminated string, by this function's contract.
     unsafe { CStr::from_ptr(text.cast()) }
 }
 

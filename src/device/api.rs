@@ -207,7 +207,7 @@ pub trait DeviceApi: Send + Sync {
             to_device: to.device,
             hint: from.dtype,
         };
-        // SAFETY: both tensors describe memory that is there and lie in one piece; `nbytes` is the size of both.
+        // SAFETY: both tensors describe valid memory and are contiguous; `nbytes` is the size of both.
         unsafe { self.copy(&copy, stream) }
     }
 

@@ -131,7 +131,7 @@ mod aligned {
     /// Allocates `nbytes` at a multiple of `alignment`, a power of two. Returns `None` if there is not enough memory.
     pub(super) fn alloc(nbytes: usize, alignment: usize) -> Option<*mut c_void> {
         let mut data = std::ptr::null_mut();
-        // SAFETY: `data` is a place for the result; the alignment is a power of two and a multiple of a pointer.
+        // SAFETY: `data` is an out pointer for the result; the alignment is a power of two and a multiple of a pointer.
         let failed = unsafe { posix_memalign(&raw mut data, alignment, nbytes) };
         (failed == 0).then_some(data)
     }

@@ -12,9 +12,9 @@ use std::ffi::c_void;
 #[repr(transparent)]
 pub struct Space(pub *mut c_void);
 
-// SAFETY: a handle is a number: only `unsafe` methods of a device, which is `Sync`, follow it.
+// SAFETY: a handle is a number: only `unsafe` methods of a device, which is `Sync`, dereference it.
 unsafe impl Send for Space {}
-// SAFETY: a handle is a number: only `unsafe` methods of a device, which is `Sync`, follow it.
+// SAFETY: a handle is a number: only `unsafe` methods of a device, which is `Sync`, dereference it.
 unsafe impl Sync for Space {}
 
 impl Space {
@@ -53,9 +53,9 @@ pub struct Stream {
     kind: i32,
 }
 
-// SAFETY: a device follows the handle, and devices are `Sync`; to everyone else it is a number.
+// SAFETY: a device dereferences the handle, and devices are `Sync`; everywhere else it is a number.
 unsafe impl Send for Stream {}
-// SAFETY: a device follows the handle, and devices are `Sync`; to everyone else it is a number.
+// SAFETY: a device dereferences the handle, and devices are `Sync`; everywhere else it is a number.
 unsafe impl Sync for Stream {}
 
 impl Stream {

@@ -14,7 +14,7 @@ use std::sync::Once;
 /// Registers the devices of this crate as `device_api.<name>`, once, unless another device has the name.
 ///
 /// This crate finds its devices without these entries. C callers that want the tables of the devices call this function. It is not
-/// called by default, because a C++ runtime in the same process would take the result of such a function for its own object.
+/// called by default: a C++ runtime in the same process would take the result of such a function for its own object.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -48,7 +48,7 @@ fn functions() {
         "runtime.TVMSetStream",
         Function::named(None, |kind: i32, id: i32, stream: *mut c_void| {
             let device = Device::new(kind, id);
-            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let stream = unsafe { Stream::from_handle(device, stream) };
             manager::set_stream(device, stream)
         }),
@@ -68,9 +68,9 @@ fn functions() {
         Function::named(None, |device: DLDevice, stream: i64| {
             let device = Device::from(device);
             let api = Manager::global().api(device.kind)?;
-            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let stream = unsafe { stream_of_handle(device, stream) };
-            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             unsafe { api.free_stream(device, stream) }
         }),
     );
@@ -78,7 +78,7 @@ fn functions() {
         "runtime.Device_SetStream",
         Function::named(None, |device: DLDevice, stream: i64| {
             let device = Device::from(device);
-            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let stream = unsafe { stream_of_handle(device, stream) };
             manager::set_stream(device, stream)
         }),
@@ -87,7 +87,7 @@ fn functions() {
         "runtime.Device_StreamSync",
         Function::named(None, |device: DLDevice, stream: i64| {
             let device = Device::from(device);
-            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let stream = unsafe { stream_of_handle(device, stream) };
             Manager::global().api(device.kind)?.sync(device, stream)
         }),
@@ -96,9 +96,9 @@ fn functions() {
         "runtime.Device_StreamSyncFromTo",
         Function::named(None, |device: DLDevice, before: i64, after: i64| {
             let device = Device::from(device);
-            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let before = unsafe { stream_of_handle(device, before) };
-            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let after = unsafe { stream_of_handle(device, after) };
             Manager::global()
                 .api(device.kind)?
@@ -115,7 +115,7 @@ fn functions() {
 unsafe fn stream_of_handle(device: Device, stream: i64) -> Stream {
     // `runtime.Device_StreamCreate` made the integer from a pointer.
     let handle = std::ptr::with_exposed_provenance_mut(stream as usize);
-    // SAFETY: as for this function.
+    // SAFETY: the caller keeps the requirements of this function, which are the same.
     unsafe { Stream::from_handle(device, handle) }
 }
 
@@ -166,7 +166,7 @@ impl workspace::WorkspaceSource for DeviceWorkspace {
         let api = Manager::global()
             .api(device.kind)
             .map_err(|error| text(&error))?;
-        // SAFETY: `memory` is of `alloc` of this device on this thread, and not freed yet.
+        // SAFETY: `memory` is from `alloc` of this device on this thread, and not freed yet.
         unsafe { api.free_workspace(device, Space(memory.as_ptr())) }.map_err(|error| text(&error))
     }
 }

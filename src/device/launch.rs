@@ -19,9 +19,9 @@ pub enum Arg {
     Handle(*mut c_void),
 }
 
-// SAFETY: a handle is a number: only a kernel that is launched, which is `unsafe`, follows it.
+// SAFETY: a handle is a number: only a kernel that is launched, which is `unsafe`, dereferences it.
 unsafe impl Send for Arg {}
-// SAFETY: a handle is a number: only a kernel that is launched, which is `unsafe`, follows it.
+// SAFETY: a handle is a number: only a kernel that is launched, which is `unsafe`, dereferences it.
 unsafe impl Sync for Arg {}
 
 /// The sizes and options of a launch.

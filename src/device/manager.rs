@@ -147,7 +147,7 @@ impl Manager {
         } else {
             target.kind
         })?;
-        // SAFETY: both tensors describe memory that is there, and the side of the host stays until a sync.
+        // SAFETY: both tensors describe valid memory, and the host side stays until a sync.
         unsafe { api.copy_tensor(from, to, stream) }
     }
 
@@ -245,7 +245,7 @@ pub fn existing_devices(api: &dyn DeviceApi, kind: i32) -> impl Iterator<Item = 
 pub unsafe fn register(name: &str, api: &'static dyn DeviceApi) -> Result<()> {
     let details = registry::Details::default();
     let name = format!("device_api.{name}");
-    // SAFETY: `factory` returns the address of a table that lives for ever.
+    // SAFETY: `factory` returns the address of a table that is never freed.
     unsafe { registry::register_with(name.as_bytes(), factory(api), true, details) }
 }
 
@@ -274,7 +274,7 @@ pub unsafe fn register_number(
     api: &'static dyn DeviceApi,
 ) -> Result<()> {
     device_type::add(kind, name)?;
-    // SAFETY: as for this function.
+    // SAFETY: the caller keeps the requirements of this function, which are the same.
     unsafe { register(name, api) }
 }
 
@@ -292,8 +292,8 @@ fn in_registry(name: &str) -> Option<ApiFactory> {
             .map_err(|error| no_table(&error.to_string()))?;
         let pointer =
             <*mut c_void>::try_from(&made).map_err(|error| no_table(&error.to_string()))?;
-        // SAFETY: a function of this name returns null, or the address of a table that lives for ever: `register_with`, the
-        // only way to that name, asks for it.
+        // SAFETY: a function of this name returns null, or the address of a table that is never freed: `register_with`, the only
+        // way to that name, asks for it.
         unsafe { c_table::to_api(pointer.cast::<DeviceTable>()) }
             // A C++ runtime in the same process returns its own object, which this crate cannot call.
             .or(own)

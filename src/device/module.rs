@@ -220,7 +220,8 @@ impl Kernel {
         // DEV-54: arguments are checked first, so that a wrong call loads no driver.
         let (id, stream) = self.module.current();
         let code = self.module.on(id)?;
-        // SAFETY: as for this function; `stream::set` lets only a stream of this type of device become this thread's.
+        // SAFETY: the caller keeps the requirements of this function; `stream::set` lets only a stream of this type of device
+        // become this thread's.
         unsafe { code.launch(&self.info, &mut packed, &sizes, stream) }
     }
 }

@@ -77,7 +77,8 @@ impl WorkspacePool {
             PoolChoice::Replace(at) => {
                 // DEV-27, DEV-29: the small block is freed before the new one is allocated, so that the device never holds both.
                 let small = self.free.remove(at);
-                // SAFETY: the block is of this source and device, as all of this pool; it was free, and is forgotten here.
+                // SAFETY: the block belongs to this source and device, like all blocks of this pool; it was free, and is removed
+                // here.
                 unsafe { source.free(device, small.space) }?;
                 None
             }
@@ -124,8 +125,8 @@ impl WorkspacePool {
     /// As for [`WorkspacePool::alloc`].
     pub unsafe fn release(&mut self, source: &dyn SpaceSource, device: Device) {
         for block in self.free.drain(..) {
-            // SAFETY: the block is of this source and device, as all of this pool; it was free, and is forgotten here. A
-            // device that fails here is gone already.
+            // SAFETY: the block belongs to this source and device, like all blocks of this pool; it was free, and is removed here.
+            // A device that fails here is already gone.
             let _ = unsafe { source.free(device, block.space) };
         }
     }

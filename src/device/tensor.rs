@@ -74,7 +74,8 @@ pub(crate) unsafe fn copy_bytes(
         HostCopy::In => (&bytes, tensor),
         HostCopy::Out => (tensor, &bytes),
     };
-    // SAFETY: `host` has `nbytes` bytes and the memory of `tensor` is there, by this contract; both have the size just compared.
+    // SAFETY: `host` has `nbytes` bytes and the memory of `tensor` is there, by this function's contract; both have the size just
+    // compared.
     unsafe { Manager::global().copy_tensor(from, to, Stream::DEFAULT) }?;
     // DEV-36: the copy may only be queued, and the caller reads or reuses its bytes when this returns.
     sync(tensor.device)

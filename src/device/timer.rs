@@ -161,7 +161,7 @@ impl Evaluator {
                 timer.stop()?;
                 let taken = timer.elapsed()?;
                 zeros += u64::from(taken == 0);
-                // DEV-45: a clock that reads 0 never reaches `min_repeat`. Releases before 0.10 have no limit and repeat for ever.
+                // DEV-45: a clock that reads 0 never reaches `min_repeat`. Releases before 0.10 have no limit and repeat forever.
                 if u128::from(taken) >= self.min_repeat.as_nanos()
                     || zeros >= self.limit_zero_time_iterations
                 {

@@ -53,13 +53,13 @@ unsafe impl GlobalAlloc for Watched {
             HOOK.set(Some(hook));
         }
         add(layout.size() as i64);
-        // SAFETY: the contract of this function.
+        // SAFETY: the contract of this function requires it.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         add(-(layout.size() as i64));
-        // SAFETY: the contract of this function.
+        // SAFETY: the contract of this function requires it.
         unsafe { System.dealloc(block, layout) }
     }
 }

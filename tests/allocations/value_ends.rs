@@ -64,7 +64,7 @@ fn a_wide_object_below_the_deepest_level_ends_with_all_its_elements() {
 fn in_use() -> usize {
     #[repr(C)]
     struct Used([usize; 10]);
-    // SAFETY: glibc has this function since 2.33; it takes nothing.
+    // SAFETY: glibc has this function since 2.33; it has no arguments.
     unsafe extern "C" {
         safe fn mallinfo2() -> Used;
     }

@@ -51,7 +51,7 @@ fn a_contract_without_cases_says_so() {
     let kind = Device::CPU.kind;
     // SAFETY: the report holds its bytes.
     let broken = unsafe { tvmspec_device_contract(kind, 0, report.as_mut_ptr(), report.len()) };
-    // SAFETY: the function ends the text with a zero.
+    // SAFETY: the function ends the text with a NUL.
     let text = unsafe { CStr::from_ptr(report.as_ptr()) };
     assert_eq!((broken, text.to_str().unwrap()), (-1, &*error));
 }
@@ -148,7 +148,7 @@ fn a_device_behind_a_table_keeps_the_contract() {
     let simulated: &'static Simulated = Box::leak(Box::new(Simulated::new(5)));
     // A copy at another address is not recognized as the table of a Rust device, so it is called through C.
     let copied: &'static mut DeviceTable = Box::leak(Box::new(*c_table::of_api(simulated)));
-    // SAFETY: a whole table that lives for ever.
+    // SAFETY: a complete table that is never freed.
     let api = unsafe { c_table::to_api(copied) }.expect("a table");
     let report = contract(api).unwrap();
     println!("{report}");

@@ -43,9 +43,9 @@ impl AddsOne<'_> {
         let mut from = Floats::new(api, self.device, &values);
         let mut to = Floats::new(api, self.device, &vec![0.0; self.count]);
         let (from_tensor, to_tensor) = (from.tensor(), to.tensor());
-        // SAFETY: it describes memory of this test, which is there to its end.
+        // SAFETY: it describes memory of this test, which is valid until its end.
         let input = unsafe { AnyView::dltensor(&from_tensor) };
-        // SAFETY: it describes memory of this test, which is there to its end.
+        // SAFETY: it describes memory of this test, which is valid until its end.
         let output = unsafe { AnyView::dltensor(&to_tensor) };
         // Repeated, because the second call uses the built kernel and the cached lookup.
         for _ in 0..3 {

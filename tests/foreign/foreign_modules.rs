@@ -59,7 +59,7 @@ impl Runtime {
         let mut found = null_mut();
         // SAFETY: as the header declares it.
         let find = unsafe { self.library.get::<Find>(b"TVMFFIFunctionGetGlobal") }.unwrap();
-        // SAFETY: a name, and a place for the handle.
+        // SAFETY: a name, and an out pointer for the handle.
         let code = unsafe { find(&ByteArray::of(name.as_bytes()), &mut found) };
         assert_eq!(code, 0);
         // SAFETY: null, or a function whose reference is ours.

@@ -128,7 +128,7 @@ fn a_handle_that_is_no_machine_is_rejected() {
     let invoke = registry::require("vm.builtin.invoke_closure").unwrap();
     for handle in [std::ptr::null_mut(), std::ptr::without_provenance_mut(64)] {
         let raw = RawAny::of(index::OPAQUE, AnyPayload { ptr: handle });
-        // SAFETY: a pointer, which is not followed.
+        // SAFETY: a pointer, which is not dereferenced.
         let handle = unsafe { AnyView::from_raw(raw) };
         let error = invoke.call(&[handle, AnyView::none()]).unwrap_err();
         assert_eq!(error.kind(), "RuntimeError", "{error}");

@@ -159,7 +159,7 @@ impl LoadedCode for NotedCode {
     }
 }
 
-/// The word for a stream in the log.
+/// Returns the word for a stream in the log.
 fn queue(stream: Stream) -> &'static str {
     if stream == Stream::DEFAULT {
         "default"
@@ -171,7 +171,7 @@ fn queue(stream: Stream) -> &'static str {
 /// The devices of the driver. They can be made current and have streams, which is all that a launch needs.
 struct NoMemory;
 
-/// The failure of every call for memory.
+/// Returns the failure of every call for memory.
 fn none<T>() -> Result<T> {
     Err(absent("these devices have no memory"))
 }
@@ -196,7 +196,7 @@ impl DeviceApi for NoMemory {
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
         let handle: *mut c_void = std::ptr::without_provenance_mut(64);
-        // SAFETY: this driver follows no handle.
+        // SAFETY: this driver dereferences no handle.
         Ok(unsafe { Stream::from_handle(device, handle) })
     }
 

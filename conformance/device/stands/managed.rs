@@ -124,7 +124,7 @@ impl DeviceApi for ManagedDevices {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.manager.api(device.kind)?.free(device, space) }
     }
 
@@ -134,7 +134,7 @@ impl DeviceApi for ManagedDevices {
         to: &TensorRef<'_>,
         on: Stream,
     ) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.manager.copy_tensor(from, to, on) }
     }
 
@@ -152,7 +152,7 @@ impl DeviceApi for ManagedDevices {
     }
 
     unsafe fn free_workspace(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.manager.api(device.kind)?.free_workspace(device, space) }
     }
 }

@@ -158,7 +158,7 @@ impl FfiApi {
     /// Returns the global function `name`, if the runtime has it.
     pub(in crate::conformance) fn global(&'static self, name: &str) -> Option<OwnedValue> {
         let mut handle = ptr::null_mut();
-        // SAFETY: a name and a place.
+        // SAFETY: a name and an out pointer.
         let code = unsafe { (self.find)(&ByteArray::of(name.as_bytes()), &raw mut handle) };
         // FUN-10: for a missing name the call succeeds with a null handle.
         (code == 0 && !handle.is_null()).then(|| self.object(index::FUNCTION, handle))
@@ -218,7 +218,7 @@ impl FfiApi {
             flags: flag::STATIC_METHOD,
             method: function.raw,
         };
-        // SAFETY: texts that are copied, and a function.
+        // SAFETY: strings that are copied, and a function.
         let code = unsafe { set(&info, 0) };
         self.check(code)
     }
@@ -231,7 +231,7 @@ impl FfiApi {
     ) -> Result<OwnedValue, Raised> {
         let mut out = RawAny::NONE;
         let count = i32::try_from(args.len()).unwrap_or(i32::MAX);
-        // SAFETY: a function, that many arguments, and a place for the result.
+        // SAFETY: a function, that many arguments, and an out pointer for the result.
         let code = unsafe { (self.call)(function.pointer(), args.as_ptr(), count, &raw mut out) };
         self.check(code)?;
         Ok(OwnedValue {
@@ -294,7 +294,7 @@ impl FfiApi {
     /// Creates a value of the runtime with `from`, from a copy of these bytes.
     fn made_of(&'static self, from: FromBytes, bytes: &[u8]) -> Result<OwnedValue, Raised> {
         let mut out = RawAny::NONE;
-        // SAFETY: bytes that are copied, and a place.
+        // SAFETY: bytes that are copied, and an out pointer.
         let code = unsafe { from(&ByteArray::of(bytes), &raw mut out) };
         self.check(code)?;
         Ok(OwnedValue {
@@ -329,7 +329,7 @@ impl FfiApi {
         let [cause, context] =
             objects.map(|object| object.map_or(ptr::null_mut(), OwnedValue::pointer));
         let mut handle = ptr::null_mut();
-        // SAFETY: texts that are copied, an error or null, an object or null, a place.
+        // SAFETY: strings that are copied, an error or null, an object or null, an out pointer.
         let code = unsafe { create(&kind, &message, &backtrace, cause, context, &raw mut handle) };
         self.check(code)?;
         Ok(self.object(index::ERROR, handle))
@@ -337,14 +337,14 @@ impl FfiApi {
 
     /// Sets the error of this thread.
     pub(in crate::conformance) fn raise(&self, kind: &CStr, message: &CStr) {
-        // SAFETY: two texts that are copied.
+        // SAFETY: two NUL-terminated strings that are copied.
         unsafe { (self.raise)(kind.as_ptr(), message.as_ptr()) };
     }
 
     /// Takes the error of this thread.
     pub(in crate::conformance) fn take_raised(&'static self) -> Option<OwnedValue> {
         let mut handle = ptr::null_mut();
-        // SAFETY: a place.
+        // SAFETY: a valid out pointer.
         unsafe { (self.raised)(&raw mut handle) };
         (!handle.is_null()).then(|| self.object(index::ERROR, handle))
     }
@@ -356,7 +356,7 @@ impl FfiApi {
             bits: 0,
             lanes: 0,
         };
-        // SAFETY: a text and a place.
+        // SAFETY: a string and an out pointer.
         let code = unsafe { (self.dtype_parse)(&ByteArray::of(text.as_bytes()), &raw mut dtype) };
         self.check(code)?;
         Ok(dtype)
@@ -368,7 +368,7 @@ impl FfiApi {
         dtype: DLDataType,
     ) -> Result<String, Raised> {
         let mut out = RawAny::NONE;
-        // SAFETY: a type and a place.
+        // SAFETY: a type and an out pointer.
         let code = unsafe { (self.dtype_text)(&raw const dtype, &raw mut out) };
         self.check(code)?;
         let held = OwnedValue {
@@ -402,7 +402,7 @@ impl FfiApi {
     ///
     /// `object` is alive, and the reference belongs to the caller.
     pub(in crate::conformance) unsafe fn drop_one(&self, object: RawHandle) {
-        // SAFETY: alive, and the reference is the caller's to drop, by this contract.
+        // SAFETY: alive, and the reference is the caller's to drop, by this function's contract.
         unsafe { (self.release)(object) };
     }
 

@@ -20,7 +20,7 @@ impl FfiApi {
         name: &CStr,
     ) -> Result<OwnedValue, Raised> {
         let mut handle = ptr::null_mut();
-        // SAFETY: a context of a library that is still loaded, by this contract, a name, and a place.
+        // SAFETY: a context of a library that is still loaded, by this function's contract, a name, and an out pointer.
         let code = unsafe { (self.imported)(context, name.as_ptr(), &raw mut handle) };
         self.check(code)?;
         // The runtime keeps the function that it returned, as long as the module lives.
@@ -33,7 +33,7 @@ impl FfiApi {
         place: &mut RawHandle,
         body: unsafe extern "C" fn(*mut RawHandle) -> c_int,
     ) -> Option<c_int> {
-        // SAFETY: a place that lives for the call, and a function fit for it.
+        // SAFETY: a pointer slot that lives for the call, and a function that may fill it.
         self.once.map(|once| unsafe { once(place, body) })
     }
 
@@ -68,7 +68,7 @@ impl FfiApi {
         contiguous: bool,
     ) -> Result<OwnedValue, Raised> {
         let mut handle = ptr::null_mut();
-        // SAFETY: a managed tensor of the caller's, and a place for the handle.
+        // SAFETY: a managed tensor of the caller's, and an out pointer for the handle.
         let code = unsafe {
             (self.from_dlpack_1)(tensor, alignment, i32::from(contiguous), &raw mut handle)
         };

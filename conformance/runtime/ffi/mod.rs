@@ -99,7 +99,7 @@ unsafe extern "C" fn number<const N: i64>(
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: a place for the result.
+    // SAFETY: an out pointer for the result.
     unsafe { out.write(RawAny::of(index::INT, AnyPayload { int: N })) };
     0
 }

@@ -116,7 +116,7 @@ impl OwnedValue {
         let (data, size) = unsafe { *self.cell::<(*const i64, usize)>() };
         match size {
             0 => Vec::new(),
-            // SAFETY: so many extents lie at the address of a shape, and live as long as it does.
+            // SAFETY: a shape has that many extents at its address, and they live as long as it does.
             _ => unsafe { std::slice::from_raw_parts(data, size) }.to_vec(),
         }
     }

@@ -293,9 +293,9 @@ fn managed(tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
     }
     owned.managed.dl_tensor.data = owned.data.as_mut_ptr().cast();
     let owned = Box::into_raw(owned);
-    // SAFETY: it was just made, and no one else has it.
+    // SAFETY: it was just made, and nothing else refers to it.
     unsafe { (*owned).managed.manager_ctx = owned.cast() };
-    // SAFETY: it was just made, and no one else has it.
+    // SAFETY: it was just made, and nothing else refers to it.
     Ok(unsafe { &raw mut (*owned).managed })
 }
 
@@ -366,7 +366,7 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
     }
     let align: i32 = number_or(value, "align", 0)?;
     let exported = Box::into_raw(exported);
-    // SAFETY: it was just made, and no one else has it.
+    // SAFETY: it was just made, and nothing else refers to it.
     unsafe { (*exported).managed.manager_ctx = exported.cast() };
     // SAFETY: it was just made; its last owner calls `delete`.
     let managed = unsafe { &raw mut (*exported).managed };

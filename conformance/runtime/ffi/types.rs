@@ -10,7 +10,7 @@ impl FfiApi {
     /// Returns the index of a registered type.
     pub(in crate::conformance) fn type_index(&'static self, key: &str) -> Option<i32> {
         let mut index = 0;
-        // SAFETY: a key and a place.
+        // SAFETY: a key and an out pointer.
         let code = unsafe { (self.type_index)(&ByteArray::of(key.as_bytes()), &raw mut index) };
         self.check(code).is_ok().then_some(index)
     }
@@ -43,7 +43,7 @@ impl FfiApi {
 
     /// Returns the information about the type of a live object, or about a registered type.
     pub(in crate::conformance) fn type_info(&self, type_index: i32) -> Option<&'static TypeInfo> {
-        // SAFETY: takes any index.
+        // SAFETY: the function accepts any index.
         let info = unsafe { (self.type_info)(type_index) };
         // SAFETY: null where there is no type of that key, and types live as long as the process.
         unsafe { info.as_ref() }

@@ -127,7 +127,7 @@ impl LegacyApi {
     /// Loads a library file, and returns its module.
     pub(in crate::conformance) fn load(&'static self, path: &CStr) -> Result<LegacyValue, Reply> {
         let mut module = ptr::null_mut();
-        // SAFETY: two texts and a place.
+        // SAFETY: two NUL-terminated strings and an out pointer.
         let code = unsafe { (self.load)(path.as_ptr(), c"so".as_ptr(), &raw mut module) };
         self.check(code)?;
         Ok(self.held(module, code::MODULE))
@@ -151,7 +151,7 @@ impl LegacyApi {
         deep: bool,
     ) -> Result<Option<LegacyValue>, Reply> {
         let (name, mut function) = (c_text(name), ptr::null_mut());
-        // SAFETY: a module, a text and a place.
+        // SAFETY: a module, a NUL-terminated string and an out pointer.
         let code = unsafe {
             (self.module_function)(
                 module.handle(),
@@ -175,7 +175,8 @@ impl LegacyApi {
         name: &CStr,
     ) -> Result<ManuallyDrop<LegacyValue>, Reply> {
         let mut function = ptr::null_mut();
-        // SAFETY: a context of a library that is still loaded, by this contract, a text and a place.
+        // SAFETY: a context of a library that is still loaded, by this function's contract, a NUL-terminated string and an out
+        // pointer.
         self.check(unsafe { (self.look_up)(context, name.as_ptr(), &raw mut function) })?;
         // Borrowed: the module keeps the function, and freeing it would drop a reference that does not belong to the caller.
         Ok(ManuallyDrop::new(self.held(function, code::FUNCTION)))
@@ -187,7 +188,7 @@ impl LegacyApi {
         name: &CStr,
         address: RawHandle,
     ) -> Result<(), Reply> {
-        // SAFETY: a text, and an address that stays.
+        // SAFETY: a NUL-terminated string, and an address that stays.
         self.check(unsafe { (self.symbol)(name.as_ptr(), address) })
     }
 
@@ -197,7 +198,7 @@ impl LegacyApi {
         name: &str,
     ) -> Result<Option<LegacyValue>, Reply> {
         let mut function = ptr::null_mut();
-        // SAFETY: a text and a place.
+        // SAFETY: a NUL-terminated string and an out pointer.
         self.check(unsafe { (self.functions.find)(c_text(name).as_ptr(), &raw mut function) })?;
         Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
     }
@@ -223,7 +224,7 @@ impl LegacyApi {
         let (mut values, mut codes): (Vec<_>, Vec<_>) = args.iter().copied().unzip();
         let (mut value, mut type_code) = (TVMValue { v_int64: 0 }, code::NULL);
         let count = c_int::try_from(args.len()).unwrap_or(c_int::MAX);
-        // SAFETY: a function, that many arguments with their codes, and two places.
+        // SAFETY: a function, that many arguments with their codes, and two out pointers.
         let returned = unsafe {
             (self.functions.call)(
                 function.handle(),
@@ -235,7 +236,7 @@ impl LegacyApi {
             )
         };
         self.check(returned)?;
-        // SAFETY: the code says that it is a text.
+        // SAFETY: the code says that it is a NUL-terminated string.
         let borrowed = unsafe { bytes_of(value, type_code) }.unwrap_or_default();
         Ok(LegacyValue {
             value,
@@ -255,7 +256,7 @@ impl LegacyApi {
         let DLDataType { code, bits, lanes } = dtype;
         let [class, bits, lanes] = [c_int::from(code), c_int::from(bits), c_int::from(lanes)];
         let mut array = ptr::null_mut();
-        // SAFETY: a shape of that rank, and a place.
+        // SAFETY: a shape of that rank, and an out pointer.
         self.check(unsafe {
             (self.make_array)(
                 shape.as_ptr(),
@@ -292,7 +293,7 @@ impl LegacyApi {
         over: bool,
     ) -> Result<(), Reply> {
         let name = c_text(name);
-        // SAFETY: a text and a function.
+        // SAFETY: a NUL-terminated string and a function.
         self.check(unsafe {
             (self.functions.register)(name.as_ptr(), function.handle(), c_int::from(over))
         })
@@ -309,7 +310,7 @@ impl LegacyApi {
             .functions
             .remove
             .ok_or_else(|| unsupported("functions cannot be removed before 0.8"))?;
-        // SAFETY: a text.
+        // SAFETY: a NUL-terminated string.
         self.check(unsafe { remove(c_text(name).as_ptr()) })
     }
 
@@ -323,25 +324,25 @@ impl LegacyApi {
         result: RawHandle,
         (mut value, mut code): LegacyArg,
     ) -> c_int {
-        // SAFETY: the result handle of a callback that runs, by this contract, and one value with its code.
+        // SAFETY: the result handle of a callback that runs, by this function's contract, and one value with its code.
         unsafe { (self.functions.give_result)(result, &raw mut value, &raw mut code, 1) }
     }
 
     /// Sets the text of an error, as a function does before it fails.
     pub(in crate::conformance) fn set_error(&self, text: &str) {
-        // SAFETY: a text.
+        // SAFETY: a NUL-terminated string.
         unsafe { (self.functions.set_last_error)(c_text(text).as_ptr()) };
     }
 
     /// Returns the text of this thread's last failure (FUN-15), without its stack trace.
     pub(in crate::conformance) fn last_error(&self) -> String {
-        // SAFETY: takes nothing.
+        // SAFETY: the function has no arguments.
         let message = unsafe { (self.functions.last_error)() };
         // From 0.15 on the text is null for a thread without an error.
         if message.is_null() {
             return String::new();
         }
-        // SAFETY: a text that stays until the next call.
+        // SAFETY: a NUL-terminated string that stays until the next call.
         let message = unsafe { CStr::from_ptr(message) };
         without_backtrace(&message.to_string_lossy())
     }

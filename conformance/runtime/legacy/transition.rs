@@ -130,7 +130,7 @@ fn drop_object(object: RawHandle) {
 /// Keeps the error that a call left on this thread as a text.
 fn fail() -> c_int {
     let mut error = ptr::null_mut();
-    // SAFETY: a place.
+    // SAFETY: a valid out pointer.
     unsafe { (functions().raised)(&raw mut error) };
     let mut text = b"a call failed and left no error".to_vec();
     if !error.is_null() {
@@ -153,7 +153,7 @@ fn keep_error(text: Vec<u8>) -> c_int {
 fn called(function: RawHandle, args: &[RawAny]) -> Result<RawAny, c_int> {
     let mut out = RawAny::NONE;
     let count = c_int::try_from(args.len()).unwrap_or(c_int::MAX);
-    // SAFETY: a function, that many arguments, and a place.
+    // SAFETY: a function, that many arguments, and an out pointer.
     match unsafe { (functions().call)(function, args.as_ptr(), count, &raw mut out) } {
         0 => Ok(out),
         _ => Err(fail()),
@@ -163,7 +163,7 @@ fn called(function: RawHandle, args: &[RawAny]) -> Result<RawAny, c_int> {
 /// Calls the function of this name in the registry.
 fn called_global(name: &str, args: &[RawAny]) -> Result<RawAny, c_int> {
     let mut function = ptr::null_mut();
-    // SAFETY: a name and a place.
+    // SAFETY: a name and an out pointer.
     let code = unsafe { (functions().find)(&ByteArray::of(name.as_bytes()), &raw mut function) };
     if code != 0 || function.is_null() {
         return Err(keep_error(
@@ -188,7 +188,7 @@ unsafe fn hand_over(result: Result<RawAny, c_int>, out: *mut RawHandle) -> c_int
             } else {
                 ptr::null_mut()
             };
-            // SAFETY: a place, by this contract.
+            // SAFETY: a valid out pointer, by this function's contract.
             unsafe { out.write(object) };
             0
         }
@@ -217,7 +217,7 @@ unsafe extern "C-unwind" fn call(
         .collect();
     match called(function, &args).and_then(returned) {
         Ok((result, code)) => {
-            // SAFETY: two places.
+            // SAFETY: two out pointers.
             unsafe { value.write(result) };
             // SAFETY: as above.
             unsafe { type_code.write(code) };
@@ -241,7 +241,7 @@ unsafe extern "C" fn create(
     out: *mut RawHandle,
 ) -> c_int {
     let callback = Box::into_raw(Box::new(Callback { body, this, finish }));
-    // SAFETY: `run` and `end` are made for a callback, and `out` is a place.
+    // SAFETY: `run` and `end` are made for a callback, and `out` is an out pointer.
     match unsafe { (functions().create)(callback.cast(), run, Some(end), out) } {
         0 => 0,
         _ => fail(),
@@ -280,7 +280,7 @@ unsafe extern "C" fn run(
     };
     if code != 0 {
         let text = ERROR.with_borrow(Clone::clone);
-        // SAFETY: two texts that are copied.
+        // SAFETY: two NUL-terminated strings that are copied.
         unsafe { (functions().raise)(c"RuntimeError".as_ptr(), text.as_ptr()) };
         return -1;
     }
@@ -307,7 +307,7 @@ unsafe extern "C" fn give(
     }
     // SAFETY: one value.
     let value = unsafe { values.read() };
-    // SAFETY: and one code.
+    // SAFETY: there is also one code.
     let code = unsafe { codes.read() };
     // SAFETY: the value has the type of its code, as the caller promises.
     let view = unsafe { view((value, code)) };
@@ -321,13 +321,13 @@ unsafe extern "C" fn give(
 unsafe extern "C" fn own_argument(value: *mut TVMValue, type_code: *mut c_int) -> c_int {
     // SAFETY: a value.
     let before = unsafe { value.read() };
-    // SAFETY: and its code.
+    // SAFETY: its code is valid too.
     let code = unsafe { type_code.read() };
     // SAFETY: the value has the type of its code, as the caller promises.
     let view = unsafe { view((before, code)) };
     if view.is_object() {
         let mut owned = RawAny::NONE;
-        // SAFETY: a value and a place. The object is the same, with one reference more.
+        // SAFETY: a value and an out pointer. The object is the same, with one reference more.
         unsafe { (functions().own)(&raw const view, &raw mut owned) };
     }
     0
@@ -377,7 +377,7 @@ unsafe extern "C" fn make_array(
     });
     match made {
         Ok(array) => {
-            // SAFETY: a place.
+            // SAFETY: a valid out pointer.
             unsafe { out.write(array.ptr().wrapping_byte_add(HEADER)) };
             0
         }
@@ -390,7 +390,7 @@ unsafe extern "C" fn last_error() -> *const c_char {
 }
 
 unsafe extern "C" fn set_last_error(text: *const c_char) {
-    // SAFETY: a text, by the contract of `TVMAPISetLastError`.
+    // SAFETY: a NUL-terminated string, by the contract of `TVMAPISetLastError`.
     let text = unsafe { CStr::from_ptr(text) };
     ERROR.set(text.to_owned());
 }
@@ -402,10 +402,10 @@ unsafe extern "C" fn load(
 ) -> c_int {
     let args = [path, format].map(|text| {
         let v_str = text.cast();
-        // SAFETY: two texts, by the contract of `TVMModLoadFromFile`.
+        // SAFETY: two NUL-terminated strings, by the contract of `TVMModLoadFromFile`.
         unsafe { view((TVMValue { v_str }, code::STR)) }
     });
-    // SAFETY: a place.
+    // SAFETY: a valid out pointer.
     unsafe { hand_over(called_global("runtime.ModuleLoadFromFile", &args), out) }
 }
 
@@ -426,7 +426,7 @@ unsafe extern "C" fn function_of(
     out: *mut RawHandle,
 ) -> c_int {
     let v_str = name.cast();
-    // SAFETY: a text, by the contract of `TVMModGetFunction`.
+    // SAFETY: a NUL-terminated string, by the contract of `TVMModGetFunction`.
     let name = unsafe { view((TVMValue { v_str }, code::STR)) };
     let deep = RawAny::of(
         index::BOOL,
@@ -435,6 +435,6 @@ unsafe extern "C" fn function_of(
         },
     );
     let found = called_global("runtime.ModuleGetFunction", &[module(of), name, deep]);
-    // SAFETY: a place.
+    // SAFETY: a valid out pointer.
     unsafe { hand_over(found, out) }
 }

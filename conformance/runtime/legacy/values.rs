@@ -114,13 +114,13 @@ pub(in crate::conformance) unsafe fn bytes_of(
 ) -> Option<Vec<u8>> {
     match type_code {
         code::STR => {
-            // SAFETY: the code says that it is a text, by this contract.
+            // SAFETY: the code says that it is a NUL-terminated string, by this function's contract.
             let text = unsafe { value.v_str };
-            // SAFETY: a text of the runtime ends with a zero.
+            // SAFETY: the runtime returns a NUL-terminated string.
             Some(unsafe { CStr::from_ptr(text.cast()) }.to_bytes().to_vec())
         }
         code::BYTES => {
-            // SAFETY: the code says that it is the address of a byte array, by this contract.
+            // SAFETY: the code says that it is the address of a byte array, by this function's contract.
             let array = unsafe { value.v_handle }.cast::<ByteArray>();
             // SAFETY: the array lives as long as the value.
             let array = unsafe { &*array };

@@ -3,9 +3,9 @@
  *     cc -O1 -Wall -Wextra -o testee conformance/testee/c/testee.c
  *     tvmspec check --impl "exec:./testee"
  *
- * It shows how little is needed to join: import_tree.decode, and blob.decode for the layouts 0.7 and 0.22. Payloads stay
- * opaque; in layout 0.7, which does not frame them, it knows where those of device modules end and says "unsupported" to
- * others. It was written from the prose in spec/. The protocol is taught by `tvmspec check --help-exec`.
+ * It is a minimal testee: import_tree.decode, and blob.decode for the layouts 0.7 and 0.22. Payloads stay opaque. Layout
+ * 0.7 does not frame them, so the testee finds only the end of device modules and answers "unsupported" to others. It was
+ * written from the text in spec/. `tvmspec check --help-exec` explains the protocol.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- text that grows ------------------------------------------------------------------------------------------- */
+/* --- growable text --------------------------------------------------------------------------------------------- */
 
 typedef struct {
   char *text;
@@ -101,7 +101,7 @@ static const char *blank(const char *at) {
   return at;
 }
 
-/* Behind the value that starts at `at`. */
+/* Returns the position after the value that starts at `at`. */
 static const char *behind(const char *at) {
   int depth = 0;
   do {
@@ -121,7 +121,7 @@ static const char *behind(const char *at) {
   return at;
 }
 
-/* The value under `key` of the object at `at`, or NULL. */
+/* Returns the value of `key` in the object at `at`, or NULL. */
 static const char *member(const char *at, const char *key) {
   at = blank(at);
   if (*at++ != '{') return NULL;
@@ -137,7 +137,7 @@ static const char *member(const char *at, const char *key) {
   return NULL;
 }
 
-/* Whether the value is the string `text`. */
+/* Returns whether the value is the string `text`. */
 static int is(const char *value, const char *text) {
   return value && *value == '"' && !strncmp(value + 1, text, strlen(text)) && value[1 + strlen(text)] == '"';
 }
@@ -147,7 +147,7 @@ static int is(const char *value, const char *text) {
 typedef struct {
   const uint8_t *bytes;
   uint64_t size, at;
-  char wrong[512];  /* the answer, where reading cannot go on */
+  char wrong[512];  /* the answer if reading cannot continue */
   jmp_buf stop;
 } Reader;
 
@@ -176,7 +176,7 @@ static uint64_t word_at(const uint8_t *bytes) {
 
 static uint64_t u64(Reader *in) { return word_at(take(in, 8)); }
 
-/* A count of elements of at least `smallest` bytes: promised too many, it is the count that is wrong. */
+/* Reads a count of elements of at least `smallest` bytes. A count that exceeds the remaining bytes is the error itself. */
 static uint64_t count_of(Reader *in, uint64_t smallest) {
   uint64_t start = in->at, count = u64(in);
   if (count > (in->size - in->at) / smallest) reject(in, "truncated", start, "the count promises too much");
@@ -206,7 +206,7 @@ static int equals(Run run, const char *text) {
   return run.count == strlen(text) && !memcmp(run.bytes, text, run.count);
 }
 
-/* Where the first letter begins that is not UTF-8; the length if all are. */
+/* Returns the offset of the first character that is not UTF-8, or the length if all are valid. */
 static uint64_t not_utf8(Run run) {
   for (uint64_t i = 0; i < run.count;) {
     uint64_t start = i;
@@ -230,13 +230,13 @@ typedef struct {
   Run indptr, indices;
 } Tree;
 
-/* The offset of a word of a run. */
+/* Returns the offset of a word of a run. */
 static uint64_t place(Reader *in, Run run, uint64_t index) { return (uint64_t)(run.bytes - in->bytes) + 8 * index; }
 
-/* The offset of the count of a run. */
+/* Returns the offset of the count of a run. */
 static uint64_t start_of(Reader *in, Run run) { return (uint64_t)(run.bytes - in->bytes) - 8; }
 
-/* The import that leads back to a module on the way to it, depth first from module 0 on; the count of imports if none does. */
+/* Returns the first import that closes a cycle, in a depth-first search from module 0, or the number of imports if none does. */
 static uint64_t closes_a_cycle(Tree tree, uint64_t modules) {
   enum { NEW, ON_THE_WAY, DONE };
   uint8_t *state = calloc(modules, 1);
@@ -319,7 +319,7 @@ static void import_tree_decode(Reader *in, const char *args, Text *out) {
 
 /* --- blob ------------------------------------------------------------------------------------------------------ */
 
-/* The payload of a device module: format, functions, code. */
+/* Reads the payload of a device module: format, functions, code. */
 static void skip_device_payload(Reader *in) {
   string(in);
   for (uint64_t functions = count_of(in, 32); functions; functions--) {
@@ -331,7 +331,7 @@ static void skip_device_payload(Reader *in) {
   string(in);
 }
 
-/* The kind of a module: a name. `libraries` counts the host library, which is there once. */
+/* Reads the kind of a module. `libraries` counts the host libraries, of which there must be one. */
 static Run kind_of(Reader *in, unsigned *libraries) {
   Run kind = string(in);
   uint64_t start = start_of(in, kind), odd = not_utf8(kind);
@@ -462,7 +462,7 @@ static void answer(const char *line, Text *out) {
   free(bytes);
 }
 
-/* One line of any length, without its end; 0 at the end of the input. */
+/* Reads one line of any length, without its end. Returns 0 at the end of the input. */
 static int read_line(Text *line) {
   char block[4096];
   line->length = 0;

@@ -1,9 +1,9 @@
-/* A stand-in for the CUDA driver library, so that the CUDA path can be driven without a card.
+/* A stand-in for the CUDA driver library, so that the CUDA path can be tested without a card.
  *
- * It is no emulator: it keeps memory and streams, reads from PTX only which kernels there are and what parameters they
- * take, and runs three kernels of golden/device/kernels.cu that are written once more below. It is strict where the
- * driver is: contexts must be current, handles alive, sizes and alignments right. Streams are late: what is queued runs
- * when somebody waits. Results obtained with it are results of a stand-in, and say so: the device's name is "stand-in".
+ * It is not an emulator. It manages memory and streams, and reads only the kernels and their parameters from PTX. It runs
+ * three kernels of golden/device/kernels.cu, which are written again below. It is as strict as the driver: contexts must
+ * be current, handles alive, sizes and alignments right. Streams are lazy: queued work runs when a caller waits. The name
+ * of the device is "stand-in", so that results from it can be recognized.
  *
  * Built by tests/devices/device.rs: cc -shared -fPIC -o libcuda.so.1 cuda.c */
 
@@ -119,14 +119,14 @@ static void run_kernel(Op *op) {
     } else if (!strcmp(f->name, "reverse")) {
         float *data = (float *)(uintptr_t)out;
         for (unsigned i = 0; i < op->block[0] / 2; i++) { float t = data[i]; data[i] = data[op->block[0] - 1 - i]; data[op->block[0] - 1 - i] = t; }
-    } else if (!strcmp(f->name, "arrive")) { /* of tests/devices/device_modules/cuda.rs: how many threads arrived */
+    } else if (!strcmp(f->name, "arrive")) { /* of tests/devices/device_modules/cuda.rs: the number of arrived threads */
         Global *state = global_of(f->module, "__tvm_global_barrier_state");
         state->value += (uint64_t)op->grid[0] * op->block[0];
         *(uint32_t *)(uintptr_t)out = (uint32_t)state->value;
     }
 }
 
-/* Runs the oldest work of a stream; 0 if there is none or it has to wait. */
+/* Runs the oldest work of a stream. Returns 0 if there is none, or if it must wait. */
 static int step(Stream *stream) {
     Op *op = stream->first;
     if (!op) return 0;
@@ -182,7 +182,7 @@ int cuMemFree_v2(uint64_t address) {
     if (!current) LEAVE(INVALID_CONTEXT);
     for (int i = 0; i < BLOCKS; i++)
         if (blocks[i].alive && blocks[i].base == address) {
-            drain_all(); /* as the driver: freeing waits */
+            drain_all(); /* freeing waits, as in the driver */
             blocks[i].alive = 0;
             used -= blocks[i].size;
             memset((void *)(uintptr_t)address, 0xDD, blocks[i].size);
@@ -247,7 +247,7 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
 int cuEventCreate(void **event, unsigned flags) {
     ENTER();
     (void)flags;
-    /* A destroyed event may still be waited for: numbers are used again only after the others. */
+    /* Queued work may still wait for a destroyed event, so a number is reused only after all others. */
     static int next = 1;
     for (int tried = 0; tried < EVENTS; tried++) {
         int i = next; next = next + 1 < EVENTS ? next + 1 : 1;
@@ -283,7 +283,7 @@ int cuModuleLoadData(void **module, const void *image) {
     if (!strstr(text, ".version")) LEAVE(INVALID_IMAGE);
     int found = 0;
     modules++;
-    /* `.global .align 4 .u32 NAME;`: the last word is the name, and the type says how many bytes. */
+    /* `.global .align 4 .u32 NAME;`: the last word is the name, and the type states the size. */
     for (const char *at = text; (at = strstr(at, ".global .align ")); at++) {
         Global g = {.module = modules, .size = strstr(at, ".u64 ") == at + 17 ? 8 : 4};
         if (sscanf(at, ".global .align %*d .%*s %63[^;]", g.name) != 1) LEAVE(INVALID_PTX);
@@ -341,7 +341,7 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
     return OK;
 }
 
-/* A launch of 7 blocks of 7 threads returns when a second one is in the driver at the same time. */
+/* A launch of 7 blocks of 7 threads returns only when a second launch is in the driver at the same time. */
 static pthread_cond_t met = PTHREAD_COND_INITIALIZER;
 static int meeting;
 static int meet(void) {
@@ -367,7 +367,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     Op *op = push(queue, 4);
     op->function = (int)number;
     op->grid[0] = gx; op->grid[1] = gy; op->grid[2] = gz; op->block[0] = bx; op->block[1] = by; op->block[2] = bz; op->shared = shared;
-    /* Parameters are copied before the call returns, as many bytes as the kernel declares, 8 apart. */
+    /* Parameters are copied before the call returns: the number of bytes that the kernel declares, at a stride of 8. */
     for (int i = 0; i < f->count && i < 32; i++) memcpy(op->args + 8 * i, params[i], (size_t)f->size[i]);
     LEAVE(OK);
 }

@@ -1,15 +1,15 @@
-/* A stand-in for the HIP driver library, so that the ROCm path can be driven without a card.
+/* A stand-in for the HIP driver library, so that the ROCm path can be tested without a card.
  *
- * Memory, streams, events and the three kernels are those of the stand-in for CUDA beside this; here is what HIP has
- * otherwise: a device per thread in place of contexts, other numbers for attributes and errors, one block of arguments.
- * A code object of this stand-in is a PTX text, of which it reads the kernels and their parameters.
+ * It shares memory, streams, events and the three kernels with the CUDA stand-in. This file contains the differences of
+ * HIP: a device per thread instead of contexts, other numbers for attributes and errors, one block of arguments. A code
+ * object of this stand-in is a PTX text, from which it reads the kernels and their parameters.
  *
  * Built by tests/devices/device_modules.rs: cc -shared -fPIC -o libamdhip64.so hip.c */
 
 #include "../cuda_stand_in/cuda.c"
 
 int hipInit(unsigned flags) { return cuInit(flags); }
-/* Unlike CUDA's functions, those of HIP start the driver themselves. */
+/* HIP functions initialize the driver themselves, unlike CUDA functions. */
 static void start(void) { if (!initialized) cuInit(0); if (!current) current = 1; }
 
 const char *hipGetErrorName(int code) {
@@ -63,7 +63,7 @@ static int fill(char *properties, size_t size, size_t arch_name, int device) {
     strcpy(properties + arch_name, "gfx90a:sramecc+:xnack-");
     return OK;
 }
-/* hipDeviceProp_t of ROCm 5, by the old name in all releases; and of ROCm 6. The architecture is at 396 and at 1160. */
+/* hipDeviceProp_t of ROCm 5, which all releases have under the old name, and of ROCm 6. The architecture is at 396 and 1160. */
 int hipGetDeviceProperties(char *properties, int device) { return fill(properties, 792, 396, device); }
 #ifndef ROCM5
 int hipGetDevicePropertiesR0600(char *properties, int device) { return fill(properties, 1472, 1160, device); }
@@ -103,7 +103,7 @@ int hipModuleLoadData(void **module, const void *image) { start(); return cuModu
 int hipModuleUnload(void *module) { return cuModuleUnload(module); }
 int hipModuleGetFunction(void **function, void *module, const char *name) { start(); return cuModuleGetFunction(function, module, name); }
 
-/* Arguments come in one block: each at a multiple of its size, and nothing behind the last. */
+/* Arguments arrive in one block: each is aligned to its size, and there is no padding after the last one. */
 int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                           unsigned shared, void *stream, void **params, void **extra) {
     start();

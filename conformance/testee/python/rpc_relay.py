@@ -1,8 +1,8 @@
-"""The tracker and the proxy of an installed TVM, put to the cases of `rpc.relay`:
+"""Testee for the cases of `rpc.relay`: the tracker and the proxy of an installed TVM.
 
     tvmspec check --case 'rpc/relay/*' --impl "exec:python conformance/testee/python/rpc_relay.py"
 
-Each case gets a tracker or a proxy of its own. The pages of a proxy need tornado.
+Each case gets a new tracker or proxy. The pages of a proxy need tornado.
 """
 
 import json
@@ -36,7 +36,7 @@ def free_port():
 
 
 class NotHere(Exception):
-    """What keeps this installation from starting one."""
+    """Reason why this installation cannot start a tracker or a proxy."""
 
 
 class Between:
@@ -112,7 +112,7 @@ class Peer:
         return to_form(json.loads(text))
 
     def frame(self):
-        """The kind and the content of a frame of a WebSocket; 8 at the end."""
+        """Reads a WebSocket frame and returns its kind and content; the kind is 8 at the end."""
         head = self.take(2)
         if len(head) < 2:
             return 8, b""
@@ -191,7 +191,7 @@ def step(between, form):
         return None if head.startswith(b"HTTP/1.1 101 ") else "end"
     elif what == "message":
         data = bytes.fromhex(of)
-        # The mask of zeros changes nothing.
+        # A mask of zeros leaves the data unchanged.
         peer.write(bytes([130, 128 | len(data), 0, 0, 0, 0]) + data)
     elif what == "messages":
         data = b""
@@ -208,7 +208,7 @@ def step(between, form):
     return None
 
 
-# TVM's own have no limits to state, report nothing of what goes on, and keep their stop key to themselves.
+# TVM's tracker and proxy have no configurable limits, report no events, and do not expose their stop key.
 KNOWN = {"value", "of", "wait"}
 
 
@@ -223,7 +223,7 @@ def relay(args):
         for form in args["value"]:
             try:
                 shown.append(step(between, form))
-            # Up to Python 3.9 that of a socket is another one.
+            # Up to Python 3.9 sockets have a separate timeout error.
             except (TimeoutError, socket.timeout):
                 shown.append("nothing")
                 break

@@ -2,8 +2,9 @@
 
     python3 conformance/testee/python/rpc_server.py [PORT [TRACKER KEY]]
 
-TRACKER is host:port of a tracker that hands the server out to clients of KEY, for `--impl rpc-tracker:HOST:PORT/KEY@RELEASE`. It runs the listening loop of the tvm that Python finds, of 0.8 or later. A loop that ends, as those from 0.17 on do behind a session
-that fails, is started anew, so that the cases behind it are judged too. The functions are those of conformance/rpc/functions.rs.
+TRACKER is host:port of a tracker that assigns the server to clients of KEY, for `--impl rpc-tracker:HOST:PORT/KEY@RELEASE`. The
+server runs the listening loop of the tvm that Python finds, 0.8 or later. From 0.17 on the loop ends after a failed session. It is
+then restarted, so that the following cases are judged too. The functions are those of conformance/rpc/functions.rs.
 """
 
 import builtins
@@ -74,7 +75,7 @@ def fail(*_):
     raise ValueError("as asked")
 
 
-# Those of `function.call` that a function of Python can stand for: it takes whatever comes.
+# The functions of `function.call` that Python functions can replace: they accept any arguments.
 CALLED = {
     "count": lambda *args: len(args),
     "first": lambda *args: args[0] if args else None,

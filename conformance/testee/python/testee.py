@@ -3,9 +3,9 @@
 
     tvmspec check --impl "exec:python3 conformance/testee/python/testee.py"
 
-It shows how little is needed to join: the exec protocol (`tvmspec check --help-exec`) and the operations of chapter import_tree;
-it answers "unsupported" to everything else. It was written from the prose in spec/ and shares no code with src/. A rejection
-states its kind and offset, and is judged by both; the rule and the field are left out.
+It is a minimal testee: the exec protocol (`tvmspec check --help-exec`) and the operations of chapter import_tree. Every other
+request gets the answer "unsupported". It was written from the text in spec/ and shares no code with src/. A rejection states its
+kind and offset, and is judged by both. It omits the rule and the field.
 """
 
 import base64
@@ -15,7 +15,7 @@ import sys
 
 
 class Reject(Exception):
-    """The input breaks a rule."""
+    """Error for input that breaks a rule."""
 
     def __init__(self, message, kind="malformed", offset=None):
         super().__init__(message)
@@ -49,7 +49,7 @@ def answer(request):
 
 
 class Reader:
-    """Bytes and a position."""
+    """Reader of bytes at a position."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -62,7 +62,7 @@ class Reader:
         return struct.unpack_from("<Q", self.data, self.at - 8)[0]
 
     def words(self):
-        """A vector of u64. Its count is checked before anything is allocated."""
+        """Reads a vector of u64. The count is checked before memory is allocated."""
         start, count = self.at, self.u64()
         if count * 8 > len(self.data) - self.at:
             raise Reject(f"the count promises {count} elements", "truncated", start)
@@ -74,7 +74,7 @@ def words(values):
 
 
 def tree_check(indptr, indices, modules=None, at=None):
-    """`at` is the offset of the count in front of `indptr`, where there are bytes."""
+    """Checks the rules of an import tree. `at` is the offset of the count before `indptr`, if the input is bytes."""
 
     def word(vector, index):
         behind = 0 if vector is indptr else 8 + 8 * len(indptr)
@@ -104,7 +104,7 @@ def tree_check(indptr, indices, modules=None, at=None):
 
 
 def closes_a_cycle(indptr, indices):
-    """The place in `indices` of the first import that leads back to a module on the way to it, depth first from module 0 on."""
+    """Returns the index in `indices` of the first import that closes a cycle, in a depth-first search from module 0."""
     on_the_way, done = set(), set()
     for root in range(len(indptr) - 1):
         if root in done:
@@ -166,7 +166,7 @@ def tree_order(args):
 
 
 def exportable(kind, release):
-    """TREE-20: which kinds are linked into the library."""
+    """Returns whether the library links modules of this kind (TREE-20)."""
     minor = int(release.split(".")[1])
     since = {"llvm": (7, 27), "c": (7, 27), "static_library": (9, 27), "hexagon": (12, 23)}
     first, last = since.get(kind, (1, 0))
@@ -174,7 +174,7 @@ def exportable(kind, release):
 
 
 def walk(stack, seen, imports, stop=None):
-    """Takes the module on top and puts its unseen imports on top, first import lowest."""
+    """Pops the top module and pushes its unseen imports, the first import lowest."""
     order = []
     while stack:
         module = stack.pop()

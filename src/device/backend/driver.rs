@@ -114,7 +114,7 @@ pub(crate) trait Driver: Sized + 'static {
     ) -> Result<()> {
         // Two devices may not see each other's memory, but the host can copy from and to both.
         let mut bytes = vec![0u8; from.nbytes];
-        // SAFETY: `bytes` holds as many, and lives beyond the sync.
+        // SAFETY: `bytes` holds that many, and lives beyond the sync.
         unsafe { Self::download(source, from, bytes.as_mut_ptr().cast(), stream) }?;
         // If the sync fails, the device may still write to `bytes` or read them, so they are leaked. SAFETY: the caller keeps the
         // requirements of this function, which are the same.
@@ -124,7 +124,7 @@ pub(crate) trait Driver: Sized + 'static {
         }
         // The calls below act on the device that this thread entered last.
         Self::enter(target)?;
-        // SAFETY: `bytes` holds as many, and lives unchanged beyond the sync, or for good.
+        // SAFETY: `bytes` holds that many, and lives unchanged beyond the sync, or forever.
         unsafe { Self::upload(target, bytes.as_ptr().cast(), to, stream) }?;
         // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { Self::sync(target, stream) }.inspect_err(|_| std::mem::forget(bytes))

@@ -162,13 +162,13 @@ impl<D: Driver> DeviceApi for Backend<D> {
             (true, false) => {
                 let (id, to) = target()?;
                 let from = copy.from.0.wrapping_byte_add(copy.from_offset);
-                // SAFETY: the host's side is valid until a sync (`DeviceApi::copy`).
+                // SAFETY: the host side is valid until a sync (`DeviceApi::copy`).
                 unsafe { D::upload(self.enter(id)?, from, to, stream) }
             }
             (false, true) => {
                 let (id, from) = source()?;
                 let to = copy.to.0.wrapping_byte_add(copy.to_offset);
-                // SAFETY: the host's side is valid until a sync (`DeviceApi::copy`).
+                // SAFETY: the host side is valid until a sync (`DeviceApi::copy`).
                 unsafe { D::download(self.enter(id)?, from, to, stream) }
             }
             (false, false) => {
@@ -312,7 +312,7 @@ impl<D: Driver> SpaceSource for OpenedDevices<D> {
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
         // DEV-41: removed from the table before it is freed, so that a second free is rejected even if the first one failed.
         let (id, memory) = self.spaces.remove(device, space)?;
-        // SAFETY: the memory is of `alloc`, and the caller frees its space once (`SpaceSource::free`).
+        // SAFETY: the memory is from `alloc`, and the caller frees its space once (`SpaceSource::free`).
         unsafe { D::free(self.enter(id)?, memory) }
     }
 }

@@ -18,12 +18,12 @@ impl DeviceOfC {
             return Ok(());
         }
         let meaning = self.0.last_error.map(|last_error| {
-            // SAFETY: the table's own function with its own context.
+            // SAFETY: the function of the table, called with its context.
             let text = unsafe { last_error(self.0.context) };
             if text.is_null() {
                 return String::new();
             }
-            // SAFETY: `last_error` of a table returns null or a text that ends (`tvmspec_device.h`).
+            // SAFETY: `last_error` of a table returns null or a NUL-terminated string (`tvmspec_device.h`).
             unsafe { CStr::from_ptr(text) }
                 .to_string_lossy()
                 .into_owned()
@@ -39,14 +39,14 @@ impl DeviceOfC {
 
 impl DeviceApi for DeviceOfC {
     fn set_device(&self, device: Device) -> Result<()> {
-        // SAFETY: the table's own function with its own context.
+        // SAFETY: the function of the table, called with its context.
         let code = unsafe { (self.0.set_device)(self.0.context, device.id) };
         self.checked("set_device", code)
     }
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         let mut answer = AttributeAnswer::NOTHING;
-        // SAFETY: the table's own function with its own context, and a place for the answer.
+        // SAFETY: the function of the table, called with its context, and an out pointer for the answer.
         let code = unsafe {
             (self.0.attribute)(
                 self.0.context,
@@ -59,7 +59,7 @@ impl DeviceApi for DeviceOfC {
         match answer.tag {
             1 => Ok(AttributeValue::Int(answer.number)),
             2 if !answer.text.is_null() => {
-                // SAFETY: the text of an answer ends, and stays until the next call of the table on this thread.
+                // SAFETY: the text of an answer is NUL-terminated, and stays until the next call of the table on this thread.
                 AttributeValue::text(unsafe { CStr::from_ptr(answer.text) }.to_string_lossy())
             }
             // DEV-08: an unknown tag, or a null text, counts as no answer.
@@ -70,7 +70,7 @@ impl DeviceApi for DeviceOfC {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
         // A table cannot take the hint of an allocation.
         let mut space = std::ptr::null_mut();
-        // SAFETY: the table's own function with its own context, and a place for the handle.
+        // SAFETY: the function of the table, called with its context, and an out pointer for the handle.
         let code = unsafe {
             (self.0.alloc)(
                 self.0.context,
@@ -106,15 +106,15 @@ impl DeviceApi for DeviceOfC {
             ],
         };
         let stream = stream.on(copy.device())?;
-        // SAFETY: both spaces hold the bytes, and the side of the host stays until a sync (`DeviceApi::copy`); the stream is of the
-        // type of device that makes the copy, and not freed (`Stream::from_handle`).
+        // SAFETY: both spaces hold the bytes, and the host side stays until a sync (`DeviceApi::copy`); the stream is of the type
+        // of device that makes the copy, and not freed (`Stream::from_handle`).
         let code = unsafe { (self.0.copy)(self.0.context, &raw const bytes, stream) };
         self.checked("copy", code)
     }
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
         let stream = stream.on(device)?;
-        // SAFETY: the table's own function with its own context, and a stream of its type that is not freed.
+        // SAFETY: the function of the table, called with its context, and a stream of its type that is not freed.
         let code = unsafe { (self.0.sync)(self.0.context, device.id, stream) };
         self.checked("sync", code)
     }
@@ -123,7 +123,7 @@ impl DeviceApi for DeviceOfC {
         // DEV-21: a table without this function has no streams, and null is the default one.
         let mut stream = std::ptr::null_mut();
         if let Some(create) = self.0.create_stream {
-            // SAFETY: the table's own function with its own context, and a place for the handle.
+            // SAFETY: the function of the table, called with its context, and an out pointer for the handle.
             let code = unsafe { create(self.0.context, device.id, &raw mut stream) };
             self.checked("create_stream", code)?;
         }
@@ -148,7 +148,7 @@ impl DeviceApi for DeviceOfC {
             return Ok(());
         };
         let (before, after) = (before.on(device)?, after.on(device)?);
-        // SAFETY: the table's own function with its own context, and streams of its type that are not freed.
+        // SAFETY: the function of the table, called with its context, and streams of its type that are not freed.
         let code = unsafe { order(self.0.context, device.id, before, after) };
         self.checked("sync_streams", code)
     }

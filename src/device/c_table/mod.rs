@@ -140,7 +140,7 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
     }));
     // SAFETY: just made, and not shared yet.
     unsafe { (*made).table.context = made.cast() };
-    // SAFETY: never freed, and not written any more.
+    // SAFETY: never freed, and no longer written.
     let table = unsafe { &(*made).table };
     let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
     ours.put(std::ptr::from_ref(table) as usize, api);
@@ -165,7 +165,7 @@ pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> 
     if magic != MAGIC || !table.is_aligned() {
         return None;
     }
-    // SAFETY: the magic is there, so this is a whole table that is never freed, by the second clause.
+    // SAFETY: the magic is there, so this is a complete table that is never freed, by the second clause.
     let table: &'static DeviceTable = unsafe { &*table };
     // A shorter table was filled in with an older header, and lacks functions that are called.
     if table.size < size_of::<DeviceTable>() as u64 {

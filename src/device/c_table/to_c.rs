@@ -26,7 +26,7 @@ fn keep(text: &str) -> *const c_char {
 
 /// Runs `body` with the API of `context`. A failure or a panic becomes -1 and a text.
 fn with(context: *mut c_void, body: impl FnOnce(&'static dyn DeviceApi) -> Result<()>) -> c_int {
-    // SAFETY: C hands in the context of the table, which `of_api` put there and which lives for ever.
+    // SAFETY: C passes the context of the table, which `of_api` put there and which is never freed.
     let api = unsafe { &*context.cast::<TableOfApi>() }.api;
     // FUN-07: no panic may unwind into C.
     match catch_unwind(AssertUnwindSafe(|| body(api))) {
@@ -59,11 +59,11 @@ fn device(id: i32) -> Device {
 ///
 /// # Safety
 ///
-/// As for [`Stream::from_handle`], with a stream of the device that the table is of.
+/// The requirements of [`Stream::from_handle`] hold, for a stream of the device that the table describes.
 unsafe fn stream_of_table(stream: *mut c_void) -> Stream {
     // The type is that of `device`, so that `Stream::on` accepts the pair.
     const OF_TABLE: Device = Device::ext_dev(0);
-    // SAFETY: the caller keeps the requirements of this function; devices of a table are of one type.
+    // SAFETY: the caller keeps the requirements of this function; all devices of a table have one type.
     unsafe { Stream::from_handle(OF_TABLE, stream) }
 }
 
@@ -103,7 +103,7 @@ pub(super) unsafe extern "C" fn attribute(
                 ..AttributeAnswer::NOTHING
             },
         };
-        // SAFETY: C hands in a place for the answer.
+        // SAFETY: C passes an out pointer for the answer.
         unsafe { answer.write(written) };
         Ok(())
     })
@@ -124,7 +124,7 @@ pub(super) unsafe extern "C" fn alloc(
             alignment as usize,
             Dtype::UINT8,
         )?;
-        // SAFETY: C hands in a place for the handle.
+        // SAFETY: C passes an out pointer for the handle.
         unsafe { space.write(allocated.0) };
         Ok(())
     })
@@ -132,7 +132,7 @@ pub(super) unsafe extern "C" fn alloc(
 
 /// Implements [`DeviceApi::free`].
 pub(super) unsafe extern "C" fn free(context: *mut c_void, id: i32, space: *mut c_void) -> c_int {
-    // SAFETY: C hands in a space of this table's `alloc`, frees it once, and does not use it afterwards.
+    // SAFETY: C passes a space of this table's `alloc`, frees it once, and does not use it afterwards.
     with(context, |api| unsafe { api.free(device(id), Space(space)) })
 }
 
@@ -143,7 +143,7 @@ pub(super) unsafe extern "C" fn copy(
     stream: *mut c_void,
 ) -> c_int {
     with(context, |api| {
-        // SAFETY: C hands in a copy that stays for the call.
+        // SAFETY: C passes a copy that stays for the call.
         let bytes = unsafe { &*copy };
         let [code, bits, lanes] = bytes.hint;
         let copy = CopyRequest {
@@ -160,16 +160,16 @@ pub(super) unsafe extern "C" fn copy(
                 lanes,
             },
         };
-        // SAFETY: C hands in null or a stream of this table that is not freed; here the type of the table's device is known.
+        // SAFETY: C passes null or a stream of this table that is not freed; here the type of the table's device is known.
         let stream = unsafe { Stream::from_handle(copy.device(), stream) };
-        // SAFETY: C hands in spaces that hold the bytes, and keeps the side of the host until a sync.
+        // SAFETY: C passes spaces that hold the bytes, and keeps the host side until a sync.
         unsafe { api.copy(&copy, stream) }
     })
 }
 
 /// Implements [`DeviceApi::sync`].
 pub(super) unsafe extern "C" fn sync(context: *mut c_void, id: i32, stream: *mut c_void) -> c_int {
-    // SAFETY: C hands in null or a stream of this table that is not freed.
+    // SAFETY: C passes null or a stream of this table that is not freed.
     let stream = unsafe { stream_of_table(stream) };
     with(context, |api| api.sync(device(id), stream))
 }
@@ -182,7 +182,7 @@ pub(super) unsafe extern "C" fn create_stream(
 ) -> c_int {
     with(context, |api| {
         let created = api.create_stream(device(id))?;
-        // SAFETY: C hands in a place for the handle.
+        // SAFETY: C passes an out pointer for the handle.
         unsafe { stream.write(created.handle()) };
         Ok(())
     })
@@ -194,7 +194,7 @@ pub(super) unsafe extern "C" fn free_stream(
     id: i32,
     stream: *mut c_void,
 ) -> c_int {
-    // SAFETY: C hands in null or a stream of this table that is not freed.
+    // SAFETY: C passes null or a stream of this table that is not freed.
     let stream = unsafe { stream_of_table(stream) };
     // SAFETY: C frees a stream once, and does not use it afterwards.
     with(context, |api| unsafe {
@@ -209,9 +209,9 @@ pub(super) unsafe extern "C" fn sync_streams(
     before: *mut c_void,
     after: *mut c_void,
 ) -> c_int {
-    // SAFETY: C hands in null or a stream of this table that is not freed.
+    // SAFETY: C passes null or a stream of this table that is not freed.
     let before = unsafe { stream_of_table(before) };
-    // SAFETY: C hands in null or a stream of this table that is not freed.
+    // SAFETY: C passes null or a stream of this table that is not freed.
     let after = unsafe { stream_of_table(after) };
     with(context, |api| api.sync_streams(device(id), before, after))
 }

@@ -40,7 +40,7 @@ impl CudaDevice {
     /// Opens the device of this number in the driver's order, with its primary context.
     fn open(ordinal: i32) -> Result<CudaDevice> {
         let device = Cuda::checked("cuDeviceGet", result::device::get(ordinal))?;
-        // SAFETY: the driver just returned this device. The context is kept for ever.
+        // SAFETY: the driver just returned this device. The context is kept forever.
         let context = unsafe { result::primary_ctx::retain(device) };
         let context = Cuda::checked("cuDevicePrimaryCtxRetain", context)?;
         Ok(CudaDevice { device, context })
@@ -141,7 +141,7 @@ impl Driver for Cuda {
             // version, the newest that code may be compiled for.
             Attribute::ApiVersion => {
                 let mut version = 0;
-                // SAFETY: `version` is a place for the answer.
+                // SAFETY: `version` is an out pointer for the answer.
                 let code = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
                 Cuda::checked("cuDriverGetVersion", code)?;
                 AttributeValue::Int(version.into())
@@ -184,7 +184,7 @@ impl Driver for Cuda {
         to: SpacePart<Cuda>,
         stream: *mut c_void,
     ) -> Result<()> {
-        // SAFETY: both sides hold the bytes, and the host's stays until a sync (`Driver::upload`).
+        // SAFETY: both sides hold the bytes, and the host side stays until a sync (`Driver::upload`).
         let queued =
             unsafe { sys::cuMemcpyHtoDAsync_v2(start(&to), from, to.nbytes, stream.cast()) };
         Cuda::checked("cuMemcpyHtoDAsync", queued.result())
@@ -196,7 +196,7 @@ impl Driver for Cuda {
         to: *mut c_void,
         stream: *mut c_void,
     ) -> Result<()> {
-        // SAFETY: both sides hold the bytes, and the host's stays until a sync (`Driver::download`).
+        // SAFETY: both sides hold the bytes, and the host side stays until a sync (`Driver::download`).
         let queued =
             unsafe { sys::cuMemcpyDtoHAsync_v2(to, start(&from), from.nbytes, stream.cast()) };
         Cuda::checked("cuMemcpyDtoHAsync", queued.result())
@@ -248,7 +248,7 @@ impl Driver for Cuda {
     }
 
     unsafe fn order(on: &CudaDevice, before: *mut c_void, after: *mut c_void) -> Result<()> {
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { events::order::<Cuda>(on, before, after) }
     }
 }
@@ -288,7 +288,7 @@ impl EventDriver for Cuda {
     }
 
     unsafe fn destroy(_: &CudaDevice, event: sys::CUevent) {
-        // SAFETY: the event is alive, and not used any more (`EventDriver::destroy`). A failure changes nothing.
+        // SAFETY: the event is alive, and no longer used (`EventDriver::destroy`). A failure changes nothing.
         let _ = unsafe { result::event::destroy(event) };
     }
 }

@@ -152,7 +152,7 @@ impl KernelDriver for Cuda {
         program: &mut CudaModule,
         _: impl Iterator<Item = Arc<CudaFunction>>,
     ) {
-        // SAFETY: only this function unloads the module, and none of its functions is in use any more (`KernelDriver::unload`).
+        // SAFETY: only this function unloads the module, and none of its functions is still in use (`KernelDriver::unload`).
         let _ = unsafe { result::module::unload(program.0) };
     }
 }

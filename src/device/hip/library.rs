@@ -208,12 +208,12 @@ impl HipLibrary {
 
     /// Returns the driver's name of a failure, such as `hipErrorNoDevice`.
     pub(super) fn meaning(&self, code: HipCode) -> String {
-        // SAFETY: takes any number.
+        // SAFETY: the function accepts any number.
         let name = unsafe { (self.error_name)(code) };
         if name.is_null() {
             return String::new();
         }
-        // SAFETY: a text of the library, which ends and stays.
+        // SAFETY: a NUL-terminated string of the library, which stays.
         let name = unsafe { CStr::from_ptr(name) };
         name.to_string_lossy().into_owned()
     }

@@ -58,7 +58,7 @@ impl HipDevice {
     /// Returns a number from the driver. A number that is not positive counts as no answer.
     fn number(&self, question: HipQuestion) -> Option<i64> {
         let mut answer = 0;
-        // SAFETY: `answer` is a place for the answer.
+        // SAFETY: `answer` is an out pointer for the answer.
         let code =
             unsafe { (self.library.device_attribute)(&raw mut answer, question as c_int, self.id) };
         (code == SUCCESS && answer > 0).then_some(answer.into())
@@ -77,7 +77,7 @@ impl HipDevice {
         kind: c_int,
         stream: *mut c_void,
     ) -> Result<()> {
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         let code = unsafe { (self.library.copy)(to, from, nbytes, kind, stream) };
         self.checked("hipMemcpyAsync", code)
     }
@@ -118,19 +118,19 @@ impl Driver for Hip {
             ))
         };
         let mut count = 0;
-        // SAFETY: `count` is a place for the answer. The count comes first: `hipInit` without a device returns the number
+        // SAFETY: `count` is an out pointer for the answer. The count comes first: `hipInit` without a device returns the number
         // for an invalid one.
         let counted = unsafe { (library.device_count)(&raw mut count) };
         let counted = library.ok(counted);
         counted.map_err(|failure| no_device("hipGetDeviceCount", failure))?;
-        // SAFETY: takes 0 alone, and any thread may call it at any time.
+        // SAFETY: the function only accepts 0, and any thread may call it at any time.
         let started = library.ok(unsafe { (library.init)(0) });
         started.map_err(|failure| no_device("hipInit", failure))?;
         Ok((0..count).map(|id| HipDevice { id, library }).collect())
     }
 
     fn enter(on: &HipDevice) -> Result<()> {
-        // SAFETY: takes any number, and rejects one that is no device.
+        // SAFETY: the function accepts any number, and rejects one that is not a device.
         on.checked("hipSetDevice", unsafe { (on.library.set_device)(on.id) })
     }
 
@@ -170,7 +170,7 @@ impl Driver for Hip {
             // DEV-08: upstream answers with the constant of the headers that it was built with. There are no headers here.
             Attribute::ApiVersion => {
                 let mut version = 0;
-                // SAFETY: `version` is a place for the answer.
+                // SAFETY: `version` is an out pointer for the answer.
                 let code = unsafe { (on.library.runtime_version)(&raw mut version) };
                 on.checked("hipRuntimeGetVersion", code)?;
                 AttributeValue::Int(version.into())
@@ -178,7 +178,7 @@ impl Driver for Hip {
             Attribute::L2CacheSizeBytes => number(HipQuestion::L2CacheSize),
             Attribute::TotalGlobalMemory => {
                 let mut total = 0;
-                // SAFETY: `total` is a place for the answer.
+                // SAFETY: `total` is an out pointer for the answer.
                 let code = unsafe { (on.library.device_memory)(&raw mut total, on.id) };
                 on.checked("hipDeviceTotalMem", code)?;
                 AttributeValue::int(total)?
@@ -191,7 +191,7 @@ impl Driver for Hip {
     fn alloc(on: &HipDevice, nbytes: usize) -> Result<usize> {
         // For 0 bytes `hipMalloc` returns null, but an empty space is also a space. At least one byte is therefore allocated.
         let mut memory = ptr::null_mut();
-        // SAFETY: `memory` is a place for the address, and the device is this thread's (`Driver::enter`).
+        // SAFETY: `memory` is an out pointer for the address, and the device is this thread's (`Driver::enter`).
         let code = unsafe { (on.library.malloc)(&raw mut memory, nbytes.max(1)) };
         if code == library::OUT_OF_MEMORY {
             return Err(out_of_memory(nbytes, "hipMalloc"));
@@ -213,7 +213,7 @@ impl Driver for Hip {
         stream: *mut c_void,
     ) -> Result<()> {
         let kind = library::HOST_TO_DEVICE;
-        // SAFETY: both sides hold the bytes, and the host's stays until a sync (`Driver::upload`).
+        // SAFETY: both sides hold the bytes, and the host side stays until a sync (`Driver::upload`).
         unsafe { on.copy(start(&to), from, to.nbytes, kind, stream) }
     }
 
@@ -224,7 +224,7 @@ impl Driver for Hip {
         stream: *mut c_void,
     ) -> Result<()> {
         let kind = library::DEVICE_TO_HOST;
-        // SAFETY: both sides hold the bytes, and the host's stays until a sync (`Driver::download`).
+        // SAFETY: both sides hold the bytes, and the host side stays until a sync (`Driver::download`).
         unsafe { on.copy(to, start(&from), from.nbytes, kind, stream) }
     }
 
@@ -260,7 +260,7 @@ impl Driver for Hip {
 
     fn create_stream(on: &HipDevice) -> Result<*mut c_void> {
         let mut stream = ptr::null_mut();
-        // SAFETY: `stream` is a place for the handle, and the device is this thread's (`Driver::enter`).
+        // SAFETY: `stream` is an out pointer for the handle, and the device is this thread's (`Driver::enter`).
         let code =
             unsafe { (on.library.create_stream)(&raw mut stream, library::STREAM_NON_BLOCKING) };
         on.checked("hipStreamCreateWithFlags", code)?;
@@ -274,7 +274,7 @@ impl Driver for Hip {
     }
 
     unsafe fn order(on: &HipDevice, before: *mut c_void, after: *mut c_void) -> Result<()> {
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { events::order::<Hip>(on, before, after) }
     }
 }
@@ -289,7 +289,7 @@ impl EventDriver for Hip {
         } else {
             library::EVENT_DISABLE_TIMING
         };
-        // SAFETY: `event` is a place for the handle, and the device is this thread's (`Driver::enter`).
+        // SAFETY: `event` is an out pointer for the handle, and the device is this thread's (`Driver::enter`).
         let code = unsafe { (on.library.create_event)(&raw mut event, flags) };
         on.checked("hipEventCreateWithFlags", code)?;
         Ok(event)
@@ -312,14 +312,14 @@ impl EventDriver for Hip {
         let code = unsafe { (on.library.sync_event)(stop) };
         on.checked("hipEventSynchronize", code)?;
         let mut milliseconds = 0.0;
-        // SAFETY: both events are alive (`EventDriver::elapsed`), and there is a place for the answer.
+        // SAFETY: both events are alive (`EventDriver::elapsed`), and there is an out pointer for the answer.
         let code = unsafe { (on.library.elapsed)(&raw mut milliseconds, start, stop) };
         on.checked("hipEventElapsedTime", code)?;
         Ok(milliseconds)
     }
 
     unsafe fn destroy(on: &HipDevice, event: *mut c_void) {
-        // SAFETY: the event is alive, and not used any more (`EventDriver::destroy`). A failure changes nothing.
+        // SAFETY: the event is alive, and no longer used (`EventDriver::destroy`). A failure changes nothing.
         let _ = unsafe { (on.library.destroy_event)(event) };
     }
 }

@@ -58,7 +58,7 @@ impl KernelDriver for Hip {
     ) -> Result<HipFunction> {
         let name = c_name(info)?;
         let mut function = ptr::null_mut();
-        // SAFETY: the module is unloaded after the last launch (`KernelDriver::unload`), and the name ends.
+        // SAFETY: the module is unloaded after the last launch (`KernelDriver::unload`), and the name is NUL-terminated.
         let found =
             unsafe { (on.library.module_function)(&raw mut function, program.0, name.as_ptr()) };
         on.checked(&format!("hipModuleGetFunction `{}`", info.name), found)?;
@@ -120,7 +120,7 @@ impl KernelDriver for Hip {
     }
 
     fn unload(on: &HipDevice, program: &mut HipModule, _: impl Iterator<Item = Arc<HipFunction>>) {
-        // SAFETY: only this function unloads the module, and none of its functions is in use any more (`KernelDriver::unload`).
+        // SAFETY: only this function unloads the module, and none of its functions is still in use (`KernelDriver::unload`).
         let _ = unsafe { (on.library.unload_module)(program.0) };
     }
 }

@@ -191,7 +191,7 @@ impl Driver for OpenCl {
     }
 
     fn alloc(on: &OpenClDevice, nbytes: usize) -> Result<OpenClBuffer> {
-        // SAFETY: the context is ours, and no host pointer is handed in.
+        // SAFETY: the context is ours, and no host pointer is passed.
         let created = unsafe {
             create_buffer(
                 on.context,
@@ -226,7 +226,7 @@ impl Driver for OpenCl {
     ) -> Result<()> {
         // DEV-36: the 0 after the buffer makes the call non-blocking: it returns when the copy is queued.
         let (memory, offset, nbytes) = (to.memory.0, to.offset, to.nbytes);
-        // SAFETY: the host's side stays until a sync (`Driver::upload`); OpenCL checks the ends of buffers.
+        // SAFETY: the host side stays until a sync (`Driver::upload`); OpenCL checks the ends of buffers.
         let event = unsafe {
             enqueue_write_buffer(on.queue, memory, 0, offset, nbytes, from, 0, ptr::null())
         };
@@ -241,7 +241,7 @@ impl Driver for OpenCl {
     ) -> Result<()> {
         // The call does not block, like an upload.
         let (memory, offset, nbytes) = (from.memory.0, from.offset, from.nbytes);
-        // SAFETY: the host's side stays until a sync (`Driver::download`); OpenCL checks the ends of buffers.
+        // SAFETY: the host side stays until a sync (`Driver::download`); OpenCL checks the ends of buffers.
         let event =
             unsafe { enqueue_read_buffer(on.queue, memory, 0, offset, nbytes, to, 0, ptr::null()) };
         queued("clEnqueueReadBuffer", event)

@@ -29,7 +29,7 @@ unsafe impl Sync for OpenClProgram {}
 
 impl Drop for OpenClProgram {
     fn drop(&mut self) {
-        // SAFETY: ours, and released once. A failure at the end of the process changes nothing.
+        // SAFETY: this value owns it, and it is released once. A failure at the end of the process changes nothing.
         let _ = unsafe { release_program(self.0) };
     }
 }
@@ -42,7 +42,7 @@ unsafe impl Send for OpenClKernel {}
 
 impl Drop for OpenClKernel {
     fn drop(&mut self) {
-        // SAFETY: ours, and released once.
+        // SAFETY: this value owns it, and it is released once.
         let _ = unsafe { release_kernel(self.0) };
     }
 }

@@ -112,7 +112,7 @@ impl SimulatedMachine {
             handed_out: Vec::new(),
             queues: BTreeMap::new(),
             recorded: BTreeSet::new(),
-            // The generator would stay at 0 for ever, so the seed is made odd.
+            // The generator would stay at 0 forever, so the seed is made odd.
             clock: seed | 1,
             bug,
         }
@@ -229,7 +229,7 @@ impl SimulatedMachine {
         let id = device.id;
         // The number of calls only grows, so its complement differs for every stream and is never null.
         let handle = std::ptr::without_provenance_mut(!self.calls.len());
-        // SAFETY: this device follows no handle: it looks streams up in `queues`.
+        // SAFETY: this device dereferences no handle: it looks streams up in `queues`.
         let stream = unsafe { Stream::from_handle(device, handle) };
         self.queues.insert((id, own(stream)), VecDeque::new());
         self.log(SimulatedCall::CreateStream(id, stream));
@@ -439,6 +439,6 @@ fn count_down(left: &mut Option<usize>) -> bool {
 /// Returns the stream with the type that the queues use as key. A C table passes no types, so the same stream may come with two
 /// types.
 fn own(stream: Stream) -> Stream {
-    // SAFETY: this device follows no handle: it looks streams up in `queues`.
+    // SAFETY: this device dereferences no handle: it looks streams up in `queues`.
     unsafe { Stream::from_handle(Device::new(KIND, 0), stream.handle()) }
 }

@@ -244,7 +244,7 @@ impl DeviceApi for Simulated {
 
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         stream.on(copy.device())?;
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { self.machine().copy(*copy, stream) }
     }
 

@@ -98,13 +98,13 @@ pub(super) fn open_all() -> Result<Vec<VulkanDevice>> {
 
 /// Opens a device, or returns `None` if it cannot compute.
 fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option<VulkanDevice>> {
-    // SAFETY: the instance is alive and the physical device is one of its.
+    // SAFETY: the instance is alive and the physical device belongs to it.
     let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
     // The first suitable family is chosen, because only one queue is used.
     let computes = families
         .iter()
         .position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE));
-    // SAFETY: the instance is alive and the physical device is one of its.
+    // SAFETY: the instance is alive and the physical device belongs to it.
     let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
     let (Some(family), Some((device_memory, host_memory))) = (computes, memory_types(&memory))
     else {
@@ -116,7 +116,7 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
     let mut properties = vk::PhysicalDeviceProperties2::default()
         .push_next(&mut subgroup)
         .push_next(&mut driver);
-    // SAFETY: the instance is alive and the physical device is one of its; the chain lives through the call.
+    // SAFETY: the instance is alive and the physical device belongs to it; the chain lives through the call.
     unsafe { instance.get_physical_device_properties2(physical, &mut properties) };
     let properties = properties.properties;
 
@@ -128,10 +128,10 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
     if newer {
         has = has.push_next(&mut has11).push_next(&mut has12);
     }
-    // SAFETY: the instance is alive and the physical device is one of its; the chain lives through the call.
+    // SAFETY: the instance is alive and the physical device belongs to it; the chain lives through the call.
     unsafe { instance.get_physical_device_features2(physical, &mut has) };
     let has = has.features;
-    // SAFETY: the instance is alive and the physical device is one of its.
+    // SAFETY: the instance is alive and the physical device belongs to it.
     let extensions =
         unsafe { instance.enumerate_device_extension_properties(physical) }.unwrap_or_default();
     let extension = |name| {

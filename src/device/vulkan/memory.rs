@@ -44,7 +44,7 @@ impl VulkanBuffer {
         let create = vk::BufferCreateInfo::default()
             .size(nbytes.max(1) as u64)
             .usage(usage);
-        // SAFETY: the device is alive as long as the process; so below.
+        // SAFETY: the device is alive as long as the process; the same applies below.
         let handle = Vulkan::checked("vkCreateBuffer", unsafe {
             device.create_buffer(&create, None)
         })?;
@@ -114,7 +114,7 @@ impl VulkanBuffer {
     pub(super) fn destroy(self, device: &ash::Device) {
         // SAFETY: `new` created the buffer, and the caller has waited for the work that was recorded with it.
         unsafe { device.destroy_buffer(self.handle, None) };
-        // SAFETY: nothing is bound to the memory any more; freeing it unmaps it.
+        // SAFETY: nothing is bound to the memory now; freeing it unmaps it.
         unsafe { device.free_memory(self.memory, None) };
     }
 }

@@ -223,7 +223,7 @@ fn make(
     }
     let entry = c_name(kernel)?;
     let create = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    // SAFETY: the device is alive as long as the process, and the struct through the call; so below.
+    // SAFETY: the device is alive as long as the process, and the struct through the call; the same applies below.
     let set_layout = unsafe { device.create_descriptor_set_layout(&create, None) };
     let set_layout = Vulkan::checked("vkCreateDescriptorSetLayout", set_layout)?;
     let layouts = [set_layout];

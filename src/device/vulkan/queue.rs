@@ -86,7 +86,7 @@ impl VulkanQueue {
             size: nbytes as u64,
         }];
         self.record(device, |device, commands| {
-            // SAFETY: recording; both buffers are alive until the queue has run, and hold the bytes.
+            // SAFETY: the record is recording; both buffers are alive until the queue has run, and hold the bytes.
             unsafe { device.cmd_copy_buffer(commands, from.0.handle, to.0.handle, &region) };
         })
     }
@@ -122,7 +122,7 @@ impl VulkanQueue {
         let barrier = [vk::MemoryBarrier::default()
             .src_access_mask(wrote)
             .dst_access_mask(reads | wrote)];
-        // SAFETY: recording.
+        // SAFETY: the record is recording.
         unsafe {
             device.cmd_pipeline_barrier(
                 self.commands,
@@ -199,11 +199,11 @@ impl VulkanQueue {
         }
         // One pool is kept for reuse.
         for pool in self.descriptors.drain(1.min(self.descriptors.len())..) {
-            // SAFETY: its sets are used by nothing any more.
+            // SAFETY: its sets are no longer used.
             unsafe { device.destroy_descriptor_pool(pool, None) };
         }
         if let Some(pool) = self.descriptors.first() {
-            // SAFETY: the sets of the pool are used by nothing any more.
+            // SAFETY: the sets of the pool are no longer used.
             let _ = unsafe {
                 device.reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty())
             };
@@ -236,7 +236,7 @@ impl VulkanQueue {
         }
         // SAFETY: the command buffer is recording, by the check of `recording` above.
         let ended = unsafe { device.end_command_buffer(self.commands) };
-        // Recording has ended, even if a call below fails: the next work begins anew.
+        // Recording has ended, even if a call below fails: the next work starts a new recording.
         self.recording = false;
         self.recorded = 0;
         Vulkan::checked("vkEndCommandBuffer", ended)?;

@@ -45,8 +45,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Sizes that overflow, a pool on two devices, storage ids far beyond the number of entries, and entries that do not match the
-    /// image of their pool.
+    /// Sizes overflow, a pool is on two devices, or a storage id is far beyond the number of entries. An entry that does not match
+    /// its pool's image is also an error.
     pub fn of(graph: &Graph) -> Result<Plan, Violation> {
         let most = graph.entries.iter().map(|entry| entry.storage_id).max();
         let count = most.map_or(0, |most| most.saturating_add(1));

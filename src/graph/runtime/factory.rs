@@ -84,7 +84,7 @@ impl ModelParam<'_> {
     fn set(&self, executor: &mut Executor, index: usize) -> function::Result<()> {
         match self {
             ModelParam::Stored(record) => {
-                // SAFETY: the description is of the record's elements, which stay for the call.
+                // SAFETY: the description covers the record's elements, which stay for the call.
                 with_record(record, |tensor| unsafe {
                     executor.set_input_from(index, tensor)
                 })
@@ -122,7 +122,7 @@ pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> 
         _ => String::new(),
     };
     // SAFETY: the payload is a slice that `Symbols::data` returned of the library; `_library`, which is kept beside it, keeps it
-    // borrowed, for an `Arc` that is shared hands out no `&mut`.
+    // borrowed, for an `Arc` that is shared returns no `&mut`.
     let payload = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(entry.payload) };
     let params = ModelParams::Mapped {
         payload,

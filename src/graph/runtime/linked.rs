@@ -63,8 +63,8 @@ pub(super) fn link(
                 }
                 // GRF-43: a library returns only an address. The graph states the type and shape of the data there.
                 let source = DLTensor { data, ..template };
-                // SAFETY: the address is of the library's constant for this storage, as large as the graph of the same
-                // library says, and `lookup` keeps the library (third clause of `module::load`).
+                // SAFETY: the address is that of the library's constant for this storage, with the size that the library's graph
+                // states. `lookup` keeps the library (third clause of `module::load`).
                 unsafe { put(executor, input, source, lookup.clone().into()) }?;
             }
             // GRF-43: None means that the storage id has no parameter, so the input keeps its pool.
@@ -73,7 +73,7 @@ pub(super) fn link(
                 let tensor = cast::<Tensor>(found.view())?;
                 // SAFETY: a tensor object has readable extents and strides.
                 unsafe { PoolTensor::check_compact(tensor.dl(), "a linked parameter") }?;
-                // SAFETY: a tensor object owns the memory that it describes, in one piece as just checked, and is kept.
+                // SAFETY: a tensor object owns the memory that it describes, contiguous as just checked, and is kept.
                 unsafe { put(executor, input, *tensor.dl(), found) }?;
             }
         }
@@ -118,6 +118,6 @@ unsafe fn put(
         // SAFETY: `keep` lives until the end of this function.
         return unsafe { executor.set_input_from(input, &source) };
     }
-    // SAFETY: as for this function.
+    // SAFETY: the caller keeps the requirements of this function, which are the same.
     unsafe { executor.link_input(input, &source, keep) }
 }

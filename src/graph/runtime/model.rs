@@ -46,7 +46,7 @@ impl Model {
     /// let model = tvmspec::graph::Model::load("mlp.so");
     /// ```
     pub unsafe fn load(path: impl AsRef<Path>) -> Result<Model, Error> {
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { Model::load_on(path, &[Device::CPU]) }
     }
 
@@ -61,7 +61,7 @@ impl Model {
     /// As for [`Model::load`].
     pub unsafe fn load_on(path: impl AsRef<Path>, devices: &[Device]) -> Result<Model, Error> {
         let path = path.as_ref();
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         let module = unsafe { open(path) }?;
         let Some(factory) = GraphExecutorFactory::of(&module) else {
             let message = format!(
@@ -91,7 +91,7 @@ impl Model {
         devices: &[Device],
     ) -> Result<Model, Error> {
         let graph = Arc::new(Graph::read(graph, &mut Findings::default())?);
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         let module = unsafe { open(library.as_ref()) }?;
         // GRF-31: imports are also searched, whichever release the graph comes from.
         let kernels = |name: &str| module.function(name, true);
@@ -143,7 +143,7 @@ impl Model {
 ///
 /// As for [`crate::module::load`].
 unsafe fn open(path: &Path) -> Result<Module, Error> {
-    // SAFETY: as for this function.
+    // SAFETY: the caller keeps the requirements of this function, which are the same.
     let loaded = unsafe { load_library(path, Strictness::Lenient) };
     let loaded = loaded.map_err(|error| {
         Error::new(

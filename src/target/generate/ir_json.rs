@@ -94,7 +94,7 @@ impl Build for Builder {
         IrJson::Null
     }
 
-    /// Only whole numbers of 64 bits come here (OBJ-16).
+    /// Creates an integer. Only 64-bit integers reach this function (OBJ-16).
     fn int(&mut self, value: i64, _: usize) -> IrJson {
         IrJson::Int(value)
     }

@@ -136,7 +136,7 @@ impl VmAllocator {
             return;
         }
         // Storage is freed in a `drop`, so an error of the device cannot be reported to a caller.
-        // SAFETY: `take` got it from this device; `VmStorage`, which alone held it, is being dropped.
+        // SAFETY: `take` got it from this device; `VmStorage`, its only owner, is being dropped.
         let _ = unsafe { self.api.free(self.device, space) };
     }
 

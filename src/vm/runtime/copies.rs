@@ -37,7 +37,7 @@ pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Err
 ///
 /// `from` describes memory that stays valid for the call; its extents and strides are readable.
 pub(super) unsafe fn copied(from: &DLTensor, place: &VmDevice) -> Result<Any, Error> {
-    // SAFETY: as for this function.
+    // SAFETY: the caller keeps the requirements of this function, which are the same.
     unsafe { copied_to_scope(from, place, "") }
 }
 
@@ -68,7 +68,7 @@ pub(super) unsafe fn copied_to_scope(
 pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     // SAFETY: the extents and strides of `from` are readable.
     let source = unsafe { TensorRef::of(from) };
-    // SAFETY: so are those of `to`.
+    // SAFETY: the extents and strides of `to` are readable too.
     let target = unsafe { TensorRef::of(to) };
     // The copy runs on a stream of the side that is not the host, and this function waits for that side.
     let busy = if source.device.kind == Device::CPU.kind {
@@ -80,7 +80,7 @@ pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
     let stream = api.current_stream(busy);
     // Another thread may read or fill either tensor.
     let _copying = crate::object::container::tensor::copying();
-    // SAFETY: both describe memory that is there for the call, at the end of which the copy is done.
+    // SAFETY: both describe memory that is valid for the call, at the end of which the copy is done.
     unsafe { Manager::global().copy_tensor(&source, &target, stream) }?;
     // VM-55: complete when this returns, because the memory of the source may be freed at once.
     api.sync(busy, stream)

@@ -43,7 +43,8 @@ impl LoadedExecutable {
         layout: Layout,
         library: &Arc<dyn Symbols>,
     ) -> Result<LoadedExecutable, Violation> {
-        // SAFETY: the bytes stay as long as `library`, of which `_owner` is a clone that goes with all that borrows from them.
+        // SAFETY: the bytes stay as long as `library`. `_owner` is a clone of it and is dropped together with everything that
+        // borrows from them.
         let bytes = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(payload) };
         LoadedExecutable::new(bytes, layout, BytesOwner::Library(Arc::clone(library)))
     }

@@ -44,7 +44,7 @@ fn a_missing_sync_shows_in_what_was_changed_too_early() {
         Stream::DEFAULT,
     )
     .unwrap();
-    // SAFETY: the array is that long, and the device does not run meanwhile.
+    // SAFETY: the array is that long, and the device does not run during that time.
     unsafe { first.write_bytes(2, 64) };
     api.sync(DEVICE, Stream::DEFAULT).unwrap();
     assert!(
@@ -82,7 +82,7 @@ fn use_after_free_and_double_free_are_rejected() {
     let host = Box::new([0u8; 8]);
     let api = Simulated::new(1);
     let device = space(&api, 8);
-    // SAFETY: memory of this device, which is not used any more.
+    // SAFETY: memory of this device, which is no longer used.
     unsafe { api.free(DEVICE, device) }.unwrap();
     // SAFETY: the test frees the space a second time on purpose; the device checks before it does anything.
     assert!(unsafe { api.free(DEVICE, device) }.is_err());
@@ -152,7 +152,7 @@ fn streams_that_nothing_orders_are_reported_and_ordered_ones_are_not() {
 fn workspace_that_is_freed_twice_is_reported() {
     let api = Simulated::new(1);
     let taken = api.alloc_workspace(DEVICE, 64, Dtype::UINT8).unwrap();
-    // SAFETY: workspace of this device, which is not used any more.
+    // SAFETY: workspace of this device, which is no longer used.
     unsafe { api.free_workspace(DEVICE, taken) }.unwrap();
     // SAFETY: the test frees the workspace a second time on purpose; a pool checks before it does anything.
     assert!(unsafe { api.free_workspace(DEVICE, taken) }.is_err());

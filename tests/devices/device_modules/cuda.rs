@@ -143,7 +143,7 @@ fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
         let Arg::Handle(memory) = out.arg() else {
             unreachable!("floats are in memory");
         };
-        // SAFETY: the kernel takes memory of its device, which is there until it is read.
+        // SAFETY: the kernel takes memory of its device, which is valid until it is read.
         let memory = unsafe { Any::handle(memory) };
         arrive
             .call_with([memory, 3i64.into(), 32i64.into()])
@@ -226,7 +226,7 @@ fn what_is_taken_is_returned(api: &'static dyn DeviceApi, device: Device) {
     assert!(api.pools_workspace());
 }
 
-/// The copy goes through the host, because two devices may not be able to access each other's memory.
+/// Copies between two devices. The copy goes through the host, because the devices may not be able to access each other's memory.
 fn bytes_go_between_two_devices(api: &'static dyn DeviceApi, [one, two]: [Device; 2]) {
     let values = counting(1000);
     let (from, to) = (

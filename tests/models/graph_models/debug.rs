@@ -53,7 +53,7 @@ fn debug_kernels(name: &str) -> Option<Function> {
                 let tensor = unsafe { &**tensor };
                 // SAFETY: an argument has the number of elements that its extents state.
                 let count = unsafe { tensor.elements() } as usize;
-                // SAFETY: the executor hands in compact float32 tensors on the host.
+                // SAFETY: the executor passes compact float32 tensors on the host.
                 unsafe { std::slice::from_raw_parts(tensor.data.cast(), count) }
             })
             .collect();

@@ -81,7 +81,7 @@ fn a_graph_on_two_devices_copies_and_waits() {
     // The simulated device delays all work until it is needed.
     for seed in 0..20 {
         let api: &'static Simulated = Box::leak(Box::new(Simulated::new(seed)));
-        // SAFETY: its memory keeps the rules, and is not the host's, as of no device of this type.
+        // SAFETY: its memory keeps the rules and is not host memory, like that of every device of this type.
         let other = unsafe { ExecutorDevice::with(Device::ext_dev(0), api) };
         let places = vec![ExecutorDevice::of(Device::CPU).unwrap(), other];
         let mut executor = Executor::new(Arc::clone(&graph), &kernels, places).unwrap();
@@ -134,9 +134,9 @@ unsafe extern "C-unwind" fn lookup_linked_param(
     let v_handle = parameters
         .get(&id)
         .map_or(std::ptr::null_mut(), |tensor| tensor.dl().data);
-    // SAFETY: the convention has a place for the result.
+    // SAFETY: the convention has an out pointer for the result.
     unsafe { result.write(TVMValue { v_handle }) };
-    // SAFETY: and one for its code.
+    // SAFETY: there is also an out pointer for its code.
     unsafe { result_code.write(code::HANDLE) };
     0
 }

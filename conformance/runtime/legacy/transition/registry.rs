@@ -14,7 +14,7 @@ use std::ptr;
 ///
 /// `name` is a C string, and lives for the call.
 unsafe fn name_of(name: *const c_char) -> ByteArray {
-    // SAFETY: by this contract.
+    // SAFETY: the contract of this function requires it.
     ByteArray::of(unsafe { CStr::from_ptr(name) }.to_bytes())
 }
 
@@ -49,10 +49,10 @@ pub(super) unsafe extern "C" fn find(name: *const c_char, out: *mut RawHandle) -
         .find(|(of_0_20, _)| of_0_20.as_bytes() == text);
     let name = renamed.map_or(text, |(_, name)| name.as_bytes());
     if name == b"tvmspec.MapItems" {
-        // SAFETY: `map_items` needs nothing, and `out` is a place.
+        // SAFETY: `map_items` needs nothing, and `out` is an out pointer.
         return unsafe { (functions().create)(ptr::null_mut(), map_items, Some(end_nothing), out) };
     }
-    // SAFETY: a name and a place.
+    // SAFETY: a name and an out pointer.
     match unsafe { (functions().find)(&ByteArray::of(name), out) } {
         0 => 0,
         _ => fail(),
@@ -117,9 +117,9 @@ pub(super) unsafe extern "C" fn names(count: *mut c_int, list: *mut *const *cons
     match names() {
         Ok(names) => {
             let names = names.leak();
-            // SAFETY: a place.
+            // SAFETY: a valid out pointer.
             unsafe { count.write(c_int::try_from(names.len()).unwrap_or(c_int::MAX)) };
-            // SAFETY: a place.
+            // SAFETY: a valid out pointer.
             unsafe { list.write(names.as_ptr()) };
             0
         }
@@ -129,7 +129,7 @@ pub(super) unsafe extern "C" fn names(count: *mut c_int, list: *mut *const *cons
 
 pub(super) unsafe extern "C" fn remove(name: *const c_char) -> c_int {
     let v_str = name.cast();
-    // SAFETY: a text, by the contract of `TVMFuncRemoveGlobal`.
+    // SAFETY: a NUL-terminated string, by the contract of `TVMFuncRemoveGlobal`.
     let name = unsafe { view((TVMValue { v_str }, code::STR)) };
     called_global("ffi.FunctionRemoveGlobal", &[name]).map_or_else(|code| code, |_| 0)
 }

@@ -49,7 +49,7 @@ pub(super) unsafe fn view((value, type_code): (TVMValue, c_int)) -> RawAny {
             RawAny::of(TENSOR_OBJECT, AnyPayload { ptr })
         }
         code::OBJECT => {
-            // SAFETY: an object of 0.21 begins with its type index, and is alive by this contract.
+            // SAFETY: an object of 0.21 begins with its type index, and is alive by this function's contract.
             let type_index = unsafe { ptr.cast::<i32>().read() };
             of(type_index)
         }
@@ -64,7 +64,7 @@ pub(super) unsafe fn view((value, type_code): (TVMValue, c_int)) -> RawAny {
 /// `object` is a live string or bytes object.
 pub(super) unsafe fn content<'a>(object: RawHandle) -> &'a [u8] {
     let content: *const ByteArray = object.wrapping_byte_add(HEADER).cast();
-    // SAFETY: such an object has its bytes after its header, by this contract.
+    // SAFETY: such an object has its bytes after its header, by this function's contract.
     let content = unsafe { &*content };
     // SAFETY: the bytes live as long as the object.
     unsafe { content.as_slice() }
@@ -91,7 +91,7 @@ pub(super) unsafe fn borrowed(any: &RawAny) -> (TVMValue, c_int) {
         index::FUNCTION => code::FUNCTION,
         index::MODULE => code::MODULE,
         index::STR => {
-            // SAFETY: a living string, by this contract.
+            // SAFETY: a living string, by this function's contract.
             let text = unsafe { content(any.ptr()) };
             let v_str = text.as_ptr().cast();
             return (TVMValue { v_str }, code::STR);
@@ -121,7 +121,7 @@ pub(super) fn returned(any: RawAny) -> Result<(TVMValue, c_int), c_int> {
         index::DATA_TYPE => {
             let mut text = ptr::null_mut();
             let dtype = any.dtype();
-            // SAFETY: a data type, and a place for a string.
+            // SAFETY: a data type, and an out pointer for a string.
             let code = unsafe { (functions().dtype_text)(&raw const dtype, &raw mut text) };
             if code != 0 {
                 return Err(fail());

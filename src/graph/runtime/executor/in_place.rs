@@ -48,7 +48,7 @@ impl Executor {
         OBJ_12.demand(Kind::Unsupported, kept, || {
             format!("{what} shares its bytes with what a node writes, and the tensor is read-only")
         })?;
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { self.redirect(entry, source, &owner, &what) }?;
         self.set.insert(entry);
         Ok(())
@@ -85,7 +85,7 @@ impl Executor {
             tensor.check_writable()?;
         }
         let owner = MemoryOwner::of(keep);
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { self.redirect(entry, target, &owner, &format!("output {index}")) }
     }
 
@@ -238,7 +238,7 @@ impl Executor {
             (same, users)
         };
         for id in &*same {
-            // SAFETY: the entries of `same` are of one size with `entry`.
+            // SAFETY: the entries of `same` have the same size as `entry`.
             let tensor = unsafe { PoolTensor::borrowed(to, &self.entries[*id], owner) };
             self.external.insert(*id, tensor);
         }

@@ -54,9 +54,9 @@ impl Executor {
             let name = self.input_name(index);
             format!("`{name}` is linked into the library, and is not written to")
         })?;
-        // SAFETY: its strides, too.
+        // SAFETY: its strides are readable too.
         unsafe { PoolTensor::check_compact(source, "an input") }?;
-        // SAFETY: `source` is there for the call, in one piece, and of the type and shape of `target`, as just checked.
+        // SAFETY: `source` is valid for the call, contiguous, and of the type and shape of `target`, as just checked.
         unsafe { target.copy_from(source) }?;
         self.set.insert(entry);
         Ok(())
@@ -91,7 +91,7 @@ impl Executor {
             let Some(index) = self.input_index(name) else {
                 continue;
             };
-            // SAFETY: the description is of the record's bytes, which stay for the call.
+            // SAFETY: the description covers the record's bytes, which stay for the call.
             with_record(record, |tensor| unsafe {
                 self.set_input_from(index, tensor)
             })?;

@@ -17,7 +17,7 @@ pub(super) struct OpArgs {
 
 // SAFETY: `tensors` come from `Box::leak` in `new` and are freed in `drop`: this value owns everything that the views point at.
 unsafe impl Send for OpArgs {}
-// SAFETY: only `point_at` writes, and it has `&mut self`: no view is read meanwhile.
+// SAFETY: only `point_at` writes, and it has `&mut self`: no view is read during that time.
 unsafe impl Sync for OpArgs {}
 
 impl OpArgs {
@@ -48,7 +48,7 @@ impl OpArgs {
             shapes.push(shape);
         }
         let views = tensors.iter().map(|tensor| {
-            // SAFETY: leaked above, freed in `drop` alone; `point_at` writes only while no view is read.
+            // SAFETY: leaked above, only freed in `drop`; `point_at` writes only while no view is read.
             let tensor = unsafe { tensor.as_ref() };
             // SAFETY: each describes memory of its executor, with a shape that is kept here.
             unsafe { AnyView::dltensor(tensor) }
@@ -93,7 +93,7 @@ impl OpArgs {
 impl Drop for OpArgs {
     fn drop(&mut self) {
         for tensor in &self.tensors {
-            // SAFETY: leaked from a box in `new`, and freed here alone.
+            // SAFETY: leaked from a box in `new`, and only freed here.
             let _ = unsafe { Box::from_raw(tensor.as_ptr()) };
         }
     }

@@ -93,10 +93,10 @@ impl Executor {
                 let (from, to) = (self.current(*from), self.current(*to));
                 // GRF-36: the device that is not the host makes the copy, and its tensor knows the device.
                 if to.view.device.device_type == Device::CPU_KIND {
-                    // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to be of one size.
+                    // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to have the same size.
                     unsafe { from.copy_to(&to.view) }
                 } else {
-                    // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to be of one size.
+                    // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to have the same size.
                     unsafe { to.copy_from(&from.view) }
                 }
             }

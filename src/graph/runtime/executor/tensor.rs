@@ -131,7 +131,7 @@ impl PoolTensor {
             // SAFETY: the clone in `finish` holds the memory, its owner and the extents until the object ends.
             return unsafe { object::Tensor::over_constant(self.view, finish) };
         }
-        // SAFETY: the same.
+        // SAFETY: the same reason as above.
         unsafe { object::Tensor::over(self.view, finish) }
     }
 
@@ -158,9 +158,9 @@ impl PoolTensor {
     ) -> Result<(), Error> {
         // SAFETY: the extents of `target` are readable.
         unsafe { self.check_same(target, "the tensor") }?;
-        // SAFETY: its strides, too.
+        // SAFETY: its strides are readable too.
         unsafe { PoolTensor::check_compact(target, "the tensor") }?;
-        // SAFETY: `target` is there for the call, in one piece, and of the type and shape of this, as just checked.
+        // SAFETY: `target` is valid for the call, contiguous, and of the type and shape of this, as just checked.
         unsafe { self.copy_to(target) }
     }
 
@@ -208,7 +208,7 @@ impl PoolTensor {
         other: &DLTensor,
         what: &str,
     ) -> Result<(), Violation> {
-        // SAFETY: as for this function.
+        // SAFETY: the caller keeps the requirements of this function, which are the same.
         if unsafe { other.is_contiguous() } {
             Ok(())
         } else {
@@ -259,7 +259,7 @@ impl PoolTensor {
     ///
     /// `source` describes memory of the size of this tensor, in one piece, that stays for the call.
     pub(super) unsafe fn copy_from(&self, source: &DLTensor) -> Result<(), Error> {
-        // SAFETY: as for this function; this tensor keeps its own memory.
+        // SAFETY: the caller keeps the requirements of this function; this tensor keeps its own memory.
         unsafe { self.copy(source, &self.view) }
     }
 
@@ -269,7 +269,7 @@ impl PoolTensor {
     ///
     /// As for [`PoolTensor::copy_from`], of `target`.
     pub(super) unsafe fn copy_to(&self, target: &DLTensor) -> Result<(), Error> {
-        // SAFETY: as for this function; this tensor keeps its own memory.
+        // SAFETY: the caller keeps the requirements of this function; this tensor keeps its own memory.
         unsafe { self.copy(&self.view, target) }
     }
 

@@ -45,7 +45,7 @@ fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
     };
     // VM-48: a negative extent means no cells. As an unsigned length it would cover all of memory.
     let count = usize::try_from(extents(dl)[0]).unwrap_or(0);
-    // SAFETY: a compact row of `count` aligned integers on the host, as just seen, that the argument's caller keeps for the
+    // SAFETY: a compact row of `count` aligned integers on the host, as just checked, that the argument's caller keeps for the
     // call; cells may be written by others of this thread, and a heap belongs to one running function.
     let cells = unsafe { std::slice::from_raw_parts(first_cell(dl), count) };
     Ok(ShapeHeap { cells, view })

@@ -80,7 +80,7 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
         [scope, ..] => cast::<String>(*scope)?,
         [] => String::new(),
     };
-    // SAFETY: just checked to be a storage; `into_raw` hands its reference over.
+    // SAFETY: just checked to be a storage; `into_raw` transfers its reference.
     let storage: Ref<VmStorage> = unsafe { Ref::from_raw(object.clone().into_raw()) };
     // VM-33: on the host a scope changes nothing. No device here creates a view in another scope.
     let plain = storage.is_on_host() || matches!(scope.as_str(), "" | "global");
@@ -149,7 +149,7 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
         strides: std::ptr::null_mut(),
         ..*dl
     };
-    // SAFETY: the new extents cover no more than the old, as just seen, whose memory `value` keeps; they are copied.
+    // SAFETY: the new extents cover no more than the old, as just checked, whose memory `value` keeps; they are copied.
     Ok(unsafe { Tensor::view_of(value.clone().into_object(), &view) }.into())
 }
 
@@ -297,8 +297,8 @@ fn byte_in_place(dl: &DLTensor) -> Option<u8> {
     if plain && !dl.data.is_null() {
         // VM-53: the first element is at `byte_offset`, which upstream ignores here.
         let first = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
-        // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank. The argument's caller
-        // keeps it for the call, and nothing writes to it meanwhile: by the contract of `module::load`, or in order (`copying`).
+        // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank. The argument's caller keeps
+        // it for the call, and nothing writes to it during that time: by the contract of `module::load`, or in order (`copying`).
         return Some(unsafe { first.read() });
     }
     None
