@@ -59,6 +59,34 @@ impl ReadGraph {
 /// The maximal nesting depth. No member of a graph is read deeper.
 const DEEPEST: usize = 8;
 
+/// The depth of the graph and of its nodes. Values are one deeper than the object or list around them.
+const GRAPH: usize = 1;
+const NODE: usize = 3;
+
+/// The depth from which on executors read no object: an attribute of the graph is a type and a list of texts or numbers.
+const NO_OBJECT: usize = 5;
+
+/// The members of a graph and of a node. Executors reject a graph at the first other one (GRF-03, GRF-13).
+const GRAPH_MEMBERS: [&str; 6] = [
+    "nodes",
+    "arg_nodes",
+    "node_row_ptr",
+    "heads",
+    "attrs",
+    "metadata",
+];
+const NODE_MEMBERS: [&str; 6] = ["op", "name", "inputs", "attr", "attrs", "control_deps"];
+
+/// Returns whether executors read a member of this name in an object at `depth`.
+fn is_member(depth: usize, name: &str) -> bool {
+    match depth {
+        GRAPH => GRAPH_MEMBERS.contains(&name),
+        NODE => NODE_MEMBERS.contains(&name),
+        NO_OBJECT.. => false,
+        _ => true,
+    }
+}
+
 /// The state of reading one text.
 struct Reader<'t> {
     text: &'t [u8],
@@ -130,14 +158,30 @@ impl Reader<'_> {
             let key = self.string()?;
             self.begin(b':')?;
             // GRF-02: nothing after it is read.
-            if depth == 1 && key == "metadata" {
+            if depth == GRAPH && key == "metadata" {
                 self.has_metadata = true;
+                break;
+            }
+            if !is_member(depth, &key) {
+                members.insert(key, Value::Null);
+                self.end();
                 break;
             }
             let value = self.value(depth)?;
             members.insert(key, value);
         }
+        let is_node = ["op", "name", "inputs"]
+            .iter()
+            .all(|name| members.contains_key(*name));
+        if depth == NODE && !is_node {
+            self.end();
+        }
         Ok(Value::Object(members))
+    }
+
+    /// Ends reading where the executors reject the graph. What follows would only take memory.
+    fn end(&mut self) {
+        self.at = self.text.len();
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, String> {
