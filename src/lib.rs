@@ -37,13 +37,13 @@
 //! |---|---|---|
 //! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` | 20 |
 //! | `inspect` | `examine`, the verdict of each release on a file, also for wasm; with `runtime` `tvmspec_examine` for C, which is 1,036 KB of a small library | 20 |
-//! | `rpc` | the protocol between processes: its bytes, also for wasm; with `runtime` clients, servers, trackers, proxies | 20 |
+//! | `rpc` | the protocol between processes: its bytes, also for wasm; with `runtime` clients, servers, trackers, proxies | 22 |
 //! | `target` | targets and the contract of code generators, also for wasm; with `runtime` for C: `tvmspec_target_read`, `tvmspec_export`, 7 % more code | 20 |
 //! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only | 28 |
 //! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls; a small library without them has 785 KB instead of 1,047 | 28 |
 //! | `graph`, `vm` | execution of models: the graph executor, the Relax VM | 28 |
 //! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is loaded when the program runs | 40 |
-//! | `web` | the port of the proxy for peers in browsers | 50 |
+//! | `web` | the port of the proxy for peers in browsers | 52 |
 //! | `suite` | the conformance suite: adapters, reports, the reader of the cases | 58 |
 //! | `embed` | the cases and goldens inside the library, for binaries that are used outside the source tree | 58 |
 //! | `check` | the commands `check`, `rule` and `testee`, for authors of implementations | 76 |
