@@ -222,6 +222,7 @@ pub unsafe fn load_library(
     path: impl AsRef<Path>,
     strictness: Strictness,
 ) -> Result<LoadedLibrary, Error> {
+    Dso::check_length(path.as_ref()).map_err(LoadFailure::from)?;
     // SAFETY: the file is trusted to be opened and closed, by the first clause of `load`.
     let dso = unsafe { Dso::open(path.as_ref()) }.map_err(LoadFailure::from)?;
     // SAFETY: its symbols and functions obey the other clauses of `load`.

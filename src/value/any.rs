@@ -242,11 +242,18 @@ impl<'a> AnyView<'a> {
         if (index::NONE..index::RAW_STR).contains(&self.0.type_index) {
             Any(self.0)
         } else {
-            self.owned()
+            let (head, payload) = self.owned_words();
+            Any(RawAny::of_words(head, payload))
         }
     }
 
+    /// Creates an owned copy in two registers. With a result in memory, the compiler passes the other copies of [`AnyView::to_any`] through
+    /// that memory too: it stores a cell in three parts and loads it at once, and the load waits until the stores have retired.
     #[inline(never)]
+    fn owned_words(self) -> (u64, *mut c_void) {
+        self.owned().into_raw().words()
+    }
+
     fn owned(self) -> Any {
         match self.0.type_index {
             // VAL-03, VAL-09: a copy, because the text may be freed after the call. Up to 7 bytes are stored in the cell.

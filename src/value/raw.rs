@@ -65,6 +65,23 @@ impl RawAny {
         }
     }
 
+    /// Creates a cell from what [`RawAny::words`] returns.
+    #[inline]
+    pub(crate) const fn of_words(head: u64, payload: *mut c_void) -> RawAny {
+        RawAny {
+            type_index: head as u32 as i32,
+            aux: (head >> 32) as u32,
+            payload: AnyPayload { ptr: payload },
+        }
+    }
+
+    /// Returns the tag with the auxiliary word in its upper half, and the payload, which keeps its provenance as a pointer.
+    #[inline]
+    pub(crate) const fn words(self) -> (u64, *mut c_void) {
+        let head = self.type_index as u32 as u64 | (self.aux as u64) << 32;
+        (head, self.ptr())
+    }
+
     /// Returns the tag, see [`index`].
     #[inline]
     pub const fn type_index(&self) -> i32 {

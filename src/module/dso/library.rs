@@ -35,6 +35,22 @@ pub(crate) struct Dso {
 }
 
 impl Dso {
+    /// Checks that the file at `path` has all bytes of its segments. The dynamic linker maps a truncated file without an error, and the
+    /// process then crashes on the first missing page.
+    ///
+    /// [`Dso::open`] does not call this, because it takes as long as opening a small library.
+    pub(crate) fn check_length(path: &Path) -> Result<(), Violation> {
+        let cut = FileHead::read(path)
+            .and_then(|(head, length)| crate::blob::container::cut_segment(head.bytes(), length));
+        match cut {
+            Some(why) => {
+                let message = format!("{} is cut: {why}", path.display());
+                Err(BLOB_55.rejected(Kind::Truncated, message))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Opens `path` with symbols that no other library sees. The library finds the C interface, however this crate was loaded into the
     /// process.
     ///
@@ -61,11 +77,6 @@ impl Dso {
     ///
     /// As for [`Dso::open`].
     unsafe fn open_as(path: &Path, bare_is_file: bool) -> Result<Dso, Violation> {
-        // The linker maps a truncated file without an error, and the process then crashes on the first missing page.
-        let cut = cut_segment(path).map(|why| format!("{} is cut: {why}", path.display()));
-        if let Some(message) = cut {
-            return Err(BLOB_55.rejected(Kind::Truncated, message));
-        }
         // SAFETY: the initializers of the library are sound to run, by the contract of `Dso::open`.
         let opened = unsafe { open(path, bare_is_file) };
         let (library, shown, path) = opened.map_err(|error| not_opened(path, &error))?;
@@ -94,14 +105,7 @@ fn foreign(path: &Path) -> Option<String> {
     crate::blob::container::foreign(head.bytes())
 }
 
-/// Explains why the file ends before its segments do.
-fn cut_segment(path: &Path) -> Option<String> {
-    let (head, length) = FileHead::read(path)?;
-    crate::blob::container::cut_segment(head.bytes(), length)
-}
-
-/// The beginning of a file: the headers of an image, with 35 program headers. Read in one call and without memory from the heap, for
-/// every load pays for it.
+/// The beginning of a file: the headers of an image, with up to 35 program headers.
 struct FileHead {
     buffer: [u8; 2048],
     length: usize,
