@@ -2,7 +2,7 @@
 //! methods, attributes and fields, so one operation reaches all of it.
 
 use super::no_result::NoResult;
-use super::{c_functions, layout, probe, records, weak};
+use super::{c_functions, layout, looks, probe, records, weak};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
@@ -116,7 +116,6 @@ enum Direction {
 impl Play<'_> {
     /// A form whose texts have the fresh keys themselves, or those that the case states.
     ///
-    ///
     /// A process keeps a type for ever, and another case may have defined one of that key; texts, errors and hashes have the key in them.
     fn renamed(&self, form: &Value, direction: Direction) -> Value {
         if self.fresh.is_empty() {
@@ -202,6 +201,9 @@ impl Play<'_> {
             "opaque" => {
                 let type_index = number_at(0, index::OPAQUE_PY)?;
                 Ok(weak::opaque(api, type_index, &self.alive)?)
+            }
+            "tag" | "first_index" | "backtraces" | "interpreter" => {
+                looks::look(api, word, &self.argument(plain(0))?)
             }
             "stream" => {
                 let device = [number_at(0, 1)?, number_at(1, 0)?];

@@ -2,10 +2,11 @@
 
 use super::enter;
 use crate::function::{Error, ErrorKind};
+use crate::rule::Kind;
 use crate::value::types::{
     self, Column, FieldInfo, MethodInfo, NewType, TypeInfo, TypeMetadata, flag,
 };
-use crate::value::{AnyView, ByteArray, RawAny};
+use crate::value::{Any, AnyView, ByteArray, RawAny};
 
 /// # Safety
 /// The array and its bytes are readable for `'a`.
@@ -128,7 +129,15 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
         }
         // SAFETY: the strings are readable and every object has the field, by this contract; default and setter are kept for ever.
         let pushed = unsafe { types::push_field(type_index, field) };
-        // The kind that tvm-ffi 0.1.13 and later raise here.
+        if pushed.is_err() {
+            // SAFETY: the cell that was counted above, which the table has not kept.
+            drop(unsafe { Any::from_raw(field.default) });
+            if field.flags & flag::SETTER_IS_FUNCTION != 0 {
+                // SAFETY: the setter that was counted above, which the table has not kept.
+                unsafe { crate::value::header::dec_ref(field.setter.cast()) }
+            }
+        }
+        // The kind that tvm-ffi 0.1.11 and later raise here.
         pushed.map_err(|broken| Error::of_violation(ErrorKind::Internal, broken))
     })
 }
@@ -149,7 +158,12 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMethod(
         // SAFETY: the function in `info` is a valid view, by this contract.
         method.method = unsafe { retain(method.method) };
         // SAFETY: the strings in `info` are readable, by this contract; the function is kept for ever.
-        Ok(unsafe { types::push_method(type_index, method) }?)
+        let pushed = unsafe { types::push_method(type_index, method) };
+        pushed.map_err(|broken| {
+            // SAFETY: the cell that was counted above, which the table has not kept.
+            drop(unsafe { Any::from_raw(method.method) });
+            Error::of_violation(ErrorKind::Internal, broken)
+        })
     })
 }
 
@@ -167,8 +181,13 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
         // SAFETY: `metadata` is readable, by this contract.
         let metadata = unsafe { metadata.read() };
         // SAFETY: the documentation is readable, and the maker makes objects of the type of that size, by this contract.
-        unsafe { types::set_metadata(type_index, metadata) }
-            .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
+        unsafe { types::set_metadata(type_index, metadata) }.map_err(|broken| {
+            let kind = match broken.kind() {
+                Kind::UnknownKind => ErrorKind::Internal,
+                _ => ErrorKind::Runtime,
+            };
+            Error::of_violation(kind, broken)
+        })
     })
 }
 
