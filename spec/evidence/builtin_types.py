@@ -18,6 +18,7 @@ import sys
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "structures.md"
 FIELD_SIZE = 120
+METHOD_SIZE = 72
 
 
 class Cell(c.Structure):
@@ -69,12 +70,22 @@ class Library:
         size = kind = None
         if info.metadata:
             size, kind = (c.c_int32 * 2).from_address(info.metadata + 24)
-        fields = []
+        fields, methods = [], []
         for at in range(info.num_fields):
-            address, length = (c.c_uint64 * 2).from_address(info.fields + at * FIELD_SIZE)
+            name, doc, of = described(info.fields + at * FIELD_SIZE)
             flags, width, _, offset = (c.c_int64 * 4).from_address(info.fields + at * FIELD_SIZE + 48)
-            fields.append([c.string_at(address, length).decode(), offset, width, flags])
-        return {"index": index.value, "parent": parent, "size": size, "kind": kind, "fields": fields}
+            fields.append([name, offset, width, flags, of, doc])
+        for at in range(info.num_methods):
+            name, doc, of = described(info.methods + at * METHOD_SIZE)
+            methods.append([name, c.c_int64.from_address(info.methods + at * METHOD_SIZE + 48).value, of, doc])
+        return {"index": index.value, "parent": parent, "size": size, "kind": kind, "fields": fields, "methods": methods}
+
+
+def described(address):
+    """Name, documentation and declared type of the field or method at an address."""
+    texts = [(c.c_uint64 * 2).from_address(address + 16 * part) for part in range(3)]
+    name, doc, metadata = (c.string_at(*text).decode() if text[1] else "" for text in texts)
+    return name, doc, declared(json.loads(metadata or "{}"))
 
 
 def text(cell):
@@ -83,6 +94,25 @@ def text(cell):
         return c.string_at(c.addressof(cell) + 8, cell.length).decode()
     address, size = (c.c_uint64 * 2).from_address(cell.payload + 24)
     return c.string_at(address, size).decode()
+
+
+def declared(metadata):
+    """The type that the metadata of a field states (FUN-09), in the notation of global-functions.md."""
+    if "type_schema" not in metadata:
+        return "-"
+    schema = metadata["type_schema"]
+    return notation(json.loads(schema) if isinstance(schema, str) else schema)
+
+
+def notation(schema):
+    if "named_args" in schema:
+        params = ", ".join(map(notation, schema["named_args"]["params"]))
+        return f"({params}) -> {notation(schema['named_args']['return'][0])}"
+    if schema["type"] == "ffi.Function" and "args" in schema:
+        result, *params = map(notation, schema["args"])
+        return f"({', '.join(params)}) -> {result}"
+    args = ", ".join(notation(inner) for inner in schema.get("args", []))
+    return schema["type"] + (f"<{args}>" if args else "")
 
 
 def number(version):
@@ -115,14 +145,25 @@ def table(releases):
     order = list(releases)
     keys = dict.fromkeys(key for types in reversed(releases.values()) for key in types)
     newest = {key: [types[key] for types in releases.values() if key in types][-1]["index"] for key in keys}
-    lines = ["| type key | index | parent | size | compared | fields: offset, size, flags | releases |", "|---|---|---|---|---|---|---|"]
+    texts = {}
+    lines = ["| type key | index | parent | size | compared | fields: offset, size, flags, type | releases |", "|---|---|---|---|---|---|---|"]
     for key in sorted(keys, key=newest.get):
         entries = {version: types[key] for version, types in releases.items() if key in types}
         own = lambda member: lambda entry: "-" if entry[member] is None else str(entry[member])
-        fields = lambda entry: ", ".join(f"`{name}`: {at}, {size}, {flags}" for name, at, size, flags in entry["fields"]) or "-"
+        fields = lambda entry: "; ".join(f"`{name}` {at}, {size}, {flags}, `{of}`" for name, at, size, flags, of, _ in entry["fields"]) or "-"
         row = [f"`{key}`", cell(entries, own("index"), order), cell(entries, own("parent"), order), cell(entries, own("size"), order),
                cell(entries, own("kind"), order), cell(entries, fields, order), spans(list(entries), order)]
         lines.append("| " + " | ".join(row) + " |")
+        for version, entry in entries.items():
+            shown = [[name, "-", doc] for name, *_, doc in entry["fields"] if doc]
+            shown += [[name, f"{flags}, `{of}`", doc] for name, flags, of, doc in entry["methods"]]
+            for name, of, doc in shown:
+                versions = texts.get((key, name), ([],))[0]
+                texts[key, name] = (versions + [version], of, doc or "-")
+    lines += ["", "Flags and type of methods, and the documentation of methods and fields, each as in the newest release:", "",
+              "| type key | member | flags, type | documentation | releases |", "|---|---|---|---|---|"]
+    for (key, name), (versions, of, doc) in texts.items():
+        lines.append(f"| `{key}` | `{name}` | {of} | {doc} | {spans(versions, order)} |")
     return "\n".join(lines) + "\n"
 
 
