@@ -167,6 +167,7 @@ pub(crate) mod object {
     mod driver;
     pub(crate) mod hooks;
     pub(in crate::conformance) mod layout;
+    mod looks;
     mod no_result;
     pub(crate) mod ops;
     mod probe;

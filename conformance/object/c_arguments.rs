@@ -11,6 +11,7 @@ use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{NUMBERS, Reply, c_text, unsupported};
 use crate::conformance::runtime::number::number_of;
 use crate::value::dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLTensor};
+use crate::value::types::{FieldInfo, MethodInfo};
 use crate::value::{AnyPayload, ByteArray, DLDataType, Header, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
@@ -85,6 +86,14 @@ impl<'a> CFrame<'a> {
             // SAFETY: the frame keeps the string until the call is over.
             unsafe { &*text }.as_ptr()
         })
+    }
+
+    /// Returns the text of a member, empty if the member is absent.
+    fn bytes(&mut self, form: &Value, member: &str) -> ByteArray {
+        let text = form.get(member).and_then(Value::as_str);
+        let text: *const String = self.keep(text.unwrap_or_default().to_owned());
+        // SAFETY: the frame keeps it.
+        ByteArray::of(unsafe { &*text }.as_bytes())
     }
 
     /// Returns the output place, and sets the function that shows its content after a success.
@@ -264,7 +273,47 @@ parameters! {
         let number: usize = number_of(form)?;
         *NUMBERS.get(number).ok_or_else(|| unsupported("there are eight numbers"))?
     };
-    /// The function that is called at the end of a context, or null.
+    /// A type index: a number, or the result of an earlier step.
+    TypeArgument(i32) = |frame, form| match form.as_i64() {
+        Some(_) => number_of(form)?,
+        None => i32::try_from(frame.held(form)?.int()).map_err(|_| unsupported("an index has 32 bits"))?,
+    };
+    /// A field of eight bytes with `name`, `flags`, `default` and `setter`.
+    FieldArgument(*const FieldInfo) = |frame, form| {
+        let setter = match form.get("setter") {
+            // SAFETY: every member of the union is eight plain bytes.
+            Some(setter) => unsafe { frame.held(setter)?.payload.ptr },
+            None => null_mut(),
+        };
+        let [name, doc] = ["name", "doc"].map(|member| frame.bytes(form, member));
+        let field = FieldInfo {
+            name,
+            doc,
+            metadata: doc,
+            flags: form.get("flags").map_or(Ok(0), number_of)?,
+            size: 8,
+            alignment: 8,
+            offset: size_of::<Header>() as i64,
+            getter: None,
+            setter,
+            default: frame.held(form.get("default").unwrap_or(&Value::Null))?,
+            static_type_index: -1,
+        };
+        frame.keep(field)
+    };
+    /// A method with `name` and `method`.
+    MethodArgument(*const MethodInfo) = |frame, form| {
+        let [name, doc] = ["name", "doc"].map(|member| frame.bytes(form, member));
+        let method = MethodInfo {
+            name,
+            doc,
+            metadata: doc,
+            flags: form.get("flags").map_or(Ok(0), number_of)?,
+            method: frame.held(form.get("method").unwrap_or(&Value::Null))?,
+        };
+        frame.keep(method)
+    };
+    /// What is called at the end of a context, or null.
     FinishArgument(Option<unsafe extern "C" fn(RawHandle)>) = |_frame, form| form.as_str().map(|_| finish as unsafe extern "C" fn(RawHandle));
     /// The slot of a handle. One step initializes it and another step ends it.
     OnceArgument(*mut RawHandle) = |_frame, form| {

@@ -4,6 +4,7 @@ use super::probe::Alive;
 use crate::conformance::runtime::RawHandle;
 use crate::value::dlpack::DLTensor;
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
@@ -83,20 +84,35 @@ pub(super) unsafe extern "C" fn end_fails(_: RawHandle) -> c_int {
     9
 }
 
+thread_local! {
+    /// The calls of an interpreter on this thread, in order (FUN-39).
+    pub(super) static LOCK: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes a call of the interpreter.
+fn called(what: impl Into<String>) {
+    LOCK.with_borrow_mut(|calls| calls.push(what.into()));
+}
+
 /// Stands for `PyErr_CheckSignals` when no signal is pending.
 pub(super) unsafe extern "C" fn quiet() -> c_int {
+    called("check");
     0
 }
 
 /// Stands for `PyErr_CheckSignals` when a signal is pending.
 pub(super) unsafe extern "C" fn signal() -> c_int {
+    called("check");
     -1
 }
 
 /// Stands for `PyGILState_Ensure`.
 pub(super) unsafe extern "C" fn ensure() -> c_int {
+    called("ensure");
     1
 }
 
 /// Stands for `PyGILState_Release`.
-pub(super) unsafe extern "C" fn release(_: c_int) {}
+pub(super) unsafe extern "C" fn release(state: c_int) {
+    called(format!("release {state}"));
+}

@@ -52,7 +52,9 @@ c_functions! { CFrame<'_>, Result<OwnedValue, NoResult>:
     "TVMFFITensorToDLPackVersioned": unsafe extern "C" fn(HandleArgument, VersionedPlace) -> CodeResult,
     "TVMFFITypeGetOrAllocIndex": unsafe extern "C" fn(BytesArgument, i32, i32, i32, i32, i32) -> IndexResult,
     "TVMFFITypeKeyToIndex": unsafe extern "C" fn(BytesArgument, NumberPlace) -> CodeResult,
-    "TVMFFITypeRegisterAttr": unsafe extern "C" fn(i32, BytesArgument, ViewArgument) -> CodeResult,
+    "TVMFFITypeRegisterAttr": unsafe extern "C" fn(TypeArgument, BytesArgument, ViewArgument) -> CodeResult,
+    "TVMFFITypeRegisterField": unsafe extern "C" fn(TypeArgument, FieldArgument) -> CodeResult,
+    "TVMFFITypeRegisterMethod": unsafe extern "C" fn(TypeArgument, MethodArgument) -> CodeResult,
 }
 
 /// Calls the C function `name` of the runtime. `value_of` makes the value of a form in the case.

@@ -4,7 +4,7 @@
 //! enough for all of them.
 
 use super::no_result::NoResult;
-use super::{c_functions, layout, probe, records, weak};
+use super::{c_functions, layout, looks, probe, records, weak};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
@@ -119,7 +119,7 @@ enum Direction {
 impl Play<'_> {
     /// Replaces the keys that the case states by the fresh keys in all texts of a form, or the other way round.
     ///
-    /// A process keeps a type for ever, and another case may have defined a type with that key. Texts, errors and hashes contain the key.
+    /// A process keeps a type forever, and another case may have defined a type with that key. Texts, errors and hashes contain the key.
     fn renamed(&self, form: &Value, direction: Direction) -> Value {
         if self.fresh.is_empty() {
             return form.clone();
@@ -206,6 +206,9 @@ impl Play<'_> {
             "opaque" => {
                 let type_index = number_at(0, index::OPAQUE_PY)?;
                 Ok(weak::opaque(api, type_index, &self.alive)?)
+            }
+            "tag" | "first_index" | "backtraces" | "interpreter" => {
+                looks::look(api, word, &self.argument(plain(0))?)
             }
             "stream" => {
                 let device = [number_at(0, 1)?, number_at(1, 0)?];

@@ -4,6 +4,7 @@
 //! tvm-ffi library has a function whose result shows the converted argument. For the rest, `libtvm_ffi_testing.so` adds functions that
 //! return their argument.
 
+use crate::conformance::reply::Rejection;
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show, show_as};
@@ -22,7 +23,25 @@ use std::cell::Cell;
 pub(in crate::conformance) fn convert(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let wanted = args.get("to").and_then(Value::as_str).unwrap_or_default();
     let value = make(api, args.get("value").unwrap_or(&Value::Null))?;
-    accepted(converted(api, &value, wanted)?)
+    match converted(api, &value, wanted) {
+        Err(Reply::Reject(rejection)) if !is_of_type(&rejection, wanted, &value) => {
+            accepted(json!({"raises": rejection.message}))
+        }
+        answer => accepted(answer?),
+    }
+}
+
+/// Whether a call rejected its argument because of the type.
+///
+/// FUN-09: such an error is a TypeError. A call that fails in another way has not judged the argument. The text of a data type that cannot be
+/// read is a ValueError in the releases (VAL-13).
+fn is_of_type(rejection: &Rejection, wanted: &str, value: &OwnedValue) -> bool {
+    match rejection.message.split(':').next() {
+        Some("TypeError") => true,
+        Some("ValueError") => wanted == "dtype" && value.text().is_some(),
+        // Rules have kinds, errors have not.
+        _ => rejection.kind.is_some(),
+    }
 }
 
 /// Shows the result of converting `value` for a parameter of type `wanted`.

@@ -2,10 +2,11 @@
 
 use super::enter;
 use crate::function::{Error, ErrorKind};
+use crate::rule::Kind;
 use crate::value::types::{
     self, Column, FieldInfo, MethodInfo, NewType, TypeInfo, TypeMetadata, flag,
 };
-use crate::value::{AnyView, ByteArray, RawAny};
+use crate::value::{Any, AnyView, ByteArray, RawAny};
 
 /// Returns a key as text.
 ///
@@ -130,7 +131,15 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
         }
         // SAFETY: the strings are readable and every object has the field, by this contract; default and setter are kept forever.
         let pushed = unsafe { types::push_field(type_index, field) };
-        // tvm-ffi 0.1.13 and later raise this kind here.
+        if pushed.is_err() {
+            // SAFETY: this reference was counted above, and the table did not keep it.
+            drop(unsafe { Any::from_raw(field.default) });
+            if field.flags & flag::SETTER_IS_FUNCTION != 0 {
+                // SAFETY: the setter that was counted above, which the table has not kept.
+                unsafe { crate::value::header::dec_ref(field.setter.cast()) }
+            }
+        }
+        // tvm-ffi 0.1.11 and later raise this kind here.
         pushed.map_err(|broken| Error::of_violation(ErrorKind::Internal, broken))
     })
 }
@@ -151,7 +160,12 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMethod(
         // SAFETY: the function in `info` is a valid view, by this contract.
         method.method = unsafe { retain(method.method) };
         // SAFETY: the strings in `info` are readable, by this contract; the function is kept forever.
-        Ok(unsafe { types::push_method(type_index, method) }?)
+        let pushed = unsafe { types::push_method(type_index, method) };
+        pushed.map_err(|broken| {
+            // SAFETY: the cell that was counted above, which the table has not kept.
+            drop(unsafe { Any::from_raw(method.method) });
+            Error::of_violation(ErrorKind::Internal, broken)
+        })
     })
 }
 
@@ -168,9 +182,14 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
         super::init();
         // SAFETY: `metadata` is readable, by this contract.
         let metadata = unsafe { metadata.read() };
-        // SAFETY: the documentation is readable, and the creator creates objects of the type of that size, by this contract.
-        unsafe { types::set_metadata(type_index, metadata) }
-            .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
+        // SAFETY: the documentation is readable, and the maker makes objects of the type of that size, by this contract.
+        unsafe { types::set_metadata(type_index, metadata) }.map_err(|broken| {
+            let kind = match broken.kind() {
+                Kind::UnknownKind => ErrorKind::Internal,
+                _ => ErrorKind::Runtime,
+            };
+            Error::of_violation(kind, broken)
+        })
     })
 }
 
