@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEYS = ["id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode", "own", "why", "origin"]
 # The order of a group's members. A case cannot take back what its group states: the members that it may lack are shared where all have them.
 REQUIRED = ["op", "rules", "releases", "origin", "why"]
-SHARED = [*REQUIRED[:3], "parent", "input", "args", "expect", "encode", *REQUIRED[3:]]
+SHARED = [*REQUIRED[:3], "parent", "input", "args", "expect", "encode", "own", *REQUIRED[3:]]
 WIDTH = 150
 # A line has fewer letters than this: a long value is in a file below golden/.
 LONGEST = 320

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-TABLES = ROOT / "spec/evidence/tables"
+TABLES = ROOT / "spec/tables"
 TAGS = {minor: f"v0.{minor}.0" for minor in range(7, 27)} | {27: "v0.27.dev0"}
 # What only the published package of 0.27 has, and behind which option: the tag of the source is some weeks older. Read off `apache-tvm` 0.27.0.post1.
 WHEEL = {"webgpu": ("max_num_threads", ("max_shared_memory_per_block", "int", 32768))}

@@ -5,9 +5,9 @@ use super::kind_parsers::built_in;
 use crate::release::Release;
 
 /// The kinds of all releases, one per line, with their options below.
-const KINDS: &str = include_str!("../../../spec/evidence/tables/target_kinds.tsv");
+const KINDS: &str = include_str!("../../../spec/tables/target_kinds.tsv");
 /// The tags of all releases, one per line, with the objects that they stand for.
-const TAGS: &str = include_str!("../../../spec/evidence/tables/target_tags.tsv");
+const TAGS: &str = include_str!("../../../spec/tables/target_tags.tsv");
 /// The name of the row with the options that every kind has.
 const COMMON: &str = "*";
 
