@@ -145,17 +145,22 @@ def alike(text):
     return text
 
 
-HEAD = """# `explain` beside real runtimes
+HEAD = """# `explain` compared with real runtimes
 
-Written by `conformance/reports/explain/run.py`, which says how to repeat it. The compilers wrote %d files, of which %d have a usual function
-that loads them; %d answers.
+Written by `conformance/reports/explain/run.py`, which says how to repeat it. The compilers wrote %d files, of which %d have a usual
+function that loads them. They gave %d answers.
 
-The packages: `hhb-tvm` 2.0.20 (0.8) and 2.11.4 (0.9), `xtc-tvm-python-bindings` 0.19.0.12 and 0.21.0.8, `tilelang` 0.1.7 (a runtime alone, 0.22,
-beside tvm-ffi 0.1.0 and a CUDA driver without functions), `apache-tvm` 0.27.0.post1 beside tvm-ffi 0.1.14.post1 (with 0.1.15 it crashes where it
-saves IR, OBJ-38), `apache-tvm-tirx` 0.1.0a4 (a compiler alone, after 0.27).
+The packages are `hhb-tvm` 2.0.20 (0.8) and 2.11.4 (0.9), `xtc-tvm-python-bindings` 0.19.0.12 and 0.21.0.8, `tilelang` 0.1.7 (only a runtime,
+0.22, with tvm-ffi 0.1.0 and a CUDA driver without functions), `apache-tvm` 0.27.0.post1 with tvm-ffi 0.1.14.post1 (with 0.1.15 it crashes when
+it saves IR, OBJ-38), and `apache-tvm-tirx` 0.1.0a4 (only a compiler, after 0.27).
 
-The answers agree where `explain` says *loads* and everything is there, *fails* and an error or a crash follows, for the file or for what is
-made of it, *silent* and something is missing or wrong afterwards (a function, a module, a value, a result) or the first call crashes. Two traps
-cannot be seen here and count as agreed where the file loads: a kernel that no device launches, and memory that is written behind a tensor. *A loader is missing*: `explain` names a loader
-that this runtime was built without. *Unknown*: `explain` does not say. *Not read*: `explain` knows no such form.
+An answer of `explain` agrees with the runtime in three cases:
+
+* *loads*, and nothing is missing after loading;
+* *fails*, and an error or a crash follows, for the file or for an object created from it;
+* *silent*, and afterwards something is missing or wrong (a function, a module, a value, a result), or the first call crashes.
+
+Two traps are not visible here and count as agreed if the file loads: a kernel that no device launches, and a write past the end of a tensor.
+*A loader is missing*: `explain` names a loader that this runtime was built without. *Unknown*: `explain` gives no answer. *Not read*: `explain`
+does not know the form of the file.
 """
