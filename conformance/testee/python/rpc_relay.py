@@ -1,8 +1,8 @@
-"""The tracker and the proxy of an installed TVM, put to the cases of `rpc.relay`:
+"""Runs the cases of `rpc.relay` on the tracker and the proxy of an installed TVM:
 
     tvmspec check --case 'rpc/relay/*' --impl "exec:python conformance/testee/python/rpc_relay.py"
 
-Each case gets a tracker or a proxy of its own. The pages of a proxy need tornado.
+Each case gets a separate tracker or proxy. The pages of a proxy need tornado.
 """
 
 import json
@@ -36,7 +36,7 @@ def free_port():
 
 
 class NotHere(Exception):
-    """What keeps this installation from starting one."""
+    """The reason why this installation cannot start one."""
 
 
 class Between:
