@@ -22,8 +22,8 @@ LONGEST = 320
 
 
 def topic(case, folders):
-    """Returns the file of a new case: its `topic`, which is not written; otherwise the file of cases with the same middle name, which is the name of the
-    file if there are none; otherwise its operation."""
+    """Returns the file of a new case: its `topic`, which is not written; otherwise the file of cases with the same middle name, which
+    names the file if there are none; otherwise its operation."""
     name = case["id"].split("/")
     middle = name[1] if len(name) > 2 else case["op"].split(".")[1]
     return case.pop("topic", folders.get(middle, middle)).replace("-", "_")

@@ -2,8 +2,8 @@
 
     python3 conformance/testee/python/rpc_server.py [PORT [TRACKER KEY]]
 
-TRACKER is host:port of a tracker that hands the server out to clients of KEY, for `--impl rpc-tracker:HOST:PORT/KEY@RELEASE`. It runs the listening loop of the tvm that Python finds, of 0.8 or later. A loop that ends, as those from 0.17 on do behind a session
-that fails, is started anew, so that the cases behind it are judged too. The functions are those of conformance/rpc/functions.rs.
+TRACKER is host:port of a tracker that assigns the server to clients of KEY, for `--impl rpc-tracker:HOST:PORT/KEY@RELEASE`. It runs the listening loop of the tvm that Python finds, of 0.8 or later. A loop that ends, as those since 0.17 do after a session
+that fails, is restarted, so that later cases are also judged. The functions are those of conformance/rpc/functions.rs.
 """
 
 import builtins
@@ -15,7 +15,7 @@ import numpy
 import tvm
 from tvm.rpc import server
 
-if hasattr(tvm.runtime, "Tensor"):  # 0.22 on
+if hasattr(tvm.runtime, "Tensor"):  # since 0.22
     import tvm_ffi
 
     register = tvm_ffi.register_global_func
@@ -74,7 +74,7 @@ def fail(*_):
     raise ValueError("as asked")
 
 
-# Those of `function.call` that a function of Python can stand for: it takes whatever comes.
+# Those of `function.call` that a Python function can replace: it takes any arguments.
 CALLED = {
     "count": lambda *args: len(args),
     "first": lambda *args: args[0] if args else None,

@@ -15,7 +15,7 @@ import sys
 
 
 class Reject(Exception):
-    """The input breaks a rule."""
+    """The input violates a rule."""
 
     def __init__(self, message, kind="malformed", offset=None):
         super().__init__(message)
@@ -74,7 +74,7 @@ def words(values):
 
 
 def tree_check(indptr, indices, modules=None, at=None):
-    """`at` is the offset of the count in front of `indptr`, where there are bytes."""
+    """`at` is the offset of the count before `indptr`, if there are bytes."""
 
     def word(vector, index):
         behind = 0 if vector is indptr else 8 + 8 * len(indptr)
@@ -104,7 +104,7 @@ def tree_check(indptr, indices, modules=None, at=None):
 
 
 def closes_a_cycle(indptr, indices):
-    """The place in `indices` of the first import that leads back to a module on the way to it, depth first from module 0 on."""
+    """Returns the index in `indices` of the first import that leads back to a module on the path to it, depth first from module 0."""
     on_the_way, done = set(), set()
     for root in range(len(indptr) - 1):
         if root in done:
@@ -166,7 +166,7 @@ def tree_order(args):
 
 
 def exportable(kind, release):
-    """TREE-20: which kinds are linked into the library."""
+    """TREE-20: returns whether a kind is linked into the library."""
     minor = int(release.split(".")[1])
     since = {"llvm": (7, 27), "c": (7, 27), "static_library": (9, 27), "hexagon": (12, 23)}
     first, last = since.get(kind, (1, 0))
@@ -174,7 +174,7 @@ def exportable(kind, release):
 
 
 def walk(stack, seen, imports, stop=None):
-    """Takes the module on top and puts its unseen imports on top, first import lowest."""
+    """Pops the top module and pushes its unseen imports, the first import lowest."""
     order = []
     while stack:
         module = stack.pop()
