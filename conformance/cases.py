@@ -1,11 +1,11 @@
 """The cases of a chapter: `conformance/<chapter>/cases/<topic>.json`, all in one layout.
 
-A file is a list of groups. A group states once what most of its cases have in common; each of its `cases` states the rest, and whatever it
-has otherwise. A case that has too little in common with its neighbours is an entry of the list itself.
+A file is a list of groups. A group states the members that most of its cases share; each of its `cases` states the rest, and any member that
+differs. A case that has too little in common with its neighbours is an entry of the list itself.
 
 Scripts use `load`, `add` and `save`, or `read` and `render` for one file; they see whole cases. By hand: edit the file of the topic, then
 
-    python3 conformance/cases.py          # forms the groups anew, and writes every file in the one layout
+    python3 conformance/cases.py          # forms the groups again, and writes every file in this layout
     python3 conformance/cases.py --check  # names the files that this would change
 """
 
@@ -13,7 +13,7 @@ import collections, json, pathlib, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEYS = ["id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode", "own", "why", "origin"]
-# The order of a group's members. A case cannot take back what its group states: the members that it may lack are shared where all have them.
+# The order of a group's members. A case cannot remove a member of its group: optional members are shared only if all cases have them.
 REQUIRED = ["op", "rules", "releases", "origin", "why"]
 SHARED = [*REQUIRED[:3], "parent", "input", "args", "expect", "encode", "own", *REQUIRED[3:]]
 WIDTH = 150
@@ -22,8 +22,8 @@ LONGEST = 320
 
 
 def topic(case, folders):
-    """The file of a new case: its `topic`, which is not written; else where others have the same name in the middle, which is the name of the
-    file without them; else its operation."""
+    """Returns the file of a new case: its `topic`, which is not written; otherwise the file of cases with the same middle name, which
+    names the file if there are none; otherwise its operation."""
     name = case["id"].split("/")
     middle = name[1] if len(name) > 2 else case["op"].split(".")[1]
     return case.pop("topic", folders.get(middle, middle)).replace("-", "_")
@@ -34,7 +34,7 @@ def on_one_line(value):
 
 
 def text(value, indent, used):
-    """`value` as JSON, on one line where it fits behind `used` letters."""
+    """Formats `value` as JSON, on one line if it fits after `used` letters."""
     line = on_one_line(value)
     if len(line) + used <= WIDTH or not isinstance(value, (list, dict)) or not value:
         return line
@@ -48,7 +48,7 @@ def text(value, indent, used):
 
 
 def members(value, indent, used):
-    """An object that begins behind `used` letters and goes on two further in than `indent`."""
+    """Formats an object that begins after `used` letters and continues with two more spaces than `indent`."""
     parts = [(on_one_line(key) + ": ", each) for key, each in value.items()]
     if len(parts) == 1:
         [(key, each)] = parts
@@ -62,7 +62,7 @@ def members(value, indent, used):
 
 
 def lines_of(parts, indent, used):
-    """Short parts fill their lines, of which the first has `used` letters; others stand alone."""
+    """Fills lines with short parts; the first line already has `used` letters. Other parts get their own lines."""
     lines, row = [], ""
     for key, value in parts:
         room = WIDTH - indent - (used if not lines else 0) - 2
@@ -89,7 +89,7 @@ def groups(cases):
 
 
 def shared(group):
-    """What the group states for its cases."""
+    """Returns the members that the group states for its cases."""
     stated = {}
     for key in SHARED:
         values = [on_one_line(case[key]) for case in group if key in case]
@@ -158,7 +158,7 @@ def load(chapter):
 
 
 def save(chapter, cases):
-    """Writes these cases and no others: a case stays in the file that has it, a new one goes to that of its topic."""
+    """Writes these cases and no others: an existing case stays in its file, a new one goes to that of its topic."""
     homes = {case["id"]: file.stem for file in files(chapter) for case in read(file)}
     folders = {id.split("/")[1]: home for id, home in homes.items() if id.count("/") > 1}
     rooms = {}
@@ -175,13 +175,13 @@ def save(chapter, cases):
 
 
 def stated(case, key):
-    """A member, and without it what its absence means."""
+    """Returns a member, or the value that its absence means."""
     return case.get(key, [] if key == "findings" else None)
 
 
 def agrees(key, there, made):
-    """Whether a script that makes a case states what the file does. It may state less: the kind of a rejection and the rules of
-    findings, and a value that is in a file of its own."""
+    """Returns whether a script states the same case as the file. The script may state less: the kind of a rejection and the rules of
+    findings, and a value that is in a separate file."""
     if key == "expect" and isinstance(made.get("reject"), str):
         return made["reject"] == there.get("reject", {}).get("kind")
     if key == "expect" and "accept_file" in there and "accept_file" not in made:
@@ -193,8 +193,8 @@ def agrees(key, there, made):
 
 
 def add(chapter, cases):
-    """Adds what is missing, which states its expectation in full. A case that is there stays: its file is the source, and a script
-    that states something else of it is wrong."""
+    """Adds missing cases, which must state their whole expectation. An existing case stays: its file is the source, and a script
+    that states it differently is wrong."""
     known = load(chapter)
     ids = {case["id"]: case for case in known}
     wrong = []
@@ -214,7 +214,7 @@ def add(chapter, cases):
 
 
 def declare(origins):
-    """Says in golden/manifest.json where files are from: `{file: origin}`."""
+    """Records the origin of files in golden/manifest.json: `{file: origin}`."""
     path = ROOT / "golden/manifest.json"
     listed = {entry["file"]: entry for entry in json.loads(path.read_text())}
     listed.update({file: {"file": file, "origin": origin} for file, origin in origins.items()})

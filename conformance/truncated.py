@@ -1,10 +1,10 @@
-"""Makes `golden/<chapter>/truncated.json`: how each accepted decode rejects the beginnings of its input, run by run of lengths.
+"""Writes `golden/<chapter>/truncated.json`: how each accepted decode rejects the prefixes of its input, by runs of lengths.
 
-    python3 conformance/truncated.py target/debug/tvmspec          # adds cases that are missing, and drops those that are gone
-    python3 conformance/truncated.py target/debug/tvmspec --anew   # asks for all again: read the difference
+    python3 conformance/truncated.py target/debug/tvmspec          # adds missing cases, and drops those that no longer exist
+    python3 conformance/truncated.py target/debug/tvmspec --anew   # runs all again: read the difference
 
-A run is [first length, last length, rule, offset or "end", field]. Only truncations are listed: a beginning that is accepted, or
-wrong in another way, says nothing of where an input ends. The answers are ours. Those of chapter import_tree are compared with the testee in
+A run is [first length, last length, rule, offset or "end", field]. Only truncations are listed: a prefix that is accepted, or
+wrong in another way, does not show where an input ends. The answers are those of this crate. Those of chapter import_tree are compared with the testee in
 Python by `tests/suite/testees.rs`.
 """
 
@@ -13,7 +13,7 @@ import base64, json, pathlib, subprocess, sys
 import cases
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Of an input with more runs than that, as many are kept, evenly.
+# An input with more runs keeps this number of them, evenly spaced.
 MOST = 400
 
 
@@ -30,7 +30,7 @@ def runs(testee, case, data):
         offset = reject["offset"]
         found.append((length, (reject["rule"], offset, reject.get("field", ""))))
     rows = []
-    # Where the place moves with the length, it is the end of what is there.
+    # If the offset moves with the length, it is the end of the input.
     at_end = lambda length, key: key and key[1] == length
     for length, key in found:
         if key is None:

@@ -1,7 +1,7 @@
 """Automatic mutants: small changes to the product's code, by the grammar of Rust (tree-sitter).
 
-Every mutant says what it changes as a line of source before and after: so a list of accepted ones survives edits elsewhere in
-the file. Constants, patterns and bodies of `const fn` are left out: they cannot look at a switch at run time.
+Every mutant states its change as a line of source before and after, so that a list of accepted ones survives edits elsewhere in
+the file. Constants, patterns and bodies of `const fn` are left out, because they cannot read a switch at run time.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ PARSER = Parser(Language(tree_sitter_rust.language()))
 
 COMPARED = {"<": ("<=", ">="), "<=": ("<", ">"), ">": (">=", "<="), ">=": (">", "<"), "==": ("!=",), "!=": ("==",)}
 COMPUTED = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "<<": ">>", ">>": "<<", "&": "|", "|": "&", "^": "&"}
-# Methods and what is taken for them by mistake; each pair both ways.
+# Methods and those that are used instead by mistake; each pair in both directions.
 TWINS = [
     ("min", "max"), ("any", "all"), ("first", "last"), ("starts_with", "ends_with"), ("find", "rfind"), ("position", "rposition"),
     ("is_some", "is_none"), ("is_ok", "is_err"), ("take_while", "skip_while"), ("push_back", "push_front"), ("split_once", "rsplit_once"),
@@ -31,7 +31,7 @@ KINDS = ["Truncated", "Trailing", "Malformed", "Unsupported", "Limit", "UnknownK
 NUMBER = re.compile(r"(0x[0-9a-fA-F_]+|0b[01_]+|0o[0-7_]+|[0-9_]+)((?:_?[iu](?:8|16|32|64|128|size))?)")
 RULE = re.compile(r"[A-Z]{2,6}_\d\d")
 VERSION = re.compile(r"V\d+_\d+")
-# Code that is not compiled here, and what a person reads alone.
+# Code that is not compiled here, and text that only people read.
 ELSEWHERE = re.compile(r"\btest\b|\bwindows\b|\bmiri\b|\bfuzzing\b|doctest|macos|not\(unix\)|not\(all\(|not\(target|wasm|\"cxx\"")
 SILENT = {
     "line_comment", "block_comment", "attribute_item", "inner_attribute_item", "use_declaration", "macro_definition", "token_tree",
@@ -68,7 +68,7 @@ class Reader:
         return self.source[node.start_byte : node.end_byte].decode()
 
     def add(self, node, what, after, text=None, at=None):
-        """`after` instead of `node`; `text` is how that is written with a switch, where it is not an expression."""
+        """Replaces `node` by `after`; `text` is the form with a switch, if it is not an expression."""
         start, end = at or (node.start_byte, node.end_byte)
         if text is None:
             text = f"(if {SWITCH} {{ {after} }} else {{ {ORIGINAL} }})"
@@ -219,7 +219,7 @@ class Reader:
         if name in ANSWERS or name.startswith("is_") and name not in TWIN and name != "is_off":
             self.add(node, "negation", f"!{self.text(node)}", f"(({ORIGINAL}) ^ {SWITCH})")
 
-    # Statements and what decides which are executed.
+    # Statements, and the conditions that decide which are executed.
 
     def expression_statement(self, node):
         whole = self.text(node)

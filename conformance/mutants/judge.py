@@ -16,10 +16,10 @@ RULE = re.compile(r"[A-Z]{2,6}-\d{2,3}")
 
 
 def bounded(seconds):
-    """A mutant may allocate, and run, without end.
+    """Runs a mutant, which may allocate and run without end.
 
-    What runs is held to its own time: beside other work a sound program takes many times as long, and is no hang. What waits for
-    ever takes none, and ends by the clock, which is `PATIENCE` times as generous.
+    A running process is limited by its processor time, because a sound program takes many times as long on a busy machine. A process that waits
+    forever uses none, and ends by the clock, whose limit is `PATIENCE` times as large.
     """
 
     def bound():
@@ -31,13 +31,13 @@ def bounded(seconds):
 
 
 def each(work, items):
-    """`work` of all items, as many at a time as there are cores, in their order."""
+    """Returns `work` of all items in their order, with one item at a time for each core."""
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         return list(pool.map(work, items))
 
 
 class Suite:
-    """The command line of a planted copy, and what its suite says."""
+    """The command line of a planted copy, and the results of its suite."""
 
     def __init__(self, program, timeout):
         self.program, self.timeout = program, timeout
@@ -57,16 +57,16 @@ class Suite:
         return {line.split()[0]: set(RULE.findall(line.partition(" ")[2])) for line in listed.splitlines() if "/" in line.split()[0]}
 
     def noticing(self, number, cases=None, chapter=None):
-        """The cases that fail, or "a crash" or "a hang" of all; nothing where the mutant is not noticed.
+        """Returns the cases that fail, or "a crash" or "a hang" of the run; nothing if the mutant is not noticed.
 
-        Those of `chapter` run first, and alone where one of them fails: they notice most, in a tenth of the time.
+        The cases of `chapter` run first. If one of them fails, no others run: they notice most mutants, in a tenth of the time.
         """
         if chapter and (failed := self.failing(number, "--chapter", chapter)):
             return failed
         return self.failing(number, *(word for case in cases or () for word in ("--case", case)))
 
     def failing(self, number, *selection):
-        """What fails. A case that answers too late may have had no turn on a busy machine: it counts when it is late again."""
+        """Returns the failing cases. A late answer may be due to a busy machine: it counts only if it is late again."""
         failed, late = self.failed_and_late(number, *selection)
         return failed or (late and sum(self.failed_and_late(number, *selection), []))
 

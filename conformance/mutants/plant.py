@@ -1,7 +1,7 @@
 """A copy of the project with mutants in it, each behind a run-time switch.
 
-A place is a range of bytes of one file and what is there instead: text in which SWITCH is the switch of its mutant and
-ORIGINAL what stood there. Places of one copy lie in each other or apart, so one build has thousands of them, and nothing is
+A place is a range of bytes of one file and its replacement: text in which SWITCH is the switch of its mutant and
+ORIGINAL the original bytes. Places of one copy are nested or disjoint, so one build has thousands of them, and nothing is
 compiled again for the next.
 """
 
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 SWITCH = "MUTATED"
 ORIGINAL = "\0"
-# Where the switch stands; the copy is the only one that has this file.
+# The file with the switch; only the copy has it.
 MODULE = "src/mutant.rs"
 LISTS = pathlib.Path(__file__).resolve().parent
 FOLDERS = (".git", "__pycache__")
-# What cargo builds; the chapter of that name has folders below others.
+# The build folder of cargo; the chapter of that name has folders below others.
 BUILT = ("target/", "fuzz/target/")
 # Checked arithmetic, as developers have it; fast enough that the suite runs in a moment.
 PROFILE = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_INCREMENTAL": "1"}
@@ -76,7 +76,7 @@ class Place:
 
 @dataclass
 class Mutant:
-    """What is on together. `number` is the value of the switch; 0 until it is planted."""
+    """Replacements that are active together. `number` is the value of the switch; 0 until it is planted."""
 
     places: list
     number: int = 0
@@ -84,7 +84,7 @@ class Mutant:
 
 
 def written(copy, chapters):
-    """The mutants of conformance/mutants/<chapter>.toml, whose form a test of the crate holds them to."""
+    """Returns the mutants of conformance/mutants/<chapter>.toml, whose form a test of the crate checks."""
     mutants = []
     for path in sorted(LISTS.glob("*.toml")):
         if path.stem not in chapters:
@@ -105,7 +105,7 @@ def place_of(copy, name, edit):
 
 
 def files_of(project):
-    """What git would carry, or all there is where there is no git (the package)."""
+    """Returns the files of git, or all files without git (the package)."""
     if (project / ".git").exists():
         listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=project, capture_output=True, check=True)
         names = listed.stdout.decode().split("\0")
@@ -134,14 +134,14 @@ class Copy:
                 (work / name).chmod((project / name).stat().st_mode)
 
     def write(self, name, data):
-        """Writes what differs, and leaves the time of what does not: cargo goes by it."""
+        """Writes only files that differ, because cargo goes by the modification time."""
         path = self.work / name
         if not path.exists() or path.read_bytes() != data:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
 
     def plant(self, mutants):
-        """Writes all files with `mutants` in them; returns which bytes of which file are whose."""
+        """Writes all files with `mutants` in them; returns the mutant of each range of bytes."""
         places, owned = {}, {}
         for mutant in mutants:
             for place in mutant.places:
@@ -159,9 +159,9 @@ class Copy:
         return owned
 
     def build(self, mutants):
-        """Plants and builds. Mutants that do not compile are left out, with what the compiler says of them, and the rest is built.
+        """Plants and builds. Mutants that do not compile are left out, with the message of the compiler, and the rest is built.
 
-        Returns the mutants that are in, and the command line that was built.
+        Returns the mutants of the build, and the command line that was built.
         """
         alive = list(mutants)
         for number, mutant in enumerate(alive, 1):
@@ -231,10 +231,10 @@ def errors_of(messages):
 
 
 def culprits(messages, owned, written):
-    """The mutants that the errors of the compiler are about, each with the error; a `written` one where no other can be.
+    """Returns the mutants that cause the errors of the compiler, each with the error; a `written` one only if no other can be the cause.
 
-    An error outside of every mutant most often follows from one inside of one, in another file: the nearest is to blame only where
-    there is no error but such.
+    An error outside every mutant usually follows from an error inside one, in another file: the nearest mutant is the cause only if
+    there are no other errors.
     """
     for nearest in (False, True):
         found = {}
@@ -255,7 +255,10 @@ def outermost(span):
 
 
 def whose(span, owned, nearest):
-    """The mutant whose own text has `span`, else the innermost around it, else those in it; `nearest`: else the nearest of its file."""
+    """Returns the mutant whose own text contains `span`, otherwise the innermost around it, otherwise those in it.
+
+    With `nearest`, the last resort is the nearest mutant of the file.
+    """
     spans = owned.get(os.path.normpath(span["file_name"]))
     if not spans:
         return None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of this folder's reports anew, from JSON reports of the suite.
+"""Rewrites the tables of this folder's reports, from JSON reports of the suite.
 
     for v in 0.7 ... 0.20; do tvmspec check --memory 8192 --impl legacy:RUNTIMES/$v/libtvm_runtime.so@$v \\
         --known conformance/known/apache-tvm-0.7-0.20.toml --report json -o JSON/$v.json; done
@@ -8,7 +8,7 @@
     for v in ...; do tvmspec check --memory 8192 --impl ffi:$v/libtvm_ffi.so,$v/libtvm_ffi_testing.so --report json -o JSON/$v.json; done
     conformance/reports/tables.py tvm-ffi JSON
 
-A table is under its heading; the text around it is written by hand.
+The script finds a table by its header line; the text around it is written by hand.
 """
 
 import collections
@@ -18,7 +18,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Reasons that differ in a name or number alone.
+# Reasons that differ only in a name or number.
 ALIKE = [
     (r"(a loader is missing|names no type|is rejected).*", r"\1"),
     (r"of kind `[^`]*`", "of one kind or another"),
@@ -51,7 +51,7 @@ def legacy(reports):
 
 
 def tvm_ffi(reports):
-    """A row stands for several releases: what they are called stays, and counts that differ are a range."""
+    """Rewrites the counts. A row stands for several releases: it keeps their names, and different counts become a range."""
     path = HERE / "tvm-ffi-releases.md"
     text = path.read_text()
     head = "| tvm-ffi | says that it is |"

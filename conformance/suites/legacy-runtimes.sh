@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The runtime, without a compiler, of every TVM release behind the C interface of 0.7 to 0.20, for `check --impl legacy:LIB@RELEASE`.
+# Builds the runtime, without a compiler, of every TVM release with the C interface of 0.7 to 0.20, for `check --impl legacy:LIB@RELEASE`.
 #
 #   conformance/suites/legacy-runtimes.sh FOLDER [TAG...]
 #
-# All of v0.7.0 to v0.20.0 where no tag is named. Each ends as FOLDER/0.7/libtvm_runtime.so and so on, and stays: a second run builds
-# what is missing. One that fails is named with its reason and the others are built; the exit status is then 1.
+# Without a tag it builds all of v0.7.0 to v0.20.0. The results are FOLDER/0.7/libtvm_runtime.so and so on, and stay: a second run builds
+# missing ones. If a build fails, its reason is printed and the others are built; the exit status is then 1.
 #
 # TVMSPEC_TVM, TVMSPEC_DMLC_CORE and TVMSPEC_DLPACK name clones, bare or not, of apache/tvm, dmlc/dmlc-core and dmlc/dlpack: the last
-# two are taken at the commits that the tag names as its submodules. TVMSPEC_OPENCL is what `USE_OPENCL` gets: ON, or a folder with
-# include/CL and a libOpenCL.so below lib (OFF if it is absent; then modules of kind opencl have no loader). JOBS are processes of
-# the compiler (2). Needs cmake, ninja, g++ and git: one to three minutes and 1 GB for each release.
+# two are used at the commits that the tag names as its submodules. TVMSPEC_OPENCL is the value of `USE_OPENCL`: ON, or a folder with
+# include/CL and a libOpenCL.so below lib (OFF if it is absent; then modules of kind opencl have no loader). JOBS is the number of
+# compiler processes (2). Needs cmake, ninja, g++ and git: one to three minutes and 1 GB for each release.
 #
 # Without LLVM and libbacktrace; with RPC, StackVM, the graph executor and the debug executor, and the profiler that the latter needs.
 set -uo pipefail
@@ -52,7 +52,7 @@ build() {
     archive "$TVMSPEC_TVM" "refs/tags/$tag" "$source" CMakeLists.txt cmake include src 3rdparty || return
     submodule "$tag" dmlc-core "$TVMSPEC_DMLC_CORE" "$source" || return
     submodule "$tag" dlpack "$TVMSPEC_DLPACK" "$source" || return
-    # Half of the time goes into reading the same headers again and again.
+    # Otherwise half of the time is spent on reading the same headers again.
     cat >"$folder/headers.cmake" <<'LISTS'
 cmake_language(DEFER CALL precompile)
 function(precompile)
@@ -65,7 +65,7 @@ function(precompile)
     endforeach()
 endfunction()
 LISTS
-    # The graph executor is called the graph runtime in 0.7. Options that a release does not know are passed over.
+    # The graph executor is called the graph runtime in 0.7. Releases ignore unknown options.
     cmake -S "$source" -B "$build" -G Ninja -Wno-dev -DCMAKE_POLICY_VERSION_MINIMUM=3.5 -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_PROJECT_INCLUDE="$folder/headers.cmake" \
         -DCMAKE_C_FLAGS=-w -DCMAKE_CXX_FLAGS=-w -DCMAKE_CXX_FLAGS_RELEASE='-O1 -DNDEBUG' \

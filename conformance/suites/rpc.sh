@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# TVM's own tests of RPC with `tvmspec serve`, `tracker` and `proxy` in the place of its own, beside the real ones.
+# Runs TVM's own tests of RPC with `tvmspec serve`, `tracker` and `proxy` instead of TVM's, and with the real ones.
 #
 #   conformance/suites/rpc.sh FOLDER [RELEASE...]
 #
 #   0.27   the tests of 0.26.0, the newest tag that has them, with the Python of TVMSPEC_PYTHON
 #   0.16   the tests of 0.16.0 with the Python of TVMSPEC_PYTHON_0_16
-#   judge  the suite against a server of ours, of 0.27, of 0.16 and of 0.8 (TVMSPEC_PYTHON_0_8), and against three of 0.27 behind
-#          TVM's own tracker, one of which is killed in the middle; and TVM's tracker and proxy by the cases of `rpc.relay`
+#   judge  the suite against a server of ours, of 0.27, of 0.16 and of 0.8 (TVMSPEC_PYTHON_0_8), and against three of 0.27 at
+#          TVM's own tracker, one of which is killed during the run; and TVM's tracker and proxy on the cases of `rpc.relay`
 #
-# All without an argument. TVMSPEC_TVM names a clone of apache/tvm, for the tests at their tags. TVMSPEC_OWN is the program tvmspec; it is
-# built otherwise. What is missing is named, and its part is skipped. Outcomes, logs and what the servers report stay in FOLDER.
-# conformance/suites/clients/rpc_shim.py is what takes the places; conformance/reports/rpc-pairings.md has the results.
+# Without an argument it runs all. TVMSPEC_TVM names a clone of apache/tvm, for the tests at their tags. TVMSPEC_OWN is the program tvmspec; without it,
+# it is built. Missing things are named, and their part is skipped. Outcomes, logs and the reports of the servers stay in FOLDER.
+# conformance/suites/clients/rpc_shim.py replaces TVM's servers; conformance/reports/rpc-pairings.md has the results.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "${1:?a folder to work in}"
@@ -24,14 +24,14 @@ if [ -z "$own" ]; then
 fi
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-# A host and a port. Other lines may be in front: TVM 0.8 says which library it loads.
+# A host and a port. Other lines may come before: TVM 0.8 prints the library that it loads.
 addressed='[0-9.]\+:[0-9]\+\b'
 
-# Ends what `started` has started, with all that it started itself.
+# Ends the process that `started` has started, with all its children.
 groups=()
 trap 'for group in "${groups[@]}"; do kill -9 -- "-$group" 2>/dev/null || true; done' EXIT
 
-# started LOG COMMAND...: runs it in a process group of its own, waits for the line of its log that has an address.
+# started LOG COMMAND...: runs it in a separate process group, and waits for the line of its log that has an address.
 started() {
     local log=$1
     shift
@@ -46,7 +46,7 @@ started() {
     exit 1
 }
 
-# checked NAME IMPLEMENTATION OPTION...: the suite against it, and its counts.
+# checked NAME IMPLEMENTATION OPTION...: runs the suite against it, and prints the counts.
 checked() {
     local name=$1 implementation=$2
     shift 2
@@ -134,7 +134,7 @@ for release in "$@"; do
     for side in real own; do
         program=
         [ "$side" = real ] || program=$own
-        # A path of this project in front of the package's own, which a wrapper of the command may add to.
+        # A path of this project before the package's own, to which a wrapper of the command may add.
         PYTHONPATH="$here/conformance/suites/clients${PYTHONPATH:+:$PYTHONPATH}" TVMSPEC_OWN=$program TVMSPEC_LOG="$work/$release-servers.log" \
             "$python" "$here/conformance/suites/clients/run_tests.py" rpc_shim,tvm.testing "$work/$release-$side.txt" \
             "$work/$release-$side.log" runtime/test_runtime_rpc.py >/dev/null

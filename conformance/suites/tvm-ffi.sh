@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The suites of tvm-ffi 0.1.15.post2 (Python, C++, Rust bindings) on the library of its wheel and on this one.
+# Runs the suites of tvm-ffi 0.1.15.post2 (Python, C++, Rust bindings) on the library of its wheel and on this one.
 #
 #   conformance/suites/tvm-ffi.sh FOLDER [wheel] [own]
 #
-# Everything is made in FOLDER and kept there, so that a second run is short: the source archive (or put it there yourself),
+# Everything is created in FOLDER and kept there, so that a second run is short: the source archive (or put it there yourself),
 # a virtual environment with the wheel, this library as libtvm_ffi.so, the C++ tests, the Rust tests. Needs cargo, g++, cmake,
-# ninja, python3 with venv, x86-64 Linux, 4 GB. TVMSPEC_OWN is the library, where one is built already; SUITES the ones that run
+# ninja, python3 with venv, x86-64 Linux, 4 GB. TVMSPEC_OWN is the library, if one is already built; SUITES names the suites to run
 # (`python cpp rust` if not set). conformance/reports/tvm-ffi-suites.md has the results.
 set -euo pipefail
 version=0.1.15.post2
@@ -29,7 +29,7 @@ fi
 libraries=$("$python" -c 'import importlib.util, pathlib; print(pathlib.Path(importlib.util.find_spec("tvm_ffi").origin).parent / "lib")')
 [ -f "$work/libtvm_ffi.wheel.so" ] || cp "$libraries/libtvm_ffi.so" "$work/libtvm_ffi.wheel.so"
 
-# Our library under the name that everything else asks for.
+# Our library under the name that everything else links to.
 own=${TVMSPEC_OWN:-}
 if [ -z "$own" ]; then
     (cd "$here" && cargo rustc -q --release --lib --crate-type cdylib --no-default-features --features runtime,cxx \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Real clients of tvm-ffi on the library of their wheel and on this one, test by test: TVM's own tests, orcjit, tilelang.
+# Runs real clients of tvm-ffi on the library of their wheel and on this one, test by test: TVM's own tests, orcjit, tilelang.
 #
 #   conformance/suites/tvm.sh FOLDER [CLIENT...]
 #
@@ -8,13 +8,13 @@
 #   0.25      IR that is saved with TVM 0.25.0.post1 and tvm-ffi 0.1.12
 #   legacy    the Python of TVM 0.14 to 0.20 on the runtime alone: callbacks that raise
 #   releases  the Python of every release of tvm-ffi: values, containers, functions, errors, tensors
-#   orcjit    what apache-tvm-ffi-orcjit does: load an object file, import, clear
+#   orcjit    apache-tvm-ffi-orcjit: load an object file, import, clear
 #   tilelang  import tilelang 0.1.15
-#   brief     three files of 0.26 and IR saved with a constant: what `.ci/run thorough` runs
+#   brief     three files of 0.26 and IR saved with a constant, as in `.ci/run thorough`
 #
-# All but `brief` without an argument. Everything is made in FOLDER and kept there. TVMSPEC_TVM names a bare clone of apache/tvm, for
-# the tests at their tags; what needs it says `skipped, because` without. TESTS overrides the folders and files below tests/python,
-# TVMSPEC_OWN the library that is put in the wheel's place (built here otherwise, with TVMSPEC_PROFILE, release if not set). For
+# Without an argument it runs all except `brief`. Everything is created in FOLDER and kept there. TVMSPEC_TVM names a bare clone of apache/tvm, for
+# the tests at their tags; without it, parts that need it print `skipped, because`. TESTS overrides the folders and files below tests/python,
+# TVMSPEC_OWN the library that replaces that of the wheel (otherwise built here, with TVMSPEC_PROFILE, release if not set). For
 # `legacy`, TVMSPEC_RUNTIMES is the folder of legacy-runtimes.sh, whose libraries then are the other side, and TVMSPEC_DLPACK and
 # TVMSPEC_DMLC_CORE name clones, whose headers the Cython module of 0.19 and 0.20 needs. A test that ends its process is a crash of
 # that test, and the rest of its file still runs. conformance/reports/clients.md has the results.
@@ -26,7 +26,7 @@ shift
 [ $# -gt 0 ] || set -- releases legacy 0.25 0.26 0.27 orcjit tilelang
 failed=0
 base=$PATH
-# What needs neither a device nor a model: the rest of upstream's tests (relax, s_tir, tirx) takes longer.
+# Tests that need neither a device nor a model: the rest of upstream's tests (relax, s_tir, tirx) takes longer.
 places=(ir te driver runtime all-platform-minimal-test arith target support testing codegen tvmscript tirx-analysis tirx-base
     tirx-transform)
 tools=(numpy pytest ml_dtypes psutil cloudpickle tornado scipy)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The fields of library binaries and import trees: cases of `blob.fields` and `import_tree.fields`, read by the specification alone.
+"""The fields of library binaries and import trees: cases of `blob.fields` and `import_tree.fields`, read only by the specification.
 
-    python3 golden/blob/fields.py            adds the cases that are missing, and fails where one states something else
+    python3 golden/blob/fields.py            adds missing cases, and fails if an existing case differs
 
-Payloads are read where they are device code as PAY-10 has it. Nothing is shared with the Rust code.
+Payloads are read only if they are device code (PAY-10). This script shares no code with the crate.
 """
 
 import pathlib
@@ -15,11 +15,11 @@ sys.path.insert(0, str(ROOT / "conformance"))
 import cases as conformance
 
 WHY = "a tool that shows a wrong place, name, rule or value leads its user to valid bytes"
-CODE = {"cuda", "opencl", "hip", "metal"}  # of metal the form of 0.2
+CODE = {"cuda", "opencl", "hip", "metal"}  # for metal, the form of 0.2
 
 
 class End(Exception):
-    """The bytes end, or say something that no reader follows."""
+    """The bytes end, or contain something that no reader accepts."""
 
 
 class Fields:
@@ -164,7 +164,7 @@ BLOBS = {  # file: layout, rules
 RELEASES = {"0.2": "0.2..0.6", "0.7": "0.7..0.20", "0.21": "0.21..0.21", "0.22": "0.22.."}
 
 WORDS = lambda *words: b"".join(n.to_bytes(8, "little") for n in words)
-TREES = {  # name: bytes, rules, what it is
+TREES = {  # name: bytes, rules, description
     "two-imports": (WORDS(4, 0, 2, 2, 2, 2, 1, 2), ["TREE-01"], "three modules and two numbers"),
     "lone-host": (WORDS(2, 0, 0, 0), ["TREE-01"], "one module and no numbers"),
     "bytes-behind": (WORDS(2, 0, 0, 0) + b"abc", ["TREE-01"], "three bytes after both vectors"),

@@ -1,4 +1,4 @@
-"""One library in each layout, and C texts at the releases where their form changes, from spec/blob.md alone.
+"""One library in each layout, and C texts of the releases that changed their form, written only from spec/blob.md.
 
     python3 layouts.py        writes layouts-<name>.bin, and edge-text-<name>.json: base64 of the text
 
@@ -56,7 +56,7 @@ def two(layout):
     return [payload(layout, "a"), payload(layout, "b")]
 
 
-# What is converted besides: two modules of which the root imports the second first, or the first alone, or of which one imports
+# Further conversions: two modules of which the root imports the second first, or only the first, or of which one imports
 # the other; a kind without a grammar; an argument that is a tensor map.
 BLOBS = {
     "order-of-the-root": blob("0.22", two("0.22"), (0, 2, 2, 2), (2, 1)),
@@ -92,7 +92,7 @@ def c_text(data, release, system=False, prefix=""):
     return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif"]) + "\n"
 
 
-# A number of bytes that fills its row, and one that begins another.
+# A number of bytes that fills its row, and one that begins a new row.
 ROW = bytes(range(7, 27))
 TEXTS = {f"0.{release}": (ROW + b"\xff", release) for release in (3, 4, 13, 14, 20, 21, 22)}
 TEXTS |= {"row-0.13": (ROW, 13), "row-0.14": (ROW, 14), "two-rows-0.13": (ROW * 2, 13)}

@@ -4,8 +4,8 @@
     python3 golden/blob/make.py SAMPLES
 
 SAMPLES is the folder of real artifacts. Real blobs are copied, or cut out of their library by the symbol's address and
-size. Broken ones are made here, each by one edit of a real or minimal one, and the edit is the `hand` reasoning. This
-script shares no code with the crate: what it says of a blob is an independent reading.
+size. Malformed ones are created here, each by one edit of a real or minimal one, and `hand` describes the edit. This
+script shares no code with the crate: its reading of a blob is independent.
 """
 
 import base64
@@ -277,7 +277,7 @@ def main(samples):
            "a 0.6 runtime reads a newer library like this")
     broken("older-bytes", "0.22", "opencl", opencl7, "truncated", "WIRE-06", "opencl-0.8.bin read as layout 0.22",
            "a renamed symbol leads to this mistake")
-    # As layout 0.7 the tree's words are a count (3), an empty key, and so on.
+    # Read as layout 0.7, the tree's words are a count (3), an empty key, and so on.
     broken("newer-bytes", "0.7", "opencl-0.8", opencl, "malformed", "BLOB-04", "opencl.bin read as layout 0.7",
            "a renamed symbol leads to this mistake")
 

@@ -1,4 +1,4 @@
-"""Blobs, put together and read: by the layouts alone."""
+"""Assembles and reads blobs, only by the layouts."""
 
 import base64
 import re
@@ -30,7 +30,7 @@ def once(data, old, new):
 
 
 def reframe(data):
-    """The header made true again after an edit of the body."""
+    """Corrects the header after an edit of the body."""
     return framed(data[8:])
 
 
@@ -95,7 +95,7 @@ def read_framed(data):
 
 
 def read_streamed(layout, data, kinds):
-    """The older layouts, cut at the keys that are known to be there in this order."""
+    """The older layouts, split at the keys that are known to exist, in this order."""
     modules, at, tree = [], 16, None
     starts = []
     for kind in kinds:

@@ -1,5 +1,5 @@
-"""Puts kernels of this folder into payloads, field by field, as chapter payload describes them.
-No release at hand writes Vulkan modules, so these are made by hand. Run: python3 assemble.py"""
+"""Packs kernels of this folder into payloads, field by field, as chapter payload describes them.
+No available release writes Vulkan modules, so this script assembles them. Run: python3 assemble.py"""
 import os
 import struct
 

@@ -1,4 +1,4 @@
-"""Cases of device.size and device.contiguous on both sides of each release boundary, from the text of DEV-15 and DEV-17.
+"""Writes cases of device.size and device.contiguous on both sides of each release boundary, from the text of DEV-15 and DEV-17.
 
 Run: python shapes.py        (in this folder)
 """
@@ -18,7 +18,7 @@ def case(kind, id, rule, release, value, accept, why):
 
 
 def size(shape, dtype, release):
-    """Up to 0.20 whole bytes for each element, from 0.21 on for the whole; 0.21 to 0.25 keep a byte for each `uint1`."""
+    """Up to 0.20 each element takes whole bytes; since 0.21 only the whole tensor does. 0.21 to 0.25 keep a byte for each `uint1`."""
     code, bits, lanes = dtype
     count, minor = math.prod(shape), int(release[2:])
     if minor <= 20 or (minor <= 25 and (code, bits, lanes) == (1, 1, 1)):
@@ -34,7 +34,7 @@ case("size", "of-a-scalar", "DEV-15", "0.27", {"shape": [], "dtype": [2, 64, 1]}
 
 
 def contiguous(shape, strides, release):
-    """Up to 0.10 every stride counts; from 0.11 on axes of extent 1 do not, from 0.25 on no stride of a tensor without elements."""
+    """Up to 0.10 every stride counts; since 0.11 axes of extent 1 do not, and since 0.25 no stride of an empty tensor does."""
     minor, expected = int(release[2:]), 1
     if minor >= 25 and 0 in shape:
         return True

@@ -1,5 +1,5 @@
-"""What the simulated device does with a script, from the words of `device.simulate` in spec/schema/device.json and of the rules: a model
-that shares no code with the crate. It holds every case of that operation to what it computes itself.
+"""A model of the simulated device, written from the text of `device.simulate` in spec/schema/device.json and of the rules. It
+shares no code with the crate. It compares every case of that operation with its own results.
 
 Run: python simulate.py        (in this folder)
 """
@@ -263,7 +263,7 @@ class Simulation:
     def do_stream(s, name):
         s.here()
         s.seq += 1
-        # The newest first; the default stream before them all.
+        # The newest first; the default stream before all of them.
         s.streams[name] = 1e9 - s.seq
         s.queues[(s.dev, s.streams[name])] = []
         s.calls.append(["stream", s.dev])

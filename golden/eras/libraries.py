@@ -51,7 +51,7 @@ def cuda():
 
 def ptx(nvrtc, code):
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
-    # 0.22 includes headers that NVRTC has not, and of which the kernel needs nothing.
+    # 0.22 includes headers that NVRTC does not have, and that the kernel does not need.
     names, texts = (ctypes.c_char_p * 2)(b"cuda.h", b"cstdint"), (ctypes.c_char_p * 2)(b"", b"")
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"add1.cu", 2, texts, names) == 0
     options = (ctypes.c_char_p * 1)(b"--gpu-architecture=compute_70")
@@ -78,7 +78,7 @@ def webgpu():
 
 def rocm():
     """A ROCm module in a host library"""
-    # The kernel calls no function of ROCm's own libraries, which need not be here then. ld.lld links it.
+    # The kernel calls no function of ROCm's own libraries, so they need not be installed. ld.lld links it.
     register("tvm_callback_rocm_bitcode_path", lambda *_: [])
     enabled("rocm")
     mod = compiled(on_threads("add1", 1), tvm.target.Target({"kind": "rocm", "mcpu": "gfx906"}, host=HOST))
@@ -123,8 +123,8 @@ def static_library():
     return ["static-library.so"], call("static-library.so")
 
 
-# A kernel of somebody else's compiler, as C: the constants arrive once, by `__init_`, in an array of tensors. Up to 0.20 elements stand
-# in the array, behind its size and capacity; later it holds where they stand.
+# A kernel of a third-party compiler, as C: `__init_` passes the constants once, in an array of tensors. Up to 0.20 the elements are
+# in the array, after its size and capacity; later it contains their address.
 EXTERNAL = """
 #include <stdint.h>
 typedef struct { float* data; int32_t device[2]; int32_t ndim; int32_t dtype; int64_t* shape; int64_t* strides; uint64_t offset; } Tensor;
@@ -174,7 +174,7 @@ def const_loader():
             mod = create({"eras_0_const_0": array(value)}, {"eras_0": ["eras_0_const_0"]})
             mod.import_module(inner)
         else:
-            # Before, only a VM executable is linked with one.
+            # Before that, only a VM executable is linked with one.
             builder = relax.ExecBuilder()
             with builder.function("main", num_inputs=2):
                 builder.emit_call("eras_0", args=[builder.r(0), builder.r(1)])

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Makes the same twenty artifacts with whatever release of TVM it runs under: 0.13 to 0.27 were tried.
+"""Creates the same twenty artifacts with the release of TVM under which it runs: 0.13 to 0.27 were tried.
 
     python make.py FOLDER [ARTIFACT...]
 
-writes FOLDER/<release>/ and, in it, `made.json`: what each artifact is, its files, how it runs with recorded inputs and outputs, or why
-this release does not make it. README.md says where each release came from. gcc links the libraries. ERAS_NVRTC names an NVRTC library
+writes FOLDER/<release>/ and, in it, `made.json`: for each artifact a description, its files, how it runs with recorded inputs and outputs, or why
+this release cannot create it. README.md says where each release came from. gcc links the libraries. ERAS_NVRTC names an NVRTC library
 (libnvrtc.so.12) that compiles CUDA; without it there is no artifact `cuda`. The linker of ROCm code is `ld.lld`, of the LLVM of the
 release or later.
 
-Each artifact is made in a process of its own: where a release crashes, that is the reason.
+Each artifact is created in a separate process: if a release crashes, the crash is the reason.
 """
 
 import json
@@ -63,14 +63,14 @@ ARTIFACTS = [host, host_c, opencl, metal, cuda, vulkan, webgpu, rocm, tree, devi
 
 
 def apart(make):
-    """What `make` gives, or why it does not; in a process of its own."""
+    """Returns the result of `make`, or the reason of its failure, from a separate process."""
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             files, run = make()
             said = {"files": files, **({"run": run} if run else {})}
-        except BaseException as error:  # noqa: whatever it is, it is the reason
+        except BaseException as error:  # noqa: any exception is the reason
             if not isinstance(error, NotImplementedError):
                 traceback.print_exc()
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""The release that this runs under: what has another name in one than in another, and how each compiles, saves and calls a kernel."""
+"""The release under which this runs: names that differ between releases, and how each compiles, saves and calls a kernel."""
 
 import os
 
@@ -8,7 +8,7 @@ from tvm import te
 
 RELEASE = tuple(int(part) for part in tvm.__version__.split(".")[:2])
 relay = relax = None
-# A package that one of them lacks is not the release's fault: the import fails loudly.
+# A missing package is not the fault of the release: the import fails loudly.
 if RELEASE < (0, 20):
     from tvm import relay
 if RELEASE >= (0, 16):
@@ -16,9 +16,9 @@ if RELEASE >= (0, 16):
 
 TIR = getattr(tvm, "tir", None) or tvm.tirx
 HOST = {"kind": "llvm", "mtriple": "x86_64-linux-gnu"}
-# Kernels of devices are of fixed extents: 0.13 does not bind a loop of unknown extent.
+# Device kernels have fixed extents, because 0.13 cannot bind a loop of unknown extent.
 LENGTH = 128
-# Debug symbols and the static symbol table say nothing of the format.
+# Debug symbols and the static symbol table do not matter for the format.
 LINK = {"options": ["-shared", "-fPIC", "-s"]}
 
 
@@ -57,7 +57,7 @@ def on_threads(name, by):
 
 
 def module(built):
-    """The runtime module of what a build gives."""
+    """Returns the runtime module of the result of a build."""
     return getattr(built, "mod", built)
 
 
@@ -95,7 +95,7 @@ def pairs():
 
 
 def call(library, device="cpu", loads=True):
-    """How `add1` of a library runs. Sums of quarters are exact; where the release can load it, its own answer must be the same."""
+    """Describes the run of `add1` of a library. Sums of quarters are exact; if the release can load the library, its answer must be the same."""
     if device == "cpu" and loads:
         value = np.load(pairs())
         a, b = array(value["in_A"]), array(np.zeros(LENGTH, "float32"))

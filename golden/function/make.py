@@ -1,9 +1,10 @@
-"""Makes copy-RELEASE.so and rows-RELEASE.so: functions that copy a float32 tensor of 2 times 3, and one of n times 3. With 0.27 also
+"""Creates copy-RELEASE.so and rows-RELEASE.so: functions that copy a float32 tensor of 2 times 3, and one of n times 3. With 0.27 also
 TYPE-0.27.so, a function TYPE that copies 8 elements of that type.
 
 Run: python make.py        (with a TVM that has a compiler; gcc is needed for export_library)
 
-Made with TVM 0.8.dev0 (PyPI: hhb-tvm 2.0.20), 0.19.0 and 0.21.0 (xtc-tvm-python-bindings 0.19.0.12 and 0.21.0.8) and apache-tvm 0.27.0.post1.
+They were created with TVM 0.8.dev0 (PyPI: hhb-tvm 2.0.20), 0.19.0 and 0.21.0 (xtc-tvm-python-bindings 0.19.0.12 and 0.21.0.8) and
+apache-tvm 0.27.0.post1.
 """
 
 import os

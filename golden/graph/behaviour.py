@@ -1,4 +1,4 @@
-"""More cases of graph.script: a library with modules and parameters of its own, times, what is no number, memory in place.
+"""Writes more cases of graph.script: a library with its own modules and parameters, times, invalid numbers, memory in place.
 
 Run: python behaviour.py        (in this folder)
 
@@ -19,7 +19,7 @@ HAND, OURS = "by formula, in behaviour.py", "by formula, in behaviour.py; ours a
 
 def script(id, rules, g, pairs, why, releases="0.8..0.19", origin=HAND, topic="script", file=None, **more):
     if origin != HAND and pairs[0][0][0] not in ("@own", "@broken"):
-        # Others stop here, before what they may not survive.
+        # Other implementations stop here, before steps that may crash them.
         pairs = [(BROKEN, NONE)] + pairs
     value = {"graph": g, **more, "steps": [step for step, _ in pairs]}
     made.append({"id": "graph/script/" + id, "topic": topic, "rules": rules.split(), "releases": releases, "op": "graph.script", "input": {"value": value},
@@ -30,7 +30,7 @@ def script(id, rules, g, pairs, why, releases="0.8..0.19", origin=HAND, topic="s
 
 
 def failing(id, rules, g, calls, why, releases="0.8..0.19", origin="ours alone: rule and kind from spec/graph.md", **more):
-    """What each call breaks."""
+    """Returns the rule that each call violates."""
     script(id, rules, g, sum(([(call, ERROR), (BROKEN, broken)] for call, broken in calls), []), why, releases, origin, **more)
 
 
@@ -102,7 +102,7 @@ model({"runs": [{"x": tensor([1], [1], "uint1")}, {"x": tensor([1], [1], "bool")
 model({"runs": [], "from": tensor([6], [0] * 6), "to": zeros(S)}, [["x", "p"], 96, True, ones, 0, ["GRF-33", "type"]], "model-in-place-of-other-shape", "GRF-34 GRF-33", "another shape is not used in place")
 model({"runs": [], "from": X, "to": tensor([6], [0] * 6)}, [["x", "p"], 96, True, ones, 0, ["GRF-33", "type"]], "model-out-to-other-shape", "GRF-34 GRF-33", "another shape is not written in place")
 
-# Linked parameters that the library finds itself.
+# Linked parameters that the library itself finds.
 linked = {"1": P}
 script("linked-library", "GRF-43", SMALL, [(["get_input", "p"], P), *run(Y), (["get_input", 1], P)], "weights lie in the constants of the library", linked=linked, topic="library")
 script("linked-library-of-all", "GRF-43", SMALL, [(["get_input", "x"], X), (["get_input", "p"], P), (["run"], NONE), (["get_output", 0], Y)], "each parameter by its storage", linked={"0": X, "1": P, "7": X}, topic="library")
@@ -139,14 +139,14 @@ script("times-of-every-repetition", "GRF-42", SMALL, SET + [(["@count", "run_ind
        (["@took", "run_individual_node", 2, 1, 3, 0, 0, 1], measured(True, True, True))], "node after node, all repetitions of each", origin=OURS, **debug, topic="times")
 script("report", "GRF-44", SMALL, SET + [(["@report", "profile_rpc"], [["add", True], ["add1", True]])], "which call takes how long", "0.8..0.19", **debug, topic="times")
 
-# Numbers that are none.
+# Invalid numbers.
 huge = tensor([2], [3e38, -3e38])
 over = graph((None, "x", [], [([2], 0)]), (None, "p", [], [([2], 1)]), ("two", "a", [(0, 0)], [([2], 2), ([2], 3)]), ("two", "b", [(1, 0)], [([2], 4), ([2], 5)]), ("add", "y", [(2, 1), (3, 1)], [([2], 6)]), heads=[(2, 1), (4, 0)])
 infinite = lambda *words: tensor([2], [{"float": word} for word in words])
 script("not-finite", "GRF-38", over, [(["set_input", 0, huge], NONE), (["set_input", 1, tensor([2], [-3e38, -3e38])], NONE), (["run"], NONE), (["get_output", 0], infinite("inf", "-inf")), (["get_output", 1], infinite("nan", "-inf"))],
        "what overflows is still an output")
 
-# Names of outputs, and what is returned for them.
+# Names of outputs, and the results for them.
 pair = graph((None, "x", [], [(S, 0)]), ("two", "t", [(0, 0)], [(S, 1), (S, 2)]), ("add1", "y", [(1, 0)], [(S, 3)]), heads=[(1, 0), (1, 1), (2, 0)])
 script("last-output-of-a-name", "GRF-32", pair, [(["set_input", 0, X], NONE), (["run"], NONE), (["get_output", "t"], double(X)), (["get_output", "y"], plus(X, 2.0)), (["get_output", "x"], ERROR)], "a name of several outputs is the last of them", "0.12..0.19")
 script("in-place-by-number-of-output", "GRF-32 GRF-34", pair, [(["set_input", 0, X], NONE), (["set_output_zero_copy", "t:1", {"tensor": "t"}], NONE), (["set_output_zero_copy", "y:2", {"tensor": "u"}], NONE), (["run"], NONE), (["@show", "t"], double(X)), (["@show", "u"], plus(X, 2.0)), (["get_output", 0], plus(X))],

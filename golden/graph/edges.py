@@ -1,8 +1,8 @@
-"""More graphs for the reader: members twice, what only the last of several elements breaks, the ends of numbers, texts and rows.
+"""Writes more graphs for the reader: duplicate members, violations only in the last of several elements, limits of numbers, texts and rows.
 
 Run: python edges.py        (in this folder)
 
-Every graph is small.json with one edit. Plans come from make.py; where an offset is, from the reader in offsets.py.
+Every graph is small.json with one edit. Plans come from make.py, and offsets from the reader in offsets.py.
 """
 
 import copy, json, os, sys
@@ -47,14 +47,14 @@ def accepts(id, rules, graph, why, hand, raw=None, expect=None, **more):
 
 
 def rejects(id, rules, graph, kind, why, hand, at=None, field=None, raw=None, offset=None, **more):
-    """`at` is the path of the value to blame, `field` what the answer calls it."""
+    """`at` is the path of the wrong value, `field` its name in the answer."""
     raw = raw or json.dumps(graph)
     offset = places(raw)[at][0] if at is not None else offset
     reject = {"kind": kind, "rule": rules.split()[0], **({} if offset is None else {"offset": offset}), **({"field": field} if field else {})}
     case(id, rules, raw, {"reject": reject}, why, hand, **more)
 
 
-# Nothing, and as much as there may be.
+# Nothing, and the maximum.
 nothing = {"nodes": [], "arg_nodes": [], "heads": [], "attrs": {"dltype": ["list_str", []], "storage_id": ["list_int", []], "shape": ["list_shape", []]}, "node_row_ptr": [0]}
 accepts("nothing", "GRF-02 GRF-12 GRF-14", nothing, "a graph without nodes has no entries, no pools and no devices", "a graph of no nodes")
 accepts("unknown-size-t", "GRF-16 GRF-21", edited(("attrs", "names", ["size_t", 4])), "old readers skip a number, too", "small.json with an unknown number",
@@ -64,7 +64,7 @@ accepts("lanes", "GRF-17 GRF-23", lanes, "an element is all of its lanes", "smal
 
 # The second of two.
 def twice(id, path, before, rules, why, hand):
-    """The object at `path` begins with `before`, whose member it has once more."""
+    """The object at `path` begins with `before`, and has the same member again."""
     raw = json.dumps(SMALL)
     at = places(raw)[path][0] + 1
     raw = raw[:at] + before + ", " + raw[at:]
@@ -80,7 +80,7 @@ twice("attr-and-attrs", "nodes[1]", '"attr": {"func_name": "first", "num_inputs"
 twice("call-attr-twice", "nodes[1].attrs", '"func_name": "first"', "GRF-07 GRF-20", "the function of a call is the last that is named", "small.json with a func_name in front of another")
 twice("graph-attr-twice", "attrs", '"storage_id": ["list_int", [0, 0, 0, 0]]', "GRF-13 GRF-20", "a plan is the last that is stated", "small.json with a storage_id in front of another")
 
-# What comes behind the first element.
+# Content after the first element.
 reject = lambda id, rules, edits, kind, at, why, hand, field=None, **more: rejects(id, rules, edited(*edits), kind, why, hand, at=at, field=field or at, **more)
 reject("second-head-beyond-node", "GRF-09", [("heads", 1, [2, 2, 0])], "malformed", "heads[1]", "reads past the rows", "small.json, the second head of output 2")
 reject("second-input-beyond-nodes", "GRF-09", [("nodes", 2, "inputs", [[1, 0, 0], [9, 0, 0]])], "malformed", "nodes[2].inputs[1]", "reads past the rows", "small.json, a second input from node 9")
@@ -112,7 +112,7 @@ for id, escaped, hand in (("low-half-alone", "\\udc00", "the second half of a pa
 for id, bad, back, hand in (("json-escape-of-three", "\\u123", 0, "an escape of three digits"), ("json-escape-of-a-letter", "\\u12g4", 1, "an escape with a letter g"), ("json-control-character", "a\x1f", -1, "a control character in a name"),
                             ("json-line-in-a-text", "a\n", -1, "the end of a line in a name")):
     raw = name(bad)
-    # The byte that cannot be there: behind three digits the quote, else the letter or the control character itself.
+    # The invalid byte: after three digits the quote, otherwise the letter or the control character itself.
     offset = raw.index(bad) + {0: len(bad), 1: 4, -1: 1}[back]
     rejects(id, "GRF-01", None, "malformed", "a text that is no JSON is another graph for every reader", f"small.json, {hand}", raw=raw, offset=offset)
 cut = name("é").replace("é", "\u00e9").encode()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the cases of graph.decode about JSON itself and about members of the wrong form: python3 golden/graph/forms.py
+"""Writes the cases of graph.decode about JSON itself and about members of the wrong form: python3 golden/graph/forms.py
 
-Each is small.json with one edit. Where a rejection points is computed here: the offset of the value that was put there, or of
+Each is small.json with one edit. The offset of a rejection is computed here: that of the inserted value, or of
 the first byte that no JSON text may have in that place.
 """
 
@@ -53,7 +53,7 @@ def wrong(name, path, value, rule, field, kind="malformed", why="what is read as
 
 
 def text_of(name, of, at, kind="malformed"):
-    """`of` as the member metadata, behind everything; the first wrong byte is its byte `at`, counted from its end if negative."""
+    """`of` as the last member, metadata; the first wrong byte is its byte `at`, counted from its end if negative."""
     marked = json.dumps(put(["metadata"], "@@"))
     offset = marked.index(MARK) + at
     case(name, "GRF-01", marked.replace(MARK, of), {"reject": {"kind": kind, "rule": "GRF-01", "offset": offset}},

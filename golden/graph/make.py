@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes golden/graph and cases of conformance/graph/cases: python3 golden/graph/make.py SAMPLES
+"""Writes golden/graph and cases of conformance/graph/cases: python3 golden/graph/make.py SAMPLES
 
-Graphs that real releases wrote are copied. Broken ones are the smallest real one with one edit. The expected storage plan is
+Graphs that real releases wrote are copied. Malformed ones are the smallest real one with one edit. The expected storage plan is
 computed here from the rules (numpy knows the sizes of dtypes); nothing of the crate is used.
 """
 

@@ -1,4 +1,4 @@
-"""More cases of graph.script: rule and kind of every error, a model in Rust, the debug dump, linked parameters, what is alive.
+"""Writes more cases of graph.script: rule and kind of every error, a model in Rust, the debug dump, linked parameters, live objects.
 
 Run: python more.py        (in this folder)
 
@@ -25,7 +25,7 @@ def steps(graph, pairs, **more):
     return {"graph": graph, **more, "steps": [step for step, _ in pairs]}, [result for _, result in pairs]
 
 
-# What a call with too few arguments, or ones of the wrong type, breaks.
+# Rules that a call violates with too few arguments, or arguments of the wrong type.
 def failing(id, rules, g, calls, why, releases="0.8..0.19", **more):
     pairs = sum(([(call, ERROR), (BROKEN, broken)] for call, broken in calls), [])
     value, expect = steps(g, pairs, **more)
@@ -81,7 +81,7 @@ two = graph((None, "x", [], [(S, 0)]), ("two", "t", [(0, 0)], [(S, 1), (S, 2)]),
 
 
 def dumped(g, tensors):
-    """As spec/graph.md has the dump: names for inputs, the function for `op`, type and shape of the first output."""
+    """The dump as spec/graph.md describes it: names for inputs, the function for `op`, type and shape of the first output."""
     nodes = []
     for at, node in enumerate(g["nodes"]):
         first = g["node_row_ptr"][at]
@@ -116,7 +116,7 @@ script("copies-by-offset", "GRF-33 GRF-34", v, e, "the first byte of a tensor is
 v, e = steps(graph((None, "x", [], [(S, 0, 12)]), ("touch", "y", [(0, 0)], [(S, 1, 12)]), heads=[(1, 0)]), [(["get_output", 0], {"dtype": "float32", "shape": S, "device": [12, 1]}), (["get_input", 0], {"dtype": "float32", "shape": S, "device": [12, 1]})], devices=[[1, 0], [12, 1], [12, 0]])
 script("first-of-its-type", "GRF-30", v, e, "of two devices of a type the first one has the entries", "0.8..0.19", OURS)
 
-# What is alive on a device that counts.
+# Live objects on a counting device.
 chain = graph((None, "x", [], [(S, 0, 98)]), ("touch", "a", [(0, 0)], [(S, 1, 98)]), ("touch", "b", [(1, 0)], [(S, 0, 98)]), ("touch", "c", [(2, 0)], [([5], 1, 98)]), heads=[(3, 0)])
 alive = lambda spaces, bytes, allocations, copies=0: {"spaces": spaces, "bytes": bytes, "streams": 0, "allocations": allocations, "copies": copies}
 there = lambda shape: {"dtype": "float32", "shape": shape, "device": [98, 0]}

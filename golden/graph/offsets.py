@@ -1,9 +1,10 @@
-"""Holds the offsets and fields of rejected graphs to their text: by a reader of JSON that knows where every value begins.
+"""Checks the offsets and fields of rejected graphs against their text, with a JSON reader that knows where every value begins.
 
 Run: python offsets.py        (in this folder)
 
-`field` is a path to a value of the text, and `offset` where that value or one inside it begins; without a field it is the object, a
-member of `attrs`, or for broken JSON (GRF-01) the place where Python's reader stops. `truncated.json` says where a text ends.
+`field` is a path to a value of the text, and `offset` the start of that value or of one inside it. Without a field it is the start of the
+object, of a member of `attrs`, or for malformed JSON (GRF-01) the position where Python's reader stops. `truncated.json` states where a
+text ends.
 """
 
 import json, os, re, sys

@@ -1,9 +1,9 @@
 """Writes orders.json: random module graphs with the answer of the real writer.
 
-    python make.py            (needs the wheel apache-tvm 0.27; writes beside itself)
+    python make.py            (needs the wheel apache-tvm 0.27; writes into its own folder)
 
 Each graph is built of real modules (C source modules, which merge into `_lib`, and constant loaders, which do not),
-packed by `runtime.ModulePackImportsToTensor`, and the packed bytes are taken apart here with `struct` alone. A line is
+packed by `runtime.ModulePackImportsToTensor`, and the packed bytes are parsed here only with `struct`. A line is
 
     {"dso": [...], "imports": [[...], ...], "entries": [0, null, 2], "indptr": [...], "indices": [...]}
 

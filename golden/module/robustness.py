@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Malformed library binaries of layout 0.22, one family after the other.
 
-Each is a minimal valid blob with one thing wrong, and is named for what is wrong. Without an argument this writes
-`robustness.json` beside itself; with one it writes every blob as DIR/<id>.bin, the large ones included.
+Each is a minimal valid blob with one fault, and is named after it. Without an argument this writes
+`robustness.json` into its own folder; with one it writes every blob as DIR/<id>.bin, including the large ones.
 
-Fields of an entry: `id`; `what`; `family`; `blob` in hex, or `recipe` for the large ones; `expect`, what a loader that
-checks everything says: `valid`, `reject`, `finding` (accepted, with a named finding), `loader` (the loader of a kind
-rejects) or `opaque` (a kind without a loader: its module is there and says why it cannot run).
+Fields of an entry: `id`; `what`; `family`; `blob` in hex, or `recipe` for the large ones; `expect`, the answer of a loader that
+checks everything: `valid`, `reject`, `finding` (accepted, with a named finding), `loader` (the loader of a kind
+rejects) or `opaque` (a kind without a loader: its module exists and states why it cannot run).
 """
 import json
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the `.expect.json` beside each saved object of 0.8, 0.19 and 0.21: its nodes in the form that spec/object.md fixes.
+"""Writes the `.expect.json` of each saved object of 0.8, 0.19 and 0.21: its nodes in the form that spec/object.md defines.
 
-Reads the goldens with Python's own JSON and struct modules; shares nothing with the crate.
+It reads the goldens with Python's own JSON and struct modules, and shares no code with the crate.
 """
 
 import base64

@@ -1,6 +1,6 @@
-"""Carves the payloads out of libraries that real TVM releases wrote.
+"""Extracts the payloads from libraries that real TVM releases wrote.
 
-    python3 carve.py SAMPLES        writes <name>.bin and <name>.json beside this file
+    python3 carve.py SAMPLES        writes <name>.bin and <name>.json into this folder
 
 SAMPLES is a folder with `v0.6`, `v0.8`, `v0.19`, `v0.21` and `v0.27`, each as written by that release.
 """
@@ -81,9 +81,9 @@ LIBRARIES = [
     ("v0.27/misc/const_loader_c.library_bin", "0.22", None, {"const_loader": "const-loader-0.27"}),
     ("v0.27/vm/relax_vm.library_bin", "0.22", None, {"relax.VMExecutable": "relax-vm-0.27"}),
 ]
-# Relay VM code as `save` returned it: the payload is this with its length in front.
+# Relay VM code as `save` returned it: the payload is its length, then this code.
 CODES = [("v0.19/vm.ro", "relay-vm-0.19")]
-# Files that are a payload themselves, and bodies of modules embedded in JSON (no header).
+# Files that are themselves payloads, and bodies of modules embedded in JSON (no header).
 FILES = [("v0.8/add1.stackvm", "0.7", "stackvm", "stackvm-0.8"), ("v0.19/add1.stackvm", "0.7", "stackvm", "stackvm-0.19")]
 BODIES = [("v0.27/misc/json_static.bin", {"static_library": "static-library-0.27"}), ("v0.27/misc/json_const.bin", {"c": "c-0.27"})]
 

@@ -1,7 +1,7 @@
 """Reads payloads into the JSON form of spec/payload.md, from the specification alone.
 
-It shares nothing with the Rust code, so that the expected values of the cases come from a second reading of the
-rules. It checks little: rejecting is the business of the cases.
+It shares no code with the crate, so that the expected values of the cases come from a second reading of the
+rules. It checks little, because the cases cover rejections.
 """
 
 import base64
@@ -279,12 +279,12 @@ for kind in ("dnnl_json", "arm_compute_lib", "tensorrt", "bnns_json", "clml", "c
              "msc_tensorrt", "nnapi", "hipblas_json", "example_npu_json", "verilator"):
     PLAIN[kind] = json_runtime
 
-# The form that the release behind a real sample writes; a hand-made file names its own.
+# The form that the release of a real sample writes; a hand-made file states its form.
 NEWEST = {"mrvl_sim": "0.17", "opencl": "0.2", "metal": "0.24", "vulkan": "0.24", "ethos-n": "0.10"}
 
 
 def payload(r, kind, form):
-    """The JSON form; leaves the reader behind the payload."""
+    """Returns the JSON form; the reader then stands after the payload."""
     if kind in FORMED:
         form = form or NEWEST[kind]
         return {"kind": kind, "form": form} | FORMED[kind](r, form)

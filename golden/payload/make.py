@@ -1,8 +1,8 @@
-"""Assembles payloads by hand, from spec/payload.md: kinds of which no release is at hand, and broken ones.
+"""Assembles payloads by hand, from spec/payload.md: kinds without an available release, and malformed payloads.
 
     python3 make.py        writes <name>.bin, and <name>.json for those that read
 
-Nothing here comes from the Rust code. A broken payload is a small good one with one thing changed, which its name says.
+Nothing here comes from the Rust code. A malformed payload is a small valid one with one change, after which it is named.
 """
 
 import json
@@ -152,7 +152,7 @@ def arg(kind, value=0):
     return kind << 56 | value & (1 << 56) - 1
 
 
-# Call the packed function with every kind of operand; go on if register 1 says so, or by a jump; return.
+# Call the packed function with every kind of operand; continue if register 1 is set, or by a jump; return.
 RELAX_CODE = [
     [1, 1, 1, 5, arg(0, 0), arg(1, -1), arg(2, 5), arg(3, 0), arg(0, VOID + 1)],
     [4, 1, 2],
@@ -268,7 +268,7 @@ def relax_broken(**fields):
 
 
 def all_opcodes(era):
-    """Each opcode that 0.`era` has once, with the fields that it has there, in a frame of three registers."""
+    """Each opcode of 0.`era` once, with its fields in that release, in a frame of three registers."""
     later = lambda since, *fields: fields if era >= since else ()
     rows = [
         (0, 0, 1), (2, 0, 1, 2, 0), (3, 0, 1, 2, 1), (4, 0, 2, 1, 0, 1), (5, 0, *later(7, 1), 2, 32, 1, 2, 2, 7, 8),
@@ -296,7 +296,7 @@ GOOD |= {
     "relay-vm-all-opcodes-0.14": ("VMExecutable", "0.7", None, relay("0.14.0", instructions=all_opcodes(14))),
     "relay-vm-jump-to-itself": ("VMExecutable", "0.7", None, relay(instructions=[relay_instruction(12, 0)])),
 }
-# Readable, but odd: a rule that is no MUST is broken.
+# Readable, but odd: it violates a rule that is not a MUST.
 ODD = {
     "cuda-function-twice": ("cuda", "0.22", None, text("ptx") + functions("0.22", "k", "k") + raw(b".version")),
     "cuda-unknown-tag": ("cuda", "0.22", None, code("0.22", "ptx", b".version", name="k", tags=("warpIdx.x",))),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Lists of the smallest elements that there are, at the end of the bytes, and cut by a byte: cases of WIRE-06 and WIRE-07.
+"""Writes lists of the smallest possible elements, at the end of the bytes and truncated by a byte: cases of WIRE-06 and WIRE-07.
 
-    python3 golden/payload/smallest.py       adds the cases that are missing, and fails where one states something else
+    python3 golden/payload/smallest.py       adds missing cases, and fails if an existing case differs
 
-A reader that takes an element for larger than it is rejects the first of each pair at its count; one that takes it for smaller
-goes on into the second. The bytes are made of the pieces of make.py.
+A reader that assumes too large an element rejects the first of each pair at its count; one that assumes too small an element
+continues into the second. The bytes are assembled from the parts in make.py.
 """
 
 import pathlib
@@ -39,7 +39,7 @@ def relax_start():
 FUNCTION = {"0.7": num("QQQQ", 0, 0, 0, 0), "0.22": num("QQQQQ", 0, 0, 0, 0, 0)}
 STACK = num("QQQQQQQ", 0, 0, 0, 0, 0, 0, 0)
 R = "VMExecutable"
-# name: kind, layout, releases, what comes in front, the smallest element, the field of the count, what comes next:
+# name: kind, layout, releases, the bytes before, the smallest element, the field of the count, the expectation:
 # the value (accepted) or kind, rule and field of the rejection, with the bytes from the start of the element to its offset.
 LISTS = {
     "functions-0.7": ("cuda", "0.7", "0.7..0.20", text("ptx"), FUNCTION["0.7"], "functions", ("truncated", "WIRE-01", "data", 32)),
@@ -106,11 +106,11 @@ def rejected(kind, rule, offset, field):
 def made():
     cases = []
     for name, (kind, layout, releases, before, element, field, then) in LISTS.items():
-        # Several where the list around it would not hold one: `*5`.
+        # Several if one is too small for the enclosing list: `*5`.
         name, _, times = name.partition("*")
         count, element = num("Q", int(times or 1)), element * int(times or 1)
         framed = kind == R
-        ahead = 8 if framed else 0  # its length comes in front
+        ahead = 8 if framed else 0  # its length comes first
         wrap = raw if framed else bytes
         count_at = ahead + len(before)
         case = {"releases": releases, "op": "payload.decode", "args": {"kind": kind, "layout": layout}, "why": WHY}

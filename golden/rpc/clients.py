@@ -1,8 +1,8 @@
-"""Adds the cases of `rpc.client`: what a client does with a server that answers by a script.
+"""Adds the cases of `rpc.client`: a client with a server that answers by a script.
 
     python3 golden/rpc/clients.py
 
-What the client writes is derived from the rules: requests (RPC-24, RPC-25, RPC-28), values (RPC-43), references that it releases.
+The output of the client is derived from the rules: requests (RPC-24, RPC-25, RPC-28), values (RPC-43), references that it releases.
 """
 
 import base64
@@ -75,7 +75,7 @@ def block(data, shape, offset=0, dtype="float32", device=CPU):
 
 
 def case(name, release, rules, answers, actions, results, requests, why, how, releases, session=None, last=(END,), **args):
-    """Behind `requests` come those of the end: what is released, and Shutdown."""
+    """After `requests` follow those of the end: releases of references, and Shutdown."""
     stated = args.get("stated")
     if session is None:
         session = {"session": "server:scripted", "release": stated or ("0.27" if ffi(release) else "0.20")}

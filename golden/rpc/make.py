@@ -1,10 +1,10 @@
-"""Makes the streams below golden/rpc/ of captures of real peers, and the cases of their packets.
+"""Creates the streams below golden/rpc/ from captures of real peers, and the cases of their packets.
 
     python3 golden/rpc/make.py CAPTURES
 
 A capture is two files, NAME.c2s.bin and NAME.s2c.bin: all bytes of one connection in each direction, as a relay between a released
-client and a released server saw them. Folders of the machine that built the peers, which are in compiled code and stack traces,
-are replaced by others as long. What the cases expect is read here, by a second reading that shares no code with src/.
+client and a released server recorded them. Folders of the machine that built the peers occur in compiled code and stack traces, and
+are replaced by others of the same length. The expectations come from a second reading here, which shares no code with src/.
 """
 
 import base64
@@ -151,7 +151,7 @@ def peer(form):
 
 
 def tracked(raw, speaker):
-    """A message of a tracker's connection, and what rule says what it is."""
+    """A message of a tracker's connection, and the rule that defines it."""
     if len(raw) == 4:
         assert raw == b"\x71\xf2\x02\x00"
         return "tracker-hello", {"code": "tracker"}, ["RPC-50"]
@@ -210,9 +210,9 @@ def trackers(captures, origins):
 
 
 def shape_of(form):
-    """What makes packets alike: the code, and what each value is."""
+    """Returns the shape of a packet: its code, and the kind of each value."""
     kinds = [next(iter(arg)) + str(arg.get("index", "")) if arg else "none" for arg in form.get("args", [])]
-    # The first value of a result says what the second is.
+    # The first value of a result is the type of the second.
     if form["code"] == "Return" and len(kinds) > 1:
         kinds[0] += str(form["args"][0].get("int"))
     return (form["code"], *kinds)

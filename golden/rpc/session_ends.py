@@ -1,4 +1,4 @@
-"""Sessions that end: packets and hellos that no client writes, keys, and times."""
+"""Sessions that end: packets and hellos that no client writes, keys, and timeouts."""
 
 import struct
 

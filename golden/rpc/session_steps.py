@@ -1,16 +1,16 @@
-"""The steps of sessions: requests and answers as the rules have them, and a case of each session."""
+"""The steps of sessions: requests and answers as the rules define them, and a case for each session."""
 
 import base64
 import struct
 
-# The releases that write as this one does, as far as a session shows.
+# The releases that write the same as this one, as far as a session shows.
 ALIKE = {"0.7": "0.7..0.7", "0.8": "0.8..0.20", "0.21": "0.21..0.21", "0.27": "0.22.."}
 ERAS = ("0.8", "0.27")
 CPU = [1, 0]
 RAISED = {"code": "Exception", "has": []}
 VOID = {"code": "Return", "args": [None]}
 made = []
-# The file of the cases that are being made.
+# The file of the current cases.
 topic = None
 
 
@@ -120,6 +120,6 @@ def case(name, release, rules, steps, why, how, releases=None, end="client", hel
 
 
 def begin(name):
-    """The cases from here on are in the file of this name."""
+    """Starts a new file of this name for the following cases."""
     global topic
     topic = f"session_{name}"

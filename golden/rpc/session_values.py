@@ -1,4 +1,4 @@
-"""Sessions about what goes there and back: values, handles and tensors."""
+"""Sessions about transferred values, handles and tensors."""
 
 from session_steps import (
     ALIKE, CPU, ERAS, FOUND, NONE, RAISED, VOID, alloc, b64, block, call, case, copied, floats, free, look, minor, of, read, result,

@@ -2,8 +2,8 @@
 
     python3 golden/rpc/sessions.py
 
-What a server answers is derived here, from the rules: the numbers of types (RPC-43), the forms of results (RPC-88), and what is an
-exception. Packets that are none are put together here, byte by byte.
+The answers of a server are derived here from the rules: the numbers of types (RPC-43), the forms of results (RPC-88), and which answer is an
+exception. Invalid packets are assembled here, byte by byte.
 """
 
 import pathlib
@@ -21,7 +21,7 @@ from session_steps import (
 )
 from session_values import calls, handles, tensors
 
-# The question whether there is a CPU, and the answer: what comes behind shows no encoding (RPC-84).
+# The query whether a CPU exists, and the answer: the bytes after it show no encoding (RPC-84).
 EXISTS = [system("DevGetAttr", {"device": CPU}, {"int": 0}), values({"int": 1})]
 FIRST = "whether there is a CPU comes first, since a device alone shows no encoding (RPC-84)"
 
@@ -276,7 +276,7 @@ def evaluators():
 
 
 def eras():
-    # RPC-84: what shows no encoding is answered with what both read.
+    # RPC-84: a request that shows no encoding is answered in a form that both can read.
     for release, releases in [("0.7", "0.7..0.7"), ("0.8", "0.8..0.20"), ("0.27", "0.21..")]:
         # The version of 0.7 is its own.
         known = release == "0.7"

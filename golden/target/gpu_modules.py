@@ -1,4 +1,4 @@
-"""The modules with kernels that lower.py hands to `target.build.opencl`, by name, and what is made of their JSON by hand."""
+"""The modules with kernels that lower.py hands to `target.build.opencl`, by name, and modules that are edited from their JSON by hand."""
 
 import json
 
@@ -48,7 +48,7 @@ def on_threads(tensors, name):
 
 
 def in_vectors(tensors, name):
-    """As [`on_threads`], each thread with four elements at once."""
+    """Like [`on_threads`], with four elements at once in each thread."""
     function = te.create_prim_func(tensors).with_attr("global_symbol", name)
     schedule = (tvm.s_tir if NEW else tvm.tir).Schedule(tvm.IRModule({name: function}), debug_mask="none")
     find = schedule.get_sblock if NEW else schedule.get_block
@@ -94,7 +94,7 @@ def dynamic(dtype):
 
 
 def counted_gpu():
-    """In each element another operator."""
+    """Another operator in each element."""
     x = te.placeholder((16,), "float32", "X")
     find = lambda name: getattr(TIR, name, None) or getattr(te, name)
     whole = lambda x: x.astype("int32")
@@ -143,7 +143,7 @@ GPU = {
 
 
 def doubled(text):
-    """A kernel whose one value is added to itself, and that again, 40 times: by hand, of a real one."""
+    """A kernel that adds its one value to itself 40 times, each time to the sum: edited by hand from a real one."""
     graph = json.loads(text)
     nodes = graph["nodes"]
     store = next(n for n in nodes if n["type"] == "tirx.BufferStore")
@@ -157,7 +157,7 @@ def doubled(text):
 
 
 def deep(text, terms):
-    """A kernel whose one value is a sum of so many terms, one inside of the next: by hand, of a real one."""
+    """A kernel whose one value is a nested sum of that many terms: edited by hand from a real one."""
     graph = json.loads(text)
     nodes = graph["nodes"]
     store = next(n for n in nodes if n["type"] == "tirx.BufferStore")

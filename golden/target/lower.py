@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Lowered modules with kernels, as real releases hand them to their code generators.
+"""Writes lowered modules with kernels, as real releases pass them to their code generators.
 
     TVMSPEC_PYTHON golden/target/lower.py golden/target/kernels [NAME...]
 
-Writes OUT/RELEASE/NAME.host.json and NAME.device.json: what `save_json` makes of the modules that `target.build.c` and `target.build.opencl` are
+Writes OUT/RELEASE/NAME.host.json and NAME.device.json: the `save_json` text of the modules with which `target.build.c` and `target.build.opencl` are
 called with, for a build with both.
 
 0.26 and 0.27 need apache-tvm-ffi 0.1.14.post0: 0.1.15 ends the process in `save_json` of any type (facts of the release, not of this script).
@@ -34,14 +34,14 @@ def register(name, function):
 
 
 def captured(make, target, generators):
-    """The modules that the generators are called with, as JSON."""
+    """The arguments of the generators: modules, as JSON."""
     seen = {}
     real = {name: tvm.get_global_func(name) for name in generators}
 
     def watch(name):
         def generator(module, target):
             seen[name] = json.dumps(json.loads(tvm.ir.save_json(module)), separators=(",", ":"))
-            # No release writes C or OpenCL C of everything: the module is there all the same.
+            # No release generates C or OpenCL C for everything: the module exists nevertheless.
             try:
                 return real[name](module, target)
             except Exception:
@@ -72,7 +72,7 @@ def main(out, *names):
         for part, text in zip(("host", "device"), both):
             (folder / f"{name}.{part}.json").write_text(text + "\n")
     if NEW and not names:
-        # An external device: its vendor registers the generator, here one that takes what OpenCL's takes.
+        # An external device: its vendor registers the generator, here one with the same arguments as that of OpenCL.
         opencl = tvm.get_global_func("target.build.opencl")
         register("target.build.ext_dev", lambda module, _: opencl(module, tvm.target.Target("opencl")))
         target = {"kind": "ext_dev", "host": {"kind": "c"}}

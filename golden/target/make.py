@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads target kinds, their options and all tags off the source of every release, and writes the tables that the library includes.
+"""Reads target kinds, their options and all tags from the source of every release, and writes the tables that the library includes.
 
     TVMSPEC_UPSTREAM=FOLDER golden/target/make.py [--check]
 
-FOLDER has a bare clone of apache/tvm as `tvm.git`. Facts alone are taken: names, types, defaults, device numbers, default keys, and
-which function of ours does what the parser of a kind does. `--check` compares and writes nothing.
+FOLDER has a bare clone of apache/tvm as `tvm.git`. Only facts are taken: names, types, defaults, device numbers, default keys, and
+which function of this crate corresponds to the parser of a kind. `--check` compares and writes nothing.
 """
 
 import json
@@ -17,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TABLES = ROOT / "spec/tables"
 TAGS = {minor: f"v0.{minor}.0" for minor in range(7, 27)} | {27: "v0.27.dev0"}
-# What only the published package of 0.27 has, and behind which option: the tag of the source is some weeks older. Read off `apache-tvm` 0.27.0.post1.
+# Kinds that only the published package of 0.27 has, because the tag of the source is some weeks older; read from `apache-tvm` 0.27.0.post1.
 WHEEL = {"webgpu": ("max_num_threads", ("max_shared_memory_per_block", "int", 32768))}
 THOR = {
     "kind": "cuda", "arch": "sm_110a", "max_shared_memory_per_block": 232448, "max_threads_per_block": 1024, "thread_warp_size": 32,
@@ -52,7 +52,7 @@ def files(tag, text, *paths):
 
 
 def closing(text, at):
-    """The index behind the bracket that closes the one at `at`."""
+    """Returns the index after the bracket that closes the one at `at`."""
     depth, quoted = 0, False
     for index in range(at, len(text)):
         letter = text[index]
@@ -90,7 +90,7 @@ def type_of(text):
 def option(type_text, args, minor):
     name, _, rest = args.partition(",")
     default = None
-    # From 0.24 on a bare number is no default: the builder ignores what it does not know.
+    # Since 0.24, a bare number is not a default: the builder ignores what it does not know.
     if minor < 24 and re.fullmatch(r"\s*(-?\d+|true|false)\s*", rest):
         default = json.loads(rest)
     elif match := re.match(r"\s*(?:[\w:]*(?:Integer|Bool|Int|DefaultValue|String))\((.*)\)\s*$", rest, re.S):
@@ -118,7 +118,7 @@ def kinds_of(tag, minor):
     numbers = dict(DEVICES)
     enums = git("grep", "-hE", r"kDL(AOCL|Hexagon|WebGPU|SDAccel)\b *= *", f"refs/tags/{tag}", "--", "include")
     numbers |= {name: int(number) for name, number in re.findall(r"(kDL\w+) *= *(?:static_cast<DLDeviceType>\()?(\d+)", enums)}
-    # DLPack has Hexagon since 0.9: it is not in this source then.
+    # DLPack has Hexagon since 0.9, so this source does not define it.
     numbers.setdefault("kDLHexagon", 16)
     for path in files(tag, "TVM_REGISTER_TARGET_KIND(", "src"):
         source = plain(show(tag, path))
@@ -163,7 +163,7 @@ def value_of(text):
 
 
 def parts(text):
-    """What commas separate at the first level; those between `<` and `>` do not."""
+    """Splits at the commas of the first level; those between `<` and `>` do not count."""
     found, depth, quoted = [""], 0, False
     for letter in text:
         quoted ^= letter == '"'

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the TVM that this Python has makes of targets: every kind, every option, every tag, and texts and objects by chance.
+"""Records the results of the TVM of this Python for targets: every kind, every option, every tag, and random texts and objects.
 
     observe.py OUT [--seed N] [--count N] [--every] [--cases FOLDER]
 
-Shares no code with the library: options come from the registry of the release, and all else from a list of oddities below.
+Shares no code with the library: options come from the registry of the release, and everything else from a list of oddities below.
 """
 
 import argparse
@@ -31,7 +31,7 @@ TEXTS = ["a", "sm_80", "sm_9a", "gfx900", "gfx90a", "x=y", "'a b'", "\\'z\\'", "
 
 
 def plain(value):
-    """A value of either era as JSON has it."""
+    """Converts a value of either era to JSON."""
     name = type(value).__name__
     if value is None or isinstance(value, (bool, float, str)):
         return str(value) if isinstance(value, str) else value
@@ -57,12 +57,12 @@ def seen(source):
     try:
         target = tvm.target.Target(source)
     except Exception as error:  # noqa: BLE001: every error is an answer
-        # The input is behind the message, and what failed below it in lines in front.
+        # The input follows the message, and nested failures are in the lines before.
         text = str(error).split(". Target creation from")[0].strip()
         return {"error": text.splitlines()[-1].strip()[:4000] if text else ""}
     out = {"target": plain(exported(target))}
     try:
-        # `str` of what this fails for is an address.
+        # If this fails, `str` is an address.
         text = tvm.get_global_func("target.TargetAsJSON") if MINOR >= 24 else str
         out["text"] = str(text(target))
     except Exception:  # noqa: BLE001
@@ -74,7 +74,7 @@ def options_of(kind):
     if kind not in OPTIONS:
         found = tvm.get_global_func("target.ListTargetKindOptionsFromName", allow_missing=True)
         if found is None:
-            # Up to 0.9 it takes a kind, and a target has one.
+            # Up to 0.9 it takes a kind, which a target has.
             found = lambda kind: tvm.get_global_func("target.ListTargetKindOptions")(tvm.target.Target(kind).kind)
         OPTIONS[kind] = {str(key): str(of) for key, of in found(kind).items()}
     return OPTIONS[kind]
@@ -134,7 +134,7 @@ def config(chance, kinds):
 
 
 def every(kind):
-    """What is wrong with an option, or with all of them, in both forms: each kind has its own table, and parsers look before it does."""
+    """Errors in one option, or in all of them, in both forms: each kind has its own table, and parsers check before it does."""
     texts = ["-nope=1", "-nope", "nope", "-", "--", "-=1", "-kind=c", "-keys", "-keys=", "-keys=a,b", "-keys=a -keys=b", "-device=foo", "-host=nope", "-host=", "-tag=t"]
     configs = [{"nope": 1}, {"kind": 1}, {"keys": "a"}, {"keys": [1]}, {"keys": []}, {"keys": ["a", "a"]}, {"device": "foo"}, {"device": 1}]
     configs += [{"tag": 1}, {"tag": "t"}, {"host": 1}, {"host": "nope"}, {"host": {"nope": 1}}, {"host": {"kind": "c", "host": {"kind": "c", "x": 1}}}]
@@ -148,10 +148,10 @@ def every(kind):
 
 
 def of_cases(folder):
-    """What the cases read, whatever release they are of, where it depends on no machine and on nothing defined besides."""
+    """The inputs of the cases of all releases that depend neither on the machine nor on other definitions."""
     cases = [case for file in sorted(pathlib.Path(folder).glob("*.json")) for case in conformance.read(file)]
     plain = [case for case in cases if case["op"] in ("target.read", "target.render", "target.tag") and not {"machine", "tags", "kinds"} & {*case["args"]}]
-    # A limit is of this project alone. Up to 0.20 null is rejected as a host, and ends the process as anything else.
+    # Only this project has a limit. Up to 0.20, null is rejected as a host, and ends the process elsewhere.
     inputs = [case["input"]["value"] for case in plain if case["expect"].get("reject", {}).get("kind") != "limit"]
     is_safe = lambda text: MINOR >= 21 or "null" not in text.replace('"host": null', "")
     return [value for value in inputs if "from_device" not in str(value) and is_safe(value if isinstance(value, str) else json.dumps(value))]
@@ -189,7 +189,7 @@ def main():
     triple = plain(exported(tvm.target.Target("llvm"))).get("mtriple", "")
     listed = {kind: {"options": options_of(kind)} for kind in kinds}
     head = {"version": tvm.__version__, "minor": MINOR, "triple": triple, "tags": tags, "kinds": listed}
-    # Not to stdout, where upstream logs.
+    # Not to stdout, because upstream logs there.
     with open(args.out, "w") as out:
         lines = [json.dumps([source, seen(source)], separators=(",", ":")) for source in inputs]
         out.write(json.dumps(head)[:-1] + ',"seen":[\n' + ",\n".join(lines) + "\n]}\n")

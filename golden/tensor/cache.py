@@ -1,6 +1,6 @@
 """Writes the tensor caches of this folder with the TVM of its Python: `python cache.py FOLDER`.
 
-0.19 writes `cache-0.19`, in the encoding that is the default, and 0.27 `cache-0.27`, as raw. Shards are bounded to 96 bytes.
+0.19 writes `cache-0.19` in the default encoding, and 0.27 writes `cache-0.27` as raw. Shards have at most 96 bytes.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""Writes the expected JSON of the parameter files beside it, without the code under test.
+"""Writes the expected JSON of the parameter files of this folder, without the code under test.
 
     python expect.py          (needs numpy)
 
-The files are taken apart with `struct`; wherever the arrays are known from an .npz, every value is compared with it.
+The files are parsed with `struct`; if an .npz contains the arrays, every value is compared with it.
 """
 
 import base64

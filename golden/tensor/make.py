@@ -1,8 +1,8 @@
-"""Writes what the real 0.27 runtime says of tensors: wheel-0.27.params, bool-0.27.params and dtypes.json.
+"""Writes the output of the real 0.27 runtime for tensors: wheel-0.27.params, bool-0.27.params and dtypes.json.
 
-    python make.py            (needs the wheel apache-tvm 0.27; writes beside itself)
+    python make.py            (needs the wheel apache-tvm 0.27; writes into its own folder)
 
-`dtypes.json` lists texts with what `tvm_ffi.dtype` reads from them (null: rejected), and the numbers with what it prints.
+`dtypes.json` lists texts with the dtype that `tvm_ffi.dtype` reads from them (null: rejected), and numbers with the text that it prints.
 """
 
 import json

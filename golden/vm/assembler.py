@@ -1,4 +1,4 @@
-"""Assembles VM executables word by word, and disassembles them from the format alone."""
+"""Assembles VM executables word by word, and disassembles them only from the format."""
 
 import struct
 
@@ -49,7 +49,7 @@ def constant(value):
 
 
 def assemble(functions, constants=(), scopes=()):
-    """Bytes of an executable in the form of 0.23 on. Calls name their callee; names that are no function are packed."""
+    """Bytes of an executable in the form of 0.23 and later. Calls name their callee; a name without a function is a packed function."""
     table = list(functions)
     known = {f["name"]: i for i, f in enumerate(table)}
 
@@ -117,7 +117,7 @@ def escaped(letter):
 
 
 def short(name):
-    """A name inside of a line: what fits into 200 bytes."""
+    """A name inside a line, truncated to 200 bytes."""
     return "".join(map(escaped, name.encode()[:200].decode(errors="ignore")))
 
 

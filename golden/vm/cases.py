@@ -1,8 +1,8 @@
-"""Makes the executables without kernels (*.vmexec) and conformance/vm/cases.
+"""Creates the executables without kernels (*.vmexec) and conformance/vm/cases.
 
-Executables are assembled here, word by word; the disassembly that cases expect is written here too, from the format alone.
-What a run must give is what the VM of the apache-tvm 0.27 wheel gives for the same file and the same steps: accepted results
-are taken from it, and it is checked to reject what a case rejects, except where it crashes or does not look (marked).
+Executables are assembled here, word by word; the disassembly that cases expect is also written here, only from the format.
+The expected result of a run is that of the VM of the apache-tvm 0.27 wheel for the same file and the same steps: accepted results
+are taken from it, and it must reject what a case rejects, except where it crashes or does not check (marked).
 
 Run: python cases.py        (in this folder)
 """
@@ -120,7 +120,7 @@ files = {
     "wide": assemble([{**function("main", ["x"], 2, ("call", 1, "main", r(0)), ("ret", 1)), "registers": 65536}]),
     "condition": assemble([function("main", ["c"], 1, ("if", 0, 2), ("ret", 0), ("ret", 0))]),
 }
-# Three elements of sixteen floats, of which one each is stored: `basic` with another number of lanes in its tensor.
+# Three elements of sixteen floats, of which only one each is stored: `basic` with another number of lanes in its tensor.
 whole = constant(np.array([[1, 2, 3]], "float32"))[4:]
 lanes = bytearray(whole)
 lanes[30] = 16

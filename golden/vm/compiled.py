@@ -1,10 +1,10 @@
-"""Makes compiled-RELEASE.so, a model with exec_mode="compiled", whose functions work on lists of values (VM-12), and compiled.io.npz: what
-the VM of that release answers.
+"""Creates compiled-RELEASE.so, a model with exec_mode="compiled", whose functions work on lists of values (VM-12), and compiled.io.npz:
+the results of the VM of that release.
 
 Run: python compiled.py        (with a TVM that has a compiler; gcc is needed for export_library)
 
-Made with TVM 0.19.0 and 0.21.0 (PyPI: xtc-tvm-python-bindings 0.19.0.12 and 0.21.0.8) and apache-tvm 0.27.0.post1. All three answer the
-same, bit for bit.
+Made with TVM 0.19.0 and 0.21.0 (PyPI: xtc-tvm-python-bindings 0.19.0.12 and 0.21.0.8) and apache-tvm 0.27.0.post1. All three give the
+same results, bit for bit.
 """
 
 import inspect

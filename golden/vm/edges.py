@@ -1,8 +1,8 @@
-"""More executables (*.vmexec) and their cases: tuples that code resets, constants of several axes, what a scope, a shape or a stride says.
+"""Writes more executables (*.vmexec) and their cases: tuples that code resets, constants with several axes, scopes, shapes and strides.
 
 Run: python edges.py        (in this folder)
 
-What a case expects is written here from spec/vm.md; `tvmspec check --impl ffi:` puts all but those of our own to the wheel.
+The expectations are written here from spec/vm.md; `tvmspec check --impl ffi:` runs all cases except those of this crate on the wheel.
 """
 
 import base64, os, sys
@@ -17,14 +17,14 @@ b = "vm.builtin."
 files, made = {}, []
 NONE, ERROR = None, {"error": True}
 
-# Tuples that the code of a machine resets (VM-58): made there, passed to it, held by another tuple.
+# Tuples that the code of a machine resets (VM-58): created there, passed to it, held by another tuple.
 files["resets"] = assemble([
     function("fresh", [], 1, ("call", 0, b + "make_tuple", 7, 8), ("call", VOID, b + "tuple_reset_item", r(0), 0), ("ret", 0)),
     function("given", ["t"], 1, ("call", VOID, b + "tuple_reset_item", r(0), 1), ("ret", 0)),
     function("held", [], 2, ("call", 0, b + "make_tuple", 7, 8), ("call", 1, b + "make_tuple", r(0)), ("call", VOID, b + "tuple_reset_item", r(0), 0), ("ret", 0)),
     function("past", [], 2, ("call", 0, b + "make_tuple", 7), ("call", 1, b + "make_tuple", r(0)), ("call", VOID, b + "tuple_reset_item", r(0), 1), ("ret", 0)),
 ])
-# Four rows of four elements of four bits, a byte each: what 0.16 to 0.20 store.
+# Four rows of four elements of four bits, a byte each, as 0.16 to 0.20 store them.
 SQUARE = np.arange(1, 17, dtype="int8").reshape(4, 4)
 small = assemble([function("main", [], 1, ("call", 0, b + "copy", C(0)), ("ret", 0))], [SQUARE])
 whole = constant(SQUARE)[4:]

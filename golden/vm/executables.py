@@ -1,4 +1,4 @@
-"""The executables of machine.py: functions that call each builtin, and code at the ends of the format."""
+"""The executables of machine.py: functions that call each builtin, and code at the limits of the format."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ files = {}
 
 
 def straight(name, params, callee, *args, registers=None):
-    """A function that calls one other, and returns what that returns."""
+    """A function that calls one other, and returns its result."""
     last = registers or len(params) + 1
     return function(name, params, last, ("call", last - 1, callee, *args), ("ret", last - 1))
 
@@ -31,7 +31,7 @@ files["machine"] = assemble([
     function("keeps", ["a"], 3, ("call", 1, b + "copy", 7), ("call", 2, "three", r(0), r(0), r(0)), ("call", 2, b + "make_tuple", r(0), r(1)), ("ret", 2)),
     function("nothing", [], 0, ("ret", VOID)),
     function("lets-go", ["a"], 1, ("call", VOID, "three", r(0), r(0), r(0)), ("ret", 0)),
-    # Once around: the cell is 1, then 0.
+    # One iteration: the cell is 1, then 0.
     function("around", ["heap"], 2,
              ("call", 1, b + "make_prim_value", r(0), 1, 0), ("if", 1, 3), ("call", VOID, b + "match_prim_value", 0, r(0), 1, 0, C(0)), ("goto", -3),
              ("call", 1, b + "make_prim_value", r(0), 1, 0), ("ret", 1)),
@@ -52,7 +52,7 @@ files["calls-packed"] = assemble([straight("size", ["t"], "ffi.ArraySize", r(0))
 weights = [np.array([1, 2, 3], "float32"), np.array([4], "float32"), 5]
 files["scoped-constant"] = assemble([straight("main", [], b + "copy", C(0))], weights, [(0, "global.vtcm"), (1, "global"), (2, "global.vtcm")])
 files["global-constant"] = assemble([straight("main", [], b + "make_tuple", C(0), C(1))], weights, [(0, "global"), (1, "")])
-# Three elements of four bits, a byte each: what 0.16 to 0.20 store.
+# Three elements of four bits, a byte each, as 0.16 to 0.20 store them.
 small = assemble([straight("main", [], b + "copy", C(0))], [np.array([1, 2, 3], "int8")])
 whole = constant(np.array([1, 2, 3], "int8"))[4:]
 four_bits = bytearray(whole)

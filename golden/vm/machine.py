@@ -1,7 +1,7 @@
-"""Makes more executables (*.vmexec) and their cases: every builtin with both of its answers, memory, limits, module functions.
+"""Creates more executables (*.vmexec) and their cases: every builtin with both of its answers, memory, limits, module functions.
 
-What a case expects is written here from spec/vm.md and the bytes; `tvmspec check --impl ffi:` puts all but those with a device
-that counts and with functions of our own to the wheel.
+The expectations are written here from spec/vm.md and the bytes; `tvmspec check --impl ffi:` runs all cases on the wheel, except those with a
+counting device or with functions of this crate.
 
 Run: python machine.py        (in this folder)
 """
@@ -54,14 +54,14 @@ u8, f32, i64, glob = D("uint8"), D("float32"), D("int64"), "global"
 
 
 def rejected(prefix, why, parent, kind_rule, file="basic", **variants):
-    """A case for every way to be wrong."""
+    """Adds a case for every kind of error."""
     rule = kind_rule.split()[1]
     for name, steps in variants.items():
         case(f"{prefix}-{name.replace('_', '-')}", rule, why, file, steps, reject=kind_rule, parent=parent)
 
 
 def fails(id, rules, why, steps, file="basic", **more):
-    """Calls that fail, one case for all; what is asked by other steps is stated beside."""
+    """Adds one case for all calls that fail; the requests of other steps are stated separately."""
     plain = [step if isinstance(step, list) else step[0] for step in steps]
     asked = [["@fails", *step] if isinstance(step, list) else step[0] for step in steps]
     case(id, rules, why, file, asked, [{"error": True} if isinstance(step, list) else step[1] for step in steps], **more)
@@ -231,7 +231,7 @@ case("pool-returns-the-same-again", "VM-32", "a model that runs for days must no
 case("pool-waits-for-the-tensor", "VM-33", "memory that is free while a tensor is in it is written by two", "machine",
      [storage(60001), cut(0, 0, (1,)), ["@memory", ref(1)], ["@drop", ref(0)], storage(60001), cut(4, 0, (1,)), ["@memory", ref(5)], ["@drop", ref(1)], ["@drop", ref(5)]], [NONE, NONE, 0, NONE, Z, NONE, 1, NONE, NONE])
 
-# What is alive on a device that counts.
+# Live objects on a counting device.
 FAR, NAIVE = [98, 0, 2, 1, 0, 2], [98, 0, 1, 1, 0, 1]
 gone = lambda allocations, copies=0: {"spaces": 0, "bytes": 0, "streams": 0, "allocations": allocations, "copies": copies}
 live = lambda spaces, bytes, allocations, copies=0: {"spaces": spaces, "bytes": bytes, "streams": 0, "allocations": allocations, "copies": copies}
@@ -299,7 +299,7 @@ BUILTINS = ["alloc_shape_heap", "alloc_storage", "alloc_tensor", "call_tir_dyn",
 case("what-can-be-called", "VM-61", "packed functions are internal to the machine", "basic", [["@own", "functions"]], [[["same", "pair", "choose", "nested", "constants", "stale", "drops"], [[[1, 0]], [[98, 0], [1, 0]], [[98, 0], [1, 0]]], "relax.VirtualMachine", [b + name for name in BUILTINS]]], origin=OWN)
 
 def as_text(raw):
-    """All of an executable in lines, as spec/vm.md says of its parts."""
+    """Returns a whole executable in lines, as spec/vm.md describes its parts."""
     made, at = describe(raw), 0
     lines = ["constants"] * bool(made["constants"]) + [f"  c{index} = {text}" for index, text in enumerate(made["constants"])]
     for each in made["functions"]:
@@ -365,7 +365,7 @@ for id, rules, why in (("ends-in-a-goto", "VM-01", "a loop may be last"), ("bran
 
 
 def at(name, index):
-    """Byte offset of the first word of instruction `index`: the words are the last vector of a file, and their places the one before."""
+    """Byte offset of the first word of instruction `index`: the words are the last vector of a file, and their offsets the one before."""
     raw = files[name]
     for count in range(1, len(raw) // 8):
         start = len(raw) - 8 * count

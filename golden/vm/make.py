@@ -1,10 +1,10 @@
-"""Makes the goldens of chapter vm with the apache-tvm 0.27 wheel: models as libraries, their inputs, and what the wheel's own
-VM answers; and small executables without kernels, written instruction by instruction.
+"""Creates the goldens of chapter vm with the apache-tvm 0.27 wheel: models as libraries, their inputs, and the results of the wheel's own
+VM; and small executables without kernels, written instruction by instruction.
 
 Run: python make.py        (in this folder; gcc is needed for export_library)
 
-Made with apache-tvm 0.27.0.post1. Inputs and outputs (*.io.npz) come out byte for byte; the libraries of mlp and conv do not: of stores
-that may be in any order, such as those of equal extents, the compiler of that release takes another order from run to run.
+Made with apache-tvm 0.27.0.post1. Inputs and outputs (*.io.npz) are reproduced byte for byte. The libraries of mlp and conv are not: for stores
+that may be in any order, such as those of equal extents, the compiler of that release chooses another order in each run.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Holds golden/vm/truncated.json to the format: a reader that knows what it reads, and where, when the bytes end.
+"""Checks golden/vm/truncated.json against the format, with a reader that knows which field it reads, and where, when the bytes end.
 
 Run: python offsets.py        (in this folder)
 
-A number that is cut short is WIRE-01 at its first byte. A count that asks for more bytes than there are, by the least that each element
-takes, is WIRE-06 at the count; a rank whose extents are not there is TEN-25.
+A truncated number is WIRE-01 at its first byte. A count that needs more bytes than remain, by the minimum that each element
+takes, is WIRE-06 at the count; a rank whose extents are missing is TEN-25.
 """
 
 import json, os, struct, sys
@@ -46,7 +46,7 @@ def tensor(r, field):
     for form, name in (("Q", "magic"), ("Q", "reserved"), ("i", "device.type"), ("i", "device.id")):
         r.take(form, f"{field}.{name}")
     start, rank = r.at, r.take("i", f"{field}.ndim")
-    # What must follow: type and extents.
+    # Must follow: type and extents.
     if 4 + 8 * rank > len(r.raw) - r.at:
         raise Ends("TEN-25", start, f"{field}.ndim")
     for form, name in (("B", "dtype.code"), ("B", "dtype.bits"), ("H", "dtype.lanes")):

@@ -5,9 +5,9 @@
     spec/evidence/find.py FOLDER < QUERIES           prints lines of TOML for boundaries
 
 FOLDER is that of generate.py; PATH is a regular expression. A query is a line `RULE KEY TEXT`, such as
-`TREE-03 since import_tree_row_ptr`; KEY is `since`, `until` or `says.N`, and ` @@ PATH` behind the text narrows the search.
-With `=OTHER` for TEXT the line refers to the evidence of another rule. What does not change at that boundary is printed with
-`#` in front, with the releases that have it.
+`TREE-03 since import_tree_row_ptr`; KEY is `since`, `until` or `says.N`, and ` @@ PATH` after the text narrows the search.
+With `=OTHER` for TEXT the line refers to the evidence of another rule. A text that does not change at that boundary is printed with a leading
+`#`, and with the releases that have it.
 """
 
 import json
@@ -62,7 +62,7 @@ class Upstream:
         return [minor for minor in self.last if self.last[minor].where(text, path)]
 
     def probes(self, boundary, text, path=""):
-        """Lines `present = ..` and `absent = ..` for a text that comes or goes at a boundary, or why there are none."""
+        """Lines `present = ..` and `absent = ..` for a text that appears or disappears at a boundary, or the reason why there are none."""
         before = self.last[boundary - 1]
         after = self.first[boundary]
         old, new = before.where(text, path), after.where(text, path)
@@ -75,7 +75,7 @@ class Upstream:
         return None
 
     def absent(self, release, repository, name, text):
-        """The narrowest place that is there and lacks the text: the file, or a folder above it. `None` where all have it."""
+        """Returns the narrowest existing place that lacks the text: the file, or a folder above it. `None` if all contain it."""
         paths = [entry for entry in release.listing() if entry[0] == repository] or release.listing()
         repository, tag = paths[0][:2]
         parts = name.split("/")
@@ -86,7 +86,7 @@ class Upstream:
                 return [repository, tag, place, text]
             if below and not release.where(text, "^" + re.escape(place + "/")):
                 return [repository, tag, place + "/", text]
-        # A folder that is new altogether.
+        # A completely new folder.
         for place in ("src", "include"):
             if not release.where(text, f"^{place}/"):
                 return [repository, tag, place + "/", text]

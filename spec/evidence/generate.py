@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tables of what upstream's source enumerates, read from every release: `tables/*.json`.
+"""Writes tables of the enumerations in upstream's source, read from every release: `tables/*.json`.
 
     spec/evidence/generate.py FOLDER            writes the tables
-    spec/evidence/generate.py FOLDER --check    fails where they differ from what is there
+    spec/evidence/generate.py FOLDER --check    fails if they differ from the existing ones
 
-FOLDER holds bare clones: tvm.git of apache/tvm and tvm-ffi.git of apache/tvm-ffi. Python 3.9 and git suffice. A row says in
+FOLDER contains bare clones: tvm.git of apache/tvm and tvm-ffi.git of apache/tvm-ffi. Python 3.9 and git suffice. A row states in
 which releases something is so, in the form of a range: `0.2..0.6`, `0.7..`, or several with blanks between.
 `tests/project/evidence.rs` compares the tables with the code of this crate.
 """
@@ -17,7 +17,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 LAST = 27
-# 0.27 has no tag in either repository: the newest states that were read.
+# 0.27 has no tag in either repository: these are the newest commits that were read.
 MAIN = {"tvm": "5d4dc87213", "tvm-ffi": "620fece9"}
 SOURCE = (".cc", ".h", ".mm")
 ROOMS = ("src/", "include/", "web/emcc/", "ffi/include/", "ffi/src/", "topi/")
@@ -59,7 +59,7 @@ class Clone:
 
 
 class Tree:
-    """The source of one release, with comments taken out."""
+    """The source of one release, without comments."""
 
     def __init__(self, clone, commit, rooms):
         self.clone = clone
@@ -107,7 +107,7 @@ def version(tag):
 
 
 def releases(tvm, ffi):
-    """The tags of each release, and the commit of tvm-ffi that it is built on."""
+    """The tags of each release, and the commit of tvm-ffi on which it is built."""
     tags = [tag for tag in tvm.run("tag").split() if re.fullmatch(r"v0\.\d+(\.\d+)?(\.post\d+)?", tag)]
     rows = []
     for minor in range(2, LAST + 1):
@@ -175,7 +175,7 @@ MASKS = {"kBinarySerializable": 1, "kRunnable": 2, "kDSOExportable": 4, "kCompil
 
 
 def classes(tree):
-    """Classes that name a kind, say a mask, or save themselves: name -> what they say."""
+    """Classes that name a kind, state a mask, or save themselves: name -> these facts."""
     found = {}
     for path in tree.paths:
         raw = tree.clone.blob(tree.paths[path])
@@ -210,7 +210,7 @@ def read_class(row, body, owner):
 
 
 def writes(body):
-    """What is written, in order: the last name of each argument, without underscores and the like."""
+    """Returns the written values, in order: the last name of each argument, without underscores and similar characters."""
     if re.search(r"\b(?:LOG\(FATAL\)|TVM_FFI_THROW)", body) and "Write" not in body:
         return None
     names = []
@@ -304,7 +304,7 @@ def enum(text, name):
 
 
 def device_numbers(tree):
-    """What kDL names, kExtDev and the like stand for."""
+    """The values of kDL names, kExtDev and similar ones."""
     numbers = {}
     for name in ("TVMDeviceExtType", "TVMDeviceType", "TVMDeviceExtType_"):
         for _, text in tree.having(name, ("include/",)):
@@ -351,7 +351,7 @@ def type_codes(legacy, indices, minor, tree, ffi):
 
 
 DLPACK_TYPES = {
-    # Again of the submodule. Those above 5 came with tvm-ffi.
+    # Also from the submodule. Those above 5 were introduced by tvm-ffi.
     "kDLInt": 0, "kDLUInt": 1, "kDLFloat": 2, "kDLOpaqueHandle": 3, "kDLBfloat": 4, "kDLComplex": 5, "kDLBool": 6,
     "kDLFloat8_e3m4": 7, "kDLFloat8_e4m3": 8, "kDLFloat8_e4m3b11fnuz": 9, "kDLFloat8_e4m3fn": 10,
     "kDLFloat8_e4m3fnuz": 11, "kDLFloat8_e5m2": 12, "kDLFloat8_e5m2fnuz": 13, "kDLFloat8_e8m0fnu": 14,
@@ -360,7 +360,7 @@ DLPACK_TYPES = {
 
 
 def code_names(table, minor, tree):
-    """What messages call the type codes of arguments up to 0.20. The three numbers are those of element types."""
+    """The names of type codes of arguments in messages up to 0.20. The three numbers are those of element types."""
     numbers = {"kDLInt": 0, "kDLUInt": 1, "kDLFloat": 2}
     for _, text in tree.having("TypeCode", ("include/tvm/runtime/c_runtime_api.h",)):
         numbers.update({**enum(text, "TVMArgTypeCode"), **enum(text, "TVMTypeCode")})
@@ -436,7 +436,7 @@ def generate(folder):
     for row in rows:
         minor = int(row["release"][2:])
         tree = Tree(tvm, ref(row["last"]), ROOMS)
-        # In 0.21 tvm-ffi is a folder of TVM; before, there is none.
+        # In 0.21 tvm-ffi is a folder of TVM; before that, it does not exist.
         at = row.get("tvm_ffi")
         base = Tree(ffi, ref(at["at"]), ("include/", "src/")) if at else tree
         kinds(tables["kinds"], minor, tree)

@@ -2,11 +2,11 @@
 """The global functions that the runtime of each release registers: tables/global_functions.tsv and spec/global-functions.md.
 
     spec/evidence/global_functions.py FOLDER            writes both
-    spec/evidence/global_functions.py FOLDER --check    fails where they differ from what is there
+    spec/evidence/global_functions.py FOLDER --check    fails if they differ from the existing ones
 
-FOLDER holds bare clones, as for generate.py. A row of the table is a name, ranges of minor releases, what brings it, and a place.
+FOLDER contains bare clones, as for generate.py. A row of the table is a name, ranges of minor releases, the origin, and a place.
 Options of the build have `+` between them; `-` stands for a function of every runtime, and `python` for one that a Python module registers.
-The place is the library beside the runtime, or the Python module. The page adds the parameters, and what `observe.py` saw.
+The place is the library that accompanies the runtime, or the Python module. The page adds the parameters, and the observations of `observe.py`.
 """
 
 import json
@@ -18,10 +18,10 @@ import generate
 from generate import HERE, Clone, Tree, ref, releases
 from interfaces import balanced, ranges, row, section, single, split
 
-# The sources of clones that are read here: build files say what compiles a source.
+# The sources of clones that are read here: build files state which option compiles a source.
 SOURCE = (".cc", ".h", ".mm", ".cu", ".cmake", "CMakeLists.txt", ".py")
 ROOMS = ("src/", "cmake/", "CMakeLists.txt", "ffi/src/", "python/tvm/")
-# Packages of tvm-ffi that have no tag, and the first release of TVM that can be beside them.
+# Packages of tvm-ffi that have no tag, and the first release of TVM that can use them.
 UNTAGGED = {"tvm-ffi 0.1.14": 26, "tvm-ffi 0.1.15": 27, "tvm 0.27": 27}
 # A constant spells it.
 SPELLED = {"__tvm_set_device": 2}
@@ -45,7 +45,7 @@ def commands(text):
 
 
 def options(condition):
-    """The options that must be on; those that must be off bring nothing."""
+    """The options that must be on; those that must be off add nothing."""
     words = re.sub(r"\bNOT\s+\S+(?!\s+STREQUAL)(?=\s|$)", "", condition)
     return tuple(re.findall(r"\bUSE_\w+|\bHEXAGON_\w+", words))
 
@@ -78,23 +78,23 @@ def conditions(tree):
                     found.append((glob(pattern, "GLOB_RECURSE" in args), under, variable and variable[1]))
                 for used in re.findall(r"\$\{(\w+)\}", args):
                     uses.setdefault(used, []).append(under)
-    # A list that is filled anywhere counts from where it is used.
+    # A list that is filled anywhere counts from its use.
     used = lambda name: min(uses.get(name, [set()]), key=len)
     return [(pattern, sorted(under | used(variable))) for pattern, under, variable in found]
 
 
 def brought(path, compiled):
-    """What brings the functions of a source; `None` where no list that is read compiles it."""
+    """Returns the origin of the functions of a source; `None` if no list that is read compiles it."""
     if path.startswith("ffi/"):
         return "-"
-    # Lists that are put together from variables, or by another build, are not read.
+    # Lists that are assembled from variables, or by another build, are not read.
     for folder, option in {"/hexagon/": "USE_HEXAGON", "/rocm/": "USE_ROCM", "/sgx/": "USE_SGX"}.items():
         if folder in path:
             return option
     found = [under for pattern, under in compiled if pattern.match(path)]
     if not found:
         return None
-    # A code generator brings the file without its library, and a path is no switch.
+    # A code generator adds the file without its library, and a path is not a switch.
     under = min(found, key=len)
     return "+".join(word for word in under if not word.endswith("_PATH")).replace("_CODEGEN", "_RUNTIME") or "-"
 
@@ -109,7 +109,7 @@ def library(path):
 def is_runtime(path, minor):
     if any(part in path for part in ("/crt/", "/minrpc/", "testing", "src/contrib/hybrid/")):
         return False
-    # Up to 0.5 what runs with other libraries has a folder of its own.
+    # Up to 0.5, code that runs with other libraries has a separate folder.
     rooms = ("src/runtime/", "ffi/src/", "src/support/libinfo.cc") + (("src/contrib/",) if minor <= 5 else ())
     return path.startswith(rooms) or re.match(r"src/backend/\w+/runtime/", path)
 
@@ -126,7 +126,7 @@ def chain(text, at):
 
 
 def signature(body):
-    """Parameters of a lambda `[](..) -> T {`, or the text of what else is registered."""
+    """Parameters of a lambda `[](..) -> T {`, or the text of another registered expression."""
     lambda_ = re.match(r"\s*\[[^\]]*\]\s*\(", body)
     if not lambda_:
         name = re.match(r"\s*(&?[\w:<>, ]+)", body)
@@ -151,7 +151,7 @@ def registrations(text):
 
 
 def read(folder):
-    """`{name: {(what brings it, place): minor releases}}`, and the parameters of each in the newest source."""
+    """`{name: {(origin, place): minor releases}}`, and the parameters of each in the newest source."""
     generate.SOURCE = SOURCE
     tvm, ffi = Clone(pathlib.Path(folder) / "tvm.git"), Clone(pathlib.Path(folder) / "tvm-ffi.git")
     found, parameters, unread, last = {}, {}, [], 0
@@ -174,7 +174,7 @@ def read(folder):
                 if under is None:
                     unread.append((name, minor))
                     continue
-                # Of several files the one that needs the fewest options: stubs and headers count as one of them.
+                # If there are several files, the one that needs the fewest options: stubs and headers also count.
                 if name not in names or len(under) < len(names[name][0]):
                     names[name] = under, place
         for path in tree.paths:
@@ -199,7 +199,7 @@ def read(folder):
 def add_untagged(found, observed, last):
     for label, names in observed.items():
         since = next((minor for start, minor in UNTAGGED.items() if label.startswith(start)), None)
-        # The runtimes were seen beside the newest library of tvm-ffi.
+        # The runtimes were observed with the newest library of tvm-ffi.
         names = [name for name in names if label.startswith("tvm-ffi") or not name.startswith("ffi.")]
         for name in names if since else ():
             if name not in found and not SKIPPED.search(name):
@@ -228,7 +228,7 @@ def tsv(found):
 # ---------------------------------------------------------------------------------------------------- the page
 
 PREFIXES = ("ffi.", "runtime.", "device_api.", "rpc.", "tvm.rpc.", "vm.builtin.", "_", "module.", "profiling.")
-# Names that a rule speaks of by their beginning.
+# Names that a rule mentions by their prefix.
 FAMILIES = {
     "device_api.": "DEV-01", "ffi.Module.create.": "MOD-31", "ffi.Module.load_from_bytes.": "MOD-11", "ffi.Module.load_from_file.": "MOD-01",
     "module.loadbinary_": "MOD-11", "runtime.module.loadbinary_": "MOD-11", "module.loadfile_": "MOD-32", "runtime.module.loadfile_": "MOD-32",
@@ -237,7 +237,7 @@ FAMILIES = {
 
 
 class Rules:
-    """Which rules and chapters speak of a function."""
+    """The rules and chapters that mention a function."""
 
     def __init__(self):
         self.texts = {}
@@ -255,7 +255,7 @@ class Rules:
             # Chapter vm names them without the prefix, in code.
             word = re.compile(word.pattern + "|`" + re.escape(name[len("vm.builtin."):]) + r"[`(]")
         found = [key for key, text in self.texts.items() if word.search(text)]
-        # Prose beside a rule says nothing new.
+        # Prose next to a rule adds nothing.
         named = [rule for start, rule in FAMILIES.items() if name.startswith(start)] + [key for key in found if "-" in key and key[0].isupper()]
         return ", ".join(dict.fromkeys(named or found))
 
@@ -285,7 +285,7 @@ def runtime_table(found, parameters, observed, last, rules):
         if not name.startswith(PREFIXES) or name in base or not native:
             continue
         seen = [label for label, names in runtimes.items() if name in names]
-        # The larger library has all that the smaller one has.
+        # The larger library has everything that the smaller one has.
         seen = [label for label in seen if not (label.endswith("x") and label[:-1] in seen)]
         stated = next((names[name] for names in reversed(list(runtimes.values())) if names.get(name)), "")
         taken = stated or parameters.get(name, "")

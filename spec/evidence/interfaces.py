@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tables of the C functions and structures of both interfaces, read from every release.
+"""Writes tables of the C functions and structures of both interfaces, read from every release.
 
-    spec/evidence/interfaces.py FOLDER WHEELS            writes the tables and the parts of spec/*.md that are made of them
-    spec/evidence/interfaces.py FOLDER WHEELS --check    fails where they differ from what is there
+    spec/evidence/interfaces.py FOLDER WHEELS            writes the tables and the parts of spec/*.md that are generated from them
+    spec/evidence/interfaces.py FOLDER WHEELS --check    fails if they differ from the existing ones
 
-FOLDER holds bare clones, as for generate.py. WHEELS holds unpacked wheels of apache-tvm-ffi, each in a folder named after its version:
+FOLDER contains bare clones, as for generate.py. WHEELS contains unpacked wheels of apache-tvm-ffi, each in a folder named after its version:
 the newest ones have no tag. c_contracts.json has a sentence for each C function.
 
 tables/c_functions.json has the signatures of each C function, the header, and the releases that have them.
@@ -23,7 +23,7 @@ TVM_HEADERS = (
     "include/tvm/runtime/c_backend_api.h",
     "include/tvm/c_dsl_api.h",
 )
-# What is exported without a header.
+# Functions that are exported without a header.
 TVM_SOURCES = ("src/runtime/ndarray.cc", "src/runtime/relax_vm/builtin.cc", "src/runtime/vm/builtin.cc")
 FFI_HEADERS = ("include/tvm/ffi/c_api.h", "include/tvm/ffi/extra/c_env_api.h")
 
@@ -41,12 +41,12 @@ def declarations(text):
 
 
 def stars(text):
-    """The asterisk of a pointer stands at its type."""
+    """Moves the asterisk of a pointer to its type."""
     return re.sub(r"\s*\*\s*(?=\w|\*|$)", "* ", " ".join(text.split())).replace("* *", "**").replace("* )", "*)").replace("(* ", "(*").strip()
 
 
 def balanced(text, start):
-    """What stands between the bracket at `start` and the one that closes it."""
+    """Returns the text between the bracket at `start` and the one that closes it."""
     depth = 0
     for hit in re.finditer(r'"(?:\\.|[^"\\])*"|[()\[\]{}]', text[start:]):
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(hit[0], 0)
@@ -56,7 +56,7 @@ def balanced(text, start):
 
 
 def split(arguments):
-    """Arguments at the commas that are in no bracket."""
+    """Splits arguments at the commas outside all brackets."""
     parts, depth, part = [], 0, ""
     for sign in re.sub(r"->", "\0", arguments):
         depth += {"(": 1, "<": 1, "[": 1, "{": 1, ")": -1, ">": -1, "]": -1, "}": -1}.get(sign, 0)
@@ -69,7 +69,7 @@ def split(arguments):
 
 
 def types(arguments):
-    """Arguments without their names, so that a renamed one is no change."""
+    """Arguments without their names, so that a renamed one does not count as a change."""
     bare = (re.sub(r"\(\*\w+\)", "(*)", part) for part in arguments)
     return tuple(re.sub(r"(?<=[\s*&])\w+$", "", part).strip() if "(" not in part else part for part in bare)
 
@@ -102,7 +102,7 @@ class Functions:
 
 
 def ranges(labels, order):
-    """`0.1.0..0.1.7`: from the first to the last of consecutive labels; open where it reaches the newest one."""
+    """`0.1.0..0.1.7`: from the first to the last of consecutive labels; open if it reaches the newest one."""
     places = sorted({order.index(label) for label in labels})
     runs = []
     for place in places:

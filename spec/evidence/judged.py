@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tables/judged.json: which releases' runtimes do as a rule says, out of reports of the suite.
+"""Writes tables/judged.json, from reports of the suite: the releases whose runtimes follow each rule.
 
     judged.py RELEASE=REPORT.json..
 
-A report is what `tvmspec check --impl .. --report json -o REPORT.json` writes; `conformance/suites/legacy-runtimes.sh` builds the
-runtimes of 0.7 to 0.20. A release passes a rule where its runtime answers cases of the rule and each one as expected, and fails
-it where one answer is another, or ends the process. A rule with no answered case is not listed; releases
+A report is the output of `tvmspec check --impl .. --report json -o REPORT.json`; `conformance/suites/legacy-runtimes.sh` builds the
+runtimes of 0.7 to 0.20. A release passes a rule if its runtime answers cases of the rule, each as expected. It fails
+the rule if one answer differs, or the process ends. A rule with no answered case is not listed; releases
 outside the rule's own are not.
 """
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Which global functions a runtime registers, and what it says of their types: writes tables/observed.json.
+"""Writes tables/observed.json: the global functions that a runtime registers, and the types that it states for them.
 
     observe.py LABEL LIBRARY..    loads the libraries in this order, and lists the functions under this label, such as `0.1.5` or `tvm 0.25`
 
-A library of tvm-ffi comes before what needs it. Python 3.6 suffices. A name is listed with its metadata where the runtime has any.
+A library of tvm-ffi comes before the libraries that need it. Python 3.6 suffices. A name is listed with its metadata if the runtime has any.
 """
 
 import ctypes as c
@@ -25,7 +25,7 @@ class Bytes(c.Structure):
 
 
 def text_of(cell, header):
-    """The string in a cell: short ones are in it, others behind the header of an object, address before length."""
+    """Returns the string in a cell: short strings are in the cell, others after the header of an object, address before length."""
     if cell.tag in (11, 12):
         return c.string_at(c.addressof(cell) + 8, cell.length).decode()
     address, size = (c.c_uint64 * 2).from_address(cell.payload + header)
@@ -82,7 +82,7 @@ class Old:
 
 
 def typed(metadata):
-    """`(int, Optional<Any>) -> str` out of the metadata of a function; empty where it says nothing."""
+    """Returns `(int, Optional<Any>) -> str` from the metadata of a function; empty if it states no type."""
 
     def name(schema):
         arguments = schema.get("args")
@@ -95,7 +95,7 @@ def typed(metadata):
     if "named_args" in schema:
         taken, returned = schema["named_args"]["params"], schema["named_args"]["return"][0]
     elif schema.get("args"):
-        # Before 0.1.14 the result comes first, and what it takes after it.
+        # Before 0.1.14, the result comes first, and the parameters after it.
         returned, *taken = schema["args"]
     else:
         return ""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What the C functions of a tvm-ffi library do at their edges: a line of JSON for each probe.
+"""Probes the edge cases of the C functions of a tvm-ffi library: a line of JSON for each probe.
 
-    probe.py LIBRARY [NAME..]    runs all probes, or those named; each in a process of its own, which may end
+    probe.py LIBRARY [NAME..]    runs all probes, or those named; each in a separate process, which may crash
 
 A probe that ends its process shows `{"ends": code}`, negative for a signal.
 """

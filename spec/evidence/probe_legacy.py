@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the C functions of a runtime of 0.7 to 0.20 do at their edges: like probe.py, for the older interface.
+"""Probes the edge cases of the C functions of a runtime of 0.7 to 0.20: like probe.py, for the older interface.
 
     probe_legacy.py LIBRARY [NAME..]
 """

@@ -1,4 +1,4 @@
-"""What `Target.from_device` of the installed TVM makes of its devices, and of answers that stand in for those of devices, as JSON."""
+"""Prints the results of `Target.from_device` of the installed TVM, for its devices and for simulated answers of devices, as JSON."""
 import json
 import sys
 
@@ -8,7 +8,7 @@ from tvm.target import Target
 
 
 class Answering:
-    """A device that exists, and answers what it was made with."""
+    """A device that exists, and gives the answers with which it was created."""
 
     exist = True
 

@@ -1,6 +1,6 @@
-"""What a client of the TVM that this Python imports, of either era, does with a server every day.
+"""Runs the everyday steps of a client of the TVM that this Python imports, of either era, with a server.
 
-`real_client.py PORT LIBRARY FUNCTION [HOP]` prints a line for each step, `STEP: ok` or `STEP: ` and why not. FUNCTION of LIBRARY adds 1 to
+`real_client.py PORT LIBRARY FUNCTION [HOP]` prints a line for each step, `STEP: ok` or `STEP: ` and the reason of the failure. FUNCTION of LIBRARY adds 1 to
 float32 tensors. With HOP, the port of a second server, the session is with that one, through the first."""
 import inspect
 import os
@@ -77,7 +77,7 @@ class Steps:
             assert "why not" in str(error), str(error)
         else:
             raise AssertionError("nothing is raised")
-        # The session goes on behind it.
+        # The session continues afterwards.
         self.numbers()
 
     def copy_of_16_MiB(self):

@@ -2,7 +2,7 @@
 
 `real_server.py PORT [KEY]` prints `port N` once it listens, and serves until stdin ends.
 
-With `--ends` it prints `ended CODE` behind each session, the exit code of its process, negative for a signal, and `gone` where the
+With `--ends` it prints `ended CODE` after each session, the exit code of its process, negative for a signal, and `gone` if the
 thread that accepts sessions has ended. The server is then in this process, where `rpc.Server` has one for it."""
 import multiprocessing
 import os
@@ -13,7 +13,7 @@ try:
 except ImportError:
     stub = os.path.join(os.path.dirname(os.path.abspath(__file__)), "without_cloudpickle")
     sys.path.append(stub)
-    # For the worker, which is a process of its own.
+    # For the worker, which is a separate process.
     os.environ["PYTHONPATH"] = os.pathsep.join([stub] + os.environ.get("PYTHONPATH", "").split(os.pathsep)).rstrip(os.pathsep)
 
 from tvm import rpc
@@ -31,12 +31,12 @@ def serve_with_ends(port, key):
                 print("ended", self.exitcode, flush=True)
 
     def end_with_stdin():
-        # Not by sys.stdin, whose lock the process of a session would find taken when it closes that.
+        # Not by sys.stdin: the process of a session would find its lock taken when it closes it.
         while os.read(0, 4096):
             pass
         os._exit(0)
 
-    # Servers of all releases make the process of a session by this name.
+    # Servers of all releases create the process of a session by this name.
     server.multiprocessing.Process = Process
     state = server.PopenRPCServerState("127.0.0.1", port, port + 400, key=key, silent=True)
     print("port", state.port, flush=True)

@@ -58,7 +58,7 @@ def of_release(accounts, release):
 
 
 def compare(ours, theirs):
-    """Yields a row about the file, then one about each thing that is made of it: a machine, an executor."""
+    """Yields a row about the file, then one about each object that is created from it: a machine, an executor."""
     answers = theirs["answers"]
     outcome, text = "loads", ""
     for question in ("load", "content", "call", "run"):
@@ -71,7 +71,7 @@ def compare(ours, theirs):
     row = {"ours": ours["outcome"], "why": ours["why"], "theirs": outcome, "text": text, "question": "load"}
     asked = [(question, *answer) for question, answer in answers.items() if question not in ("load", "content", "call", "run")]
     made = {question: ("loads" if answer == "good" else "fails", words) for question, answer, words in asked if answer != "not asked"}
-    # `explain` has one answer for a file and for what is made of it: it fails where one of them does.
+    # `explain` has one answer for a file and for the objects created from it: *fails* if one of them fails.
     both = ours["outcome"] == "fails" and outcome == "loads" and any(how == "fails" for how, _ in made.values())
     yield dict(row, verdict="agrees" if both else verdict(ours, outcome, text, theirs))
     for question, (how, words) in made.items() if outcome == "loads" else ():
@@ -79,14 +79,14 @@ def compare(ours, theirs):
 
 
 def verdict(ours, outcome, text, theirs):
-    """Returns how an outcome of `explain` stands beside that of a runtime."""
+    """Compares an outcome of `explain` with that of a runtime."""
     said, answers = ours["outcome"], theirs["answers"]
     if said in ("unknown", "not read"):
         return said
     # A missing symbol is an error at once, or at the first call where symbols are bound late.
     if said == outcome or (said == "lacks" and outcome != "loads"):
         return "agrees"
-    # What is missing shows where a machine is made.
+    # Missing parts show when a machine is created.
     if said == "silent" and outcome == "fails" and answers["load"][0] == "good":
         return "agrees"
     # There is nothing in the file to miss, no tensor to call it with, no device to launch a kernel on, or memory that nobody looks at is written.
@@ -126,7 +126,7 @@ def markdown(rows, files):
     return "\n".join(text) + "\n"
 
 
-# What stands for a reason that names a file, a type or a release.
+# Replacements for reasons that name a file, a type or a release.
 REASONS = [
     (r".*(\bld (returned|terminated)|dangerous relocation).*", "the linker fails"),
     (r"^(link|InternalError|TVMError): ", ""),
@@ -139,23 +139,28 @@ REASONS = [
 
 
 def alike(text):
-    """Returns a reason without what differs from file to file, and from release to release."""
+    """Returns a reason without the parts that differ between files and between releases."""
     for pattern, instead in REASONS:
         text = re.sub(pattern, instead, text, flags=re.DOTALL)
     return text
 
 
-HEAD = """# `explain` beside real runtimes
+HEAD = """# `explain` compared with real runtimes
 
-Written by `conformance/reports/explain/run.py`, which says how to repeat it. The compilers wrote %d files, of which %d have a usual function
-that loads them; %d answers.
+Written by `conformance/reports/explain/run.py`, which says how to repeat it. The compilers wrote %d files, of which %d have a usual
+function that loads them. They gave %d answers.
 
-The packages: `hhb-tvm` 2.0.20 (0.8) and 2.11.4 (0.9), `xtc-tvm-python-bindings` 0.19.0.12 and 0.21.0.8, `tilelang` 0.1.7 (a runtime alone, 0.22,
-beside tvm-ffi 0.1.0 and a CUDA driver without functions), `apache-tvm` 0.27.0.post1 beside tvm-ffi 0.1.14.post1 (with 0.1.15 it crashes where it
-saves IR, OBJ-38), `apache-tvm-tirx` 0.1.0a4 (a compiler alone, after 0.27).
+The packages are `hhb-tvm` 2.0.20 (0.8) and 2.11.4 (0.9), `xtc-tvm-python-bindings` 0.19.0.12 and 0.21.0.8, `tilelang` 0.1.7 (only a runtime,
+0.22, with tvm-ffi 0.1.0 and a CUDA driver without functions), `apache-tvm` 0.27.0.post1 with tvm-ffi 0.1.14.post1 (with 0.1.15 it crashes when
+it saves IR, OBJ-38), and `apache-tvm-tirx` 0.1.0a4 (only a compiler, after 0.27).
 
-The answers agree where `explain` says *loads* and everything is there, *fails* and an error or a crash follows, for the file or for what is
-made of it, *silent* and something is missing or wrong afterwards (a function, a module, a value, a result) or the first call crashes. Two traps
-cannot be seen here and count as agreed where the file loads: a kernel that no device launches, and memory that is written behind a tensor. *A loader is missing*: `explain` names a loader
-that this runtime was built without. *Unknown*: `explain` does not say. *Not read*: `explain` knows no such form.
+An answer of `explain` agrees with the runtime in three cases:
+
+* *loads*, and nothing is missing after loading;
+* *fails*, and an error or a crash follows, for the file or for an object created from it;
+* *silent*, and afterwards something is missing or wrong (a function, a module, a value, a result), or the first call crashes.
+
+Two traps are not visible here and count as agreed if the file loads: a kernel that no device launches, and a write past the end of a tensor.
+*A loader is missing*: `explain` names a loader that this runtime was built without. *Unknown*: `explain` gives no answer. *Not read*: `explain`
+does not know the form of the file.
 """

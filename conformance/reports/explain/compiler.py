@@ -31,7 +31,7 @@ class Compiler:
             return None
 
     def alone(self, name, action, *arguments):
-        """Runs one step like `attempt`, in a process of its own: some releases crash where their LLVM lacks a machine."""
+        """Runs one step like `attempt`, in a separate process: some releases crash if their LLVM lacks a machine."""
         self.keep()
         child = os.fork()
         if child == 0:
@@ -62,7 +62,7 @@ class Compiler:
         return (getattr(self.tvm.runtime, "empty", None) or self.tvm.nd.empty)(shape, dtype)
 
     def get(self, name):
-        """Returns a global function; raises where this release has none of that name."""
+        """Returns a global function; raises if this release has none of that name."""
         if hasattr(self.tvm, "get_global_func"):
             found = self.tvm.get_global_func(name, True)
         else:
@@ -84,7 +84,7 @@ class Compiler:
         return te.create_prim_func([a, b]).with_attr("global_symbol", name)
 
     def script(self, name, dtype, threads):
-        """Returns the same function where there is no TE: for 16 elements, or for 128 that are bound to threads."""
+        """Returns the same function for releases without TE: for 16 elements, or for 128 that are bound to threads."""
         from tvm_tirx.script import tirx as T
 
         @T.function
@@ -170,7 +170,7 @@ class Compiler:
         return sorted(kind for kind in found if kind not in ("c", "llvm", "static_library"))
 
     def save(self, mod, name, form=""):
-        """Writes one module into a file of its own."""
+        """Writes one module into a separate file."""
         mod = module_of(mod)
         (mod.write_to_file if hasattr(mod, "write_to_file") else mod.save)(name, form)
 
@@ -194,7 +194,7 @@ def module_of(built):
 
 
 def archive(output, objects, **_):
-    """Makes a static archive, as a callback of `export_library`."""
+    """Creates a static archive, as a callback of `export_library`."""
     subprocess.run(["ar", "rcs", output] + list(objects), check=True)
 
 

@@ -15,6 +15,6 @@ def entries(folder):
 
 
 def digest(entry):
-    """Returns a hash of a file and of what is asked about it."""
+    """Returns a hash of a file and of the questions about it."""
     text = json.dumps(entry, sort_keys=True).encode()
     return hashlib.sha256(text + pathlib.Path(entry["path"]).read_bytes()).hexdigest()[:16]

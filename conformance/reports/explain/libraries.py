@@ -13,12 +13,12 @@ FORMS = {"opencl": "cl", "metal": "metal", "webgpu": "wgsl", "vulkan": "spv", "c
 
 
 def call(name, dtype="float32", length=16):
-    """Returns what a runtime needs to call a copy."""
+    """Returns the data that a runtime needs to call a copy."""
     return {"function": name, "dtype": dtype, "length": length}
 
 
 def libraries(w):
-    """Writes host code: each element type, form and machine, several functions and none, system libraries."""
+    """Writes host code: each element type, form and machine, several functions or none, system libraries."""
     IRModule = w.tvm.IRModule
 
     def by_type(dtype):
@@ -121,7 +121,7 @@ def devices(w):
 
 
 def sources(w):
-    """Writes modules that no code generator makes: source text, constants, a static library, JSON of a module."""
+    """Writes modules that no code generator creates: source text, constants, a static library, JSON of a module."""
     host = w.build(w.tvm.IRModule({"copy": w.copy("copy")}), "llvm")
 
     def text(name, functions, *constants):

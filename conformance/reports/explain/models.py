@@ -7,7 +7,7 @@ from compiler import module_of
 from tensors import DTYPES, described, fill, numpy
 
 
-# What a model returns that adds eight ones to themselves.
+# The result of a model that adds eight ones to themselves.
 TWOS = ["float32", [2, 4], "00000040" * 8]
 
 

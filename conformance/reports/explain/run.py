@@ -5,13 +5,13 @@
     run.py ask    FOLDER --runtime 0.19=PYTHON --runtime 0.22=PYTHON,LIBRARY...
     run.py report FOLDER --tvmspec BINARY [--table ROWS.tsv] [-o REPORT.md]
 
-`write` lets each compiler write files, and a `files.json` that lists them, into a folder of its own below FOLDER. `ask` loads each file in
-each runtime, in a process of its own with a time limit, by the function that is usual for such a file. It keeps the answers in `answers.json`
-and asks only what is not in it. `report` asks `tvmspec explain` about the same files, and prints the tables and every difference.
+`write` lets each compiler write files, and a `files.json` that lists them, into a separate folder below FOLDER. `ask` loads each file in
+each runtime, in a separate process with a time limit, by the function that is usual for such a file. It keeps the answers in `answers.json`
+and asks only questions that are not in it. `report` asks `tvmspec explain` about the same files, and prints the tables and every difference.
 
 PYTHON is a command: `env PYTHONPATH=FOLDER python3` is one. Text in C is compiled with the headers that `CPATH` names. A runtime without TVM's
-Python package, such as the one in the wheel of tilelang, is asked through the package `tvm_ffi`, which loads LIBRARY. What runs in a compiler
-or a runtime keeps to Python 3.6, the newest one that the package of 0.8 has.
+Python package, such as the one in the wheel of tilelang, is asked through the package `tvm_ffi`, which loads LIBRARY. Code that runs in a compiler
+or a runtime is limited to Python 3.6, the newest version that the package of 0.8 supports.
 """
 
 import argparse

@@ -86,7 +86,7 @@ class Runtime:
         return [kind for kind in sorted(set(entry.get("kinds", []))) if self.get(prefix + kind, True)]
 
     def questions(self, entry, say):
-        """Asks whether a file loads, then whether everything in it is there and works."""
+        """Checks whether a file loads, then whether everything in it exists and works."""
         loaded = self.question("load", lambda: self.load(entry), say)
         if loaded is None:
             return
@@ -106,7 +106,7 @@ class Runtime:
                 self.question("run", lambda: self.run(made, entry["result"]), say)
 
     def question(self, name, action, say):
-        """Says that a question is open, acts, and says the answer."""
+        """Reports that a question is open, acts, and reports the answer."""
         say(name, "crash", "")
         try:
             value = action()
@@ -153,7 +153,7 @@ class Runtime:
             raise NotImplementedError("this release has no " + name)
 
     def make(self, what, module):
-        """Makes the machine or the executor that runs a model."""
+        """Creates the machine or the executor that runs a model."""
         if what == "vm" and self.tvm is None:
             machine = module["vm_load_executable"]()
             machine["vm_initialization"](1, 0, 2)
@@ -167,7 +167,7 @@ class Runtime:
         return self.part("tvm.runtime.executor").AotModule(module["default"](self.tvm.cpu()))
 
     def linked(self, path):
-        """Links what `explain` says to link, and returns the library. `load_module` of Python links objects and tars itself."""
+        """Links as `explain` advises, and returns the library. `load_module` of Python links objects and tars itself."""
         if not path.endswith((".c", ".a", ".o", ".tar")):
             return path
         folder = tempfile.mkdtemp(dir=".")
@@ -215,7 +215,7 @@ class Runtime:
             raise Partial("no module of kind " + lost[0])
 
     def tensor(self, shape, dtype):
-        """Creates a tensor; what this release has no type for cannot be asked."""
+        """Creates a tensor; a type that this release does not have cannot be tested."""
         try:
             if self.tvm:
                 return (getattr(self.tvm.runtime, "empty", None) or self.tvm.nd.empty)(shape, dtype)
@@ -258,7 +258,7 @@ class Runtime:
         return self.get("runtime.LoadParams")(bytes(data))
 
     def values(self, read, written):
-        """Checks that each tensor of a parameter file is what was written."""
+        """Checks that each tensor of a parameter file equals the one that was written."""
         names = sorted(str(name) for name in read)
         if names != sorted(written):
             raise Partial("names %s" % names)
@@ -268,7 +268,7 @@ class Runtime:
                 raise Partial("%s is %s %s %s" % (name, found[0], found[1], found[2][:16]))
 
     def cache(self, folder, names):
-        """Loads a parameter cache, and checks that each tensor is there."""
+        """Loads a parameter cache, and checks that each tensor exists."""
         prefix = "vm.builtin.tensor_cache." if self.release >= [0, 22] else "vm.builtin.ndarray_cache."
         load = self.get(prefix + "load", True)
         if load is None:

@@ -1,4 +1,4 @@
-"""Imports tilelang, and makes data types of text as it does: what each becomes, or that it is rejected."""
+"""Imports tilelang, and creates data types from text as it does: prints the result of each, or that it is rejected."""
 
 import tilelang
 import tvm_ffi

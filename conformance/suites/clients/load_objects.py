@@ -1,4 +1,4 @@
-"""Object files through apache-tvm-ffi-orcjit: modules that C++ makes, which import one another."""
+"""Loads object files through apache-tvm-ffi-orcjit: C++ modules that import one another."""
 
 import subprocess
 import tempfile

@@ -1,4 +1,4 @@
-"""What the Python of TVM up to 0.20 does with a callback that raises: the object itself passes through the runtime (FUN-25).
+"""Tests callbacks that raise, with the Python of TVM up to 0.20: the raised object itself passes through the runtime (FUN-25).
 
 Only the runtime is loaded (TVM_USE_RUNTIME_LIB), from TVM_LIBRARY_PATH.
 """

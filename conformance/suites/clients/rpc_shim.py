@@ -1,6 +1,6 @@
-"""Puts `tvmspec serve`, `tvmspec tracker` and `tvmspec proxy` in the place of TVM's, for TVM's own tests.
+"""Replaces TVM's server, tracker and proxy by `tvmspec serve`, `tvmspec tracker` and `tvmspec proxy`, for TVM's own tests.
 
-Imported before the tests. TVMSPEC_OWN names the program; without it TVM's own stay, and only what a build says of itself is amended, so
+Imported before the tests. TVMSPEC_OWN names the program; without it TVM's own stay, and only the build information is corrected, so
 that both runs have the same tests.
 """
 
@@ -19,13 +19,13 @@ import tvm.rpc.tracker
 try:
     from tvm.testing import env
 
-    # The wheel has RPC, and does not say so.
+    # The wheel has RPC, but does not report it.
     enabled = env.build_flag_enabled
     env.build_flag_enabled = lambda flag: flag == "USE_RPC" or enabled(flag)
 except ImportError:
     pass
 
-# A server in a program of its own is made from sources that no package has.
+# A server as a separate program is built from sources that no package has.
 for module in (tvm, sys.modules.get("tvm_ffi")):
     if hasattr(module, "get_global_func"):
         get = module.get_global_func
@@ -38,14 +38,14 @@ if tvm.__version__ == "0.16.dev0":
         inputs, args, "llvm -mtriple=x86_64-linux-gnu" if target == "llvm" else target, **options
     )
 
-    # It passes more arguments than its own server takes, which is that of upstream.
+    # It passes more arguments than its own server, which is that of upstream, takes.
     tvm.rpc.RPCSession.load_module = lambda self, path: self.get_function("tvm.rpc.server.load_module")(path)
 
 OWN = os.environ.get("TVMSPEC_OWN")
 
 
 def start(arguments, pattern):
-    """The process, and what `pattern` finds in its first lines."""
+    """Returns the process, and the match of `pattern` in its first lines."""
     log = open(os.environ.get("TVMSPEC_LOG", os.devnull), "a")
     process = subprocess.Popen([OWN, *arguments], stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
     for line in process.stdout:
@@ -94,7 +94,7 @@ class Tracker(Process):
 
 class Proxy(Process):
     def __init__(self, host, port=9091, port_end=9199, web_port=0, timeout_client=600, timeout_server=600, tracker_addr=None, **options):
-        # TVM's takes the first port that is free.
+        # TVM's server uses the first free port.
         arguments = ["proxy", f"--host={host}", "--port=0"]
         if tracker_addr:
             arguments.append("--tracker=%s:%d" % tuple(tracker_addr))

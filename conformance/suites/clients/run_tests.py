@@ -1,10 +1,10 @@
-"""Runs files of pytest tests, each file in a process of its own, and writes a line `test OUTCOME` for each test.
+"""Runs files of pytest tests, each file in a separate process, and writes a line `test OUTCOME` for each test.
 
     run_tests.py IMPORTS OUTCOMES LOG FILE...
 
 IMPORTS (comma-separated modules) are imported once, and every file runs in a fork. A test that ends or stops its process
-(CRASH-signal, EXIT-code, HANG) does not take the rest of its file along: another fork goes on behind it. A failure is written with the type of
-what was raised, so that two libraries that fail differently are distinguished.
+(CRASH-signal, EXIT-code, HANG) does not stop the rest of its file: another fork continues after it. A failure is written with the type of
+the raised exception, so that two libraries that fail differently are distinguished.
 """
 
 import importlib
@@ -65,7 +65,7 @@ def read(path):
 
 
 def run(file, path, log, done):
-    """What the process ended with, and the seconds of processor time that it took."""
+    """Returns the exit status of the process, and the seconds of processor time that it took."""
     child = os.fork()
     if child:
         _, status, used = os.wait4(child, 0)
@@ -105,7 +105,7 @@ def main(imports, path, log, *files):
             with open(part, "a") as out:
                 for test in open_test or [file]:
                     print(test, word, file=out)
-            # Nothing was begun: the file itself, or the end of its process, is what crashes.
+            # No test was started: the file itself, or the end of its process, crashes.
             if not open_test or len(done) == len(ended):
                 break
             done = read(part)

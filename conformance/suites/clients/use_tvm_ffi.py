@@ -1,4 +1,4 @@
-"""What every release of tvm-ffi's Python has: values, containers, functions, errors, tensors, data types."""
+"""Tests the features that every release of tvm-ffi's Python has: values, containers, functions, errors, tensors, data types."""
 
 import numpy
 import tvm_ffi

@@ -16,7 +16,7 @@ import numpy
 import tvm
 from tvm.rpc import server
 
-if hasattr(tvm.runtime, "Tensor"):  # 0.22 on
+if hasattr(tvm.runtime, "Tensor"):  # since 0.22
     import tvm_ffi
 
     register = tvm_ffi.register_global_func

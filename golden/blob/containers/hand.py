@@ -1,8 +1,8 @@
-"""Files of forms that the tools at hand do not write, put together from the layouts of their formats.
+"""Files of forms that the available tools do not write, assembled from the layouts of their formats.
 
     python hand.py            needs gcc for the images of linkage
 
-Each holds the 145 bytes of `const_loader.bin`, which the real 0.27 wrote.
+Each contains the 145 bytes of `const_loader.bin`, which the real 0.27 wrote.
 """
 
 import gzip
@@ -23,7 +23,7 @@ def save(name, data):
 
 
 def mach_o(order, magic, cpu, subtype, symbols, content):
-    """A 32-bit object file: one segment with __TEXT,__const, and a symbol table. `symbols`: name and place in the section."""
+    """A 32-bit object file: one segment with __TEXT,__const, and a symbol table. `symbols`: name and offset in the section."""
     word = lambda *values: struct.pack(f"{order}{len(values)}I", *values)
     name = lambda text: text.encode().ljust(16, b"\0")
     start = 28 + 56 + 68 + 24
@@ -42,7 +42,7 @@ def mach_o(order, magic, cpu, subtype, symbols, content):
 
 
 def coff(machine, symbols, content, big=False):
-    """An object file with one section .rdata. `symbols`: name and place."""
+    """An object file with one section .rdata. `symbols`: name and offset."""
     header = 56 if big else 20
     start = header + 40
     strings, entries = b"", b""
@@ -63,7 +63,7 @@ def coff(machine, symbols, content, big=False):
 def objects():
     save("macho-i386.o", mach_o("<", 0xFEEDFACE, 7, 3, [("_" + SYMBOL, 0)], BLOB))
     save("macho-ppc-be.o", mach_o(">", 0xFEEDFACE, 18, 0, [("_" + SYMBOL, 0)], BLOB))
-    # Without sizes in the table a symbol ends where the next one starts.
+    # The table has no sizes: a symbol ends at the start of the next one.
     two = lambda place: [("_next", place), ("_" + SYMBOL, 8)]
     padded = b"\0" * 8 + BLOB + b"\0" * 7
     save("macho-next-symbol.o", mach_o("<", 0xFEEDFACE, 7, 3, two(8 + 145), padded))
@@ -74,7 +74,7 @@ def objects():
 
 
 def fat(magic, parts):
-    """Mach-O for several machines: (cpu, content) each, one behind the other."""
+    """Mach-O for several machines: (cpu, content) for each, one after the other."""
     wide = magic == 0xCAFEBABF
     size = 32 if wide else 20
     at, out, tail = 8 + size * len(parts), struct.pack(">II", magic, len(parts)), b""

@@ -4,8 +4,8 @@ a source file declares.
 
 usage: exports.py TVM_GIT TVM_FFI_GIT > exports.tsv
 
-Both are git directories with the tags of apache/tvm and apache/tvm-ffi. A release without a tag of its own is read at its
-newest development tag. Of tvm-ffi, which 0.22 and later are built on, the commit is read that the release pins.
+Both are git directories with the tags of apache/tvm and apache/tvm-ffi. A release without a tag is read at its
+newest development tag. tvm-ffi, on which 0.22 and later are built, is read at the commit that the release pins.
 """
 
 import re
@@ -34,7 +34,7 @@ def declared(folder, commit, below):
 
 
 def for_compiled_code(folder, commit):
-    """The lists of the Relax VM, which no header has (MOD-27)."""
+    """Returns the lists of the Relax VM, which no header has (MOD-27)."""
     found = set()
     for name in files(folder, commit, ["src/runtime/relax_vm", "src/runtime/vm"], ".cc"):
         text = git(folder, "show", f"{commit}:{name}") or ""
@@ -43,7 +43,7 @@ def for_compiled_code(folder, commit):
 
 
 def tag_of(tags, minor):
-    """The last patch release, else the newest development tag."""
+    """Returns the last patch release, otherwise the newest development tag."""
     plain = [t for t in tags if re.fullmatch(rf"v0\.{minor}(\.\d+)?", t)]
     later = [t for t in tags if re.fullmatch(rf"v0\.{minor}(\.\d+)?\.?(dev|rc)\d+", t)]
     return sorted(plain)[-1] if plain else sorted(later)[-1]

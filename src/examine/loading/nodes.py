@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes nodes.tsv: the types that each TVM release loads from JSON, with the attributes that it asks of each.
+"""Writes nodes.tsv: the types that each TVM release loads from JSON, with the attributes that it requires of each.
 
 usage: nodes.py TVM_GIT TVM_FFI_GIT > spec/evidence/tables/nodes.tsv
 
@@ -25,7 +25,7 @@ READ = re.compile(r'\.def_r[ow]\(\s*"(\w+)"')
 
 
 def closing(text, at):
-    """The end of the block or the list that opens at `at`."""
+    """Returns the end of the block or the list that opens at `at`."""
     pairs = {"{": "}", "(": ")"}
     open_, close, depth = text[at], pairs[text[at]], 0
     while at < len(text):
@@ -37,13 +37,13 @@ def closing(text, at):
 
 
 def method(body, name):
-    """The body of a method; None where there is none."""
+    """Returns the body of a method; None if there is none."""
     hit = re.search(rf"\bvoid\s+{name}\([^)]*\)[^{{;]*\{{", body)
     return body[hit.end() - 1 : closing(body, hit.end() - 1)] if hit else None
 
 
 def described(body):
-    """What a registration lists, without what has a default."""
+    """Returns the attributes of a registration, without those that have a default."""
     return [hit[1] for hit in READ.finditer(body) if "DefaultValue" not in body[hit.start() : closing(body, body.index("(", hit.start()))]]
 
 
@@ -55,7 +55,7 @@ def classes(texts):
         text = COMMENT.sub("", text)
         for hit in CLASS.finditer(text):
             body = text[hit.end() - 1 : closing(text, hit.end() - 1)]
-            # A class inside has its own match: here it would give its key to the class around it.
+            # A nested class has its own match: here its key would go to the class around it.
             inner = CLASS.search(body[1:])
             own = body[: inner.start() + 1] + body[closing(body[1:], inner.end() - 1) + 1 :] if inner else body
             base = re.sub(r"<.*", "", (hit[2] or "").strip(), flags=re.S).split("::")[-1].strip()
@@ -75,7 +75,7 @@ def classes(texts):
 
 
 def of(found, name):
-    """The class of that name that says most: names repeat in namespaces."""
+    """Returns the class of that name with the most facts, because names repeat in namespaces."""
     return max(found.get(name, []), key=lambda row: bool(row["visit"]) + bool(row["register"]), default=None)
 
 

@@ -1,7 +1,7 @@
-"""Small files that ask for much: `make.py DIR [SCALE]` writes one of each class below DIR.
+"""Writes small files that provoke much work: `make.py DIR [SCALE]` writes one of each class below DIR.
 
-Every function of the modules below makes one class and says in its first line what is wrong with it. SCALE divides the sizes; 1 is what the
-report conformance/reports/hostile-files.md shows. Nothing here shares code with the program that is measured.
+Every function of the modules below creates one class, and states in its first line what is wrong with it. SCALE divides the sizes; with 1 they are
+those of the report conformance/reports/hostile-files.md. Nothing here shares code with the program that is measured.
 """
 
 import os

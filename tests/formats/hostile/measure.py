@@ -1,9 +1,9 @@
-"""What the files of make.py cost: `measure.py PROGRAM DIR [--larger DIR] [NAME..]` runs each command on each file and prints a table of exit
-codes, processor times and peaks. The second folder has the same files, four times as large: then the table has the factors of the times, too.
+"""Measures the cost of the files of make.py: `measure.py PROGRAM DIR [--larger DIR] [NAME..]` runs each command on each file and prints a table of exit
+codes, processor times and peaks. The second folder has the same files, four times as large: then the table also has the ratios of the times.
 
-Exit code 1 where a command ends by a signal, with a code above 2, with a peak above 64 MB and 30 bytes for each byte of
-its files, or takes more than eight times as long for four times the bytes. MODEL, GRAPH, LIBRARY and FUNCTION name what `run` and `call` get
-besides. Memory is the peak of the process as the kernel has it.
+Exit code 1 if a command ends by a signal, with a code above 2, with a peak above 64 MB and 30 bytes for each byte of
+its files, or takes more than eight times as long for four times the bytes. MODEL, GRAPH, LIBRARY and FUNCTION name additional inputs of `run` and `call`.
+Memory is the peak of the process as the kernel reports it.
 """
 
 import os
