@@ -16,10 +16,9 @@ pub trait RpcStream: Read + Write + Send {
     /// [`io::Error`] of setting the timeouts of a socket.
     fn set_limit(&self, limit: Option<Duration>) -> io::Result<()>;
 
-    /// Reads bytes that have already arrived, without waiting. Returns `None` if there are no such bytes, or if the stream cannot tell.
+    /// Reads bytes that have already arrived, and returns `None` if there are none. A stream that cannot tell waits, like `read`.
     fn read_ready(&mut self, room: &mut [u8]) -> Option<io::Result<usize>> {
-        let _ = room;
-        None
+        Some(self.read(room))
     }
 
     /// Duplicates the stream for another thread, so that one reads while the other writes. Returns `None` if the stream cannot be
