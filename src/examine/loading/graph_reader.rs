@@ -66,15 +66,9 @@ const NODE: usize = 3;
 /// The depth from which on executors read no object: an attribute of the graph is a type and a list of texts or numbers.
 const NO_OBJECT: usize = 5;
 
-/// The members of a graph and of a node. Executors reject a graph at the first other one (GRF-03, GRF-13).
-const GRAPH_MEMBERS: [&str; 6] = [
-    "nodes",
-    "arg_nodes",
-    "node_row_ptr",
-    "heads",
-    "attrs",
-    "metadata",
-];
+/// The members of a graph, except `metadata`, which ends reading, and of a node. Executors reject a graph at the first other one
+/// (GRF-03, GRF-13).
+const GRAPH_MEMBERS: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
 const NODE_MEMBERS: [&str; 6] = ["op", "name", "inputs", "attr", "attrs", "control_deps"];
 
 /// Returns whether executors read a member of this name in an object at `depth`.

@@ -157,6 +157,8 @@ fn modules(
             format!("this server does not load what clients upload (`{name}`): its option `allow-load` is off")
         })?;
         let path = of.path_of(&library_of(&of, name, by.as_deref())?)?;
+        // An upload that broke off would end the process of the session.
+        module::Dso::check_length(&path)?;
         // SAFETY: the option is the promise that uploaded files are trusted code.
         let module = unsafe { module::load(&path) }?;
         Ok(module.into())
