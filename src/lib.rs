@@ -29,7 +29,7 @@
 //!   interfaces of both eras in `capi`. `examples/embed.rs` is a complete program.
 //! * You **wrote a runtime, a loader or a device**: test it with the suite, from the command line (`tvmspec check`) or from your own
 //!   tests (feature `suite`, module `conformance`).
-//! * You look for **the text of a rule**: each chapter has a constant for each rule, with its title. The text is in `spec/`.
+//! * You look for **the text of a rule**: it is the documentation of its constant, such as [`blob::rules::BLOB_07`]. Search for the id.
 //!
 //! # Features
 //!

@@ -38,10 +38,10 @@ mod foreign;
 mod framed;
 pub mod json;
 pub mod pack;
-mod rules;
+pub mod rules;
 mod streamed;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub use bundle::{Bundle, open};
 pub use foreign::{ForeignKinds, is_unknown_kind};

@@ -10,7 +10,8 @@ use tvmspec::blob::container::FileForm;
 use tvmspec::examine::document::newest_of;
 use tvmspec::release::Release;
 use tvmspec::rule::Findings;
-use tvmspec::tensor::{CacheEncoding, CacheWriter, Params, TEN_02};
+use tvmspec::tensor::rules::TEN_02;
+use tvmspec::tensor::{CacheEncoding, CacheWriter, Params};
 use tvmspec::wire::{Cursor, Writer};
 
 /// Options for writing parameters into a tensor cache.

@@ -54,14 +54,14 @@ mod relay_code;
 mod relay_function;
 mod relay_text;
 pub mod relay_vm;
-mod rules;
+pub mod rules;
 mod slot;
 mod slot_codec;
 mod stackvm;
 mod strings;
 mod vendor;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub use code_needs::CodeNeed;
 pub use field::{Field, KernelCode, Network, Shader};

@@ -35,11 +35,11 @@ mod meaning;
 mod packing;
 mod params;
 mod record;
-mod rules;
+pub mod rules;
 mod sizing;
 mod text;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub use cache::{CacheEncoding, CacheWriter, CachedTensor, Shard, TensorCache};
 pub use device::Device;

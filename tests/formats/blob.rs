@@ -72,7 +72,8 @@ fn real_blobs_are_written_to_the_same_bytes() {
 #[cfg(feature = "inspect")]
 #[test]
 fn a_file_of_any_form_opens_in_one_call() {
-    use tvmspec::blob::{BLOB_06, PartialBlob};
+    use tvmspec::blob::PartialBlob;
+    use tvmspec::blob::rules::BLOB_06;
 
     use tvmspec::examine::Subject;
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
