@@ -172,7 +172,7 @@ impl Links<'_> {
                     let chapter = file.strip_suffix(".md").unwrap_or(self.chapter);
                     let is_chapter = self.ids.values().any(|known| *known == chapter);
                     if file.is_empty() || !is_chapter || !is_built(chapter) {
-                        write!(out, "{text} (in `spec/{chapter}.md`)")
+                        write!(out, "{text} in `spec/{chapter}.md`")
                     } else {
                         write!(out, "[{text}](crate::{chapter})")
                     }

@@ -13,9 +13,11 @@
 //! // The modules inside a library that TVM 0.8 compiled. Nothing of it runs.
 //! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
 //! for library in blob::open(&file)? {
-//!     let kinds: Vec<&str> = library.blob.modules.iter().map(|module| &*module.kind).collect();
+//!     let kinds: Vec<&str> = library.modules().iter().map(|module| module.kind()).collect();
 //!     assert_eq!(kinds, ["_lib", "metal", "opencl"]);
-//!     assert_eq!(library.blob.imports(0), [1, 2]);
+//!     for module in library.modules().iter().filter_map(|module| module.stored()) {
+//!         println!("{} stores {} bytes", module.kind, module.payload.len());
+//!     }
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -8,8 +8,9 @@
 //! Code that reads, writes, loads or runs reports a broken rule in one of two ways:
 //!
 //! * A [`Violation`] is an error with the rule, the byte, the field, a class ([`Kind`]) that cases compare, and a text.
-//! * A [`Finding`] is added to the caller's [`Findings`], and reading continues. The rule is a SHOULD, or is disputed, or binds the
-//!   user of the content. Under [`Strictness::Strict`] the first finding is returned as a violation.
+//! * A [`Finding`] is returned with the value ([`Tolerated`]), and reading continues. The rule is a SHOULD, or is disputed, or binds the
+//!   user of the content. [`Tolerated::strict`] returns the first finding as a violation. A reader that works on a cursor adds findings
+//!   to the caller's [`Findings`] instead, which are strict from the start if made so.
 //!
 //! ```
 //! use tvmspec::blob::rules::BLOB_04;
@@ -45,9 +46,11 @@
 //! rule.
 
 mod findings;
+mod tolerated;
 mod violation;
 
 pub use findings::{Finding, Findings, Strictness};
+pub use tolerated::Tolerated;
 pub use violation::{Kind, Violation};
 
 use std::fmt;
