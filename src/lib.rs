@@ -24,6 +24,7 @@
 //!
 //! # Start here
 //!
+//! * You have **a task**: [`guide`] has programs for the common ones, and a picture of file, container, blob, module and payload.
 //! * You **read or write files**: [`blob::open`] reads the library binaries of a file, in any container and all four layouts.
 //!   [`blob::StoredModule::decode`] reads the payload of a module, [`tensor`] parameter files, [`graph`] and [`vm`] models. Every
 //!   [`rule::Violation`] names its rule, its byte and its field. `examine` shows how each release treats a file (feature `inspect`).
@@ -102,6 +103,7 @@ compile_error!(
      `default-features = false` the formats alone build for this one"
 );
 
+pub mod guide;
 pub mod release;
 pub mod rule;
 
