@@ -1,6 +1,6 @@
-//! Gives every rule's constant its title, and puts the specification inside the library; with feature `embed` also the cases and goldens.
+//! Documents every rule's constant, and puts the specification inside the library; with feature `embed` also the cases and goldens.
 //!
-//! The titles are texts in `$OUT_DIR/rules`, which `rules!` takes as documentation. The rest is for feature `suite` only: tables of
+//! The documentation is in `$OUT_DIR/rules`, where `rules!` includes it. The rest is for feature `suite` only: tables of
 //! `include_str!` and `include_bytes!`, sorted by name, in `$OUT_DIR/embedded.rs`.
 
 #[path = "conformance/tree.rs"]
@@ -13,6 +13,9 @@
 )]
 mod tree;
 
+#[path = "build/rule_docs.rs"]
+mod rule_docs;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,6 +24,7 @@ use tree::files;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build");
     // Compiled code looks for the C interface among the symbols of the process. Programs of others do without this, by
     // `src/module/dso/forward.rs`; where that writes no code, they need it too.
     if env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "unix") {
@@ -32,7 +36,7 @@ fn main() {
     let spec = files(&root, "spec", |name| {
         !name.contains('/') && name.ends_with(".md")
     });
-    titles(&root, &spec, &out.join("rules"));
+    rule_docs::write(&root, &spec, &out.join("rules"));
     if env::var_os("CARGO_FEATURE_SUITE").is_none() {
         return;
     }
@@ -85,20 +89,6 @@ fn embed(code: &mut String, root: &Path, out: &Path) {
         fs::write(file, deflated.finish().expect("memory grows")).expect("OUT_DIR is writable");
     }
     table(code, out, "SUITE", "[u8]", "suite", &names);
-}
-
-/// A text for each rule in these chapters: its heading.
-fn titles(root: &Path, spec: &[String], folder: &Path) {
-    fs::create_dir_all(folder).expect("OUT_DIR is writable");
-    for chapter in spec {
-        let prose = fs::read_to_string(root.join("spec").join(chapter)).expect("listed just now");
-        let headings = prose.lines().filter_map(|line| line.strip_prefix("### "));
-        for (id, title) in headings.filter_map(|heading| heading.split_once(' ')) {
-            let doc = format!("{id}: {title}. The rule is in `spec/{chapter}`.\n");
-            fs::write(folder.join(format!("{}.md", id.replace('-', "_"))), doc)
-                .expect("OUT_DIR is writable");
-        }
-    }
 }
 
 /// A table of where code names each rule, sorted by its id; of a rule that is a behaviour and has no line that checks it, where
@@ -162,7 +152,7 @@ fn is_constant(word: &str) -> bool {
     word.split_once('_').is_some_and(|(chapter, number)| {
         chapter.len() > 1
             && chapter.bytes().all(|byte| byte.is_ascii_uppercase())
-            && number.len() == 2
+            && number.len() >= 2
             && number.bytes().all(|byte| byte.is_ascii_digit())
     })
 }

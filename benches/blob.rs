@@ -1,8 +1,7 @@
 //! Times the reading and writing of library binaries, against a copy of the same bytes. Run: `cargo bench --bench blob`.
 
 use divan::{Bencher, counter::BytesCount};
-use std::borrow::Cow;
-use tvmspec::blob::{Blob, LIBRARY, StoredModule};
+use tvmspec::blob::{Blob, LibraryModule, StoredModule};
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -14,15 +13,9 @@ fn main() {
 /// Makes a host library that imports `modules` modules of an unknown kind, with 1 KiB each.
 fn blob(modules: usize) -> Vec<u8> {
     let payload = vec![0x5A; 1024];
-    let mut listed = vec![StoredModule {
-        kind: LIBRARY.into(),
-        payload: None,
-        offset: 0,
-    }];
-    listed.extend((0..modules).map(|_| StoredModule {
-        kind: "acme".into(),
-        payload: Some(Cow::Borrowed(&payload[..])),
-        offset: 0,
+    let mut listed = vec![LibraryModule::Host];
+    listed.extend((0..modules).map(|_| {
+        LibraryModule::from(StoredModule::new("acme", payload.as_slice(), Layout::V0_22))
     }));
     let count = modules as u64;
     let mut indptr = vec![count; modules + 2];
@@ -43,7 +36,7 @@ fn read(bencher: Bencher, modules: usize) {
     let bytes = blob(modules);
     bencher
         .counter(BytesCount::of_slice(&bytes))
-        .bench(|| Blob::read(&bytes, Layout::V0_22, &mut Findings::default()).unwrap());
+        .bench(|| Blob::read(&bytes, Layout::V0_22).unwrap().value);
 }
 
 #[divan::bench(args = [1_000, 10_000, 100_000])]
@@ -57,7 +50,7 @@ fn copy(bencher: Bencher, modules: usize) {
 #[divan::bench(args = [1_000, 10_000])]
 fn write(bencher: Bencher, modules: usize) {
     let bytes = blob(modules);
-    let blob = Blob::read(&bytes, Layout::V0_22, &mut Findings::default()).unwrap();
+    let blob = Blob::read(&bytes, Layout::V0_22).unwrap().value;
     bencher
         .counter(BytesCount::of_slice(&bytes))
         .bench(|| blob.write().unwrap());

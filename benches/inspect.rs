@@ -11,7 +11,6 @@ use support::rounds;
 use tvmspec::blob::pack::{self, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, container};
 use tvmspec::release::{Layout, Release};
-use tvmspec::rule::Findings;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -37,8 +36,7 @@ fn main() {
         let look = fastest(|| {
             let found = container::open(&map).expect("a container");
             let (_, blob) = found.blobs().next().expect("a blob in it");
-            let read = Blob::read(&blob.bytes, Layout::V0_22, &mut Findings::default())
-                .expect("a good blob");
+            let read = Blob::read(&blob.bytes, Layout::V0_22).expect("a good blob");
             assert_eq!(read.modules.len(), 2);
         });
         let after = memory();

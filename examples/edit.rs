@@ -5,9 +5,9 @@
 //! output file. `tvmspec convert changed.bin -o changed.so` makes a library of it.
 
 use std::error::Error;
-use tvmspec::blob::{self, Blob};
+use tvmspec::blob::{self, Blob, LibraryModule};
 use tvmspec::payload::{Field, Payload};
-use tvmspec::rule::{Findings, Violation};
+use tvmspec::rule::Violation;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -16,25 +16,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or_else(|| "golden/graph/models/v0.8/mlp.so".to_owned());
     let file = std::fs::read(&path)?;
     let libraries = blob::open(&file)?;
-    let Some(mut blob) = libraries.into_iter().next().map(|bundle| bundle.blob) else {
+    let Some(mut blob) = libraries.into_iter().find_map(|library| library.blob) else {
         return Err(format!("{path} holds no library binary").into());
     };
     let layout = blob.layout;
-    for module in &mut blob.modules {
-        if module.kind == blob::LIBRARY {
-            continue;
-        }
-        let changes = module.edit(layout, &mut Findings::default(), change)?;
+    for module in blob
+        .modules
+        .iter_mut()
+        .filter_map(LibraryModule::stored_mut)
+    {
+        let changes = module.edit(change)?.value;
         println!("{}: {changes} changes", module.kind);
     }
     let bytes = blob.write()?;
 
-    let mut findings = Findings::default();
-    let again = Blob::read(&bytes, layout, &mut findings)?;
+    let again = Blob::read(&bytes, layout)?.value;
     for (changed, read) in blob.modules.iter().zip(&again.modules) {
         assert_eq!(
-            (&changed.kind, &changed.payload),
-            (&read.kind, &read.payload)
+            (changed.kind(), changed.payload()),
+            (read.kind(), read.payload())
         );
     }
     assert_eq!(again.write()?, bytes);

@@ -7,19 +7,19 @@
 
 use std::error::Error;
 use tvmspec::blob::Blob;
-use tvmspec::examine::explain::{Account, Need, explain};
+use tvmspec::examine::explain::{Account, Need};
 use tvmspec::examine::loading::{Load, LoadOutcome};
 use tvmspec::examine::unpack::unpack;
-use tvmspec::examine::verify::{LocatedProblem, Verification, verify};
+use tvmspec::examine::verify::{LocatedProblem, Verification};
 use tvmspec::examine::{Format, Subject, Unit};
-use tvmspec::rule::{Findings, Violation};
+use tvmspec::rule::Violation;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("usage: examine FILE")?;
     let bytes = std::fs::read(&path)?;
     let subject = Subject::open(&path, &bytes, None)?;
 
-    let verification: Verification = verify(&subject, |_| {})?;
+    let verification: Verification = subject.verify()?;
     for found in &verification.violations {
         let LocatedProblem { place, field, .. } = found;
         let broken: &Violation = &found.what;
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         verification.found()
     );
 
-    for account in explain(&subject, None)? {
+    for account in subject.explain()? {
         print_account(&account);
     }
     for unit in subject.units() {
@@ -60,7 +60,7 @@ fn print_payloads(unit: &Unit<'_>) -> Result<(), Violation> {
     let Format::Library { layout, .. } = unit.format else {
         return Ok(());
     };
-    let blob = Blob::read(&unit.bytes, layout, &mut Findings::default())?;
+    let blob = Blob::read(&unit.bytes, layout)?.value;
     let unpacked = unpack(blob)?;
     println!("{}: {}", unit.name, unpacked.manifest());
     for (name, payload) in unpacked.files() {

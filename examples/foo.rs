@@ -18,9 +18,9 @@ use tvmspec::module::{self, Module, ModuleKind};
 use tvmspec::payload::Payload;
 use tvmspec::release::Release;
 use tvmspec::rule::{Kind, Violation};
+use tvmspec::target::rules::{TGT_84, TGT_88};
 use tvmspec::target::{
-    GeneratedCode, Generators, LoweredModule, OptionType, TGT_84, TGT_88, Target, TargetKind,
-    Targets,
+    GeneratedCode, Generators, LoweredModule, OptionType, Target, TargetKind, Targets,
 };
 use tvmspec::value::AnyView;
 

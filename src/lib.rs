@@ -13,15 +13,18 @@
 //! // The modules inside a library that TVM 0.8 compiled. Nothing of it runs.
 //! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
 //! for library in blob::open(&file)? {
-//!     let kinds: Vec<&str> = library.blob.modules.iter().map(|module| &*module.kind).collect();
+//!     let kinds: Vec<&str> = library.modules().iter().map(|module| module.kind()).collect();
 //!     assert_eq!(kinds, ["_lib", "metal", "opencl"]);
-//!     assert_eq!(library.blob.imports(0), [1, 2]);
+//!     for module in library.modules().iter().filter_map(|module| module.stored()) {
+//!         println!("{} stores {} bytes", module.kind, module.payload.len());
+//!     }
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Start here
 //!
+//! * You have **a task**: [`guide`] has programs for the common ones, and a picture of file, container, blob, module and payload.
 //! * You **read or write files**: [`blob::open`] reads the library binaries of a file, in any container and all four layouts.
 //!   [`blob::StoredModule::decode`] reads the payload of a module, [`tensor`] parameter files, [`graph`] and [`vm`] models. Every
 //!   [`rule::Violation`] names its rule, its byte and its field. `examine` shows how each release treats a file (feature `inspect`).
@@ -29,7 +32,7 @@
 //!   interfaces of both eras in `capi`. `examples/embed.rs` is a complete program.
 //! * You **wrote a runtime, a loader or a device**: test it with the suite, from the command line (`tvmspec check`) or from your own
 //!   tests (feature `suite`, module `conformance`).
-//! * You look for **the text of a rule**: each chapter has a constant for each rule, with its title. The text is in `spec/`.
+//! * You look for **the text of a rule**: it is the documentation of its constant, such as [`blob::rules::BLOB_07`]. Search for the id.
 //!
 //! # Features
 //!
@@ -100,6 +103,7 @@ compile_error!(
      `default-features = false` the formats alone build for this one"
 );
 
+pub mod guide;
 pub mod release;
 pub mod rule;
 

@@ -45,6 +45,15 @@ impl From<ParseError> for String {
 
 /// A TVM release `0.minor`, from [`Release::FIRST`] to [`Release::LAST`]. Patch releases are not distinguished, because rules apply to
 /// minor releases.
+///
+/// ```
+/// use tvmspec::release::{Layout, Release};
+///
+/// let release: Release = "0.8.0".parse()?;
+/// assert!(release < Release::LAST);
+/// assert_eq!((release.to_string(), Layout::of(release)), ("0.8".to_owned(), Layout::V0_7));
+/// # Ok::<(), tvmspec::release::ParseError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release(u8);
 
@@ -119,6 +128,15 @@ impl FromStr for Release {
 }
 
 /// The releases from `since` to `until`, both included. Displayed as `0.7..0.20`, `0.22..` or `..0.6`.
+///
+/// ```
+/// use tvmspec::release::{Layout, Release, Releases};
+///
+/// let range: Releases = "0.7..0.12".parse()?;
+/// assert!(range.contains(Release::of(8)));
+/// assert_eq!(range.common(Layout::V0_7.releases()), range);
+/// # Ok::<(), tvmspec::release::ParseError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Releases {
     /// The first release in the range.
@@ -160,7 +178,7 @@ impl Releases {
     }
 
     /// Returns the releases that are in both ranges. If there are none, the end of the result is before its start.
-    pub(crate) fn common(self, other: Releases) -> Releases {
+    pub fn common(self, other: Releases) -> Releases {
         Releases {
             since: self.since.max(other.since),
             until: self.until.min(other.until),
@@ -234,6 +252,13 @@ impl FromStr for Releases {
 }
 
 /// The layouts of the library binary, named after the release that introduced each.
+///
+/// ```
+/// use tvmspec::release::Layout;
+///
+/// assert_eq!(Layout::V0_7.releases().to_string(), "0.7..0.20");
+/// assert_eq!("0.22".parse(), Ok(Layout::V0_22));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Layout {

@@ -1,7 +1,7 @@
 //! Operations on files that contain a library binary.
 
 use crate::blob::container::{
-    self, Embedded, FileForm, Part, Role, Size, Symbol, linkage, made_for,
+    self, ContainerPart, EmbeddedBlob, FileForm, Role, Size, Symbol, linkage, made_for,
 };
 use crate::conformance::op::{Answer, Handler, Op, OpError, data};
 use crate::rule::Findings;
@@ -49,7 +49,7 @@ fn find(args: &Value) -> Result<Answer, OpError> {
 }
 
 /// Describes a blob: its place, its machine, and the room that its symbol has (BLOB-53, BLOB-54).
-fn describe(part: &Part<'_>, blob: &Embedded<'_>) -> Value {
+fn describe(part: &ContainerPart<'_>, blob: &EmbeddedBlob<'_>) -> Value {
     let machine = part.machine.as_ref();
     // BLOB-53: `room` is the size in ELF; in other formats, the bytes up to the next symbol or the end of the section.
     json!({
@@ -83,7 +83,7 @@ fn symbols(args: &Value) -> Result<Answer, OpError> {
 }
 
 /// Returns the symbols of one part by their roles, sorted, because the order of a symbol table depends on the linker.
-fn roles(part: &Part<'_>) -> Value {
+fn roles(part: &ContainerPart<'_>) -> Value {
     let of = |choose: fn(&Role, &str) -> Option<String>| {
         let mut names: Vec<String> = part
             .symbols

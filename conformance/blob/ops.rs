@@ -41,7 +41,7 @@ pub(crate) const OPS: &[Op] = &[
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let mut findings = Findings::default();
-    let blob = Blob::read(&data, layout(args, &data)?, &mut findings)?;
+    let blob = Blob::read_with(&data, layout(args, &data)?, &mut findings)?;
     Ok(Answer::new(blob.to_json(), findings))
 }
 
@@ -68,7 +68,7 @@ fn convert(args: &Value) -> Result<Answer, OpError> {
     let to = named_layout(args, "to")?
         .ok_or_else(|| OpError::Unsupported("the request has no `to`".into()))?;
     let mut findings = Findings::default();
-    let blob = Blob::read(&data, layout(args, &data)?, &mut findings)?;
+    let blob = Blob::read_with(&data, layout(args, &data)?, &mut findings)?;
     Ok(Answer::new(blob.convert(to)?.to_json(), findings))
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     if matches!(op, "blob.decode" | "blob.fields")
         && let Ok(layout) = layout(args, data)
     {
-        let _ = Blob::read_traced(data, layout, Findings::default(), &trace);
+        let _ = Blob::read_traced(data, layout, &trace);
     }
     trace.into_spans()
 }

@@ -294,7 +294,7 @@ fn replace(args: &Value) -> Result<Answer, OpError> {
     let functions: Vec<&str> = file
         .parts
         .iter()
-        .flat_map(container::Part::functions)
+        .flat_map(container::ContainerPart::functions)
         .collect();
     let value = json!({
         "blobs": blobs,
@@ -373,7 +373,7 @@ fn pack_shared(args: &Value) -> Result<Answer, OpError> {
     let functions: Vec<&str> = file
         .parts
         .iter()
-        .flat_map(container::Part::functions)
+        .flat_map(container::ContainerPart::functions)
         .collect();
     let value = json!({
         "symbols": symbols,

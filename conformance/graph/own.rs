@@ -18,7 +18,6 @@ use crate::object::Tensor;
 use crate::rule::Findings;
 use crate::tensor::Params;
 use crate::value::{Any, AnyView, Bytes, DLDevice, cast, dtype_from_text};
-use crate::wire::Cursor;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -182,7 +181,7 @@ fn model(graph: &str, args: &Value) -> Result<Value, Error> {
     }
     results.push(json!(unset));
     if !params.is_empty() {
-        let (params, _) = Params::detect(&mut Cursor::new(&params), &mut Findings::default())?;
+        let params = Params::open(&params)?.value;
         results.push(json!(executor.load_params(&params)?));
     }
     if let (Value::Object(_), Value::Object(_)) = (&args["from"], &args["to"]) {
@@ -247,7 +246,7 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
     let nodes = dumped["nodes"].take();
     let mut whole = executor.graph().to_json();
     whole["nodes"].take();
-    let (params, _) = Params::detect(&mut Cursor::new(&tensors), &mut Findings::default())?;
+    let params = Params::open(&tensors)?.value;
     let mut tensors = Map::new();
     for (name, record) in params.iter() {
         tensors.insert(

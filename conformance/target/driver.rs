@@ -270,13 +270,13 @@ fn stored<C: Compiler>(
         Err(Reply::Reject(rejection)) => return Ok(Err(rejection.message)),
         Err(other) => return Err(other),
     };
-    let blob = match Blob::read(&tensor, C::NAMES.layout, &mut Findings::default()) {
-        Ok(blob) => blob,
+    let blob = match Blob::read(&tensor, C::NAMES.layout) {
+        Ok(read) => read.value,
         Err(broken) => return Ok(Err(broken.to_string())),
     };
     let mut payloads = blob.modules.iter().filter_map(|module| {
-        let payload = module.payload.as_ref()?.to_vec();
-        let kind = module.kind.to_string();
+        let payload = module.payload()?.to_vec();
+        let kind = module.kind().to_string();
         Some(StoredKernels { kind, payload })
     });
     // BLOB-17: the library itself has no payload, so the only payload is that of the module under test.

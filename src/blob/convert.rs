@@ -2,13 +2,12 @@
 //!
 //! Conversion reads every payload and writes it again, because only the grammar of a kind shows which bytes depend on the layout (BLOB-17).
 
-use super::{BLOB_17, Blob, LIBRARY, StoredModule, streamed};
+use super::{BLOB_17, Blob, LibraryModule, StoredModule, streamed};
 use crate::import_tree::ImportTree;
 use crate::payload::Payload;
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::Writer;
-use std::borrow::Cow;
 
 impl<'a> Blob<'a> {
     /// Converts to layout `to`, with the same modules and imports. Payloads whose form depends on the layout are rewritten.
@@ -26,7 +25,10 @@ impl<'a> Blob<'a> {
         let modules = self
             .modules
             .iter()
-            .map(|module| module.convert(self.layout, to))
+            .map(|module| match module {
+                LibraryModule::Host => Ok(LibraryModule::Host),
+                LibraryModule::Stored(module) => module.convert(to).map(LibraryModule::Stored),
+            })
             .collect::<Result<_, _>>()?;
         let mut blob = Blob {
             layout: to,
@@ -48,14 +50,7 @@ impl<'a> Blob<'a> {
     /// Adds the tree that a loader builds for a blob without one: the host library on top, importing every module in order.
     fn put_library_on_top(&mut self) -> Result<(), Violation> {
         let imported = self.modules.len() as u64;
-        self.modules.insert(
-            0,
-            StoredModule {
-                kind: LIBRARY.into(),
-                payload: None,
-                offset: 0,
-            },
-        );
+        self.modules.insert(0, LibraryModule::Host);
         // TREE-02: row 0 contains all children. The other rows start at its end and are empty.
         let mut indptr = vec![imported; self.modules.len().saturating_add(1)];
         if let Some(first) = indptr.first_mut() {
@@ -76,7 +71,7 @@ impl<'a> Blob<'a> {
         let rejected = |message: &str| Err(BLOB_17.rejected(Kind::Unsupported, message));
         match self.modules.first() {
             None => return rejected("layout 0.2 is not written for a library without imports"),
-            Some(root) if root.kind != LIBRARY => {
+            Some(root) if !root.is_host() => {
                 return rejected(
                     "the root is not the host library, and layout 0.2 has no other root",
                 );
@@ -109,19 +104,21 @@ impl<'a> Blob<'a> {
 
 impl<'a> StoredModule<'a> {
     /// Rewrites the payload with the same fields, in the form that layout `to` has for them (BLOB-17).
-    fn convert(&self, from: Layout, to: Layout) -> Result<StoredModule<'a>, Violation> {
-        let Some(bytes) = &self.payload else {
-            return Ok(self.clone());
+    fn convert(&self, to: Layout) -> Result<StoredModule<'a>, Violation> {
+        let from = self.layout;
+        let unchanged = || StoredModule {
+            layout: to,
+            ..self.clone()
         };
         // BLOB-06: a payload whose end was found without a grammar is kept unchanged.
         let is_foreign = from < Layout::V0_22 && !streamed::is_known(&self.kind, from);
         if is_foreign && to == Layout::V0_22 {
-            return Ok(self.clone());
+            return Ok(unchanged());
         }
-        let mut findings = Findings::default();
-        let payload = match self.decode(from, &mut findings) {
-            _ if is_foreign => None,
-            decoded => decoded?,
+        let payload = if is_foreign {
+            None
+        } else {
+            Some(self.decode()?.value)
         };
         let payload = match payload {
             Some(Payload::Opaque { .. }) | None if to != Layout::V0_22 => {
@@ -139,22 +136,15 @@ impl<'a> StoredModule<'a> {
                 }
                 payload
             }
-            None => return Ok(self.clone()),
+            None => return Ok(unchanged()),
         };
         let mut out = Writer::new();
         payload.write(to, &mut out)?;
         // Unchanged bytes stay borrowed and keep their offset in the file.
         let written = out.into_bytes();
-        let kept = written == bytes.as_ref();
-        let payload = if kept {
-            bytes.clone()
-        } else {
-            Cow::Owned(written)
-        };
-        Ok(StoredModule {
-            kind: self.kind.clone(),
-            payload: Some(payload),
-            offset: if kept { self.offset } else { 0 },
-        })
+        if *written == *self.payload {
+            return Ok(unchanged());
+        }
+        Ok(StoredModule::new(self.kind.clone(), written, to))
     }
 }

@@ -10,7 +10,6 @@
 
 use super::{Blob, IMPORT_TREE, LIBRARY};
 use crate::release::Layout;
-use crate::rule::Findings;
 
 /// The symbols under which releases export a library binary, newest first, without a system-library prefix.
 pub(crate) const SYMBOLS: [(&str, Layout); 3] = [
@@ -99,10 +98,9 @@ enum Fit {
 impl Fit {
     /// Reads all of `bytes` as `layout`, because a blob may be broken near its end.
     fn of(bytes: &[u8], layout: Layout) -> Fit {
-        let mut findings = Findings::default();
-        match Blob::read(bytes, layout, &mut findings) {
+        match Blob::read(bytes, layout) {
             Err(_) => Fit::Broken,
-            Ok(_) if findings.is_empty() => Fit::Clean,
+            Ok(read) if read.findings.is_empty() => Fit::Clean,
             Ok(_) => Fit::Odd,
         }
     }

@@ -75,7 +75,8 @@ impl ForeignKinds {
 
     /// Decodes the payload of a module of an unknown kind with the stated grammar, or else with the grammar of JSON runtimes. Returns
     /// `None` for a known kind, and where the payload does not fit the grammar.
-    pub fn decode<'m>(&self, module: &'m StoredModule<'_>, layout: Layout) -> Option<Payload<'m>> {
+    pub fn decode<'m>(&self, module: &'m StoredModule<'_>) -> Option<Payload<'m>> {
+        let layout = module.layout;
         let is_known = match layout {
             Layout::V0_22 => payload::kind_info(&module.kind).is_some(),
             _ => streamed::is_known(&module.kind, layout),
@@ -83,11 +84,10 @@ impl ForeignKinds {
         if is_known {
             return None;
         }
-        let bytes = module.payload.as_deref()?;
         let like = self
             .stated(&module.kind)
             .map_or(JSON_RUNTIME, |info| info.kind);
-        let mut cursor = Cursor::new(bytes).at(module.offset);
+        let mut cursor = Cursor::new(&module.payload).at(module.offset);
         let payload = payload::read(like, layout, &mut cursor, &mut Findings::default()).ok()?;
         cursor.is_at_end().then_some(payload)
     }

@@ -1,12 +1,13 @@
 //! Layout 0.22: the tree first, then every payload with its length.
 
 use super::foreign::ForeignReading;
-use super::{BLOB_04, BLOB_10, BLOB_15, BLOB_17, Blob, LIBRARY, StoredModule, check_kind};
+use super::{
+    BLOB_04, BLOB_10, BLOB_15, BLOB_17, Blob, LIBRARY, LibraryModule, StoredModule, check_kind,
+};
 use crate::import_tree::ImportTree;
 use crate::payload;
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
-use std::borrow::Cow;
 
 /// Reads the body: the tree, and a module for each of its rows (BLOB-10).
 pub(super) fn read<'a>(
@@ -51,13 +52,8 @@ fn read_module<'a>(
     let (kind, start) = (*kind, kind.offset());
     // BLOB-11: `_lib` has neither a length nor a payload.
     if kind == LIBRARY {
-        let library = StoredModule {
-            kind: kind.into(),
-            payload: None,
-            offset: body.offset(),
-        };
         return blob
-            .push(library, start)
+            .push(LibraryModule::Host, start)
             .map_err(|broken| broken.in_field("kind"));
     }
     let is_opaque = match *known {
@@ -101,14 +97,11 @@ fn push<'a>(
     findings.expect(BLOB_15, Kind::Truncated, !bytes.is_empty(), offset.saturating_sub(8), || {
         format!("the payload of `{kind}` is empty: released readers take that for the end of the file")
     })?;
-    blob.push(
-        StoredModule {
-            kind: kind.into(),
-            payload: Some(Cow::Borrowed(bytes)),
-            offset,
-        },
-        start,
-    )
+    let module = StoredModule {
+        offset,
+        ..StoredModule::new(kind, bytes, blob.layout)
+    };
+    blob.push(module.into(), start)
 }
 
 /// Writes the body: the inverse of [`read`].
@@ -132,9 +125,9 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
     }
     tree.write(out);
     for module in &blob.modules {
-        out.str(&module.kind);
-        if let Some(payload) = module.stored()? {
-            out.bytes(payload);
+        out.str(module.kind());
+        if let Some(module) = module.stored() {
+            out.bytes(module.stored_bytes(blob.layout)?);
         }
     }
     Ok(())

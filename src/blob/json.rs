@@ -6,20 +6,19 @@
 //!  "import_tree": {"indptr": [0, 1, 1], "indices": [1]}}
 //! ```
 
-use super::{BLOB_17, Blob, StoredModule};
+use super::{BLOB_17, Blob, LIBRARY, LibraryModule, StoredModule};
 use crate::import_tree::ImportTree;
 use crate::import_tree::json::from_tree;
-use crate::release::ParseError;
+use crate::release::{Layout, ParseError};
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::json::object;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 impl Blob<'_> {
     /// Returns the JSON form. `import_tree` is null for a blob without a tree.
     pub fn to_json(&self) -> Value {
-        let modules: Vec<Value> = self.modules.iter().map(StoredModule::to_json).collect();
+        let modules: Vec<Value> = self.modules.iter().map(LibraryModule::to_json).collect();
         object([
             ("layout", self.layout.name().into()),
             ("modules", modules.into()),
@@ -45,7 +44,7 @@ impl Blob<'static> {
             .and_then(Value::as_str)
             .ok_or_else(|| wrong("`layout` must be text"))?;
         // Only the name of a layout is accepted: a release between two layouts is not a layout, although it writes one.
-        let layout = layout
+        let layout: Layout = layout
             .parse()
             .map_err(|error: ParseError| wrong(&error.to_string()))?;
         let modules = value
@@ -54,7 +53,7 @@ impl Blob<'static> {
             .ok_or_else(|| wrong("`modules` must be a list"))?;
         let modules = modules
             .iter()
-            .map(StoredModule::from_json)
+            .map(|module| LibraryModule::from_json(module, layout))
             .collect::<Result<_, _>>()?;
         let tree = match value.get("import_tree") {
             None | Some(Value::Null) => None,
@@ -84,12 +83,12 @@ impl Blob<'static> {
     }
 }
 
-impl StoredModule<'_> {
+impl LibraryModule<'_> {
     /// Returns an object with `kind`, and with the payload as base64 if there is one.
     fn to_json(&self) -> Value {
         let mut object = Map::new();
-        object.insert("kind".into(), self.kind.as_ref().into());
-        if let Some(payload) = &self.payload {
+        object.insert("kind".into(), self.kind().into());
+        if let Some(payload) = self.payload() {
             // BLOB-11: `_lib` has no payload, which is not the same as an empty one (BLOB-15).
             object.insert("payload".into(), BASE64_STANDARD.encode(payload).into());
         }
@@ -97,31 +96,29 @@ impl StoredModule<'_> {
     }
 }
 
-impl StoredModule<'static> {
+impl LibraryModule<'static> {
     /// Creates the module from an object with `kind` and an optional `payload`.
-    fn from_json(value: &Value) -> Result<StoredModule<'static>, Violation> {
+    fn from_json(value: &Value, layout: Layout) -> Result<LibraryModule<'static>, Violation> {
         known_members(value, &["kind", "payload"])?;
         let kind = value
             .get("kind")
             .and_then(Value::as_str)
             .ok_or_else(|| wrong("a module's `kind` must be text"))?;
         let payload = match value.get("payload") {
-            // The layout decides which modules must have a payload; see `StoredModule::stored`.
-            None | Some(Value::Null) => None,
+            None | Some(Value::Null) if kind == LIBRARY => return Ok(LibraryModule::Host),
+            None | Some(Value::Null) => {
+                let message = format!("module `{kind}` has no payload");
+                return Err(BLOB_17.rejected(Kind::Missing, message));
+            }
             Some(Value::String(text)) => {
                 let bytes = BASE64_STANDARD
                     .decode(text)
                     .map_err(|_| wrong("`payload` is not base64"))?;
-                Some(Cow::Owned(bytes))
+                bytes
             }
             _ => return Err(wrong("a module's `payload` must be base64")),
         };
-        Ok(StoredModule {
-            kind: Cow::Owned(kind.to_owned()),
-            payload,
-            // The module was never in a file.
-            offset: 0,
-        })
+        Ok(StoredModule::new(kind.to_owned(), payload, layout).into())
     }
 }
 

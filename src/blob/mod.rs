@@ -14,44 +14,45 @@
 //! | `module[i].kind` | 0.22 | string, one for each row of the tree | BLOB-10, BLOB-04 |
 //! | `module[i].payload` | 0.22 | u64 length, bytes; absent for `_lib` | BLOB-11 |
 //!
-//! [`open`] reads every library binary of a file in one call, for any container and any layout. Reading borrows: a payload is a slice of
+//! [`open`] reads every library of a file in one call, for any container and any layout. Reading borrows: a payload is a slice of
 //! the file. Any input is safe.
 //!
 //! ```
-//! use tvmspec::blob::Blob;
+//! use tvmspec::blob::{self, Blob};
 //! use tvmspec::release::Layout;
-//! use tvmspec::rule::Findings;
 //!
 //! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
-//! let library = tvmspec::blob::open(&file)?.remove(0).blob;
-//! assert_eq!((library.layout, library.imports(0)), (Layout::V0_7, vec![1, 2]));
-//! let newest = library.convert(Layout::V0_22)?.write()?;
-//! # Blob::read(&newest, Layout::V0_22, &mut Findings::default())?;
+//! let blob = blob::open(&file)?.remove(0).blob.expect("it has device code");
+//! assert_eq!((blob.layout, blob.imports(0)), (Layout::V0_7, vec![1, 2]));
+//! let newest = blob.convert(Layout::V0_22)?.write()?;
+//! # Blob::read(&newest, Layout::V0_22)?.strict()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod bundle;
 pub mod container;
 pub mod convert;
 pub mod detect;
 mod foreign;
 mod framed;
 pub mod json;
+mod library;
 pub mod pack;
-mod rules;
+pub mod rules;
+mod stored;
 mod streamed;
+mod walk;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
-pub use bundle::{Bundle, open};
 pub use foreign::{ForeignKinds, is_unknown_kind};
+pub use library::{StoredLibrary, open};
+pub use stored::{LibraryModule, StoredModule};
+pub use walk::ModulePlace;
 
 use crate::import_tree::ImportTree;
-use crate::payload::{self, Payload};
 use crate::release::Layout;
-use crate::rule::{Findings, Kind, Violation};
+use crate::rule::{Findings, Kind, Tolerated, Violation};
 use crate::wire::{Cursor, Trace, Writer};
-use std::borrow::Cow;
 
 /// The kind of the entry that stands for the host library itself. It has no payload.
 pub const LIBRARY: &str = "_lib";
@@ -60,25 +61,25 @@ pub const LIBRARY: &str = "_lib";
 pub(crate) const IMPORT_TREE: &str = "_import_tree";
 
 /// A library binary: its modules in order, and the tree that says which module imports which.
+///
+/// ```
+/// use tvmspec::blob::Blob;
+/// use tvmspec::release::Layout;
+///
+/// let bytes = std::fs::read("golden/blob/opencl-0.8.bin")?;
+/// let blob = Blob::read(&bytes, Layout::V0_7)?.strict()?;
+/// assert_eq!(blob.modules[1].kind(), "opencl");
+/// assert_eq!(blob.write()?, bytes);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blob<'a> {
     /// The layout that the blob was read from, or that it will be written in.
     pub layout: Layout,
     /// The modules; the import tree counts them from 0. Module 0 is the root, except in layout 0.2.
-    pub modules: Vec<StoredModule<'a>>,
+    pub modules: Vec<LibraryModule<'a>>,
     /// The import tree. `None` in layout 0.2, and in blobs of 0.7 and 0.21 that have no tree.
     pub tree: Option<ImportTree<'a>>,
-}
-
-/// One module of a [`Blob`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoredModule<'a> {
-    /// The kind, for example `cuda` (`type_key` before 0.22).
-    pub kind: Cow<'a, str>,
-    /// The bytes of the payload, without a length; `None` for `_lib`.
-    pub payload: Option<Cow<'a, [u8]>>,
-    /// Offset of the first payload byte from the start of the blob; 0 for a module that was never in one.
-    pub offset: u64,
 }
 
 /// The part of a blob that could be read before a violation stopped the reading.
@@ -99,8 +100,13 @@ impl<'a> Blob<'a> {
     /// # Errors
     ///
     /// Returns the first broken rule of the chapters wire, tensor, payload, import_tree and blob, with its byte offset from the start of
-    /// the header. Oddities go to `findings`.
-    pub fn read(
+    /// the header.
+    pub fn read(bytes: &'a [u8], layout: Layout) -> Result<Tolerated<Blob<'a>>, Violation> {
+        Tolerated::read(|findings| Blob::read_with(bytes, layout, findings))
+    }
+
+    /// Reads like [`Blob::read`], with the caller's strictness.
+    pub(crate) fn read_with(
         bytes: &'a [u8],
         layout: Layout,
         findings: &mut Findings,
@@ -111,11 +117,8 @@ impl<'a> Blob<'a> {
     }
 
     /// Reads a blob up to the first violation.
-    pub fn read_partial(
-        bytes: &'a [u8],
-        layout: Layout,
-        mut findings: Findings,
-    ) -> PartialBlob<'a> {
+    pub fn read_partial(bytes: &'a [u8], layout: Layout) -> PartialBlob<'a> {
+        let mut findings = Findings::default();
         let mut blob = Blob::empty(layout);
         let broken = blob
             .read_into(Cursor::new(bytes), &mut findings, None)
@@ -128,12 +131,8 @@ impl<'a> Blob<'a> {
     }
 
     /// Reads like [`Blob::read_partial`] and records every field, also the fields inside payloads.
-    pub fn read_traced(
-        bytes: &'a [u8],
-        layout: Layout,
-        mut findings: Findings,
-        trace: &'a Trace,
-    ) -> PartialBlob<'a> {
+    pub fn read_traced(bytes: &'a [u8], layout: Layout, trace: &'a Trace) -> PartialBlob<'a> {
+        let mut findings = Findings::default();
         let mut blob = Blob::empty(layout);
         let broken = blob
             // The trace ends where the reading ends: bytes after the violation have no fields.
@@ -152,10 +151,10 @@ impl<'a> Blob<'a> {
     pub fn read_foreign(
         bytes: &'a [u8],
         layout: Layout,
-        mut findings: Findings,
         trace: Option<&'a Trace>,
         foreign: &ForeignKinds,
     ) -> PartialBlob<'a> {
+        let mut findings = Findings::default();
         let mut blob = Blob::empty(layout);
         let cursor = match trace {
             Some(trace) => Cursor::traced(bytes, trace),
@@ -209,7 +208,7 @@ impl<'a> Blob<'a> {
             modules: self
                 .modules
                 .into_iter()
-                .map(StoredModule::into_owned)
+                .map(LibraryModule::into_owned)
                 .collect(),
             tree: self.tree.map(ImportTree::into_owned),
         }
@@ -261,7 +260,7 @@ impl<'a> Blob<'a> {
     /// for a host library without imports.
     fn check_library(&self, findings: &mut Findings) -> Result<(), Violation> {
         let has_tree = self.tree.is_some();
-        let has_library = self.modules.iter().any(|module| module.kind == LIBRARY);
+        let has_library = self.modules.iter().any(LibraryModule::is_host);
         // This is only a finding: a library without host code needs no `_lib`. With host code, its functions belong to no module.
         findings.expect(BLOB_13, Kind::Missing, has_library || !has_tree, 0, || {
             "no module is `_lib`: no host function of this library can be reached through the tree".into()
@@ -269,59 +268,16 @@ impl<'a> Blob<'a> {
     }
 
     /// Adds a module that starts at `offset`; a second `_lib` breaks BLOB-12.
-    fn push(&mut self, module: StoredModule<'a>, offset: u64) -> Result<(), Violation> {
+    fn push(&mut self, module: LibraryModule<'a>, offset: u64) -> Result<(), Violation> {
         let again =
             // BLOB-12: 0.8 to 0.21 reject it. From 0.22 on, the host code finds its imports through the last one. 0.7 writes one for each
             // host module (TREE-26); that is rejected here too.
-            module.kind == LIBRARY && self.modules.iter().any(|earlier| earlier.kind == LIBRARY);
+            module.is_host() && self.modules.iter().any(LibraryModule::is_host);
         BLOB_12.require_as(Kind::Duplicate, !again, offset, || {
             "a second `_lib`: the host library can occur in the tree once".into()
         })?;
         self.modules.push(module);
         Ok(())
-    }
-}
-
-impl<'a> StoredModule<'a> {
-    /// Decodes the payload; returns `None` for `_lib`.
-    ///
-    /// # Errors
-    ///
-    /// Returns the first broken rule, at an offset from the start of the blob.
-    pub fn decode(
-        &self,
-        layout: Layout,
-        findings: &mut Findings,
-    ) -> Result<Option<Payload<'_>>, Violation> {
-        let Some(bytes) = &self.payload else {
-            return Ok(None);
-        };
-        let mut cursor = Cursor::new(bytes).at(self.offset);
-        payload::read(&self.kind, layout, &mut cursor, findings).map(Some)
-    }
-
-    /// Returns the module with all borrowed bytes copied.
-    pub fn into_owned(self) -> StoredModule<'static> {
-        StoredModule {
-            kind: Cow::Owned(self.kind.into_owned()),
-            payload: self.payload.map(|bytes| Cow::Owned(bytes.into_owned())),
-            offset: self.offset,
-        }
-    }
-
-    /// Returns the bytes that a writer stores after the kind: the payload, or nothing for `_lib` (BLOB-17).
-    fn stored(&self) -> Result<Option<&[u8]>, Violation> {
-        match &self.payload {
-            Some(payload) if self.kind != LIBRARY => Ok(Some(payload)),
-            None if self.kind == LIBRARY => Ok(None),
-            Some(_) => {
-                Err(BLOB_17.rejected(Kind::Malformed, "`_lib` has no payload in any layout"))
-            }
-            None => {
-                let message = format!("module `{}` has no payload", self.kind);
-                Err(BLOB_17.rejected(Kind::Missing, message))
-            }
-        }
     }
 }
 

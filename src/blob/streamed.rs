@@ -6,14 +6,13 @@
 use super::foreign::{ForeignReading, tree_at_end};
 use super::{
     BLOB_03, BLOB_04, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
-    IMPORT_TREE, LIBRARY, StoredModule, check_kind,
+    IMPORT_TREE, LIBRARY, LibraryModule, StoredModule, check_kind,
 };
 use crate::import_tree::ImportTree;
 use crate::payload;
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, ReadValue, Writer};
-use std::borrow::Cow;
 
 /// Reads the body: the count and that many entries, one of which is the tree (BLOB-03, BLOB-07).
 pub(super) fn read<'a>(
@@ -100,12 +99,7 @@ pub(super) fn read_entry<'a>(
         return Ok(true);
     }
     if kind == LIBRARY {
-        let library = StoredModule {
-            kind: kind.into(),
-            payload: None,
-            offset: body.offset(),
-        };
-        blob.push(library, start)
+        blob.push(LibraryModule::Host, start)
             .map_err(|broken| broken.in_field("key"))?;
         return Ok(false);
     }
@@ -124,14 +118,11 @@ pub(super) fn read_entry<'a>(
     // BLOB-05: the payload is kept as bytes, so that an unchanged blob is written back byte for byte.
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
     let bytes = rest.get(..length).unwrap_or_default();
-    blob.push(
-        StoredModule {
-            kind: kind.into(),
-            payload: Some(Cow::Borrowed(bytes)),
-            offset,
-        },
-        start,
-    )?;
+    let module = StoredModule {
+        offset,
+        ..StoredModule::new(kind, bytes, blob.layout)
+    };
+    blob.push(module.into(), start)?;
     Ok(false)
 }
 
@@ -202,14 +193,15 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
     // BLOB-03: from 0.7 on the count includes the tree. Layout 0.2 has no tree and counts only imports.
     out.count(entries);
     for module in &blob.modules {
-        out.str(&module.kind);
+        out.str(module.kind());
         // BLOB-14: in layout 0.2, the library that contains the blob is the root and has no entry.
-        if module.kind == LIBRARY && blob.layout == Layout::V0_2 {
+        if module.is_host() && blob.layout == Layout::V0_2 {
             return rejected(format!("layout 0.2 cannot hold module `{LIBRARY}`"));
         }
-        let Some(payload) = module.stored()? else {
+        let Some(module) = module.stored() else {
             continue;
         };
+        let payload = module.stored_bytes(blob.layout)?;
         // BLOB-06: no reader could find the end of this payload.
         if !is_known(&module.kind, blob.layout) {
             return rejected(format!(

@@ -8,7 +8,7 @@ use super::whole::WholeLibrary;
 use super::{CliError, Exit, convert_params};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use tvmspec::blob::StoredModule;
+use tvmspec::blob::LibraryModule;
 use tvmspec::release::{Layout, Release};
 
 /// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
@@ -75,10 +75,13 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         let places = converted
             .modules
             .iter()
+            .filter_map(LibraryModule::stored)
             .map(|module| (module.offset, &module.payload));
         let written: HashMap<_, _> = places.collect();
-        let is_kept =
-            |module: &&StoredModule<'_>| written.get(&module.offset) == Some(&&module.payload);
+        let is_kept = |module: &&LibraryModule<'_>| {
+            let module = module.stored();
+            module.is_some_and(|module| written.get(&module.offset) == Some(&&module.payload))
+        };
         let kept = PayloadPlaces::of(blob.modules.iter().filter(is_kept));
         warn_of_left_out(unit, findings, &kept);
         if args.whole {

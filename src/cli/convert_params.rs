@@ -9,9 +9,9 @@ use std::path::Path;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::document::newest_of;
 use tvmspec::release::Release;
-use tvmspec::rule::Findings;
-use tvmspec::tensor::{CacheEncoding, CacheWriter, Params, TEN_02};
-use tvmspec::wire::{Cursor, Writer};
+use tvmspec::tensor::rules::TEN_02;
+use tvmspec::tensor::{CacheEncoding, CacheWriter, Params};
+use tvmspec::wire::Writer;
 
 /// Options for writing parameters into a tensor cache.
 pub(crate) struct CacheForm {
@@ -88,8 +88,7 @@ fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<E
             input.line()
         )));
     }
-    let mut cursor = Cursor::new(input.bytes());
-    let (params, _) = Params::detect(&mut cursor, &mut Findings::default())?;
+    let params = Params::open(input.bytes())?.value;
     let encoding = match form.is_bf16 {
         true => CacheEncoding::Bf16,
         false => CacheEncoding::Raw,

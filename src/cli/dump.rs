@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use tvmspec::examine::dump;
 use tvmspec::examine::{Format, Reading, Subject, Unit};
 use tvmspec::release::Layout;
-use tvmspec::rule::Violation;
 
 /// Offsets count from the start of the library binary. What no field covers is called unread: it lies behind a broken
 /// rule. A file of more fields than memory is spent on ends with the offset to go on from. Compiled code without a library binary
@@ -52,31 +51,33 @@ fn offset(text: &str) -> Result<u64, String> {
 /// many times the size of the bytes.
 pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
-    // Declared outside the `match`, because the units borrow from it.
-    let subject;
-    let units = match &args.kind {
-        Some(kind) => {
-            subject = payload(&input, kind, args.layout)?;
-            subject.units()
-        }
-        None => match Subject::open(&input.name, input.bytes(), args.layout) {
-            Ok(container) => {
-                subject = container;
-                units_of(&subject)?
-            }
-            Err(broken) => return without_container(&input, &broken, args.json),
-        },
+    let subject = match &args.kind {
+        Some(kind) => payload(&input, kind, args.layout)?,
+        None => Subject::of_any(&input.name, input.bytes(), args.layout),
     };
+    if let Some(broken) = subject.broken().filter(|_| !args.json) {
+        let place = DiagnosedBytes {
+            name: &input.name,
+            bytes: input.bytes(),
+            spans: &[],
+        };
+        output::note_of(|out| place.violation(out, broken));
+        return Ok(Exit::Bad);
+    }
+    let fields = subject.dump_from(args.from).map_err(CliError::line)?;
+    let units = fields.units();
+    if units.is_empty() && subject.broken().is_none() {
+        // Compiled code has no fields with rules. This is a valid answer, not an error.
+        output::note(verify::host_only(subject.name));
+    }
     let mut broken = false;
     if args.json {
-        let fields = dump::dump(&units, args.from);
         output::json(&fields)?;
         // Not known earlier, because units are read while their JSON is written.
         broken = fields.is_broken();
     } else {
         output::stream(|out| {
-            for unit in &units {
-                let reading = unit.trace_from(args.from);
+            for (unit, reading) in fields.readings() {
                 broken |= reading.broken.is_some();
                 // A single unit that is the whole file needs no heading, because the user has just typed its name.
                 let headed = units.len() > 1
@@ -93,34 +94,6 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
         })?;
     }
     Ok(if broken { Exit::Bad } else { Exit::Good })
-}
-
-/// Returns the units of a file. Returns none for compiled code without a library binary, and prints a note.
-fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, CliError> {
-    let units = subject.units();
-    if units.is_empty() {
-        if !subject.is_compiled() {
-            return Err(CliError::line(subject.nothing()));
-        }
-        // Compiled code has no fields with rules. This is a valid answer, not an error.
-        output::note(verify::host_only(subject.name));
-    }
-    Ok(units)
-}
-
-/// Prints the broken rule of a file whose container is broken. Nothing in the file was read.
-fn without_container(input: &Input, broken: &Violation, is_json: bool) -> Result<Exit, CliError> {
-    if is_json {
-        output::json(&dump::broken(&input.name, input.bytes(), broken))?;
-    } else {
-        let place = DiagnosedBytes {
-            name: &input.name,
-            bytes: input.bytes(),
-            spans: &[],
-        };
-        output::note_of(|out| place.violation(out, broken));
-    }
-    Ok(Exit::Bad)
 }
 
 /// Writes the hexdump of a unit, with its findings and its broken rule next to the bytes.

@@ -7,11 +7,10 @@ use super::output_folder::OutputFolder;
 use super::{CliError, Exit};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::{PartialBlob, StoredModule};
+use tvmspec::blob::{LibraryModule, PartialBlob};
 use tvmspec::file_name::FileNames;
 use tvmspec::payload::{Field, Payload};
 use tvmspec::release::{Layout, Releases};
-use tvmspec::rule::Findings;
 
 /// Without an option, the code: PTX, OpenCL or Metal source, SPIR-V, an object file. A module with several kernels
 /// needs a folder (-o DIR/), or --kernel.
@@ -70,7 +69,7 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Resu
         Some(broken) => CliError::new(format!("{message}; reading stopped at {broken}")),
         None => CliError::new(message),
     })?;
-    let Some(bytes) = &module.payload else {
+    let Some(module) = module.stored() else {
         return Err(CliError::new(format!(
             "module {index} is the host library: it has no payload, its code is {} itself",
             input.line()
@@ -78,16 +77,13 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Resu
     };
     // Before decoding, so that a payload that breaks a rule can be written too.
     if args.raw {
-        output::write(&args.output, bytes, Content::Binary)?;
+        output::write(&args.output, &module.payload, Content::Binary)?;
         return Ok(Exit::Good);
     }
-    let payload = module
-        .decode(partial.blob.layout, &mut Findings::default())
+    let decoded = module
+        .decode()
         .map_err(|broken| CliError::new(format!("{broken}; --raw writes the bytes as they are")))?;
-    // Only `_lib` has no payload, and it is rejected above.
-    let Some(payload) = payload else {
-        return Ok(Exit::Good);
-    };
+    let payload = decoded.value;
     if args.json {
         // TEN-02: programs read this form, and they read types by the newest names.
         let era = partial.blob.layout.releases();
@@ -110,8 +106,8 @@ fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Resu
 /// Finds the module with this number, counted from 0, or of this kind. Returns its number too.
 fn find<'m, 'a>(
     wanted: &str,
-    modules: &'m [StoredModule<'a>],
-) -> Result<(usize, &'m StoredModule<'a>), String> {
+    modules: &'m [LibraryModule<'a>],
+) -> Result<(usize, &'m LibraryModule<'a>), String> {
     // Numbers are tried first, because no kind of a release consists of digits only.
     if let Ok(index) = wanted.parse::<usize>() {
         let module = modules.get(index);
@@ -125,7 +121,7 @@ fn find<'m, 'a>(
     let mut found = modules
         .iter()
         .enumerate()
-        .filter(|(_, module)| module.kind == wanted);
+        .filter(|(_, module)| module.kind() == wanted);
     match (found.next(), found.next()) {
         (Some(module), None) => Ok(module),
         // Choosing one of them would be a guess.
@@ -133,7 +129,7 @@ fn find<'m, 'a>(
             "several modules are `{wanted}`; give the number that `tvmspec inspect` shows"
         )),
         (None, _) => {
-            let kinds: Vec<&str> = modules.iter().map(|module| &*module.kind).collect();
+            let kinds: Vec<&str> = modules.iter().map(LibraryModule::kind).collect();
             Err(format!(
                 "no module is `{wanted}`: there are {}",
                 kinds.join(", ")

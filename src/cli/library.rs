@@ -6,7 +6,7 @@ use super::output::{self, line_of};
 use super::{CliError, Exit};
 use std::collections::BTreeMap;
 use std::path::Path;
-use tvmspec::blob::{Blob, PartialBlob, StoredModule};
+use tvmspec::blob::{Blob, LibraryModule, PartialBlob};
 use tvmspec::examine::{Format, NotExaminable, Subject, Unit};
 use tvmspec::release::Layout;
 use tvmspec::rule::{Finding, Findings, Kind};
@@ -89,9 +89,12 @@ pub(crate) struct PayloadPlaces(BTreeMap<u64, u64>);
 
 impl PayloadPlaces {
     /// Collects the payloads of these modules.
-    pub(crate) fn of<'m>(modules: impl IntoIterator<Item = &'m StoredModule<'m>>) -> PayloadPlaces {
-        let payload = |module: &StoredModule<'_>| {
-            Some((module.offset, module.payload.as_ref()?.len() as u64))
+    pub(crate) fn of<'m>(
+        modules: impl IntoIterator<Item = &'m LibraryModule<'m>>,
+    ) -> PayloadPlaces {
+        let payload = |module: &LibraryModule<'_>| {
+            let module = module.stored()?;
+            Some((module.offset, module.payload.len() as u64))
         };
         PayloadPlaces(modules.into_iter().filter_map(payload).collect())
     }

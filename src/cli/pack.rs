@@ -9,7 +9,8 @@ use super::{CliError, Exit};
 use std::path::PathBuf;
 use tvmspec::blob::pack::ExportModule;
 use tvmspec::examine::manifest::Manifest;
-use tvmspec::import_tree::{Algorithm, TREE_25};
+use tvmspec::import_tree::Algorithm;
+use tvmspec::import_tree::rules::TREE_25;
 use tvmspec::release::Layout;
 use tvmspec::rule::Violation;
 

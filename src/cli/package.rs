@@ -12,13 +12,12 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::container::{self, FileForm, Part, foreign, is_native};
+use tvmspec::blob::container::{self, ContainerPart, FileForm, foreign, is_native};
 use tvmspec::blob::pack::{self, ExportModule, LinkOptions, ObjectTarget, SymbolNaming};
-use tvmspec::blob::{Blob, LIBRARY, StoredModule, detect};
+use tvmspec::blob::{Blob, LIBRARY, LibraryModule, detect};
 use tvmspec::examine::explain::is_image;
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
-use tvmspec::rule::Findings;
 
 /// Where the library binary goes, and how it is named there.
 #[derive(clap::Args)]
@@ -81,8 +80,7 @@ impl Packaging {
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
         // `_lib` is the library around the library binary. Its code is in no payload, and only --with can add it.
-        let lacks_code =
-            self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY);
+        let lacks_code = self.with.is_empty() && blob.modules.iter().any(LibraryModule::is_host);
         let verdict = self.judge(&bytes, Some(blob.layout))?;
         // A linked file is judged as a whole, unless the user links it into something else.
         let is_judged_whole =
@@ -251,7 +249,7 @@ impl Packaging {
         let Ok(file) = container::open(bytes) else {
             return;
         };
-        let is_foreign = |part: &&Part<'_>| {
+        let is_foreign = |part: &&ContainerPart<'_>| {
             if is_image(part.form) {
                 part.member.is_empty() && foreign(bytes).is_some()
             } else {
@@ -422,12 +420,11 @@ impl Packaging {
 
 /// Reads the written bytes back by the rules of their layout, and compares kinds, payloads and tree with those of `blob`.
 fn read_back(bytes: &[u8], blob: &Blob<'_>) -> Result<(), String> {
-    let mut findings = Findings::default();
-    let again =
-        Blob::read(bytes, blob.layout, &mut findings).map_err(|broken| broken.to_string())?;
+    let again = Blob::read(bytes, blob.layout).map_err(|broken| broken.to_string())?;
+    let again = again.value;
     // Offsets are not compared, because a module of another file has a different offset, and one of a manifest has none.
-    let same = |(one, other): (&StoredModule<'_>, &StoredModule<'_>)| {
-        one.kind == other.kind && one.payload == other.payload
+    let same = |(one, other): (&LibraryModule<'_>, &LibraryModule<'_>)| {
+        one.kind() == other.kind() && one.payload() == other.payload()
     };
     let rows = |blob: &Blob<'_>| {
         let tree = blob.tree.as_ref()?;

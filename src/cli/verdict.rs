@@ -3,7 +3,6 @@
 use super::CliError;
 use super::output;
 use std::path::Path;
-use tvmspec::examine::explain::explain;
 use tvmspec::examine::loading::{Load, LoadOutcome};
 use tvmspec::examine::{Format, Subject};
 use tvmspec::release::{Layout, Release, Releases};
@@ -39,7 +38,7 @@ impl Verdict {
         // C text and code without a library binary have no layout.
         let layouts = layout.map_or(Releases::from(2), Layout::releases);
         // For host code without any symbol of TVM, the user decides.
-        let Ok(accounts) = explain(&subject, release) else {
+        let Ok(accounts) = subject.explain_for(release) else {
             return Ok(Verdict::Loads);
         };
         let loads = accounts.iter().flat_map(|account| &account.loads);

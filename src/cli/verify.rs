@@ -10,7 +10,7 @@ use anstyle::Style;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
-use tvmspec::examine::verify::{self, CheckedRun, Verification};
+use tvmspec::examine::verify::{CheckedRun, Verification};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
 
@@ -111,10 +111,13 @@ fn verify(
     let found = match subject {
         Ok(mut subject) => {
             subject.foreign = foreign_kinds(&args.grammar)?;
-            verify::verify(&subject, each).map_err(CliError::line)?
+            subject.verify_each(each).map_err(CliError::line)?
         }
         // A container that breaks a rule has no parts, and its violation is reported like any other.
-        Err(broken) => verify::broken(&input.name, bytes, broken, each),
+        Err(broken) => {
+            let damaged = Subject::damaged(&input.name, bytes, broken);
+            damaged.verify_each(each).map_err(CliError::line)?
+        }
     };
     totals.add(&found);
     // A finding is a tolerated oddity: the file is readable, and a finding alone is no failure.
@@ -138,7 +141,7 @@ pub(super) fn diagnostics(subject: &Subject<'_>) -> Result<Verification, CliErro
     let mut text = TerminalText::for_stderr();
     let mut left = MOST;
     let mut shown = Ok(());
-    let found = verify::verify(subject, |judged| {
+    let found = subject.verify_each(|judged| {
         shown = shown.and_then(|()| show(&mut text, &mut left, judged));
     });
     let found = found.map_err(CliError::line)?;

@@ -62,7 +62,7 @@ pub mod module;
 pub mod opencl;
 mod own;
 pub mod pool;
-mod rules;
+pub mod rules;
 mod shape;
 pub mod simulated;
 pub mod stream;
@@ -71,7 +71,7 @@ pub mod timer;
 #[cfg(feature = "vulkan")]
 pub mod vulkan;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub use crate::function::{Error, ErrorKind, Result};
 pub use crate::tensor::{Device, Dtype};

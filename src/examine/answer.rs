@@ -1,9 +1,9 @@
 //! The commands by name, for callers that are not Rust: C, JavaScript, a shell.
 
-use super::dump::{self, dump, parse_offset};
-use super::explain::{Account, damaged, explain};
-use super::inspect::{InspectOptions, of_broken, of_subject};
-use super::{NotExaminable, Subject, verify};
+use super::dump::parse_offset;
+use super::explain::Account;
+use super::inspect::InspectOptions;
+use super::{NotExaminable, Subject};
 use crate::release::{Layout, Release};
 use serde_json::Value;
 
@@ -41,25 +41,18 @@ pub fn answer_of_files(
         "dump" => Subject::open(name, bytes, options.layout),
         _ => Subject::of_files(name, bytes, side, options.layout),
     };
+    let subject = subject.unwrap_or_else(|broken| Subject::damaged(name, bytes, broken));
     let (good, value) = match command {
         "inspect" => {
             let wanted = InspectOptions {
-                layout: options.layout,
                 code: options.code,
                 copies: 0,
             };
-            let all = match subject {
-                Ok(subject) => of_subject(&subject, wanted)?,
-                // A file with a broken container also has a report, with the violation in it.
-                Err(broken) => of_broken(name, bytes, broken),
-            };
-            (all.broken.is_empty(), all.report)
+            let all = subject.inspect_with(wanted)?;
+            (all.broken.is_empty(), all.into_json())
         }
         "verify" => {
-            let all = match &subject {
-                Ok(subject) => verify::verify(subject, |_| {})?,
-                Err(broken) => verify::broken(name, bytes, broken.clone(), |_| {}),
-            };
+            let all = subject.verify()?;
             // An oddity breaks a SHOULD, which readers tolerate. It counts only if the caller is strict.
             let odd = options.strict && all.found() > 0;
             // BLOB-06: a file with an unknown or guessed kind is not known to be good.
@@ -67,29 +60,15 @@ pub fn answer_of_files(
             (all.violations.is_empty() && known && !odd, all.to_json())
         }
         "explain" => {
-            let accounts = match &subject {
-                Ok(subject) => explain(subject, options.release)?,
-                Err(broken) => vec![damaged(name, bytes, broken, options.release)],
-            };
+            let accounts = subject.explain_for(options.release)?;
             // Hardly any file loads in all releases, so that there is no verdict unless the caller names a release.
             let good = options.release.is_none() || accounts.iter().all(Account::is_good);
             let accounts: Vec<Value> = accounts.iter().map(Account::to_json).collect();
             (good, accounts.into())
         }
         "dump" => {
-            let subject = match subject {
-                Ok(subject) => subject,
-                Err(broken) => {
-                    return Ok((false, dump::broken(name, bytes, &broken).to_string()));
-                }
-            };
-            let units = subject.units();
-            // Compiled code without a library binary is sound and has no fields: its list is empty.
-            if units.is_empty() && !subject.is_compiled() {
-                return Err(subject.nothing());
-            }
+            let fields = subject.dump_from(options.from)?;
             // `fields` reads the units while it is serialized, so that `is_broken` is known only afterwards.
-            let fields = dump(&units, options.from);
             let text =
                 serde_json::to_string(&fields).map_err(|error| NotExaminable(error.to_string()))?;
             return Ok((!fields.is_broken(), text));

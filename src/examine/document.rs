@@ -64,10 +64,11 @@ pub fn newest_of(name: &str) -> Release {
 /// Offsets count from the start of the library binary.
 pub(super) fn fault_in(blob: &Blob<'_>) -> Option<Violation> {
     let modules = blob.modules.iter().enumerate();
-    let mut held = modules.filter(|(_, module)| is_held(&module.kind));
+    let stored = modules.filter_map(|(index, module)| Some((index, module.stored()?)));
+    let mut held = stored.filter(|(_, module)| is_held(&module.kind));
     held.find_map(|(index, module)| {
-        let payload = module.decode(blob.layout, &mut Findings::default());
-        let broken = fault_of(&payload.ok()??, module.offset)?;
+        let payload = module.decode().ok()?.value;
+        let broken = fault_of(&payload, module.offset)?;
         // A module has a different name in the grammars of different layouts (BLOB-04, BLOB-10).
         let list = match blob.layout {
             Layout::V0_22 => "module",

@@ -14,9 +14,11 @@ use std::fmt;
 ///
 /// Offsets count from the start of the unit. Units are read one by one during serialization, so that only one is in memory at a time.
 /// [`Dump::readings`] returns the same data without JSON.
-pub struct Dump<'d, 'a> {
+pub struct Dump<'a> {
     /// The units to dump, in this order.
-    units: &'d [Unit<'a>],
+    units: Vec<Unit<'a>>,
+    /// The element that replaces those of the units, for a file whose container is broken.
+    broken_container: Option<Value>,
     /// Fields that end at or before this offset into their unit are left out.
     from: u64,
     /// Whether any unit written so far broke a rule. A cell, because `serialize` takes a shared reference.
@@ -24,30 +26,36 @@ pub struct Dump<'d, 'a> {
 }
 
 /// Creates a dump of the fields of `units` that end after offset `from`.
-pub fn dump<'d, 'a>(units: &'d [Unit<'a>], from: u64) -> Dump<'d, 'a> {
+pub(super) fn of_units(units: Vec<Unit<'_>>, from: u64) -> Dump<'_> {
     Dump {
         units,
+        broken_container: None,
         from,
         broken: Cell::new(false),
     }
 }
 
 /// Creates the dump of a file whose container is broken: one element without fields, because nothing in it was read.
-pub fn broken(name: &str, bytes: &[u8], broken: &Violation) -> Value {
-    json!([{
+pub(super) fn of_broken(name: &str, bytes: &[u8], broken: &Violation) -> Dump<'static> {
+    let element = json!({
         "name": name,
         "format": FileForm::of(bytes).title(),
         "bytes": bytes.len(),
         "fields": [],
         "findings": [],
         "broken": violation(broken),
-    }])
+    });
+    Dump {
+        broken_container: Some(element),
+        broken: Cell::new(true),
+        ..of_units(Vec::new(), 0)
+    }
 }
 
-impl<'d, 'a> Dump<'d, 'a> {
+impl<'a> Dump<'a> {
     /// Returns the units to dump, in this order.
-    pub fn units(&self) -> &'d [Unit<'a>] {
-        self.units
+    pub fn units(&self) -> &[Unit<'a>] {
+        &self.units
     }
 
     /// Returns the offset into each unit up to which fields are left out.
@@ -56,7 +64,7 @@ impl<'d, 'a> Dump<'d, 'a> {
     }
 
     /// Reads the units one by one, each when the iterator reaches it.
-    pub fn readings(&self) -> impl Iterator<Item = (&'d Unit<'a>, Reading)> + use<'d, 'a> {
+    pub fn readings(&self) -> impl Iterator<Item = (&Unit<'a>, Reading)> {
         let from = self.from;
         let units = self.units.iter();
         units.map(move |unit| (unit, unit.trace_from(from)))
@@ -69,7 +77,7 @@ impl<'d, 'a> Dump<'d, 'a> {
 }
 
 /// Prints the names of the units only, because their bytes may be a whole file.
-impl fmt::Debug for Dump<'_, '_> {
+impl fmt::Debug for Dump<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.units.iter().map(|unit| unit.name.as_str()).collect();
         f.debug_struct("Dump")
@@ -79,8 +87,11 @@ impl fmt::Debug for Dump<'_, '_> {
     }
 }
 
-impl Serialize for Dump<'_, '_> {
+impl Serialize for Dump<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(element) = &self.broken_container {
+            return serializer.collect_seq([element]);
+        }
         // Each unit is read here and dropped after it is written, because its fields take many times the memory of its bytes.
         serializer.collect_seq(self.readings().map(|(unit, reading)| {
             self.broken

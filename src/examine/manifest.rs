@@ -1,13 +1,12 @@
 //! The manifest that a library binary is packed from (`spec/schema/manifest.json`): layout, order, modules.
 
-use crate::blob::{Blob, LIBRARY, StoredModule};
+use crate::blob::{Blob, LIBRARY, LibraryModule, StoredModule};
 use crate::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, json, order};
 use crate::payload::Payload;
 use crate::release::{Layout, ParseError};
 use crate::rule::{Findings, Violation};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 use std::fmt;
 
 /// A manifest, with the payloads of all modules.
@@ -189,7 +188,7 @@ impl Manifest {
             // TREE-01: an explicit tree refers to modules by position, so that nothing is reordered or merged.
             Some(tree) => Blob {
                 layout: first,
-                modules: self.modules.into_iter().map(stored).collect(),
+                modules: stored(self.modules, first),
                 tree: Some(tree),
             },
             None => ordered(self.modules, self.order, first)?,
@@ -318,13 +317,16 @@ fn encode(
         .map_err(|broken| broken.to_string())
 }
 
-/// Converts the module into its form in a library binary. The offset is 0, because the module was never in one.
-fn stored(module: ManifestModule) -> StoredModule<'static> {
-    StoredModule {
-        kind: Cow::Owned(module.kind),
-        payload: module.payload.map(Cow::Owned),
-        offset: 0,
-    }
+/// Converts the modules into their form in a library binary of `layout`.
+fn stored(
+    modules: impl IntoIterator<Item = ManifestModule>,
+    layout: Layout,
+) -> Vec<LibraryModule<'static>> {
+    let stored = |module: ManifestModule| match module.payload {
+        None => LibraryModule::Host,
+        Some(payload) => StoredModule::new(module.kind, payload, layout).into(),
+    };
+    modules.into_iter().map(stored).collect()
 }
 
 /// Puts the modules into the order in which a release stores them, and builds their tree. All modules of host code become one entry
@@ -358,12 +360,10 @@ fn ordered(
     let modules = found
         .groups
         .iter()
-        .filter_map(|group| modules.get_mut(*group.first()?)?.take())
-        .map(stored)
-        .collect();
+        .filter_map(|group| modules.get_mut(*group.first()?)?.take());
     Ok(Blob {
         layout,
-        modules,
+        modules: stored(modules, layout),
         tree: Some(tree),
     })
 }

@@ -1,30 +1,29 @@
 //! Examination of a file without running it: its content, its faults, and the releases that load it.
 //!
-//! A [`Subject`] is a file whose container was read. It has *units*: runs of bytes of one format each. Each function here answers one
-//! question about a subject, as plain data with a JSON form. The schemas are in `spec/schema/`:
+//! A [`Subject`] is a file to examine. It has *units*: runs of bytes of one format each. Each of its methods answers one question, as
+//! plain data with a JSON form. The schemas are in `spec/schema/`:
 //!
-//! | function | result | JSON |
+//! | method | result | JSON |
 //! |---|---|---|
-//! | [`inspect`](inspect::inspect) | the content of the file | `inspect.json` |
-//! | [`verify`](verify::verify) | every broken rule and every oddity | `verify.json` |
-//! | [`explain`](explain::explain) | how the loader of each release treats the file | `explain.json` |
-//! | [`dump`](dump::dump) | every byte with its field and its rule | `dump.json` |
-//! | [`unpack`](unpack::unpack) | the manifest and the payloads that its library binary is packed from | `manifest.json` |
+//! | [`Subject::inspect`] | the content of the file | `inspect.json` |
+//! | [`Subject::verify`] | every broken rule and every oddity | `verify.json` |
+//! | [`Subject::explain`] | how the loader of each release treats the file | `explain.json` |
+//! | [`Subject::dump`] | every byte with its field and its rule | `dump.json` |
+//! | [`Subject::unpack`] | the manifest and the payloads that its library binary is packed from | `manifest.json` |
 //!
-//! [`pack`](unpack::pack) is the inverse of `unpack`. An inspection is JSON by design, without a struct. Its members depend on the
-//! kinds of modules and files, and new kinds add members; a program that prints it need not know them.
+//! [`pack`](unpack::pack) is the inverse of `unpack`. An inspection has structs for files, parts, library binaries and modules. The
+//! content of a payload depends on its kind, and is JSON in `details`: a program that prints it need not know all kinds.
 //!
-//! [`runtime`] compares a file with the names that one runtime registers. [`answer`] runs the first four functions by name. The command
+//! [`runtime`] compares a file with the names that one runtime registers. [`answer`] runs the first four methods by name. The command
 //! line prints the results and the C interface returns them; neither computes anything itself. `explain` is built on [`loading`]: the
 //! verdict of the loader of each release on a library, valid or not.
 //!
 //! ```
-//! use tvmspec::examine::{Subject, verify::verify};
+//! use tvmspec::examine::Subject;
 //!
 //! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
 //! let subject = Subject::open("tree3-0.8.so", &file, None)?;
-//! let verification = verify(&subject, |_| {})?;
-//! assert!(verification.violations.is_empty());
+//! assert!(subject.verify()?.violations.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -40,6 +39,7 @@ mod named;
 mod nothing;
 mod objects;
 mod other_format;
+mod questions;
 pub mod runtime;
 mod shards;
 mod subject;

@@ -4,7 +4,7 @@ use super::document;
 use super::named::NamedFile;
 use super::shards::ReadShard;
 use super::unit::{Format, Reading, Unit};
-use crate::blob::container::{self, FileForm, Part};
+use crate::blob::container::{self, ContainerPart, FileForm};
 use crate::blob::{ForeignKinds, detect};
 use crate::payload;
 use crate::payload::file::{self, FileFormat, ModuleFile};
@@ -12,7 +12,18 @@ use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Violation};
 use std::borrow::Cow;
 
-/// A file whose container was read.
+/// A file to examine. Its container was read, or is known to be broken.
+///
+/// ```
+/// use tvmspec::examine::Subject;
+///
+/// let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+/// let subject = Subject::open("tree3-0.8.so", &file, None)?;
+/// assert_eq!(subject.inspect()?.form, "elf-shared");
+/// assert!(subject.verify()?.violations.is_empty());
+/// assert!(subject.explain()?[0].releases_that_load().count() > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Subject<'a> {
     /// The name in reports and messages: the path of the file.
@@ -20,7 +31,7 @@ pub struct Subject<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
     /// Its container.
-    pub file: container::File<'a>,
+    pub file: container::ContainerFile<'a>,
     /// Overrides the layout that symbols and bytes show, for library binaries and payloads.
     pub layout: Option<Layout>,
     /// The device module that the file and its side file form, assembled as a payload. [`Subject::with_side_file`] sets it.
@@ -31,6 +42,8 @@ pub struct Subject<'a> {
     pub foreign: ForeignKinds,
     /// Results for the shards of a tensor cache. [`Subject::read_shards`] fills it.
     pub(crate) shards: Vec<ReadShard>,
+    /// The rule that the container breaks. [`Subject::damaged`] sets it; nothing in such a file was read.
+    pub(super) broken: Option<Violation>,
 }
 
 /// A device module that was read from its two files (PAY-23).
@@ -66,7 +79,39 @@ impl<'a> Subject<'a> {
             named: None,
             foreign: ForeignKinds::default(),
             shards: Vec::new(),
+            broken: None,
         })
+    }
+
+    /// Creates the subject for a file that is examined whether or not its container is broken.
+    ///
+    /// The methods report the fault: `verify` as a violation, `explain` as the cause of each verdict.
+    ///
+    /// ```
+    /// use tvmspec::examine::Subject;
+    ///
+    /// let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+    /// let cut = Subject::of_any("cut.so", &file[..file.len() / 2], None);
+    /// assert!(!cut.verify()?.violations.is_empty());
+    /// assert_eq!(cut.explain()?[0].releases_that_load().count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of_any(name: &'a str, bytes: &'a [u8], layout: Option<Layout>) -> Subject<'a> {
+        Subject::open(name, bytes, layout)
+            .unwrap_or_else(|broken| Subject::damaged(name, bytes, broken))
+    }
+
+    /// Creates the subject for a file whose container breaks a rule. [`Subject::open`] and [`Subject::of_files`] return the violation.
+    pub fn damaged(name: &'a str, bytes: &'a [u8], broken: Violation) -> Subject<'a> {
+        Subject {
+            broken: Some(broken),
+            ..Subject::without_container(name, bytes, Findings::default())
+        }
+    }
+
+    /// Returns the rule that the container breaks; `None` for a file that was opened.
+    pub fn broken(&self) -> Option<&Violation> {
+        self.broken.as_ref()
     }
 
     /// Opens a file with an optional side file, by the rules of the first case that fits:
@@ -146,7 +191,7 @@ impl<'a> Subject<'a> {
         Subject {
             name,
             bytes,
-            file: container::File {
+            file: container::ContainerFile {
                 form: FileForm::Unknown,
                 parts: Vec::new(),
                 findings,
@@ -156,6 +201,7 @@ impl<'a> Subject<'a> {
             named: None,
             foreign: ForeignKinds::default(),
             shards: Vec::new(),
+            broken: None,
         }
     }
 
@@ -254,7 +300,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the name of a part for messages: the file and the member of the archive, as in `model.tar, member lib0.o`.
-    pub(super) fn place(&self, part: &Part<'_>) -> String {
+    pub(super) fn place(&self, part: &ContainerPart<'_>) -> String {
         match part.member.as_str() {
             "" => self.name.to_owned(),
             member => format!("{}, member {member}", self.name),
@@ -281,7 +327,7 @@ impl<'a> Subject<'a> {
     ///
     /// Such code without a library binary is valid: it imports nothing (BLOB-03).
     pub fn is_compiled(&self) -> bool {
-        self.file.parts.iter().any(Part::is_compiled)
+        self.file.parts.iter().any(ContainerPart::is_compiled)
     }
 }
 
@@ -306,7 +352,7 @@ fn data(form: FileForm, bytes: &[u8], layout: Option<Layout>) -> Option<Format> 
 
 /// Returns the releases that agree with both the symbols of a part and the layouts of its library binaries.
 pub(super) fn releases<'u>(
-    part: &Part<'_>,
+    part: &ContainerPart<'_>,
     units: impl Iterator<Item = &'u Unit<'u>>,
 ) -> Option<Releases> {
     let layouts = units.filter_map(|unit| match unit.format {

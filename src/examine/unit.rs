@@ -24,7 +24,7 @@ pub struct Unit<'a> {
     pub format: Format,
     /// The bytes. Offsets of fields, violations and findings count from their start.
     pub bytes: Cow<'a, [u8]>,
-    /// The part of the container that holds them, in [`File::parts`](crate::blob::container::File::parts).
+    /// The part of the container that holds them, in [`ContainerFile::parts`](crate::blob::container::ContainerFile::parts).
     pub part: usize,
     /// The stated grammars of kinds that no release has.
     pub foreign: ForeignKinds,
@@ -167,7 +167,6 @@ impl Unit<'_> {
             Format::Library { layout, .. } => Some(Blob::read_foreign(
                 &self.bytes,
                 *layout,
-                Findings::default(),
                 None,
                 &self.foreign,
             )),
@@ -203,8 +202,7 @@ impl Unit<'_> {
         let broken = match &self.format {
             Format::Library { layout, .. } => {
                 // A trace also records the fields of payloads, each at its offset in the library binary.
-                let partial = Blob::read_foreign(bytes, *layout, findings, trace, &self.foreign);
-                // `read_foreign` takes the findings and returns them, so that findings before a broken rule are kept.
+                let partial = Blob::read_foreign(bytes, *layout, trace, &self.foreign);
                 findings = partial.findings;
                 let content = || document::fault_in(&partial.blob);
                 partial.broken.or_else(content)

@@ -5,8 +5,9 @@
 //! use tvmspec::examine::unpack::{pack, unpack};
 //!
 //! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
-//! let bytes = blob::open(&file)?.remove(0).blob.write()?;
-//! let parts = unpack(blob::open(&file)?.remove(0).blob)?;
+//! let blob = blob::open(&file)?.remove(0).blob.expect("it has device code");
+//! let bytes = blob.write()?;
+//! let parts = unpack(blob)?;
 //! let named = |name: &str| {
 //!     let found = parts.files().find(|(own, _)| *own == name);
 //!     found.map(|(_, bytes)| bytes.to_vec()).ok_or(format!("there is no {name}"))
@@ -16,7 +17,7 @@
 //! ```
 
 use super::manifest::{Manifest, NotPackable};
-use crate::blob::{Blob, LIBRARY, StoredModule};
+use crate::blob::{Blob, LIBRARY, LibraryModule};
 use crate::file_name::FileNames;
 use crate::import_tree::ImportTree;
 use crate::release::Layout;
@@ -127,14 +128,18 @@ pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
         .into_iter()
         .enumerate()
         .map(|(index, module)| {
-            // BLOB-12: `_lib` has no payload and therefore no file.
-            let file = module.payload.map(|payload| {
-                // BLOB-04: a kind may hold anything but NUL. The number keeps file names distinct.
-                (names.add(&index.to_string(), &module.kind), payload)
-            });
+            let LibraryModule::Stored(module) = module else {
+                // BLOB-12: `_lib` has no payload and therefore no file.
+                return UnpackedModule {
+                    kind: LIBRARY.into(),
+                    file: None,
+                };
+            };
+            // BLOB-04: a kind may hold anything but NUL. The number keeps file names distinct.
+            let name = names.add(&index.to_string(), &module.kind);
             UnpackedModule {
                 kind: module.kind,
-                file,
+                file: Some((name, module.payload)),
             }
         });
     Ok(UnpackedLibrary {
@@ -175,13 +180,8 @@ fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
         return Ok(blob);
     }
     // BLOB-03: a count of 0 stands for a host library alone.
-    let library = StoredModule {
-        kind: LIBRARY.into(),
-        payload: None,
-        offset: 0,
-    };
     Ok(Blob {
-        modules: vec![library],
+        modules: vec![LibraryModule::Host],
         ..blob
     })
 }

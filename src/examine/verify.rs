@@ -63,7 +63,7 @@ pub struct CheckedRun<'a> {
 /// # Errors
 ///
 /// Fails if nothing in the file has rules: TVM did not write it, or it is a runtime without compiled code.
-pub fn verify(
+pub(super) fn verify(
     subject: &Subject<'_>,
     mut each: impl FnMut(&CheckedRun<'_>),
 ) -> Result<Verification, NotExaminable> {
@@ -104,7 +104,7 @@ pub fn verify(
 /// Creates the verification of a file whose container is broken.
 ///
 /// It has one violation, without a field, because nothing in the container was read.
-pub fn broken(
+pub(super) fn broken(
     name: &str,
     bytes: &[u8],
     broken: Violation,

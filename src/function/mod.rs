@@ -47,10 +47,10 @@ pub(crate) mod legacy;
 mod parameter;
 mod raw_names;
 pub mod registry;
-mod rules;
+pub mod rules;
 mod typed;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub(crate) use body::Code;
 use body::{External, Plain, call_external, call_plain};

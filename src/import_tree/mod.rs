@@ -23,10 +23,10 @@
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
 mod order;
-mod rules;
+pub mod rules;
 mod walk;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub use order::{Algorithm, ModuleGraph, ModuleNode, Order, order};
 

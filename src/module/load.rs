@@ -5,7 +5,7 @@ use super::loaders::Loaders;
 use super::{
     Dialect, Dso, Library, MOD_07, MOD_17, MOD_18, MOD_26, Module, Symbols, context, names,
 };
-use crate::blob::{Blob, LIBRARY, detect};
+use crate::blob::{Blob, LibraryModule, detect};
 use crate::function::{Error, ErrorKind, registry};
 use crate::release::Layout;
 use crate::rule::{Finding, Findings, Kind, Strictness, Violation};
@@ -281,7 +281,7 @@ fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibr
     };
     check_bounds(bytes)?;
     let layout = detect::detect(bytes, Some(names.blob.text()));
-    let blob = Blob::read(bytes, layout, &mut findings)?;
+    let blob = Blob::read_with(bytes, layout, &mut findings)?;
     // MOD-01: 0.2 and 0.7 use the same symbol, and only the blob distinguishes them.
     let module = build(&blob, symbols, Dialect::of(layout))?;
     Ok(done(module, layout, true, findings))
@@ -337,16 +337,17 @@ fn build(
     let mut has_own = false;
     let mut loaders = Loaders::default();
     for stored in &blob.modules {
-        let module = if stored.kind == LIBRARY {
-            has_own = true;
-            library(symbols, names)
-        } else {
-            loaders.load(&LoaderEntry {
+        let module = match stored {
+            LibraryModule::Host => {
+                has_own = true;
+                library(symbols, names)
+            }
+            LibraryModule::Stored(stored) => loaders.load(&LoaderEntry {
                 kind: &stored.kind,
-                payload: stored.payload.as_deref().unwrap_or_default(),
+                payload: &stored.payload,
                 layout: blob.layout,
                 library: symbols,
-            })?
+            })?,
         };
         modules.push(module);
     }

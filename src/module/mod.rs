@@ -50,13 +50,13 @@ mod object;
 pub mod once;
 mod opaque;
 pub mod parallel;
-mod rules;
+pub mod rules;
 mod symbols;
 pub(crate) mod system;
 pub(crate) mod turns;
 pub(crate) mod workspace;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub(crate) use dso::Dso;
 pub use entry::{Loader, LoaderEntry};

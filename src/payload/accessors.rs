@@ -1,6 +1,7 @@
 //! Access to the content of a payload by its meaning: functions, code, kernels, fields by name.
 
-use super::{Binary, DeviceFunction, Field, FunctionInfo, Payload, relax_vm, relay_vm};
+use super::{Binary, DeviceFunction, Field, FunctionInfo, Payload, Text, relax_vm, relay_vm};
+use crate::tensor::TensorRecord;
 
 impl<'a> Payload<'a> {
     /// Returns the field in slot `name` of the form's table, for changes. Writing rejects a field of another shape.
@@ -145,6 +146,22 @@ impl<'a> Payload<'a> {
             Some(Field::Relax(executable)) => Some(executable),
             _ => None,
         }
+    }
+
+    /// Returns the named tensors: the parameters of an executor, or the variables of constants. `None` for a kind without them.
+    pub fn params(&self) -> Option<&[(Text<'a>, TensorRecord<'a>)]> {
+        self.fields().iter().find_map(|field| match field {
+            Field::Tensors(tensors) => Some(tensors.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// Returns the named tensors for changes: the parameters of an executor, or the variables of constants.
+    pub fn params_mut(&mut self) -> Option<&mut Vec<(Text<'a>, TensorRecord<'a>)>> {
+        self.fields_mut().iter_mut().find_map(|field| match field {
+            Field::Tensors(tensors) => Some(tensors),
+            _ => None,
+        })
     }
 
     /// Returns the Relax VM executable for changes.

@@ -19,11 +19,10 @@
 //!
 //! ```
 //! use tvmspec::blob;
-//! use tvmspec::rule::Findings;
 //!
 //! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
-//! let library = &blob::open(&file)?[0].blob;
-//! let metal = library.modules[1].decode(library.layout, &mut Findings::default())?.expect("it is no host library");
+//! let library = blob::open(&file)?.remove(0);
+//! let metal = library.modules()[1].stored().expect("it is no host library").decode()?.value;
 //! assert_eq!((metal.kind(), metal.format()), ("metal", Some("metal")));
 //! let (name, kernel) = metal.functions().next().expect("it has a kernel");
 //! assert_eq!((name, kernel.arg_types.len()), ("add3_kernel0", 5));
@@ -54,14 +53,14 @@ mod relay_code;
 mod relay_function;
 mod relay_text;
 pub mod relay_vm;
-mod rules;
+pub mod rules;
 mod slot;
 mod slot_codec;
 mod stackvm;
 mod strings;
 mod vendor;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub use code_needs::CodeNeed;
 pub use field::{Field, KernelCode, Network, Shader};
@@ -87,6 +86,18 @@ pub type Text<'a> = Cow<'a, str>;
 pub type Binary<'a> = Cow<'a, [u8]>;
 
 /// The payload of one module.
+///
+/// Accessors find content by its meaning: [`Payload::functions`], [`Payload::data`], [`Payload::kernels`], [`Payload::params`],
+/// [`Payload::relax_vm`]. [`Payload::field`] finds a field by its name in the table of the kind.
+///
+/// ```
+/// let file = std::fs::read("golden/graph/models/v0.8/mlp.so")?;
+/// let library = tvmspec::blob::open(&file)?.remove(0);
+/// let factory = library.modules()[0].stored().expect("the root is the factory").decode()?.value;
+/// let names: Vec<&str> = factory.params().expect("it has parameters").iter().map(|(name, _)| &**name).collect();
+/// assert_eq!(names, ["p0", "p1", "p2"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload<'a> {
     /// The payload of a kind with a grammar.

@@ -65,7 +65,7 @@ mod format;
 pub mod handshake;
 #[cfg(feature = "runtime")]
 pub mod proxy;
-mod rules;
+pub mod rules;
 #[cfg(feature = "runtime")]
 pub mod server;
 #[cfg(feature = "runtime")]
@@ -81,4 +81,4 @@ pub use format::{
     TrackerCount, TrackerHello, TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest,
     TrackerSummary, json, relay_json,
 };
-pub use rules::*;
+pub(crate) use rules::*;

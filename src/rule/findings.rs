@@ -23,7 +23,6 @@ pub struct Finding {
 
 impl Finding {
     /// Converts the oddity to the violation that it is if it counts as one.
-    #[cfg(feature = "inspect")]
     pub(crate) fn to_violation(&self) -> Violation {
         self.rule.broken(self.kind, self.offset, &*self.message)
     }
@@ -171,9 +170,23 @@ impl Findings {
         self.omitted
     }
 
+    /// Returns an iterator over the stored findings.
+    pub fn iter(&self) -> std::slice::Iter<'_, Finding> {
+        self.list.iter()
+    }
+
     /// Returns whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+}
+
+impl<'f> IntoIterator for &'f Findings {
+    type Item = &'f Finding;
+    type IntoIter = std::slice::Iter<'f, Finding>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
     }
 }
 

@@ -1,19 +1,22 @@
 //! Rules, and the values that report a broken rule. Read this module first.
 //!
 //! The specification (`spec/<chapter>.md`) consists of numbered rules: `### BLOB-07 The import tree occurs once`. Each id is a constant
-//! of its chapter, of type [`Rule`]: [`blob::BLOB_07`](crate::blob::BLOB_07). The documentation of the constant is its title, and
-//! `Rule::text` returns its text (feature `suite`). A constant without a rule in the specification does not compile.
+//! of its chapter, of type [`Rule`]: [`blob::rules::BLOB_07`](crate::blob::rules::BLOB_07). The documentation of the constant is the
+//! text of the rule, and `Rule::text` returns it as data (feature `suite`). A constant without a rule in the specification does not
+//! compile.
 //!
 //! Code that reads, writes, loads or runs reports a broken rule in one of two ways:
 //!
 //! * A [`Violation`] is an error with the rule, the byte, the field, a class ([`Kind`]) that cases compare, and a text.
-//! * A [`Finding`] is added to the caller's [`Findings`], and reading continues. The rule is a SHOULD, or is disputed, or binds the
-//!   user of the content. Under [`Strictness::Strict`] the first finding is returned as a violation.
+//! * A [`Finding`] is returned with the value ([`Tolerated`]), and reading continues. The rule is a SHOULD, or is disputed, or binds the
+//!   user of the content. [`Tolerated::strict`] returns the first finding as a violation. A reader that works on a cursor adds findings
+//!   to the caller's [`Findings`] instead, which are strict from the start if made so.
 //!
 //! ```
-//! use tvmspec::blob::BLOB_04;
+//! use tvmspec::blob::rules::BLOB_04;
 //! use tvmspec::rule::{Findings, Kind};
-//! use tvmspec::wire::{Cursor, WIRE_01, WIRE_08};
+//! use tvmspec::wire::rules::{WIRE_01, WIRE_08};
+//! use tvmspec::wire::Cursor;
 //!
 //! // A length of 3 with one byte behind it: the content, at byte 8, is cut off.
 //! let mut cut = Cursor::new(&[3, 0, 0, 0, 0, 0, 0, 0, b'a']);
@@ -43,9 +46,11 @@
 //! rule.
 
 mod findings;
+mod tolerated;
 mod violation;
 
 pub use findings::{Finding, Findings, Strictness};
+pub use tolerated::Tolerated;
 pub use violation::{Kind, Violation};
 
 use std::fmt;
@@ -86,7 +91,8 @@ impl Level {
     }
 }
 
-/// The id of a numbered rule, such as `BLOB-07`. Each chapter has a constant for each of its rules, and all of them in `RULES`.
+/// The id of a numbered rule, such as `BLOB-07`. The module `rules` of each chapter has a constant for each of its rules, and
+/// all of them in `RULES`.
 ///
 /// Rules are compared and sorted by their ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

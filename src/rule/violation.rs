@@ -72,6 +72,15 @@ impl fmt::Display for Kind {
 ///
 /// [`Display`](fmt::Display) formats it for people: `WIRE-01: kind needs 3 bytes, 1 remain (at byte 0x8, kind)`. It has the size of one
 /// pointer, because every function that reads returns a `Result` with it.
+///
+/// ```
+/// use tvmspec::blob::Blob;
+/// use tvmspec::release::Layout;
+///
+/// let broken = Blob::read(&[9, 0, 0, 0, 0, 0, 0, 0], Layout::V0_22).unwrap_err();
+/// assert_eq!((broken.rule().id(), broken.offset(), broken.field()), ("BLOB-01", Some(0), "nbytes"));
+/// println!("{broken}: {}", broken.message());
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation(Box<BrokenRule>);
 

@@ -14,7 +14,7 @@ use std::fmt;
 /// let musts = spec::rules().iter().filter(|rule| rule.level == Level::Must);
 /// assert!(musts.count() > 100);
 /// let first: &RuleText = spec::rule("BLOB-01").expect("a rule");
-/// assert_eq!((first.chapter.as_str(), tvmspec::blob::BLOB_01.text()), ("blob", Some(first)));
+/// assert_eq!((first.chapter.as_str(), tvmspec::blob::rules::BLOB_01.text()), ("blob", Some(first)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

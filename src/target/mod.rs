@@ -69,7 +69,7 @@ mod formats {
     pub(super) mod format;
     pub(super) mod generate;
 }
-mod rules;
+pub mod rules;
 #[cfg(feature = "runtime")]
 mod runtime;
 
@@ -78,7 +78,7 @@ pub use formats::format::{
     TargetKind, Targets, account, rejection,
 };
 pub use formats::generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
-pub use rules::*;
+pub(crate) use rules::*;
 #[cfg(feature = "runtime")]
 pub(crate) use runtime::functions::provide;
 #[cfg(feature = "runtime")]

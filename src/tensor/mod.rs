@@ -9,16 +9,15 @@
 //! | [`Params`] | magic, reserved, names, count, records | TEN-40 .. TEN-45 |
 //! | [`TensorCache`] | an index in JSON, and shards of data | TEN-50 .. TEN-61 |
 //!
-//! Functions that read take a [`Sizing`], the way in which a family of releases counts bytes, because the bytes do not show it.
+//! [`Params::open`] reads a parameter file of any release. Functions that read from a cursor take a [`Sizing`], the way in which a family
+//! of releases counts bytes, because the bytes do not show it.
 //!
 //! ```
-//! use tvmspec::rule::Findings;
-//! use tvmspec::tensor::{Params, Sizing};
-//! use tvmspec::wire::Cursor;
+//! use tvmspec::tensor::Params;
 //!
 //! let file = std::fs::read("golden/graph/models/v0.8/mlp.params")?;
-//! let params = Params::read(&mut Cursor::new(&file), Sizing::V0_7, &mut Findings::default())?;
-//! for (name, tensor) in params.iter() {
+//! let params = Params::open(&file)?.value;
+//! for (name, tensor) in &params {
 //!     println!("{name}: {:?}", tensor.shape());
 //! }
 //! # assert!(!params.is_empty());
@@ -32,19 +31,21 @@ mod elements;
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
 mod meaning;
+mod number;
 mod packing;
 mod params;
 mod record;
-mod rules;
+pub mod rules;
 mod sizing;
 mod text;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub use cache::{CacheEncoding, CacheWriter, CachedTensor, Shard, TensorCache};
 pub use device::Device;
 pub use dtype::Dtype;
 pub use elements::Elements;
+pub use number::StoredNumber;
 pub use packing::Packing;
 pub(crate) use packing::extents_times;
 pub use params::Params;

@@ -9,12 +9,25 @@
 //! | `tensors` | that many records | TEN-20 .. TEN-34 |
 
 use super::{Sizing, TEN_40, TEN_41, TEN_42, TEN_43, TEN_44, TEN_45, TensorRecord};
-use crate::rule::{Findings, Kind, Violation};
+use crate::rule::{Findings, Kind, Tolerated, Violation};
 use crate::wire::{Cursor, WIRE_06, Writer};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Named tensors in file order. Names and data borrow the bytes of the file.
+///
+/// ```
+/// use tvmspec::tensor::{Params, TensorRecord};
+///
+/// let file = std::fs::read("golden/graph/models/v0.8/mlp.params")?;
+/// let mut params = Params::open(&file)?.strict()?;
+/// for (_, tensor) in params.iter_mut() {
+///     let zeros = vec![0.0_f32; tensor.to_vec::<f32>()?.len()];
+///     *tensor = tensor.clone().with_values(&zeros)?;
+/// }
+/// assert_eq!(params.to_bytes().len(), file.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params<'a> {
     /// The reserved word; 0 in every file that a release wrote (TEN-42).
@@ -35,7 +48,21 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Reads a parameter file of an unknown family of releases, and returns it with the newest family whose sizes agree (TEN-45).
+    /// Reads a whole parameter file, of any release. Bytes after the last tensor are a finding of WIRE-08.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Params::read`] for the newest family of releases whose sizes agree (TEN-45).
+    pub fn open(bytes: &'a [u8]) -> Result<Tolerated<Params<'a>>, Violation> {
+        Tolerated::read(|findings| {
+            let mut cursor = Cursor::new(bytes);
+            let (params, _) = Params::detect(&mut cursor, findings)?;
+            cursor.finish("the parameter file", findings)?;
+            Ok(params)
+        })
+    }
+
+    /// Reads a parameter file of an unknown family of releases from a cursor, and returns it with the newest family whose sizes agree (TEN-45).
     ///
     /// # Errors
     ///
@@ -138,6 +165,13 @@ impl<'a> Params<'a> {
         out.vector(&self.tensors, |out, (_, record)| record.write(out));
     }
 
+    /// Returns the bytes of the file, as [`Params::write`] writes them.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        self.write(&mut out);
+        out.into_bytes()
+    }
+
     /// Sets the word that is 0 in files of releases. Use it only to write back a file that was read.
     #[must_use]
     pub fn with_reserved(mut self, reserved: u64) -> Params<'a> {
@@ -172,6 +206,55 @@ impl<'a> Params<'a> {
         // TEN-44: this matches a map that is filled in file order.
         let same = self.tensors.iter().rfind(|(other, _)| other == name);
         same.map(|(_, record)| record)
+    }
+
+    /// Returns the tensor called `name` for editing. Of several, the last one counts (TEN-44).
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut TensorRecord<'a>> {
+        let mut tensors = self.tensors.iter_mut();
+        let same = tensors.rfind(|(other, _)| other == name);
+        same.map(|(_, record)| record)
+    }
+
+    /// Returns the names and tensors in file order, for editing of the tensors.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut TensorRecord<'a>)> {
+        self.tensors
+            .iter_mut()
+            .map(|(name, record)| (&**name, record))
+    }
+
+    /// Returns the parameters with all borrowed bytes copied.
+    pub fn into_owned(self) -> Params<'static> {
+        let reserved = self.reserved;
+        let owned = self
+            .into_iter()
+            .map(|(name, record)| (Cow::Owned(name.into_owned()), record.into_owned()));
+        Params::new(owned.collect()).with_reserved(reserved)
+    }
+}
+
+impl<'a> IntoIterator for Params<'a> {
+    type Item = (Cow<'a, str>, TensorRecord<'a>);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.tensors.into_iter()
+    }
+}
+
+impl<'p, 'a> IntoIterator for &'p Params<'a> {
+    type Item = &'p (Cow<'a, str>, TensorRecord<'a>);
+    type IntoIter = std::slice::Iter<'p, (Cow<'a, str>, TensorRecord<'a>)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.tensors.iter()
+    }
+}
+
+impl<'a> FromIterator<(Cow<'a, str>, TensorRecord<'a>)> for Params<'a> {
+    fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, TensorRecord<'a>)>>(
+        tensors: I,
+    ) -> Params<'a> {
+        Params::new(tensors.into_iter().collect())
     }
 }
 

@@ -23,19 +23,19 @@ use std::borrow::Cow;
 
 /// One stored tensor. Its data are row-major and little endian, and borrow the bytes of the file if the record was read.
 ///
-/// The fields depend on each other, so only the data can be replaced alone ([`TensorRecord::with_data`]).
+/// The fields depend on each other, so only the data can be replaced alone ([`TensorRecord::with_values`], [`TensorRecord::with_data`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorRecord<'a> {
     /// The reserved word; 0 in every record that a release wrote (TEN-22).
-    reserved: u64,
+    pub(super) reserved: u64,
     /// The stored device: the CPU from 0.4 on (TEN-23).
-    device: Device,
+    pub(super) device: Device,
     /// Element type (TEN-01).
-    dtype: Dtype,
+    pub(super) dtype: Dtype,
     /// Dimensions, outermost first (TEN-21).
-    shape: Vec<i64>,
+    pub(super) shape: Vec<i64>,
     /// As many bytes as the sizing counts, which may be less than the whole tensor (TEN-35).
-    data: Cow<'a, [u8]>,
+    pub(super) data: Cow<'a, [u8]>,
 }
 
 impl<'a> TensorRecord<'a> {

@@ -222,7 +222,7 @@ impl fmt::Display for Dtype {
 /// assert_eq!((dtype.code, dtype.bits, dtype.lanes), (Dtype::FLOAT, 32, 4));
 /// assert_eq!(dtype.to_string(), "float32x4");
 /// let unknown = "flaot32".parse::<Dtype>().unwrap_err();
-/// assert_eq!(unknown.rule(), tvmspec::tensor::TEN_02);
+/// assert_eq!(unknown.rule(), tvmspec::tensor::rules::TEN_02);
 /// # Ok::<(), tvmspec::rule::Violation>(())
 /// ```
 impl FromStr for Dtype {

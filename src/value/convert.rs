@@ -36,7 +36,7 @@ use std::ffi::c_void;
 /// struct Even(i64);
 ///
 /// impl Argument for Even {
-///     const RULE: Rule = tvmspec::value::VAL_07;
+///     const RULE: Rule = tvmspec::value::rules::VAL_07;
 ///
 ///     fn schema() -> Schema {
 ///         Schema::of("Even", vec![Schema::plain("int")])
@@ -90,7 +90,8 @@ fn no_conversion(rule: Rule, type_index: i32, schema: fn() -> Schema) -> Violati
 ///
 /// ```
 /// use tvmspec::object::Tensor;
-/// use tvmspec::value::{Any, VAL_10};
+/// use tvmspec::value::rules::VAL_10;
+/// use tvmspec::value::Any;
 ///
 /// let number: f64 = Any::from(true).try_into()?;
 /// assert_eq!(number, 1.0);

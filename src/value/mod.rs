@@ -30,12 +30,12 @@ pub mod index;
 mod layouts;
 pub mod legacy;
 mod raw;
-mod rules;
+pub mod rules;
 mod small_map;
 mod string;
 pub mod types;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub use any::{Any, AnyView};
 pub(crate) use convert::try_from_any;

@@ -42,14 +42,14 @@
     clippy::panic
 )]
 mod format;
-mod rules;
+pub mod rules;
 #[cfg(feature = "vm")]
 mod runtime;
 
 pub use format::Executable;
 #[cfg(feature = "inspect")]
 pub(crate) use format::Listing;
-pub use rules::*;
+pub(crate) use rules::*;
 #[cfg(feature = "vm")]
 pub(crate) use runtime::provide;
 #[cfg(feature = "vm")]

@@ -15,7 +15,8 @@
 //!
 //! ```
 //! use tvmspec::rule::{Kind, Violation};
-//! use tvmspec::wire::{Cursor, WIRE_04, Writer};
+//! use tvmspec::wire::rules::WIRE_04;
+//! use tvmspec::wire::{Cursor, Writer};
 //!
 //! let mut out = Writer::new();
 //! out.str("main");
@@ -32,13 +33,13 @@ mod cursor;
 mod field_path;
 pub mod json;
 mod read_value;
-mod rules;
+pub mod rules;
 mod trace;
 mod vectors;
 mod words;
 mod writer;
 
-pub use rules::*;
+pub(crate) use rules::*;
 
 pub use cursor::Cursor;
 pub use read_value::ReadValue;

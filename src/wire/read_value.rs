@@ -6,7 +6,7 @@ use std::ops::Deref;
 /// A value that was read, the offset of its first byte, and the name of its field. `*` returns the value of a number or a string.
 ///
 /// ```
-/// use tvmspec::tensor::TEN_21;
+/// use tvmspec::tensor::rules::TEN_21;
 /// use tvmspec::wire::Cursor;
 ///
 /// let ndim = Cursor::new(b"\xfe\xff\xff\xff").i32("ndim", TEN_21)?;

@@ -27,7 +27,7 @@ fn a_manifest_of_many_modules_takes_little_more_than_they_do() {
     let mut out = Writer::new();
     out.bytes(&body);
     let bytes = out.into_bytes();
-    let blob = Blob::read(&bytes, Layout::V0_22, &mut Findings::default()).unwrap();
+    let blob = Blob::read(&bytes, Layout::V0_22).unwrap().value;
     let (peak, ()) = peak_of(|| {
         let unpacked = unpack(blob).unwrap();
         assert_eq!(unpacked.files().count(), count as usize - 1);

@@ -290,7 +290,7 @@ fn llvm_text_is_compiled_and_the_hook_gets_every_file() {
         let bytes = std::fs::read(&path).unwrap();
         let library = &tvmspec::blob::open(&bytes).unwrap()[0];
         assert_eq!(*library.functions, ["f"]);
-        assert_eq!(library.blob.layout, Layout::V0_22);
+        assert_eq!(library.blob.as_ref().unwrap().layout, Layout::V0_22);
     }
 
     let mut with = LinkOptions::default();

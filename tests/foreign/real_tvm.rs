@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container;
 use tvmspec::blob::pack::{self, LinkOptions, SymbolNaming};
-use tvmspec::blob::{Blob, StoredModule};
+use tvmspec::blob::{Blob, LibraryModule, StoredModule};
 use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::{Findings, Violation};
@@ -165,12 +165,11 @@ fn ours(graph: &Value, layout: Layout) -> Result<Blob<'static>, Violation> {
     let order = order(&ModuleGraph { modules }, Algorithm::V0_8)?;
     let stored = order.groups.iter().map(|group| {
         let host = dso[group[0]].as_bool().unwrap();
-        let payload = (!host).then(|| const_loader(&format!("c{}", group[0])).into());
-        StoredModule {
-            kind: if host { "_lib" } else { "const_loader" }.into(),
-            payload,
-            offset: 0,
+        if host {
+            return LibraryModule::Host;
         }
+        let payload = const_loader(&format!("c{}", group[0]));
+        StoredModule::new("const_loader", payload, layout).into()
     });
     let tree = ImportTree::new(&order.indptr, &order.indices, &mut Findings::default());
     Ok(Blob {

@@ -4,13 +4,12 @@
 use crate::support::folder;
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
-use std::borrow::Cow;
 use std::path::PathBuf;
-use tvmspec::blob::container::{self, Embedded};
-use tvmspec::blob::{self, Blob, Bundle, LIBRARY, StoredModule, detect::detect};
+use tvmspec::blob::container::{self, EmbeddedBlob};
+use tvmspec::blob::{self, Blob, LibraryModule, StoredLibrary, StoredModule, detect::detect};
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
-use tvmspec::rule::{Findings, Strictness};
+use tvmspec::rule::Findings;
 use tvmspec::wire::Trace;
 
 fn golden(name: &str) -> Vec<u8> {
@@ -47,20 +46,18 @@ fn real_blobs_are_written_to_the_same_bytes() {
     for (name, layout) in REAL {
         let bytes = golden(name);
         assert_eq!(detect(&bytes, None), layout, "{name}");
-        let mut findings = Findings::default();
-        let blob = Blob::read(&bytes, layout, &mut findings)
-            .unwrap_or_else(|broken| panic!("{name}: {broken}"));
-        assert!(findings.is_empty(), "{name}: {findings:?}");
+        let blob = Blob::read(&bytes, layout)
+            .unwrap_or_else(|broken| panic!("{name}: {broken}"))
+            .strict()
+            .unwrap_or_else(|odd| panic!("{name}: {odd}"));
         assert!(blob.write().unwrap() == bytes, "{name}");
         // Payload by payload, decoded and encoded.
-        for module in &blob.modules {
-            let Some(payload) = module.decode(layout, &mut findings).unwrap() else {
-                continue;
-            };
+        for module in blob.modules.iter().filter_map(LibraryModule::stored) {
+            let payload = module.decode().unwrap().value;
             let mut out = tvmspec::wire::Writer::new();
             payload.write(layout, &mut out).unwrap();
             assert!(
-                out.into_bytes() == module.payload.as_deref().unwrap(),
+                out.into_bytes() == *module.payload,
                 "{name}: {}",
                 module.kind
             );
@@ -72,11 +69,12 @@ fn real_blobs_are_written_to_the_same_bytes() {
 #[cfg(feature = "inspect")]
 #[test]
 fn a_file_of_any_form_opens_in_one_call() {
-    use tvmspec::blob::{BLOB_06, PartialBlob};
+    use tvmspec::blob::PartialBlob;
+    use tvmspec::blob::rules::BLOB_06;
 
     use tvmspec::examine::Subject;
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
-    let (mut read, mut broken, mut members, mut owned) = (0, 0, 0, 0);
+    let (mut read, mut broken, mut members, mut owned, mut hosts) = (0, 0, 0, 0, 0);
     for path in folder::files(&folder) {
         let bytes = std::fs::read(&path).unwrap();
         let name = path.display().to_string();
@@ -128,13 +126,25 @@ fn a_file_of_any_form_opens_in_one_call() {
             broken += 1;
             continue;
         }
-        let opened = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut opened = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
+        if by_hand.is_empty() && subject.is_compiled() {
+            let host = opened.remove(0);
+            let parts = subject.file.parts.iter();
+            assert!(host.blob.is_none(), "{name}");
+            assert_eq!(host.modules(), [LibraryModule::Host], "{name}");
+            assert_eq!(
+                host.functions.iter().collect::<Vec<_>>(),
+                parts.flat_map(|part| part.functions()).collect::<Vec<_>>(),
+                "{name}"
+            );
+            hosts += 1;
+        }
         assert_eq!(opened.len(), by_hand.len(), "{name}");
-        for (bundle, (unit, partial)) in opened.iter().zip(&by_hand) {
-            assert_eq!(bundle.blob, partial.blob, "{name}");
+        for (library, (unit, partial)) in opened.iter().zip(&by_hand) {
+            assert_eq!(library.blob.as_ref(), Some(&partial.blob), "{name}");
             let others = partial.findings.as_slice().iter();
             assert_eq!(
-                bundle.findings.as_slice().iter().collect::<Vec<_>>(),
+                library.findings.as_slice().iter().collect::<Vec<_>>(),
                 others
                     .filter(|finding| !is_noted(finding))
                     .collect::<Vec<_>>(),
@@ -142,12 +152,12 @@ fn a_file_of_any_form_opens_in_one_call() {
             );
             let part = &subject.file.parts[unit.part];
             assert_eq!(
-                bundle.functions.iter().collect::<Vec<_>>(),
+                library.functions.iter().collect::<Vec<_>>(),
                 part.functions().collect::<Vec<_>>(),
                 "{name}"
             );
-            assert_eq!(bundle.offset, unit.offset, "{name}");
-            members += usize::from(!bundle.member.is_empty());
+            assert_eq!(library.offset, unit.offset, "{name}");
+            members += usize::from(!library.member.is_empty());
             owned += usize::from(unit.offset.is_none());
             read += 1;
         }
@@ -156,27 +166,28 @@ fn a_file_of_any_form_opens_in_one_call() {
         "{read} read, {members} of them in archives, {owned} not in the file as they are; {broken} files broken"
     );
     assert!(
-        read > 100 && broken > 50 && members > 3 && owned > 5,
-        "{read} {broken} {members} {owned}"
+        read > 100 && broken > 50 && members > 3 && owned > 5 && hosts > 5,
+        "{read} {broken} {members} {owned} {hosts}"
     );
 }
 
 #[test]
 fn what_opens_says_where_it_was_found() {
     let file = golden("containers/tree3-0.8.so");
-    let bundles: Vec<Bundle<'_>> = blob::open(&file).unwrap();
-    let [library] = bundles.as_slice() else {
-        panic!("{} library binaries", bundles.len());
+    let libraries: Vec<StoredLibrary<'_>> = blob::open(&file).unwrap();
+    let [library] = libraries.as_slice() else {
+        panic!("{} libraries", libraries.len());
     };
+    let blob = library.blob.as_ref().unwrap();
     let found = container::open(&file).unwrap();
-    let embedded: Vec<&Embedded<'_>> = found.blobs().map(|(_, embedded)| embedded).collect();
-    assert_eq!(embedded[0].bytes, library.blob.write().unwrap());
+    let embedded: Vec<&EmbeddedBlob<'_>> = found.blobs().map(|(_, embedded)| embedded).collect();
+    assert_eq!(embedded[0].bytes, blob.write().unwrap());
     assert_eq!(embedded.len(), 1);
     assert_eq!(
         (&*library.symbol, &*library.member, &*library.prefix),
         ("__tvm_dev_mblob", "", "")
     );
-    assert_eq!(library.blob.imports(0), [1, 2]);
+    assert_eq!(blob.imports(0), [1, 2]);
     assert_eq!(library.entry.as_deref(), Some("__tvm_main__"));
     assert!(!library.functions.is_empty());
     assert!(blob::open(b"no file of TVM").unwrap().is_empty());
@@ -188,7 +199,7 @@ fn every_prefix_of_a_real_blob_is_rejected() {
         let bytes = golden(name);
         for end in 0..bytes.len() {
             assert!(
-                Blob::read(&bytes[..end], layout, &mut Findings::default()).is_err(),
+                Blob::read(&bytes[..end], layout).is_err(),
                 "{name} cut at {end}"
             );
             // With a header that counts the remaining bytes, too.
@@ -197,7 +208,7 @@ fn every_prefix_of_a_real_blob_is_rejected() {
             cut[..8].copy_from_slice(&body.to_le_bytes());
             if cut.len() < bytes.len() {
                 assert!(
-                    Blob::read(&cut, layout, &mut Findings::default()).is_err(),
+                    Blob::read(&cut, layout).is_err(),
                     "{name} cut and reframed at {end}"
                 );
             }
@@ -210,11 +221,7 @@ fn every_byte_of_a_real_blob_has_one_field() {
     for (name, layout) in REAL {
         let bytes = golden(name);
         let trace = Trace::new();
-        assert!(
-            Blob::read_traced(&bytes, layout, Findings::default(), &trace)
-                .broken
-                .is_none()
-        );
+        assert!(Blob::read_traced(&bytes, layout, &trace).broken.is_none());
         let mut end = 0;
         for span in trace.into_spans() {
             assert_eq!(span.start, end, "{name}: {span:?}");
@@ -227,16 +234,72 @@ fn every_byte_of_a_real_blob_has_one_field() {
 #[test]
 fn a_converted_payload_has_its_place_where_its_bytes_are_the_same() {
     let bytes = golden("opencl-0.8.bin");
-    let blob = Blob::read(&bytes, Layout::V0_7, &mut Findings::default()).unwrap();
-    assert!(blob.modules[1].offset > 0);
+    let blob = Blob::read(&bytes, Layout::V0_7).unwrap().value;
+    let place = |blob: &Blob<'_>, index: usize| {
+        let module = blob.modules[index].stored().unwrap();
+        (module.payload.to_vec(), module.offset)
+    };
+    let (payload, offset) = place(&blob, 1);
+    assert!(offset > 0);
     // PAY-03: 0.21 adds a field to the function, so that these bytes were never in the file.
     let newer = blob.convert(Layout::V0_21).unwrap();
-    assert_ne!(newer.modules[1].payload, blob.modules[1].payload);
-    assert_eq!(newer.modules[1].offset, 0);
+    assert_ne!(place(&newer, 1).0, payload);
+    assert_eq!(place(&newer, 1).1, 0);
     // 0.2 and 0.7 store the same bytes.
     let older = blob.convert(Layout::V0_2).unwrap();
-    assert_eq!(older.modules[0].payload, blob.modules[1].payload);
-    assert_eq!(older.modules[0].offset, blob.modules[1].offset);
+    assert_eq!(place(&older, 0), (payload, offset));
+}
+
+/// Returns the walk as text: the depth, the index and the kind of each module, and `*` for one that was met before.
+fn walked(blob: &Blob<'_>) -> String {
+    let places = blob.walk().map(|place| {
+        let index = place
+            .index
+            .map_or("-".to_owned(), |index| index.to_string());
+        let again = if place.is_repeated { "*" } else { "" };
+        format!("{}:{index}:{}{again}", place.depth, place.module.kind())
+    });
+    places.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_walk_begins_at_the_host_library_in_every_layout() {
+    let read = |name: &str, layout| {
+        let bytes = golden(name);
+        Blob::read(&bytes, layout).unwrap().value.into_owned()
+    };
+    let tree = read("tree3.bin", Layout::V0_7);
+    assert_eq!(
+        (walked(&tree).as_str(), tree.roots()),
+        ("0:0:_lib 1:1:metal 1:2:opencl", vec![0])
+    );
+    // BLOB-14: layout 0.2 stores neither the host library nor a tree.
+    let old = read("two-imports-0.6.bin", Layout::V0_2);
+    assert_eq!(old.roots(), [0, 1]);
+    assert!(
+        walked(&old).starts_with("0:-:_lib 1:0:"),
+        "{}",
+        walked(&old)
+    );
+    assert_eq!(old.walk().count(), 3);
+    // A module with two parents is walked once. Nothing reaches the last one.
+    let stored =
+        |kind: &'static str| StoredModule::new(kind, b"x".as_slice(), Layout::V0_22).into();
+    let tree = ImportTree::new(&[0, 2, 3, 3, 3], &[1, 2, 2], &mut Findings::default());
+    let diamond = Blob {
+        layout: Layout::V0_22,
+        modules: vec![LibraryModule::Host, stored("a"), stored("b"), stored("c")],
+        tree: Some(tree.unwrap()),
+    };
+    assert_eq!(walked(&diamond), "0:0:_lib 1:1:a 2:2:b 1:2:b*");
+}
+
+#[test]
+fn a_payload_of_another_layout_is_not_written() {
+    let bytes = golden("opencl-0.8.bin");
+    let mut blob = Blob::read(&bytes, Layout::V0_7).unwrap().value;
+    blob.layout = Layout::V0_22;
+    assert_eq!(blob.write().unwrap_err().rule().id(), "BLOB-17");
 }
 
 #[test]
@@ -284,11 +347,11 @@ fn a_part_is_compiled_code_where_only_compiled_code_has_its_symbols() {
 #[test]
 fn what_is_left_over_in_a_payload_is_blamed_on_the_module() {
     let bytes = golden("streams-framed-payload-with-bytes-behind.bin");
-    let mut strict = Findings::new(Strictness::Strict);
-    let broken = Blob::read(&bytes, Layout::V0_22, &mut strict).unwrap_err();
+    let broken = Blob::read(&bytes, Layout::V0_22).unwrap().strict();
+    let broken = broken.unwrap_err();
     assert_eq!(
-        (broken.rule().id(), broken.field(), broken.offset()),
-        ("WIRE-08", "module[1]", Some(bytes.len() as u64 - 3))
+        (broken.rule().id(), broken.offset()),
+        ("WIRE-08", Some(bytes.len() as u64 - 3))
     );
 }
 
@@ -309,7 +372,7 @@ fn a_text_has_functions_and_neither_addresses_nor_sizes() {
 #[test]
 fn what_stands_before_an_unknown_kind_is_shown() {
     let bytes = golden("unknown-kind-0.8.bin");
-    let partial = Blob::read_partial(&bytes, Layout::V0_7, Findings::default());
+    let partial = Blob::read_partial(&bytes, Layout::V0_7);
     assert_eq!(partial.blob.modules.len(), 1);
     let broken = partial.broken.unwrap();
     assert_eq!(
@@ -321,17 +384,10 @@ fn what_stands_before_an_unknown_kind_is_shown() {
 fn blobs() -> impl Strategy<Value = Blob<'static>> {
     let payloads = prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..8);
     (payloads, any::<u64>()).prop_map(|(payloads, edges)| {
-        let mut modules = vec![StoredModule {
-            kind: LIBRARY.into(),
-            payload: None,
-            offset: 0,
-        }];
+        let mut modules = vec![LibraryModule::Host];
         for (index, payload) in payloads.into_iter().enumerate() {
-            modules.push(StoredModule {
-                kind: format!("acme{index}").into(),
-                payload: Some(Cow::Owned(payload)),
-                offset: 0,
-            });
+            let kind = format!("acme{index}");
+            modules.push(StoredModule::new(kind, payload, Layout::V0_22).into());
         }
         let (mut indptr, mut indices) = (vec![0], Vec::new());
         for row in 0..modules.len() {
@@ -354,9 +410,7 @@ proptest! {
     #[test]
     fn what_is_written_reads_back(blob in blobs()) {
         let bytes = blob.write().unwrap();
-        let mut findings = Findings::default();
-        let read = Blob::read(&bytes, Layout::V0_22, &mut findings).unwrap();
-        prop_assert!(findings.is_empty());
+        let read = Blob::read(&bytes, Layout::V0_22).unwrap().strict().unwrap();
         prop_assert_eq!(read.to_json(), blob.to_json());
         prop_assert!(Blob::from_json(&read.to_json()).unwrap().write().unwrap() == bytes);
     }
@@ -368,7 +422,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = value;
         for layout in Layout::ALL {
-            let _ = Blob::read(&bytes, layout, &mut Findings::default());
+            let _ = Blob::read(&bytes, layout);
         }
         let _ = detect(&bytes, None);
     }
@@ -382,7 +436,7 @@ fn a_broken_payload_is_found_inside_its_library() {
         ("streams-framed-payload-of-two-forms-broken.bin", 166),
     ] {
         let bytes = golden(name);
-        let broken = Blob::read(&bytes, Layout::V0_22, &mut Findings::default());
+        let broken = Blob::read(&bytes, Layout::V0_22);
         let broken = broken.unwrap_err();
         assert_eq!(broken.rule().id(), "PAY-05", "{name}: {broken}");
         assert_eq!(broken.offset(), Some(offset), "{name}: {broken}");
@@ -394,10 +448,10 @@ fn a_broken_payload_is_found_inside_its_library() {
 #[test]
 fn functions_of_webgpu_get_no_tags_when_they_come_from_an_older_layout() {
     let newest = golden("webgpu.bin");
-    let blob = Blob::read(&newest, Layout::V0_22, &mut Findings::default()).unwrap();
+    let blob = Blob::read(&newest, Layout::V0_22).unwrap().value;
     let first = blob.convert(Layout::V0_21).unwrap().write().unwrap();
     let read = |bytes: &[u8], layout| {
-        let blob = Blob::read(bytes, layout, &mut Findings::default()).unwrap();
+        let blob = Blob::read(bytes, layout).unwrap().value;
         blob.into_owned()
     };
     let older = read(&first, Layout::V0_21).convert(Layout::V0_7).unwrap();

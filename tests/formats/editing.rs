@@ -5,19 +5,15 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::fs;
-use tvmspec::blob::{self, Blob, StoredModule};
-use tvmspec::examine::dump::dump;
-use tvmspec::examine::explain::explain;
-use tvmspec::examine::inspect::{self, InspectOptions};
+use tvmspec::blob::{self, Blob, LibraryModule, StoredModule};
 use tvmspec::examine::unpack::{pack, unpack};
-use tvmspec::examine::verify::verify;
 use tvmspec::examine::{Subject, Unit};
 use tvmspec::payload::relax_vm::{
     RelaxExecutable, RelaxInstruction, RelaxOperand, VM_REGISTER, VOID_REGISTER,
 };
 use tvmspec::payload::{Field, Payload};
 use tvmspec::release::{Layout, Release};
-use tvmspec::rule::{Findings, Kind, Violation};
+use tvmspec::rule::{Kind, Violation};
 use tvmspec::tensor::{Device, Dtype, Sizing, TensorRecord};
 
 const GRAPH: &str = "golden/graph/models/v0.8/mlp.so";
@@ -26,12 +22,14 @@ const RELAX: &str = "golden/blob/containers/relax_vm-0.27.so";
 /// Returns the first library binary of a golden.
 fn library(path: &str) -> Blob<'static> {
     let file = fs::read(path).unwrap();
-    blob::open(&file).unwrap().remove(0).blob.into_owned()
+    let library = blob::open(&file).unwrap().remove(0);
+    library.blob.unwrap().into_owned()
 }
 
 /// Returns its module whose kind begins with `kind`.
 fn module_of<'b>(blob: &'b mut Blob<'static>, kind: &str) -> &'b mut StoredModule<'static> {
-    let mut modules = blob.modules.iter_mut();
+    let modules = blob.modules.iter_mut();
+    let mut modules = modules.filter_map(LibraryModule::stored_mut);
     modules
         .find(|module| module.kind.starts_with(kind))
         .unwrap()
@@ -42,10 +40,8 @@ fn edit<R>(
     kind: &str,
     change: impl FnOnce(&mut Payload<'_>) -> R,
 ) -> Result<R, Violation> {
-    let layout = blob.layout;
-    module_of(blob, kind).edit(layout, &mut Findings::default(), |payload| {
-        Ok(change(payload))
-    })
+    let edited = module_of(blob, kind).edit(|payload| Ok::<_, Violation>(change(payload)))?;
+    Ok(edited.value)
 }
 
 /// Returns the library with this text as its graph, which no edit would accept.
@@ -53,23 +49,20 @@ fn with_graph(text: &str) -> Blob<'static> {
     let mut blob = library(GRAPH);
     let layout = blob.layout;
     let module = module_of(&mut blob, "Graph");
-    let mut payload = module
-        .decode(layout, &mut Findings::default())
-        .unwrap()
-        .unwrap();
+    let mut payload = module.decode().unwrap().value;
     *payload.field_mut("graph_json").unwrap() = Field::Text(text.to_owned().into());
     let bytes = payload.to_bytes(layout).unwrap();
     drop(payload);
-    module.payload = Some(bytes.into());
+    module.payload = bytes.into();
     blob
 }
 
 #[test]
 fn an_edit_that_fails_leaves_the_module_as_it_was() {
     let mut blob = library(GRAPH);
-    let (layout, before) = (blob.layout, blob.clone());
+    let before = blob.clone();
     let module = module_of(&mut blob, "Graph");
-    let failed = module.edit(layout, &mut Findings::default(), |payload| {
+    let failed = module.edit(|payload| {
         let Some(Field::Tensors(params)) = payload.field_mut("params") else {
             panic!("a factory has parameters")
         };
@@ -123,7 +116,7 @@ fn a_graph_that_is_none_is_found_wherever_the_library_is_looked_at() {
     let text = bytes.windows(11).position(|part| part == b"{\"nodes\": [");
     let end = text.unwrap() as u64 + 11;
     let subject = Subject::open("mlp.bin", &bytes, None).unwrap();
-    let found = verify(&subject, |_| {}).unwrap();
+    let found = subject.verify().unwrap();
     let wrong = found.violations.iter();
     let wrong: Vec<_> = wrong
         .map(|located| {
@@ -140,20 +133,20 @@ fn a_graph_that_is_none_is_found_wherever_the_library_is_looked_at() {
         field.starts_with("entry[") && field.ends_with("].graph_json"),
         "{field}"
     );
-    let seen = inspect::of_subject(&subject, InspectOptions::default()).unwrap();
-    let violation = seen.report.pointer("/parts/0/libraries/0/violation");
+    let seen = subject.inspect().unwrap();
+    let report = seen.clone().into_json();
+    let violation = report.pointer("/parts/0/libraries/0/violation");
     assert_eq!(violation.unwrap()["rule"], "GRF-01");
     assert_eq!(violation.unwrap()["offset"], end);
     assert_eq!(seen.broken.len(), 1);
-    let account = explain(&subject, Some(Release::of(8))).unwrap().remove(0);
+    let account = subject.explain_for(Some(Release::of(8))).unwrap().remove(0);
     assert!(!account.is_good());
     let why = &account.loads[0].1.why;
     assert!(
         why.contains("when it is made") && why.contains("GRF-01"),
         "{why}"
     );
-    let units = subject.units();
-    let dumped = dump(&units, 0);
+    let dumped = subject.dump().unwrap();
     let shown = serde_json::to_value(&dumped).unwrap();
     assert!(dumped.is_broken());
     assert_eq!(&shown[0]["broken"], violation.unwrap());
@@ -167,10 +160,7 @@ fn a_graph_that_is_none_is_found_wherever_the_library_is_looked_at() {
 fn what_a_plan_of_storage_breaks_is_at_the_graph() {
     let mut payload = library(GRAPH);
     let module = module_of(&mut payload, "Graph").clone();
-    let payload = module
-        .decode(Layout::V0_7, &mut Findings::default())
-        .unwrap()
-        .unwrap();
+    let payload = module.decode().unwrap().value;
     let Some(Field::Text(text)) = payload.field("graph_json") else {
         panic!("a factory has a graph")
     };
@@ -181,10 +171,10 @@ fn what_a_plan_of_storage_breaks_is_at_the_graph() {
     let module = blob
         .modules
         .iter()
-        .find(|module| module.kind.starts_with("Graph"))
+        .find(|module| module.kind().starts_with("Graph"))
         .unwrap();
-    let bytes = module.payload.as_deref().unwrap();
-    let unit = Unit::payload("graph", bytes, &module.kind, Layout::V0_7).unwrap();
+    let bytes = module.payload().unwrap();
+    let unit = Unit::payload("graph", bytes, module.kind(), Layout::V0_7).unwrap();
     let broken = unit.judge().broken.unwrap();
     assert_eq!(
         (broken.rule().id(), broken.offset(), broken.field()),
@@ -193,7 +183,7 @@ fn what_a_plan_of_storage_breaks_is_at_the_graph() {
 }
 
 /// Returns the executables of several goldens.
-fn executables() -> Vec<(String, StoredModule<'static>, Layout)> {
+fn executables() -> Vec<(String, StoredModule<'static>)> {
     let paths = [
         RELAX,
         "golden/eras/0.16/relax-vm.so",
@@ -202,21 +192,16 @@ fn executables() -> Vec<(String, StoredModule<'static>, Layout)> {
     ];
     let modules = paths.map(|path| {
         let mut blob = library(path);
-        let layout = blob.layout;
-        (
-            path.to_owned(),
-            module_of(&mut blob, "relax.").clone(),
-            layout,
-        )
+        (path.to_owned(), module_of(&mut blob, "relax.").clone())
     });
     modules.into()
 }
 
 #[test]
 fn instructions_of_releases_are_encoded_as_they_were() {
-    for (path, mut module, layout) in executables() {
+    for (path, mut module) in executables() {
         let before = module.payload.clone();
-        let encoded = module.edit(layout, &mut Findings::default(), |payload| {
+        let encoded = module.edit(|payload| {
             let code = payload.relax_vm_mut().unwrap();
             let mut words = Vec::new();
             for index in 0..code.offsets.len().min(50) {
@@ -227,16 +212,16 @@ fn instructions_of_releases_are_encoded_as_they_were() {
             assert_eq!(words, code.words.to_vec()[..words.len()], "{path}");
             Ok::<usize, Violation>(words.len())
         });
-        assert!(encoded.unwrap() > 3, "{path}");
+        assert!(encoded.unwrap().value > 3, "{path}");
         assert_eq!(module.payload, before, "{path}");
     }
 }
 
 #[test]
 fn an_instruction_of_another_length_moves_what_is_behind_it() {
-    let (_, mut module, layout) = executables().remove(0);
+    let (_, mut module) = executables().remove(0);
     let nothing = RelaxInstruction::Goto { offset: 1 };
-    let call = module.edit(layout, &mut Findings::default(), |payload| {
+    let call = module.edit(|payload| {
         let code = payload.relax_vm_mut().unwrap();
         let (first, second) = (code.instruction(0)?, code.instruction(1)?);
         code.replace_instruction(0, &nothing)?;
@@ -246,17 +231,14 @@ fn an_instruction_of_another_length_moves_what_is_behind_it() {
         );
         Ok::<_, Violation>(first)
     });
-    let call = call.unwrap();
+    let call = call.unwrap().value;
     assert!(call.length() > 2, "{call:?}");
     let words = |module: &StoredModule<'_>| {
-        let payload = module
-            .decode(layout, &mut Findings::default())
-            .unwrap()
-            .unwrap();
+        let payload = module.decode().unwrap().value;
         payload.relax_vm().unwrap().words.len()
     };
     let short = words(&module);
-    let back = module.edit(layout, &mut Findings::default(), |payload| {
+    let back = module.edit(|payload| {
         payload
             .relax_vm_mut()
             .unwrap()
@@ -271,7 +253,7 @@ fn an_instruction_of_another_length_moves_what_is_behind_it() {
         operands: Vec::new(),
     };
     let mut rejected = |index, instruction: &RelaxInstruction| {
-        let broken = module.edit(layout, &mut Findings::default(), |payload| {
+        let broken = module.edit(|payload| {
             payload
                 .relax_vm_mut()
                 .unwrap()
@@ -379,10 +361,13 @@ fn a_library_that_is_unpacked_is_packed_again() {
             continue;
         }
         let file = fs::read(&path).unwrap();
-        for bundle in blob::open(&file).unwrap_or_default() {
+        for library in blob::open(&file).unwrap_or_default() {
             // A manifest cannot describe a second `_lib`, and bytes after the end are not stored.
-            let bytes = bundle.blob.write().unwrap();
-            let Ok(parts) = unpack(bundle.blob) else {
+            let Some(blob) = library.blob else {
+                continue;
+            };
+            let bytes = blob.write().unwrap();
+            let Ok(parts) = unpack(blob) else {
                 continue;
             };
             let named = |name: &str| {

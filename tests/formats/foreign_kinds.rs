@@ -47,12 +47,12 @@ fn library(modules: &[&dyn Fn(&mut Writer)]) -> Vec<u8> {
 }
 
 fn read<'b>(bytes: &'b [u8], kinds: &ForeignKinds) -> PartialBlob<'b> {
-    Blob::read_foreign(bytes, Layout::V0_7, Findings::default(), None, kinds)
+    Blob::read_foreign(bytes, Layout::V0_7, None, kinds)
 }
 
 fn kinds_of(partial: &PartialBlob<'_>) -> Vec<String> {
     let modules = partial.blob.modules.iter();
-    modules.map(|module| module.kind.to_string()).collect()
+    modules.map(|module| module.kind().to_string()).collect()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn several_json_runtimes_of_a_vendor_are_read() {
         metal(out);
     };
     let bytes = library(&[&vendor, &metal, &vendor, &vendor]);
-    assert!(Blob::read(&bytes, Layout::V0_7, &mut Findings::default()).is_err());
+    assert!(Blob::read(&bytes, Layout::V0_7).is_err());
     let partial = read(&bytes, &ForeignKinds::default());
     assert!(partial.broken.is_none(), "{:?}", partial.broken);
     assert_eq!(
@@ -74,11 +74,14 @@ fn several_json_runtimes_of_a_vendor_are_read() {
         ["_lib", "npu_json", "metal", "npu_json", "npu_json"]
     );
     assert_eq!(partial.findings.as_slice().len(), 3);
-    let payload = ForeignKinds::default().decode(&partial.blob.modules[3], Layout::V0_7);
+    let payload = ForeignKinds::default().decode(partial.blob.modules[3].stored().unwrap());
     assert!(payload.is_some_and(|payload| payload.field("symbol").is_some()));
     // Layout 0.22 has lengths, and stores payloads without a known grammar.
     let framed = partial.blob.convert(Layout::V0_22).unwrap();
-    assert_eq!(framed.modules[1].payload, partial.blob.modules[1].payload);
+    assert_eq!(
+        framed.modules[1].payload(),
+        partial.blob.modules[1].payload()
+    );
 }
 
 #[test]
@@ -94,10 +97,7 @@ fn a_payload_of_any_bytes_ends_where_the_tree_begins() {
     let bytes = library(&[&metal, &vendor]);
     let partial = read(&bytes, &ForeignKinds::default());
     assert!(partial.broken.is_none(), "{:?}", partial.broken);
-    assert_eq!(
-        partial.blob.modules[2].payload.as_deref(),
-        Some([7; 33].as_slice())
-    );
+    assert_eq!(partial.blob.modules[2].payload(), Some([7; 33].as_slice()));
     let bytes = library(&[&vendor, &metal]);
     assert!(read(&bytes, &ForeignKinds::default()).broken.is_none());
 }
@@ -130,7 +130,7 @@ fn a_stated_grammar_is_held_to() {
     let partial = read(&bytes, &stated);
     assert!(partial.broken.is_none(), "{:?}", partial.broken);
     let payload = stated
-        .decode(&partial.blob.modules[1], Layout::V0_7)
+        .decode(partial.blob.modules[1].stored().unwrap())
         .unwrap();
     assert_eq!(payload.format(), Some("metal"));
     let wrong = ForeignKinds::new([("npu", "coreml")]).unwrap();

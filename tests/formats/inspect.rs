@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 use tvmspec::examine::Subject;
-use tvmspec::examine::inspect::{InspectOptions, inspect, of_subject};
 use tvmspec::payload::relax_vm::{RelaxConstant, RelaxExecutable};
 use tvmspec::release::Layout;
 use tvmspec::wire::Writer;
@@ -29,8 +28,11 @@ fn a_block_of_storage_is_as_large_as_its_largest_entry() {
         "arg_nodes": [0], "heads": [[2, 0, 0]], "node_row_ptr": [0, 1, 2, 3],
         "attrs": {"shape": ["list_shape", [[2, 3], [4], [6]]], "storage_id": ["list_int", [0, 1, 0]],
                   "dltype": ["list_str", ["float32", "int8", "uint1"]]}}"#;
-    let inspection = inspect("graph.json", graph, InspectOptions::default()).unwrap();
-    let summary = member(&inspection.report, "graph").expect("a graph");
+    let inspection = Subject::of_any("graph.json", graph, None)
+        .inspect()
+        .unwrap();
+    let report = inspection.into_json();
+    let summary = member(&report, "graph").expect("a graph");
     let at = |pointer: &str| summary.pointer(pointer).expect(pointer);
     assert_eq!(at("/storage"), &json!({"blocks": 2, "bytes": 24 + 4}));
     assert_eq!(at("/functions"), &json!({"f": 2}));
@@ -50,8 +52,9 @@ fn every_float_has_a_value() {
     executable.write(Layout::V0_22, &mut out).unwrap();
     let bytes = out.into_bytes();
     let subject = Subject::of_payload("code", &bytes, "relax.VMExecutable", Layout::V0_22);
-    let inspection = of_subject(&subject.unwrap(), InspectOptions::default()).unwrap();
-    let constants = member(&inspection.report, "constants").expect("constants");
+    let inspection = subject.unwrap().inspect().unwrap();
+    let report = inspection.into_json();
+    let constants = member(&report, "constants").expect("constants");
     let values = [
         json!(1.5),
         json!("-0"),

@@ -6,9 +6,10 @@ mod connections;
 use proptest::prelude::*;
 use std::borrow::Cow;
 use tvmspec::release::Release;
+use tvmspec::rpc::rules::RPC_03;
 use tvmspec::rpc::{
-    CopyTarget, Hello, HelloAnswer, PackedValue, Packet, Progress, Protocol, RPC_03, RpcCode,
-    Speaker, TensorBlock, TrackerHello, TrackerReply, TrackerRequest, json,
+    CopyTarget, Hello, HelloAnswer, PackedValue, Packet, Progress, Protocol, RpcCode, Speaker,
+    TensorBlock, TrackerHello, TrackerReply, TrackerRequest, json,
 };
 use tvmspec::rule::{Findings, Kind};
 use tvmspec::tensor::{Device, Dtype};

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tvmspec::rule::{Findings, Kind, Strictness, Violation};
 use tvmspec::wire::json::WireType;
-use tvmspec::wire::{Cursor, Trace, WIRE_01, WIRE_06, WIRE_08, Writer};
+use tvmspec::wire::rules::{WIRE_01, WIRE_06, WIRE_08};
+use tvmspec::wire::{Cursor, Trace, Writer};
 
 /// Generates a type, its name, and a value of it in JSON form.
 fn typed() -> impl Strategy<Value = (String, Value)> {

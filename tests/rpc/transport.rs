@@ -7,10 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use tvmspec::function::ErrorKind;
 use tvmspec::release::Release;
+use tvmspec::rpc::rules::RPC_16;
 use tvmspec::rpc::server::SessionEnd;
 use tvmspec::rpc::transport::Transport;
 use tvmspec::rpc::{
-    CopyTarget, Hello, HelloAnswer, PackedValue, Packet, Protocol, RPC_16, Speaker, TensorBlock,
+    CopyTarget, Hello, HelloAnswer, PackedValue, Packet, Protocol, Speaker, TensorBlock,
 };
 use tvmspec::rule::Findings;
 use tvmspec::tensor::{Device, Dtype};

@@ -1,7 +1,8 @@
 //! Functions and the registry, through the public interface.
 #![cfg(feature = "runtime")]
 
-use tvmspec::function::{Error, ErrorKind, FUN_11, Function, registry};
+use tvmspec::function::rules::FUN_11;
+use tvmspec::function::{Error, ErrorKind, Function, registry};
 use tvmspec::object::Array;
 use tvmspec::rule::Kind;
 use tvmspec::value::{Any, AnyPayload, AnyView, Header, ObjectRef, RawAny, Str, index};

@@ -6,12 +6,11 @@ use crate::conformance::runtime::legacy::{
     LegacyApi, LegacyArg, LegacyValue, bytes_arg, c_text, int_arg, null_arg, text_arg,
 };
 use crate::release::Release;
-use crate::rule::Findings;
 use crate::tensor::json::{from_dtype, to_dtype};
 use crate::tensor::{Dtype, Params};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLDevice, DLTensor};
-use crate::wire::{Cursor, Writer};
+use crate::wire::Writer;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -144,7 +143,7 @@ pub(super) fn encode(
 /// Returns the file with its tensors in the order of `names`, because the map that the runtime takes is unordered. Records are
 /// written back unchanged. Returns `None` if the file does not have exactly these names.
 fn in_order(file: &[u8], names: &[&str]) -> Option<Vec<u8>> {
-    let (params, _) = Params::detect(&mut Cursor::new(file), &mut Findings::default()).ok()?;
+    let params = Params::open(file).ok()?.value;
     let record = |name: &&str| Some((Cow::Owned((*name).to_owned()), params.get(name)?.clone()));
     let records: Option<Vec<_>> = names.iter().map(record).collect();
     let ordered = Params::new(records.filter(|records| records.len() == params.len())?);

@@ -8,7 +8,7 @@ use super::allowance::Allowance;
 use super::c_signature::{calls, convention, definitions, headers};
 use super::form::find;
 use super::symbols::{self, Raw};
-use super::{Embedded, Part, Size};
+use super::{ContainerPart, EmbeddedBlob, Size};
 use crate::blob::BLOB_58;
 use crate::release::Releases;
 use crate::rule::{Kind, Violation};
@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Reads every byte array that has the name of a blob, and the other definitions of the text.
 pub(super) fn read<'a>(
     text: &'a [u8],
-    part: &mut Part<'a>,
+    part: &mut ContainerPart<'a>,
     allowance: &mut Allowance,
 ) -> Result<(), Violation> {
     let mut at = 0;
@@ -48,7 +48,7 @@ pub(super) fn read<'a>(
                 },
             )
             .map_err(|broken| broken.in_field(name))?;
-        part.blobs.push(Embedded {
+        part.blobs.push(EmbeddedBlob {
             symbol: name.to_owned(),
             prefix: prefix.to_owned(),
             layout: Some(layout),

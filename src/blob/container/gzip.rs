@@ -3,7 +3,7 @@
 use super::allowance::Allowance;
 use super::inflate::inflate;
 use super::tar::{BLOCK, LongNames, TarEntry, TarHeader, text_of};
-use super::{FileForm, FileWalk, MemberPlace, Part};
+use super::{ContainerPart, FileForm, FileWalk, MemberPlace};
 use crate::blob::BLOB_56;
 use crate::rule::{Kind, Violation};
 use flate2::read::MultiGzDecoder;
@@ -115,11 +115,11 @@ impl<'a> FileWalk<'a> {
 
 /// Returns roughly how much memory a part takes. The sum covers names and bytes, whose sizes the file decides; everything else has a fixed
 /// size.
-fn weight(part: &Part<'_>) -> u64 {
+fn weight(part: &ContainerPart<'_>) -> u64 {
     let blobs = part.blobs.iter().map(|blob| blob.bytes.len());
     let names = part.symbols.iter().map(|symbol| symbol.name.len());
     let all = blobs.chain(names).chain([part.member.len()]);
-    all.fold(size_of::<Part<'_>>() as u64, |sum, length| {
+    all.fold(size_of::<ContainerPart<'_>>() as u64, |sum, length| {
         sum.saturating_add(length as u64)
     })
 }

@@ -7,7 +7,7 @@
 //! | bound when opened | `DT_BIND_NOW`, `DF_BIND_NOW`, `DF_1_NOW` | not read | not read |
 //! | functions called and defined | symbol tables | symbol table, without the underscore | symbols, where an image has them |
 
-use super::{FileForm, Part};
+use super::{ContainerPart, FileForm};
 #[cfg(feature = "inspect")]
 use crate::release::Releases;
 use object::read::ObjectSymbol as _;
@@ -349,7 +349,7 @@ pub fn foreign(head: &[u8]) -> Option<String> {
 
 /// Returns whether code is for this system and machine, so that it can be linked or loaded here. A part without a machine is source, which
 /// any compiler accepts.
-pub fn is_native(part: &Part<'_>) -> bool {
+pub fn is_native(part: &ContainerPart<'_>) -> bool {
     let Some(machine) = &part.machine else {
         return true;
     };

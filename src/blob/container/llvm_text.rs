@@ -2,15 +2,15 @@
 
 use super::allowance::Allowance;
 use super::symbols::{self, Raw};
-use super::{FileForm, Part};
+use super::{ContainerPart, FileForm};
 
 /// Returns the symbols of host code in LLVM's text form; an empty list if there are more names than BLOB-68 allows.
-pub(crate) fn llvm_text(text: &[u8]) -> Part<'_> {
+pub(crate) fn llvm_text(text: &[u8]) -> ContainerPart<'_> {
     let symbols = symbols::classify(
         text.split(|byte| *byte == b'\n').filter_map(named),
         &mut Allowance::of(text.len()),
     );
-    Part {
+    ContainerPart {
         member: String::new(),
         form: FileForm::Unknown,
         machine: None,

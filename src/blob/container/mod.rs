@@ -23,6 +23,7 @@ mod linkage;
 #[cfg(feature = "inspect")]
 mod llvm_text;
 mod object;
+mod part;
 #[cfg(any(feature = "inspect", feature = "runtime"))]
 mod segments;
 mod symbols;
@@ -46,6 +47,7 @@ pub(crate) use linkage::made_for;
 pub use linkage::{DynamicNames, Linkage, foreign, is_cpp_interface, is_native, linkage};
 #[cfg(feature = "inspect")]
 pub(crate) use llvm_text::llvm_text;
+pub use part::{ContainerPart, EmbeddedBlob, Machine, Size};
 #[cfg(any(feature = "inspect", feature = "runtime"))]
 pub(crate) use segments::cut_segment;
 pub(super) use symbols::blob_symbol;
@@ -53,7 +55,6 @@ pub use symbols::{Role, Symbol};
 pub use versions::SymbolVersions;
 
 use super::{BLOB_53, BLOB_54, BLOB_57, BLOB_76};
-use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Strictness, Violation};
 use std::borrow::Cow;
 
@@ -61,169 +62,35 @@ use std::borrow::Cow;
 pub const MAX_DEPTH: u8 = 4;
 
 /// A file whose container was read.
+///
+/// ```
+/// use tvmspec::blob::container;
+///
+/// let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+/// let container = container::open(&file)?;
+/// assert_eq!(container.form.name(), "elf-shared");
+/// for (part, blob) in container.blobs() {
+///     assert_eq!((&*blob.symbol, part.machine.as_ref().map(|machine| machine.bits)), ("__tvm_dev_mblob", Some(64)));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct File<'a> {
+pub struct ContainerFile<'a> {
     /// The form of the file itself.
     pub form: FileForm,
     /// The file itself, or the members of an archive in order, including those of inner archives.
-    pub parts: Vec<Part<'a>>,
+    pub parts: Vec<ContainerPart<'a>>,
     /// Oddities that were tolerated.
     pub findings: Findings,
 }
 
-impl<'a> File<'a> {
+impl<'a> ContainerFile<'a> {
     /// Returns every blob, with the part that contains it.
-    pub fn blobs(&self) -> impl Iterator<Item = (&Part<'a>, &Embedded<'a>)> {
+    pub fn blobs(&self) -> impl Iterator<Item = (&ContainerPart<'a>, &EmbeddedBlob<'a>)> {
         self.parts
             .iter()
             .flat_map(|part| part.blobs.iter().map(move |blob| (part, blob)))
-    }
-}
-
-/// One file, or one member of an archive.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Part<'a> {
-    /// Path of the member, outermost archive first, parts joined by `/`; empty for the file itself.
-    pub member: String,
-    /// The form of this file or member.
-    pub form: FileForm,
-    /// The machine that it was compiled for; object files only.
-    pub machine: Option<Machine>,
-    /// The blobs in it.
-    pub blobs: Vec<Embedded<'a>>,
-    /// The symbols that matter to TVM, in the order of the symbol table.
-    pub symbols: Vec<Symbol<'a>>,
-    /// The releases that use the calling convention of the signatures in C text; `None` if no signature is known.
-    pub convention: Option<Releases>,
-    /// The headers of TVM that C text includes and that some releases lack, each with the releases that have it.
-    pub headers: Vec<(&'static str, Releases)>,
-}
-
-/// The machine that an object file is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Machine {
-    /// Name of the architecture: `x86_64`, `aarch64`, `arm`, ...
-    pub architecture: String,
-    /// Width of an address in bits: 32 or 64.
-    pub bits: u8,
-    /// Whether integers in the object file are little endian. Those in the blob always are.
-    pub little_endian: bool,
-}
-
-/// Library binary as unread bytes from its container. [`crate::blob::Blob`] reads them.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Embedded<'a> {
-    /// The symbol; empty for a raw blob.
-    pub symbol: String,
-    /// The prefix of a system library, which comes before the name that TVM knows.
-    pub prefix: String,
-    /// The layout of the symbol (BLOB-50); `None` for a raw blob. Layouts 0.2 and 0.7 share a symbol, which is reported as 0.7, because
-    /// only the bytes distinguish them.
-    pub layout: Option<Layout>,
-    /// The value of the symbol: an address in an image, an offset into its section in an object file.
-    pub address: Option<u64>,
-    /// Offset of the bytes in the opened file; `None` where the file encodes them (gzip, C text).
-    pub offset: Option<u64>,
-    /// The source of the size.
-    pub size: Size,
-    /// The bytes of header and body.
-    pub bytes: Cow<'a, [u8]>,
-}
-
-/// The source of a blob's size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// The container stores it: ELF symbol size, file size, array length.
-    Known(u64),
-    /// The blob's own header contains it; the container only limits it to `room` bytes (Mach-O, COFF, PE).
-    Derived {
-        /// Bytes up to the next symbol or the end of the section.
-        room: u64,
-    },
-}
-
-impl Part<'_> {
-    /// Returns the part with all borrowed bytes copied.
-    pub fn into_owned(self) -> Part<'static> {
-        Part {
-            member: self.member,
-            form: self.form,
-            machine: self.machine,
-            blobs: self.blobs.into_iter().map(Embedded::into_owned).collect(),
-            symbols: self.symbols.into_iter().map(Symbol::into_owned).collect(),
-            convention: self.convention,
-            headers: self.headers,
-        }
-    }
-
-    /// Returns the names of the packed functions that this part exports (BLOB-62, BLOB-63).
-    pub fn functions(&self) -> impl Iterator<Item = &str> {
-        self.symbols.iter().filter_map(|symbol| match &symbol.role {
-            // BLOB-62: the name is the one that a caller looks up, without `__tvm_ffi_`.
-            Role::Function(name) => Some(&**name),
-            _ => None,
-        })
-    }
-
-    /// Returns the prefix of a system library, from its blob symbol or its context symbol.
-    pub fn prefix(&self) -> Option<&str> {
-        // The blob comes first; if there is a context too, it has the same prefix (BLOB-51).
-        let of_blobs = self.blobs.iter().map(|blob| blob.prefix.as_str());
-        let of_symbols = self.symbols.iter().map(|symbol| &*symbol.prefix);
-        // BLOB-51: a system library without device code has no blob, but its context symbol has the prefix.
-        of_blobs.chain(of_symbols).find(|prefix| !prefix.is_empty())
-    }
-
-    /// Returns whether this is code that TVM compiled, or its library binary. A runtime is not: it defines and calls functions of TVM, but
-    /// has no symbol that a loader looks up.
-    pub fn is_compiled(&self) -> bool {
-        // A library without device code has no blob; its context and slots show what it is (BLOB-65).
-        !self.blobs.is_empty()
-            || self.convention.is_some()
-            || self.symbols.iter().any(Symbol::is_of_compiled_code)
-    }
-
-    /// Returns the releases that fit all symbols of this part; `None` if no symbol shows a release.
-    ///
-    /// A library without a blob is recognized by the functions and slots that it exports.
-    pub fn releases(&self) -> Option<Releases> {
-        let of_symbols = symbols::releases(
-            self.blobs.iter().filter_map(|blob| blob.layout),
-            &self.symbols,
-        );
-        let shown = of_symbols.into_iter().chain(self.convention);
-        // BLOB-62, BLOB-63: the newest convention exists in two eras, which differ in the names of functions.
-        let names = self
-            .convention
-            .is_some()
-            .then(|| match self.has_prefixed() {
-                true => Releases::from(22),
-                false => Releases::between(2, 21),
-            });
-        shown.chain(names).reduce(Releases::common)
-    }
-
-    /// Returns whether a function has the prefix of 0.22 (BLOB-62).
-    pub fn has_prefixed(&self) -> bool {
-        self.symbols.iter().any(Symbol::is_prefixed)
-    }
-}
-
-impl Embedded<'_> {
-    fn into_owned(self) -> Embedded<'static> {
-        Embedded {
-            symbol: self.symbol,
-            prefix: self.prefix,
-            layout: self.layout,
-            address: self.address,
-            offset: self.offset,
-            size: self.size,
-            bytes: Cow::Owned(self.bytes.into_owned()),
-        }
     }
 }
 
@@ -234,7 +101,7 @@ impl Embedded<'_> {
 /// # Errors
 ///
 /// BLOB-52, BLOB-53, BLOB-55 to BLOB-58, BLOB-68, at the byte of the file that breaks it.
-pub fn open(bytes: &[u8]) -> Result<File<'_>, Violation> {
+pub fn open(bytes: &[u8]) -> Result<ContainerFile<'_>, Violation> {
     open_with(bytes, Strictness::Lenient)
 }
 
@@ -243,7 +110,7 @@ pub fn open(bytes: &[u8]) -> Result<File<'_>, Violation> {
 /// # Errors
 ///
 /// The errors of [`open`], and BLOB-54 under [`Strictness::Strict`].
-pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Violation> {
+pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<ContainerFile<'_>, Violation> {
     let mut walk = FileWalk {
         parts: Vec::new(),
         findings: Findings::new(strictness),
@@ -260,7 +127,7 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
     if form.is_archive() {
         walk.one_machine()?;
     }
-    Ok(File {
+    Ok(ContainerFile {
         form,
         parts: walk.parts,
         findings: walk.findings,
@@ -269,7 +136,7 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
 
 /// The results of a walk through a file and its containers.
 struct FileWalk<'a> {
-    parts: Vec<Part<'a>>,
+    parts: Vec<ContainerPart<'a>>,
     findings: Findings,
     /// The remaining limits (BLOB-57, BLOB-68), shared by all levels.
     allowance: Allowance,
@@ -321,7 +188,7 @@ impl<'a> FileWalk<'a> {
     /// Checks that all object files of an archive are for one machine (BLOB-76). Mach-O is left out, because one member may hold objects
     /// for several machines.
     fn one_machine(&mut self) -> Result<(), Violation> {
-        let is_object = |part: &&Part<'_>| {
+        let is_object = |part: &&ContainerPart<'_>| {
             matches!(
                 part.form,
                 FileForm::ElfObject | FileForm::CoffObject | FileForm::WasmObject
@@ -332,7 +199,7 @@ impl<'a> FileWalk<'a> {
             return Ok(());
         };
         let other = objects.find(|part| part.machine != first.machine);
-        let named = |part: &Part<'_>| {
+        let named = |part: &ContainerPart<'_>| {
             let machine = part.machine.as_ref();
             let machine = machine.map_or("", |machine| &machine.architecture);
             format!("`{}` is for {machine}", part.member)
@@ -380,8 +247,8 @@ impl<'a> FileWalk<'a> {
         bytes: &'a [u8],
         form: FileForm,
         place: &MemberPlace,
-    ) -> Result<Part<'a>, Violation> {
-        let mut part = Part {
+    ) -> Result<ContainerPart<'a>, Violation> {
+        let mut part = ContainerPart {
             member: place.member.clone(),
             form,
             machine: None,
@@ -393,7 +260,7 @@ impl<'a> FileWalk<'a> {
         match form {
             FileForm::CText => c_text::read(bytes, &mut part, &mut self.allowance)?,
             // BLOB-18: only the bytes show the layout, and the container does not read them.
-            FileForm::RawBlob => part.blobs.push(Embedded {
+            FileForm::RawBlob => part.blobs.push(EmbeddedBlob {
                 symbol: String::new(),
                 prefix: String::new(),
                 layout: None,

@@ -3,7 +3,7 @@
 use super::allowance::Allowance;
 use super::image::{self, Defined, ObjectSymbol, ObjectTables};
 use super::symbols::{self, Raw};
-use super::{Embedded, MemberPlace, Part, bounded};
+use super::{ContainerPart, EmbeddedBlob, MemberPlace, bounded};
 use crate::blob::BLOB_52;
 use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 pub(super) fn read<'a>(
     bytes: &'a [u8],
     place: &MemberPlace,
-    part: &mut Part<'a>,
+    part: &mut ContainerPart<'a>,
     findings: &mut Findings,
     allowance: &mut Allowance,
 ) -> Result<(), Violation> {
@@ -41,7 +41,7 @@ pub(super) fn read<'a>(
         allowance
             .blob(content.len(), range.start)
             .map_err(|broken| broken.in_field(entry.name))?;
-        part.blobs.push(Embedded {
+        part.blobs.push(EmbeddedBlob {
             symbol: entry.name.to_owned(),
             prefix: prefix.to_owned(),
             layout: Some(layout),

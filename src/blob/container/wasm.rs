@@ -2,7 +2,7 @@
 
 use super::allowance::Allowance;
 use super::symbols::{self, Raw};
-use super::{Embedded, FileForm, Machine, MemberPlace, Part, bounded};
+use super::{ContainerPart, EmbeddedBlob, FileForm, Machine, MemberPlace, bounded};
 use crate::blob::{BLOB_52, BLOB_55};
 use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
@@ -66,7 +66,7 @@ struct WasmTables<'a> {
 pub(super) fn read<'a>(
     bytes: &'a [u8],
     place: &MemberPlace,
-    part: &mut Part<'a>,
+    part: &mut ContainerPart<'a>,
     findings: &mut Findings,
     allowance: &mut Allowance,
 ) -> Result<(), Violation> {
@@ -98,7 +98,7 @@ pub(super) fn read<'a>(
         let (content, size) = bounded(room, defined.size > 0, start, findings)
             .map_err(|broken| broken.in_field(name))?;
         allowance.blob(content.len(), start)?;
-        part.blobs.push(Embedded {
+        part.blobs.push(EmbeddedBlob {
             symbol: name.to_owned(),
             prefix: prefix.to_owned(),
             layout: Some(layout),

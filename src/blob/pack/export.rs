@@ -8,11 +8,10 @@
 //! Nothing here runs a compiler or opens a file. [`tar()`] creates an archive of the files, and `link` (feature `runtime`) a library.
 
 use super::{ObjectTarget, SymbolNaming, c_text, object};
-use crate::blob::{BLOB_70, BLOB_72, BLOB_73, Blob, LIBRARY, StoredModule};
+use crate::blob::{BLOB_70, BLOB_72, BLOB_73, Blob, LIBRARY, LibraryModule, StoredModule};
 use crate::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// A module to export.
@@ -244,7 +243,7 @@ pub fn pack(
     let entries = leaders.filter_map(|leader| modules.get(*leader));
     let blob = Blob {
         layout: first,
-        modules: entries.map(ExportModule::stored).collect(),
+        modules: entries.map(|module| module.stored(first)).collect(),
         tree: Some(tree),
     };
     if layout == first {
@@ -268,14 +267,12 @@ impl ExportModule {
     }
 
     /// Returns the module as a library binary stores it.
-    fn stored(&self) -> StoredModule<'_> {
-        StoredModule {
-            kind: Cow::Borrowed(self.kind()),
-            payload: match &self.content {
-                ExportContent::Host(_) => None,
-                ExportContent::Stored { payload, .. } => Some(Cow::Borrowed(payload)),
-            },
-            offset: 0,
+    fn stored(&self, layout: Layout) -> LibraryModule<'_> {
+        match &self.content {
+            ExportContent::Host(_) => LibraryModule::Host,
+            ExportContent::Stored { kind, payload, .. } => {
+                StoredModule::new(kind.as_str(), payload.as_slice(), layout).into()
+            }
         }
     }
 }

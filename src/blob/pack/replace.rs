@@ -18,7 +18,7 @@ use crate::blob::container::{self, FileForm};
 use crate::rule::{Kind, Violation};
 
 /// Returns `file` with its library binary number `index` replaced by `blob` (header included). The order is that of
-/// [`container::File::blobs`].
+/// [`container::ContainerFile::blobs`].
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::Subject;
-use tvmspec::examine::explain::{Account, damaged, explain, foreign_code, hold_to_library};
+use tvmspec::examine::explain::{Account, foreign_code, hold_to_library};
 use tvmspec::examine::loading::LoadOutcome;
 use tvmspec::release::{Layout, Release};
 
@@ -73,7 +73,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let (mut accounts, form, foreign) = match subject(&input, &args.file, args.layout) {
         Ok(mut subject) => {
             subject.foreign = foreign_kinds(&args.grammar)?;
-            let mut accounts = explain(&subject, args.release).map_err(CliError::line)?;
+            let mut accounts = subject.explain_for(args.release).map_err(CliError::line)?;
             if let Some(lib) = &args.lib {
                 hold_to(&mut accounts, &subject, lib)?;
             }
@@ -89,8 +89,9 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
             } else {
                 FileForm::of(bytes)
             };
-            let account = damaged(name, bytes, &broken, args.release);
-            (vec![account], form, None)
+            let damaged = Subject::damaged(name, bytes, broken);
+            let accounts = damaged.explain_for(args.release).map_err(CliError::line)?;
+            (accounts, form, None)
         }
     };
     if !args.elsewhere {

@@ -20,7 +20,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::is_unknown_kind;
 use tvmspec::examine::Subject;
-use tvmspec::examine::inspect::{self, InspectOptions};
+use tvmspec::examine::inspect::InspectOptions;
 use tvmspec::release::Layout;
 use tvmspec::rule::Violation;
 
@@ -68,7 +68,6 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
 fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
     let mut options = InspectOptions::default();
-    options.layout = args.layout;
     options.code = args.code;
     // A page contains two texts of the report.
     options.copies = if args.html.is_some() { 2 } else { 0 };
@@ -76,30 +75,32 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         Some(kind) => Ok(payload(&input, kind, args.layout)?),
         None => subject(&input, path, args.layout),
     };
-    let (inspection, subject) = match subject {
+    let (mut inspection, subject) = match subject {
         Ok(mut subject) => {
             subject.foreign = foreign_kinds(&args.grammar)?;
-            let inspection = inspect::of_subject(&subject, options).map_err(CliError::line)?;
+            let inspection = subject.inspect_with(options).map_err(CliError::line)?;
             (inspection, Ok(subject))
         }
         Err(wrong) => {
-            let inspection = inspect::of_broken(&input.name, input.bytes(), wrong.clone());
+            let damaged = Subject::damaged(&input.name, input.bytes(), wrong.clone());
+            let inspection = damaged.inspect_with(options).map_err(CliError::line)?;
             (inspection, Err(wrong))
         }
     };
+    let broken_rules = std::mem::take(&mut inspection.broken);
     let diagnostics = |out: &mut dyn StyledWrite| match &subject {
-        Ok(subject) => broken(out, subject, &inspection.broken),
+        Ok(subject) => broken(out, subject, &broken_rules),
         Err(wrong) => whole(&input.name, input.bytes()).violation(out, wrong),
     };
     let is_unknown = |broken: &(Option<usize>, Violation)| is_unknown_kind(&broken.1);
     let exit = match &subject {
-        Ok(_) if inspection.broken.is_empty() => Exit::Good,
+        Ok(_) if broken_rules.is_empty() => Exit::Good,
         // BLOB-06: no fault is known, but a part was not read.
-        Ok(_) if inspection.broken.iter().all(is_unknown) => Exit::Failed,
+        Ok(_) if broken_rules.iter().all(is_unknown) => Exit::Failed,
         _ => Exit::Bad,
     };
-    let report = &inspection.report;
-    if args.code && !has_code(report) {
+    let report = inspection.into_json();
+    if args.code && !has_code(&report) {
         // PAY-56: the grammar of the StackVM does not state where operands are, so that its code is not shown.
         output::note(format_args!(
             "note: {} has no code that --code shows: that is of Relax and Relay VM executables",
@@ -109,14 +110,14 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     let answer = if let Some(path) = &args.html {
         let mut broken = String::new();
         diagnostics(&mut broken).map_err(CliError::new)?;
-        output::write(path, html::page(report, &broken).as_bytes(), Content::Text)?;
+        output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
         // Nothing is printed, because the page has everything.
         FileAnswer::Text(TerminalText::new())
     } else if args.json {
-        FileAnswer::Json(inspection.report)
+        FileAnswer::Json(report)
     } else {
         let mut shown = TerminalText::new();
-        text::render(&mut shown, report);
+        text::render(&mut shown, &report);
         diagnostics(&mut shown).map_err(CliError::new)?;
         FileAnswer::Text(shown)
     };

@@ -15,7 +15,6 @@ use tvmspec::graph::executor::{Executor, ExecutorDevice};
 use tvmspec::graph::{Graph, debug};
 use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
-use tvmspec::wire::Cursor;
 
 /// Creates the executor from graph, parameters and library. Functions are looked up in the library and its imports (GRF-31).
 pub(super) fn from_parts(
@@ -45,7 +44,8 @@ pub(super) fn from_parts(
     if let Some(path) = params {
         let bytes = read_bytes(path)?;
         // TEN-45: the release of a parameter file is unknown, and releases count bytes differently.
-        let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
+        let params = Params::open(&bytes)
+            .map(|read| read.value)
             .map_err(|broken| CliError::new(format!("{}: {broken}", output::file_name(path))))?;
         let set = executor.load_params(&params).map_err(CliError::new)?;
         // GRF-37: the executor skips unknown parameters, which hides a wrong parameter file.

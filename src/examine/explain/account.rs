@@ -7,7 +7,20 @@ use crate::release::{Release, Releases};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// The report on one library binary, or on a part without one.
+/// The report on one library binary, or on a part without one: how each release treats it.
+///
+/// ```
+/// use tvmspec::examine::Subject;
+/// use tvmspec::examine::loading::LoadCause;
+/// use tvmspec::release::Release;
+///
+/// let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+/// let account = Subject::open("tree3-0.8.so", &file, None)?.explain()?.remove(0);
+/// assert!(account.releases_that_load().any(|release| release == Release::of(8)));
+/// let newest = account.load_in(Release::LAST).expect("every release was judged");
+/// assert!(matches!(newest.cause, LoadCause::OtherSymbol { .. }), "{newest}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Account {
@@ -72,7 +85,9 @@ pub(super) fn loads(
 fn append(all: &mut Vec<(Releases, Load)>, release: Release, load: Load) {
     match all.last_mut() {
         // The reason is compared too, so that two releases that fail differently are two entries.
-        Some((range, last)) if *last == load => range.until = release,
+        Some((range, last)) if last.outcome == load.outcome && last.why == load.why => {
+            range.until = release;
+        }
         _ => all.push((
             Releases {
                 since: release,
@@ -128,6 +143,22 @@ impl Account {
             .all(|(_, load)| load.outcome == LoadOutcome::Loads);
         // `all` holds for an empty list, which does not prove that the file loads.
         self.raw.is_none() && !self.loads.is_empty() && loads && self.here.is_good()
+    }
+
+    /// Returns the verdict of `release`; `None` if the account was made for other releases.
+    pub fn load_in(&self, release: Release) -> Option<&Load> {
+        let found = self.loads.iter().find(|(of, _)| of.contains(release));
+        found.map(|(_, load)| load)
+    }
+
+    /// Returns the releases that are known to load the whole file, in order.
+    ///
+    /// If [`Account::raw`] is set, they load the library that is made from it, and not the file as it is.
+    pub fn releases_that_load(&self) -> impl Iterator<Item = Release> {
+        let loads = self.loads.iter();
+        let loads = loads.filter(|(_, load)| load.outcome == LoadOutcome::Loads);
+        let releases: Vec<Releases> = loads.map(|(releases, _)| *releases).collect();
+        Release::all().filter(move |release| releases.iter().any(|of| of.contains(*release)))
     }
 
     /// Returns the JSON form, an element of `explain.json`.

@@ -2,14 +2,15 @@
 
 use super::linked::is_image;
 use super::package::Package;
-use crate::blob::container::{File, FileForm, Machine, Part, is_native};
+use crate::blob::container::{ContainerFile, ContainerPart, FileForm, Machine, is_native};
 use std::env::consts::{ARCH, OS};
 
 /// Returns the reason why no release opens the file as it is, and what to do, as sentences that begin with "it is". Returns `None` for
 /// a file that is opened as it is.
-pub fn advice(file: &File<'_>) -> Option<String> {
+pub fn advice(file: &ContainerFile<'_>) -> Option<String> {
     let image = file.parts.iter().find(|part| is_image(part.form));
-    let linked: Vec<&Part<'_>> = file.parts.iter().filter(|part| is_linked(part)).collect();
+    let linked: Vec<&ContainerPart<'_>> =
+        file.parts.iter().filter(|part| is_linked(part)).collect();
     let code = linked.iter().find(|part| part.form.is_object());
     let linker = Linker::of(code.copied());
     if let Some(package) = Package::of(file) {
@@ -85,7 +86,7 @@ pub fn advice(file: &File<'_>) -> Option<String> {
 }
 
 /// Returns whether a linker accepts this part: an object file, or source that is compiled first.
-pub(super) fn is_linked(part: &Part<'_>) -> bool {
+pub(super) fn is_linked(part: &ContainerPart<'_>) -> bool {
     matches!(
         part.form,
         FileForm::ElfObject
@@ -97,8 +98,8 @@ pub(super) fn is_linked(part: &Part<'_>) -> bool {
 }
 
 /// Returns whether an archive contains only data.
-pub(super) fn is_codeless(file: &File<'_>) -> bool {
-    let is_data = |part: &Part<'_>| {
+pub(super) fn is_codeless(file: &ContainerFile<'_>) -> bool {
+    let is_data = |part: &ContainerPart<'_>| {
         matches!(
             part.form,
             FileForm::GraphJson
@@ -114,7 +115,7 @@ pub(super) fn is_codeless(file: &File<'_>) -> bool {
 
 /// Returns the reason why no linker makes one library of these parts: their objects are for several machines. Returns `None` if all are
 /// for one machine.
-pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
+pub(super) fn mixed_machines(file: &ContainerFile<'_>) -> Option<String> {
     let objects = || {
         file.parts
             .iter()
@@ -138,7 +139,7 @@ pub(super) fn mixed_machines(file: &File<'_>) -> Option<String> {
 
 /// Returns the reason why this machine cannot link an object file or an archive: its code is for another machine or system. Returns
 /// `None` for code of this machine, for source, and for an image, whose header [`foreign`](crate::blob::container::foreign) checks.
-pub fn foreign_code(file: &File<'_>) -> Option<String> {
+pub fn foreign_code(file: &ContainerFile<'_>) -> Option<String> {
     if is_image(file.form) {
         return None;
     }
@@ -178,12 +179,12 @@ pub(super) struct Linker<'p> {
     /// The name of the library.
     pub(super) output: &'static str,
     /// The object that is linked; `None` if there is only source.
-    part: Option<&'p Part<'p>>,
+    part: Option<&'p ContainerPart<'p>>,
 }
 
 impl<'p> Linker<'p> {
     /// Chooses the linker for an object file, or for source if `part` is `None`.
-    fn of(part: Option<&'p Part<'p>>) -> Linker<'p> {
+    fn of(part: Option<&'p ContainerPart<'p>>) -> Linker<'p> {
         let machine = part.and_then(|part| part.machine.as_ref());
         let arch = machine.map_or("", |machine| machine.architecture.as_str());
         let (command, output) = match part.map(|part| part.form) {

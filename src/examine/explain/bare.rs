@@ -4,7 +4,7 @@ use super::account::{Account, loads};
 use super::library::{symbol_remarks, system_library};
 use super::linked::LinkedImage;
 use super::package::Package;
-use crate::blob::container::{FileForm, Part, Role};
+use crate::blob::container::{ContainerPart, FileForm, Role};
 use crate::examine::Subject;
 use crate::examine::loading::{self, Load};
 use crate::release::Release;
@@ -14,7 +14,7 @@ use crate::release::Release;
 /// No loader is needed, because nothing is imported without a library binary.
 pub(super) fn bare(
     subject: &Subject<'_>,
-    part: &Part<'_>,
+    part: &ContainerPart<'_>,
     linked: &LinkedImage<'_>,
     only: Option<Release>,
 ) -> Vec<Account> {
@@ -62,7 +62,7 @@ pub(super) fn bare(
 }
 
 /// Returns whether the code calls a runtime and has nothing that a loader finds: an extension that registers functions, or a program.
-fn uses_only(part: &Part<'_>) -> bool {
+fn uses_only(part: &ContainerPart<'_>) -> bool {
     // BLOB-62: from 0.22 on, no function without the prefix is found.
     let is_new = part
         .releases()
@@ -73,7 +73,12 @@ fn uses_only(part: &Part<'_>) -> bool {
 }
 
 /// Reports code that only uses a runtime.
-fn user(name: &str, part: &Part<'_>, linked: &LinkedImage<'_>, only: Option<Release>) -> Account {
+fn user(
+    name: &str,
+    part: &ContainerPart<'_>,
+    linked: &LinkedImage<'_>,
+    only: Option<Release>,
+) -> Account {
     let (does, how) = match linked.registers() {
         true => (
             "registers functions with a TVM runtime",
@@ -98,7 +103,7 @@ fn user(name: &str, part: &Part<'_>, linked: &LinkedImage<'_>, only: Option<Rele
 /// Returns the remarks for the user.
 fn remarks(
     subject: &Subject<'_>,
-    part: &Part<'_>,
+    part: &ContainerPart<'_>,
     prefix: &str,
     linked: &LinkedImage<'_>,
 ) -> Vec<String> {
@@ -140,7 +145,7 @@ pub(super) fn web_module(
 }
 
 /// Explains how to run a model for which `part` has only the operators, as tvmc packs them; `None` for other code.
-fn operators(part: &Part<'_>) -> Option<String> {
+fn operators(part: &ContainerPart<'_>) -> Option<String> {
     let main = part
         .functions()
         .find(|name| name.ends_with("___tvm_main__"));

@@ -16,7 +16,12 @@ use std::borrow::Cow;
 /// Reports a file whose container breaks a rule.
 ///
 /// The outcome is unknown for every release, unless the only fault is a header that counts too many bytes (BLOB-53).
-pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Release>) -> Account {
+pub(super) fn damaged(
+    name: &str,
+    bytes: &[u8],
+    broken: &Violation,
+    only: Option<Release>,
+) -> Account {
     if let Some(account) = overlong(name, bytes, broken, only) {
         return account;
     }
@@ -29,7 +34,7 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
         Some(why) => Load::fails(format!(
             "opening it ends the process (SIGBUS): the file is cut, {why} (BLOB-55)"
         )),
-        None => Load::unknown(format!("it breaks {broken}")),
+        None => Load::broken(broken),
     };
     // BLOB-69: the first bytes determine the form, even if the container cannot be read.
     let mut account = Account::new(format!("{name}: {}", form.title()), loads(only, load));
@@ -49,9 +54,9 @@ fn module_file(name: &str, broken: &Violation, only: Option<Release>) -> Option<
     let side = file::side_file_name(name);
     let is_missing = broken.rule().id() == "PAY-23";
     let load = |release: Release| match format.loader(release) {
-        None => Load::fails(format!("it has no loader of `.{}` files", format.extension)),
+        None => Load::without_loader(format.kind, format.extension),
         Some(loader) if is_missing => Load::fails(format!("`{loader}` finds no `{side}`")),
-        Some(_) => Load::unknown(format!("it breaks {broken}")),
+        Some(_) => Load::broken(broken),
     };
     let title = format!("{name}: code of a module of kind `{}`", format.kind);
     let mut account = Account::new(title, loads(only, load));

@@ -2,7 +2,7 @@
 
 use super::account::{Account, refine};
 use super::library::plain;
-use crate::blob::container::{File, Part};
+use crate::blob::container::{ContainerFile, ContainerPart};
 use crate::examine::loading::{Load, LoadOutcome};
 use crate::release::Release;
 
@@ -10,8 +10,12 @@ use crate::release::Release;
 ///
 /// Python's `load_module` compiles with the headers of its own release. The verdicts so far assume a library that was compiled
 /// elsewhere.
-pub(super) fn judge(file: &File<'_>, account: &mut Account) {
-    let headers = || file.parts.iter().flat_map(|part: &Part<'_>| &part.headers);
+pub(super) fn judge(file: &ContainerFile<'_>, account: &mut Account) {
+    let headers = || {
+        file.parts
+            .iter()
+            .flat_map(|part: &ContainerPart<'_>| &part.headers)
+    };
     refine(&mut account.loads, |release: Release, load| {
         let missing = headers().find(|(_, releases)| !releases.contains(release));
         let (name, releases) = missing.filter(|_| load.outcome != LoadOutcome::Fails)?;

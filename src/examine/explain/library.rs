@@ -3,13 +3,12 @@
 use super::account::{Account, Need, loads};
 use super::linked::LinkedImage;
 use super::{names, registrar, unusable};
-use crate::blob::container::{Part, Role, Symbol};
-use crate::blob::{BLOB_06, LIBRARY, PartialBlob, is_unknown_kind};
+use crate::blob::container::{ContainerPart, Role, Symbol};
+use crate::blob::{BLOB_06, LibraryModule, PartialBlob, StoredModule, is_unknown_kind};
 use crate::examine::loading::{self, ExaminedLibrary, Load, LoadOutcome};
 use crate::examine::{Format, Subject, Unit, document};
 use crate::payload::{self, PAY_54, PAY_58, Payload};
 use crate::release::{Layout, Release, Releases};
-use crate::rule::Findings;
 
 /// Reports the verdict of each release on a library binary, and the needs of its modules.
 ///
@@ -17,7 +16,7 @@ use crate::rule::Findings;
 /// rule are left out.
 pub(super) fn library(
     unit: &Unit<'_>,
-    part: &Part<'_>,
+    part: &ContainerPart<'_>,
     is_whole: bool,
     linked: &LinkedImage<'_>,
     only: Option<Release>,
@@ -38,11 +37,8 @@ pub(super) fn library(
     let payloads: Vec<Option<Payload<'_>>> = blob
         .modules
         .iter()
-        .map(|module| {
-            // The oddities of payloads are already among those of the library binary.
-            let decoded = module.decode(blob.layout, &mut Findings::default());
-            decoded.ok().flatten()
-        })
+        // The oddities of payloads are already among those of the library binary.
+        .map(LibraryModule::decoded)
         .collect();
     let library = ExaminedLibrary {
         layout: *layout,
@@ -190,7 +186,7 @@ fn written_by(library: &ExaminedLibrary<'_>) -> String {
 fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
     let modules = library.blob.modules.iter().enumerate();
     modules
-        .filter(|(_, module)| module.kind != LIBRARY)
+        .filter_map(|(index, module)| Some((index, module.stored()?)))
         .map(|(index, module)| {
             let info = payload::kind_info(&module.kind);
             let payload = library.payloads.get(index).and_then(Option::as_ref);
@@ -256,7 +252,7 @@ fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<Strin
     let libraries = blob
         .modules
         .iter()
-        .filter(|module| module.kind == LIBRARY)
+        .filter(|module| module.is_host())
         .count();
     // BLOB-12, TREE-26.
     if libraries > 1 {
@@ -266,9 +262,9 @@ fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<Strin
     if libraries == 0 && blob.tree.is_some() {
         remarks.push("No entry is `_lib`: host functions of this library cannot be reached, and host code that looks for device functions finds no context (it is null up to 0.21, and left as it was from 0.22 on).".into());
     }
-    let root = blob.modules.first().map(|root| &root.kind);
+    let root = blob.modules.first().and_then(LibraryModule::stored);
     // TREE-22: device modules that import the host code come first, so that one of them can be module 0.
-    if let Some(root) = root.filter(|root| *root != LIBRARY)
+    if let Some(StoredModule { kind: root, .. }) = root
         && libraries > 0
         && blob.tree.is_some()
     {
@@ -278,7 +274,7 @@ fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<Strin
     }
     // Only for code: C source and raw blobs have no symbols to check.
     if part.form.is_object() {
-        let imports = blob.modules.iter().any(|module| module.kind != LIBRARY);
+        let imports = blob.modules.iter().any(|module| !module.is_host());
         let context = part
             .symbols
             .iter()
@@ -313,7 +309,7 @@ fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<Strin
 /// Returns remarks on symbols, with or without a library binary.
 ///
 /// They are about names whose meaning changed with a release (BLOB-62 to BLOB-64, MOD-04).
-pub(super) fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
+pub(super) fn symbol_remarks(part: &ContainerPart<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let entry = part
         .symbols
@@ -338,7 +334,7 @@ pub(super) fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
 
 /// Returns whether `symbol` is a packed function of the library with this prefix. If a file has several libraries, each has the
 /// functions that begin with its prefix.
-fn is_of(symbol: &Symbol<'_>, prefix: &str, part: &Part<'_>) -> bool {
+fn is_of(symbol: &Symbol<'_>, prefix: &str, part: &ContainerPart<'_>) -> bool {
     let Role::Function(name) = &symbol.role else {
         return false;
     };
@@ -349,7 +345,7 @@ fn is_of(symbol: &Symbol<'_>, prefix: &str, part: &Part<'_>) -> bool {
 
 /// Explains how to find a system library that `part` has under `prefix`; `None` for any other code.
 pub(super) fn system_library(
-    part: &Part<'_>,
+    part: &ContainerPart<'_>,
     prefix: &str,
     linked: &LinkedImage<'_>,
 ) -> Option<String> {

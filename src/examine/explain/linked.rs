@@ -1,9 +1,9 @@
 //! The runtime that an image needs, from the functions of TVM that it calls and defines. Nothing is executed.
 
 use crate::blob::container::{
-    DynamicNames, File, FileForm, Linkage, Role, is_cpp_interface, is_interface, linkage,
+    ContainerFile, DynamicNames, FileForm, Linkage, Role, is_cpp_interface, is_interface, linkage,
 };
-use crate::examine::loading::{Load, LoadOutcome, exported};
+use crate::examine::loading::{Load, LoadCause, LoadOutcome, exported};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub struct MachineFindings {
 impl<'a> LinkedImage<'a> {
     /// Reads the linkage of `file`, which was opened from `bytes`. For files that are still to be linked, combines the needs of their
     /// symbols.
-    pub(super) fn of(file: &'a File<'a>, bytes: &'a [u8]) -> LinkedImage<'a> {
+    pub(super) fn of(file: &'a ContainerFile<'a>, bytes: &'a [u8]) -> LinkedImage<'a> {
         let is_image = is_image(file.form);
         let linkage = if is_image && file.form != FileForm::MachOFat {
             linkage(file.form, bytes)
@@ -147,7 +147,8 @@ impl<'a> LinkedImage<'a> {
             return Load::fails(format!(
                 "it cannot be opened: it calls {}, which this release does not have",
                 words(&missing)
-            ));
+            ))
+            .because(LoadCause::MissingFunctions);
         }
         // BLOB-60, BLOB-67: an initializer of a system library calls it before `dlopen` returns to TVM.
         // A file that is still to be linked has no table of initializers.
@@ -158,7 +159,8 @@ impl<'a> LinkedImage<'a> {
             return Load::fails(format!(
                 "it ends the process when it is opened: an initializer calls {}, which this release does not have",
                 words(&called)
-            ));
+            ))
+            .because(LoadCause::MissingFunctions);
         }
         let bound: Vec<&str> = missing
             .iter()
@@ -169,20 +171,23 @@ impl<'a> LinkedImage<'a> {
             return Load::fails(format!(
                 "it cannot be opened: its data holds the address of {}, which this release does not have",
                 words(&bound)
-            ));
+            ))
+            .because(LoadCause::MissingFunctions);
         }
         // MOD-26: functions that an initializer calls are needed at once. Only its code shows which functions it calls.
         if initializes && missing.iter().any(|name| is_called_early(name)) {
             return Load::unknown(format!(
                 "it calls {}, which this release does not have: the process ends when the library is opened if an initializer does so, as one that registers does",
                 words(&missing)
-            ));
+            ))
+            .because(LoadCause::MissingFunctions);
         }
         match load.outcome {
             LoadOutcome::Loads => Load::silent(format!(
                 "it calls {}, which this release does not have: opening it fails, or the first such call ends the process",
                 words(&missing)
-            )),
+            ))
+            .because(LoadCause::MissingFunctions),
             _ => load,
         }
     }
@@ -270,7 +275,7 @@ fn is_called_early(name: &str) -> bool {
 }
 
 /// Returns the functions that a library linked from the parts of `file` will call and define.
-fn unlinked<'a>(file: &'a File<'a>) -> Linkage<'a> {
+fn unlinked<'a>(file: &'a ContainerFile<'a>) -> Linkage<'a> {
     let mut linkage = Linkage::default();
     for symbol in file.parts.iter().flat_map(|part| &part.symbols) {
         match &symbol.role {

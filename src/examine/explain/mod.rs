@@ -20,7 +20,7 @@ mod unread;
 
 pub use account::{Account, Need};
 pub use advice::{advice, foreign_code};
-pub use damaged::damaged;
+use damaged::damaged;
 pub(crate) use linked::cpp_interface;
 pub use linked::{MachineFindings, is_image};
 pub use names::hold_to_library;
@@ -28,10 +28,10 @@ pub(crate) use names::own_names;
 pub use package::{Package, PackageKind};
 pub(crate) use registrar::of as registered_by;
 
-use super::loading::{self, Load, LoadOutcome, types};
+use super::loading::{self, Load, LoadCause, LoadOutcome, types};
 use super::subject::Assembled;
 use super::{Format, NotExaminable, Subject, Unit};
-use crate::blob::container::{File, FileForm, Part};
+use crate::blob::container::{ContainerFile, ContainerPart, FileForm};
 use crate::payload;
 use crate::payload::file::{FileFormat, SideFile};
 use crate::release::{Release, Releases};
@@ -52,10 +52,13 @@ use linked::LinkedImage;
 /// # Errors
 ///
 /// Fails if nothing in the file has a form that TVM loads.
-pub fn explain(
+pub(super) fn explain(
     subject: &Subject<'_>,
     only: Option<Release>,
 ) -> Result<Vec<Account>, NotExaminable> {
+    if let Some(broken) = &subject.broken {
+        return Ok(vec![damaged(subject.name, subject.bytes, broken, only)]);
+    }
     let file = &subject.file;
     let units = subject.units();
     // Read once for the whole file: an image is one part, and its symbols belong to every library binary in it.
@@ -69,7 +72,7 @@ pub fn explain(
     }
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
     let whole = joined.then(|| join(file));
-    let is_joined = |part: &Part<'_>| joined && is_linked(part);
+    let is_joined = |part: &ContainerPart<'_>| joined && is_linked(part);
     // All code of the library is present in an image, and in an archive that contains only objects.
     let mut forms = file.parts.iter().map(|part| part.form);
     let is_whole = is_image(file.form) || joined && forms.all(FileForm::is_object);
@@ -107,7 +110,8 @@ pub fn explain(
     let named = names::in_host_code(file, subject.bytes);
     let brought_beside = names::brought_beside(&named);
     let doubled = subject.json().and_then(|read| doubled(&read.findings));
-    let is_own = |part: &Part<'_>| is_linked(part) && part.form.is_object() && part.is_compiled();
+    let is_own =
+        |part: &ContainerPart<'_>| is_linked(part) && part.form.is_object() && part.is_compiled();
     let found_alone = !linked.is_system_library()
         && file.parts.iter().any(is_own)
         && !file.parts.iter().any(|part| is_image(part.form))
@@ -147,7 +151,7 @@ pub fn explain(
 }
 
 /// Returns the [`advice`], and a sentence that the account is about the result of following it.
-fn raw(file: &File<'_>) -> Option<String> {
+fn raw(file: &ContainerFile<'_>) -> Option<String> {
     advice(file).map(|advice| format!("{advice} What follows is about what is made of it."))
 }
 
@@ -155,8 +159,8 @@ fn raw(file: &File<'_>) -> Option<String> {
 ///
 /// It has the library binaries and symbols of all objects and sources, in the order of the members. Members of another form, such as a
 /// list of names, are not linked. An archive without objects becomes an empty part.
-fn join<'a>(file: &File<'a>) -> Part<'a> {
-    let mut whole = Part {
+fn join<'a>(file: &ContainerFile<'a>) -> ContainerPart<'a> {
+    let mut whole = ContainerPart {
         member: String::new(),
         form: file.form,
         machine: None,
@@ -239,7 +243,10 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
             ),
             // PAY-61: 0.6 introduced the Relay VM, and 0.19 is the last release with it.
             (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
-                Load::fails("it has no such executable")
+                Load::fails("it has no such executable").because(LoadCause::NoLoader {
+                    module: None,
+                    kind: "VMExecutable".to_owned(),
+                })
             }
             (Format::Params, broken) => {
                 let load =
@@ -256,7 +263,7 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
                 loading::relay_code(release, &unit.bytes, broken.as_ref())
             }
             // The readers of these files were not examined release by release, unlike those of payloads (`loading`).
-            (_, Some(broken)) => Load::unknown(format!("it breaks {broken}")),
+            (_, Some(broken)) => Load::broken(broken),
             (_, None) => Load::whole("as a file"),
         }
     };
@@ -303,7 +310,7 @@ fn doubled(findings: &[Finding]) -> Option<Load> {
 fn by_extension(format: &FileFormat, release: Release) -> Load {
     match format.loader(release) {
         Some(loader) => Load::whole(format!("by `{loader}`")),
-        None => Load::fails(format!("it has no loader of `.{}` files", format.extension)),
+        None => Load::without_loader(format.kind, format.extension),
     }
 }
 
@@ -314,7 +321,7 @@ fn unusable(findings: &[Finding]) -> Option<Violation> {
 }
 
 /// Returns the verdict of `release` on code in which no symbol is one of TVM (BLOB-63).
-fn unmarked(file: &File<'_>, release: Release) -> Load {
+fn unmarked(file: &ContainerFile<'_>, release: Release) -> Load {
     let has_functions = file
         .parts
         .iter()

@@ -2,8 +2,7 @@
 
 use super::account::Account;
 use super::linked::{is_image, since};
-use crate::blob::LIBRARY;
-use crate::blob::container::{File, Part, Role};
+use crate::blob::container::{ContainerFile, ContainerPart, Role};
 use crate::examine::Subject;
 use crate::examine::loading::globals::{FUNCTIONS, FunctionRow, is_loader, releases};
 use crate::examine::loading::{ExaminedLibrary, Load, LoadOutcome};
@@ -37,7 +36,7 @@ pub(super) fn unresolved(library: &ExaminedLibrary<'_>) -> Vec<Calls> {
     if library.part.prefix().is_some() {
         return Vec::new();
     }
-    for (module, payload) in modules().filter(|(module, _)| module.kind != LIBRARY) {
+    for (module, payload) in modules().filter(|(module, _)| !module.is_host()) {
         match payload {
             Some(payload) if functions(payload, &mut has) => {}
             _ => return Vec::new(),
@@ -48,7 +47,7 @@ pub(super) fn unresolved(library: &ExaminedLibrary<'_>) -> Vec<Calls> {
             let own = own.filter(|function| function.kind != FunctionKind::Packed);
             has.extend(own.map(|function| &*function.name));
         }
-        if is_host_code(&module.kind) {
+        if is_host_code(module.kind()) {
             return Vec::new();
         }
     }
@@ -98,11 +97,10 @@ fn offered(library: &Subject<'_>) -> Option<HashSet<String>> {
     for unit in &library.units() {
         let partial = unit.library()?;
         for module in &partial.blob.modules {
-            if module.kind == LIBRARY {
+            let Some(module) = module.stored() else {
                 continue;
-            }
-            let payload = module.decode(partial.blob.layout, &mut Findings::default());
-            let payload = payload.ok()??;
+            };
+            let payload = module.decode().ok()?.value;
             let mut names = HashSet::new();
             if !functions(&payload, &mut names) || is_host_code(&module.kind) {
                 return None;
@@ -181,7 +179,7 @@ fn of_graph(text: &[u8]) -> Option<Calls> {
 
 /// Returns the global functions of releases whose names are constants in the host code of an image. The code looks them up when it
 /// calls them.
-pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
+pub(super) fn in_host_code(file: &ContainerFile<'_>, bytes: &[u8]) -> Vec<&'static str> {
     let texts = host_texts(file, bytes).unwrap_or_default();
     let names = texts
         .into_iter()
@@ -194,7 +192,7 @@ pub(super) fn in_host_code(file: &File<'_>, bytes: &[u8]) -> Vec<&'static str> {
 
 /// Returns the names that the host code of an image may look up and that no release registers: words joined by dots, in the parts of
 /// the file that are loaded into memory. Returns `None` for code that looks up nothing.
-pub(crate) fn own_names<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a str>> {
+pub(crate) fn own_names<'a>(file: &ContainerFile<'_>, bytes: &'a [u8]) -> Option<Vec<&'a str>> {
     /// Last words of texts in this form that are file names.
     const FILES: [&str; 12] = [
         "S", "a", "c", "cc", "cold", "cpp", "cu", "h", "o", "py", "s", "so",
@@ -237,9 +235,9 @@ pub(crate) fn own_names<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<&'a 
 /// that looks up no function by name.
 ///
 /// The library binaries in the image are left out. A file with more than `SEARCHED` bytes is not searched.
-fn host_texts<'a>(file: &File<'_>, bytes: &'a [u8]) -> Option<Vec<(u64, &'a str)>> {
+fn host_texts<'a>(file: &ContainerFile<'_>, bytes: &'a [u8]) -> Option<Vec<(u64, &'a str)>> {
     const SEARCHED: usize = 64 << 20;
-    let looks_up = |part: &Part<'_>| {
+    let looks_up = |part: &ContainerPart<'_>| {
         part.symbols.iter().any(|symbol| match &symbol.role {
             Role::Slot(api) | Role::Needs(api) => LOOKUPS.contains(&&**api),
             _ => false,

@@ -1,7 +1,7 @@
 //! Archives with several files of one model: the packages of tvmc, and Model Library Format. No loader of any release opens one.
 
 use super::advice::Linker;
-use crate::blob::container::File;
+use crate::blob::container::ContainerFile;
 
 /// A package, with the names of its members as the archive states them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum PackageKind {
 
 impl<'a> Package<'a> {
     /// Recognises a package; `None` for any other file. All of its members may be in one folder.
-    pub fn of(file: &'a File<'_>) -> Option<Package<'a>> {
+    pub fn of(file: &'a ContainerFile<'_>) -> Option<Package<'a>> {
         if !file.form.is_archive() {
             return None;
         }

@@ -2,12 +2,13 @@
 
 use super::account::{Account, refine};
 use super::package::Package;
-use crate::blob::container::{File, FileForm, Part, Role, Symbol};
+use crate::blob::container::{ContainerFile, ContainerPart, FileForm, Role, Symbol};
 use crate::examine::loading::{Load, LoadOutcome};
 
 /// Withdraws the verdicts of `account` if the archive has members that a linker uses and that could not be read.
-pub(super) fn doubt(file: &File<'_>, account: &mut Account) {
-    let unread: Vec<&Part<'_>> = file.parts.iter().filter(|part| is_unread(part)).collect();
+pub(super) fn doubt(file: &ContainerFile<'_>, account: &mut Account) {
+    let unread: Vec<&ContainerPart<'_>> =
+        file.parts.iter().filter(|part| is_unread(part)).collect();
     let Some(first) = unread.first().filter(|_| is_linked_whole(file)) else {
         return;
     };
@@ -30,14 +31,14 @@ pub(super) fn doubt(file: &File<'_>, account: &mut Account) {
 }
 
 /// Returns whether all members are linked into one library: those of an archive without libraries that is not a package.
-fn is_linked_whole(file: &File<'_>) -> bool {
+fn is_linked_whole(file: &ContainerFile<'_>) -> bool {
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
-    let image = |part: &Part<'_>| part.form.is_object() && !super::is_linked(part);
+    let image = |part: &ContainerPart<'_>| part.form.is_object() && !super::is_linked(part);
     joined && !file.parts.iter().any(image) && Package::of(file).is_none()
 }
 
 /// Returns whether it is unknown what a linker finds in this member.
-fn is_unread(part: &Part<'_>) -> bool {
+fn is_unread(part: &ContainerPart<'_>) -> bool {
     let is_call = |symbol: &Symbol<'_>| matches!(symbol.role, Role::Needs(_));
     let defines_nothing = part.blobs.is_empty() && part.symbols.iter().all(is_call);
     part.form == FileForm::Unknown || part.form == FileForm::CText && defines_nothing

@@ -110,7 +110,7 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
             value.insert("symbols".into(), Value::Object(map));
             return;
         }
-        Field::Imports(list) => room.list(list, |payload| payload.kind().into()).into(),
+        Field::Imports(list) => room.list(list, |payload| json!(payload.kind())).into(),
         Field::StackVms(list) => room.list(list, |(name, _)| json!(name)).into(),
         _ => return,
     };

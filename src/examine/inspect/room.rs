@@ -1,9 +1,11 @@
 //! The memory limit of a report. A file of a few megabytes can have a hundred thousand functions of a few bytes each.
 
 use super::InspectOptions;
+use crate::examine::finding;
 use crate::payload::line::bounded;
 use crate::release::Releases;
-use serde_json::Value;
+use crate::rule::Finding;
+use serde_json::{Map, Value};
 use std::cell::Cell;
 use std::fmt::Display;
 
@@ -45,11 +47,11 @@ impl Room {
     }
 
     /// Returns the values of `items`, as many as fit. The remaining items are counted and not converted.
-    pub(super) fn list<T>(
+    pub(super) fn list<T, U: Weighed>(
         &self,
         items: impl IntoIterator<Item = T>,
-        mut value: impl FnMut(T) -> Value,
-    ) -> Vec<Value> {
+        mut value: impl FnMut(T) -> U,
+    ) -> Vec<U> {
         self.list_while(items, |item| Some(value(item)))
     }
 
@@ -67,11 +69,11 @@ impl Room {
     }
 
     /// Returns the values of `items` up to the first `None`. That item and all later ones are left out.
-    fn list_while<T>(
+    fn list_while<T, U: Weighed>(
         &self,
         items: impl IntoIterator<Item = T>,
-        mut value: impl FnMut(T) -> Option<Value>,
-    ) -> Vec<Value> {
+        mut value: impl FnMut(T) -> Option<U>,
+    ) -> Vec<U> {
         let mut values = Vec::new();
         for item in items {
             // Once the limit is reached, no value is created, because creating it takes the memory.
@@ -87,7 +89,7 @@ impl Room {
             };
             self.left
                 // The last value may exceed the limit, because its weight is known only after it is created.
-                .set(self.left.get().saturating_sub(weight(&value)));
+                .set(self.left.get().saturating_sub(value.weight()));
             values.push(value);
         }
         values
@@ -99,27 +101,68 @@ impl Room {
     }
 }
 
+/// The bytes of any value: 72 in a list that may have grown to twice its length, and the cost of an allocation.
+const VALUE: u64 = 112;
+
+/// The bytes of an object with any member: space for four, and a hash table.
+const OBJECT: u64 = 256;
+
+/// The bytes of a member: key, hash, position.
+const MEMBER: u64 = 64;
+
+/// An entry of a list in a report. Its weight is that of its JSON form, which most callers make of it.
+pub(super) trait Weighed {
+    /// Estimates the bytes that its JSON form takes in memory, including its printed text.
+    fn weight(&self) -> u64;
+}
+
+impl Weighed for Value {
+    fn weight(&self) -> u64 {
+        weight(self)
+    }
+}
+
+impl Weighed for String {
+    fn weight(&self) -> u64 {
+        VALUE.saturating_add(self.len() as u64)
+    }
+}
+
+impl Weighed for u64 {
+    fn weight(&self) -> u64 {
+        VALUE
+    }
+}
+
+impl Weighed for usize {
+    fn weight(&self) -> u64 {
+        VALUE
+    }
+}
+
+impl Weighed for Finding {
+    fn weight(&self) -> u64 {
+        weight(&finding(self))
+    }
+}
+
 /// Estimates the bytes that a value takes in memory, including its printed text.
-fn weight(value: &Value) -> u64 {
-    /// The bytes of any value: 72 in a list that may have grown to twice its length, and the cost of an allocation.
-    const VALUE: u64 = 112;
-    /// The bytes of an object with any member: space for four, and a hash table.
-    const OBJECT: u64 = 256;
-    /// The bytes of a member: key, hash, position.
-    const MEMBER: u64 = 64;
+pub(super) fn weight(value: &Value) -> u64 {
     let sum = |weights: &mut dyn Iterator<Item = u64>| weights.fold(0, u64::saturating_add);
     let inside = match value {
         Value::String(text) => text.len() as u64,
         Value::Array(list) => sum(&mut list.iter().map(weight)),
-        Value::Object(members) => {
-            let member = |(key, value): (&String, &Value)| {
-                let key = (key.len() as u64).saturating_add(MEMBER);
-                key.saturating_add(weight(value))
-            };
-            sum(&mut members.iter().map(member)).saturating_add(OBJECT)
-        }
+        Value::Object(members) => members_weight(members).saturating_add(OBJECT),
         // Numbers, booleans and null need no further memory.
         _ => 0,
     };
     inside.saturating_add(VALUE)
+}
+
+/// Estimates the bytes that the members of an object take.
+pub(super) fn members_weight(members: &Map<String, Value>) -> u64 {
+    members.iter().fold(0, |sum, (key, value)| {
+        let key = (key.len() as u64).saturating_add(MEMBER);
+        sum.saturating_add(key).saturating_add(weight(value))
+    })
 }

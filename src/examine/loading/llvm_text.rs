@@ -18,10 +18,10 @@ pub(crate) fn judge<'t>(
     let part = llvm_text(text);
     move |release| {
         let Some(loader) = format.loader(release) else {
-            return Load::fails(format!("it has no loader of `.{}` files", format.extension));
+            return Load::without_loader(format.kind, format.extension);
         };
         let then = match foreign_functions(&part, release) {
-            Some(trouble) => format!("; where it does, {trouble}"),
+            Some((trouble, _)) => format!("; where it does, {trouble}"),
             None => String::new(),
         };
         Load::unknown(format!(

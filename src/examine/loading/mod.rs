@@ -8,6 +8,7 @@
 //! The verdict is "loads" only if the file is known to load. If the outcome depends on memory, on bytes after the end, or on code that
 //! was not examined, it is [`LoadOutcome::Unknown`].
 
+mod cause;
 mod exports;
 pub(super) mod globals;
 mod graph_reader;
@@ -15,6 +16,7 @@ pub(super) mod graph_text;
 mod json_graph;
 mod library;
 pub(super) mod llvm_text;
+mod module_form;
 pub(super) mod nodes;
 mod payload;
 mod relax;
@@ -25,10 +27,12 @@ pub(super) mod tensor_file;
 pub(super) mod types;
 mod verdict;
 
+pub use cause::LoadCause;
 pub use exports::{exported, exports};
 use library::walk;
+pub(crate) use verdict::ExaminedLibrary;
 pub(crate) use verdict::context_symbol;
-pub use verdict::{ExaminedLibrary, bare, is_ambiguous, prefixed, relay_code, stored};
+pub use verdict::{bare, is_ambiguous, prefixed, relay_code, stored};
 
 use crate::rule::Violation;
 use std::fmt;
@@ -66,6 +70,8 @@ pub struct Load {
     pub outcome: LoadOutcome,
     /// The reason, for people.
     pub why: String,
+    /// The reason, for programs.
+    pub cause: LoadCause,
 }
 
 impl Stop {
@@ -107,7 +113,7 @@ impl LoadOutcome {
 impl Load {
     /// Creates a verdict of [`LoadOutcome::Loads`].
     pub fn whole(why: impl Into<String>) -> Load {
-        Load::new(LoadOutcome::Loads, why)
+        Load::new(LoadOutcome::Loads, why).because(LoadCause::Whole)
     }
 
     /// Creates a verdict of [`LoadOutcome::Silent`].
@@ -123,6 +129,26 @@ impl Load {
             false => "it opens it, and does not look at what is wrong",
         };
         Load::silent(format!("{how}: it breaks {broken}"))
+            .because(LoadCause::BrokenRule(broken.rule()))
+    }
+
+    /// Creates the verdict for a file that breaks a rule, if no loader of it was examined.
+    pub(super) fn broken(broken: &Violation) -> Load {
+        Load::unknown(format!("it breaks {broken}")).because(LoadCause::BrokenRule(broken.rule()))
+    }
+
+    /// Creates the verdict of a release without a loader for modules of `kind` in files of this extension.
+    pub(super) fn without_loader(kind: &str, extension: &str) -> Load {
+        let cause = LoadCause::NoLoader {
+            module: None,
+            kind: kind.to_owned(),
+        };
+        Load::fails(format!("it has no loader of `.{extension}` files")).because(cause)
+    }
+
+    /// Sets the cause.
+    pub(super) fn because(self, cause: LoadCause) -> Load {
+        Load { cause, ..self }
     }
 
     /// Creates a verdict of [`LoadOutcome::Unknown`].
@@ -139,6 +165,7 @@ impl Load {
     fn of_module(self, index: usize) -> Load {
         Load {
             why: format!("module {index}: {}", self.why),
+            cause: self.cause.of_module(index),
             ..self
         }
     }
@@ -148,6 +175,7 @@ impl Load {
         Load {
             outcome,
             why: why.into(),
+            cause: LoadCause::Other,
         }
     }
 }
@@ -155,8 +183,8 @@ impl Load {
 impl From<Stop> for Load {
     fn from(stop: Stop) -> Load {
         match stop {
-            Stop::Rejects(why) => Load::fails(why),
-            Stop::Unknown(why) => Load::unknown(why),
+            Stop::Rejects(why) => Load::fails(why).because(LoadCause::StopsReading),
+            Stop::Unknown(why) => Load::unknown(why).because(LoadCause::StopsReading),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Relay VM code as its loader reads it: tables and instructions are decoded. The names and numbers in them are not resolved.
 
 use super::Stop;
+use super::module_form::{foreign_version, is_of};
 use super::stream::{LoaderStream, text};
 use super::tensor::tensor;
-use super::verdict::{foreign_version, is_of};
 use crate::payload::relay_vm::{MAGIC, RelayInstruction, RelayOperand};
 use crate::release::Release;
 use std::collections::HashSet;

@@ -1,11 +1,12 @@
 //! The verdict of a release on a library.
 
+use super::module_form::{fails_later, reads, reads_content, without_late_constants};
 use super::stream::{LoaderStream, Manner};
-use super::{Load, payload as walked, relay, walk};
-use crate::blob::container::{Part, Role};
-use crate::blob::{Blob, LIBRARY, is_unknown_kind};
+use super::{Load, LoadCause, payload as walked, relay, walk};
+use crate::blob::container::{ContainerPart, Role};
+use crate::blob::{Blob, is_unknown_kind};
 use crate::payload::kinds::loader_prefix;
-use crate::payload::relay_vm::{RelayConstant, RelayExecutable};
+use crate::payload::relay_vm::RelayExecutable;
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Violation};
@@ -15,22 +16,21 @@ use crate::wire::Cursor;
 ///
 /// The caller reads it as far as possible. A broken one is judged too, by the checks of each release.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct ExaminedLibrary<'l> {
+pub(crate) struct ExaminedLibrary<'l> {
     /// The layout in which it was read.
-    pub layout: Layout,
+    pub(crate) layout: Layout,
     /// Its symbol; `None` for a raw blob.
-    pub symbol: Option<&'l str>,
+    pub(crate) symbol: Option<&'l str>,
     /// The file or the member that holds it.
-    pub part: &'l Part<'l>,
+    pub(crate) part: &'l ContainerPart<'l>,
     /// Its bytes, header included.
-    pub bytes: &'l [u8],
+    pub(crate) bytes: &'l [u8],
     /// The modules that could be read.
-    pub blob: &'l Blob<'l>,
+    pub(crate) blob: &'l Blob<'l>,
     /// The rule that ended reading early.
-    pub broken: Option<&'l Violation>,
+    pub(crate) broken: Option<&'l Violation>,
     /// One for each module; `None` for `_lib` and for payloads that cannot be decoded.
-    pub payloads: &'l [Option<Payload<'l>>],
+    pub(crate) payloads: &'l [Option<Payload<'l>>],
 }
 
 impl ExaminedLibrary<'_> {
@@ -38,7 +38,7 @@ impl ExaminedLibrary<'_> {
     ///
     /// The first cause that applies decides: the loader does not look for its symbol; its layout differs; a kind or form has no loader;
     /// the walk over the bytes ends early; it breaks a rule that this release does not check. Otherwise it loads.
-    pub fn load(&self, release: Release) -> Load {
+    pub(crate) fn load(&self, release: Release) -> Load {
         let looked_for = symbol(Layout::of(release));
         // BLOB-50, BLOB-51: the name must match exactly. With the symbol of another era, or with a prefix, the library binary counts as
         // absent.
@@ -54,17 +54,17 @@ impl ExaminedLibrary<'_> {
         let mut trap = None;
         // Checked before the walk over the bytes, because kind and form name the cause. A walk shows only where reading ends.
         for (index, module) in self.blob.modules.iter().enumerate() {
-            if module.kind == LIBRARY {
+            if module.is_host() {
                 continue;
             }
             // A payload that cannot be decoded has no form. The walk below gives the verdict on it.
             let payload = self.payloads.get(index).and_then(Option::as_ref);
-            if let Err(why) = reads(release, &module.kind, payload) {
-                return Load::fails(format!("module {index}: {why}"));
+            if let Err(load) = reads(release, module.kind(), payload) {
+                return load.of_module(index);
             }
             if trap.is_none() {
                 trap = payload
-                    .and_then(|payload| fails_later(release, &module.kind, payload))
+                    .and_then(|payload| fails_later(release, module.kind(), payload))
                     .map(|load| load.of_module(index));
             }
         }
@@ -74,6 +74,7 @@ impl ExaminedLibrary<'_> {
             return match self.broken.filter(|broken| !is_unknown_kind(broken)) {
                 Some(broken) => Load {
                     why: format!("{}; it breaks {broken}", load.why),
+                    cause: LoadCause::BrokenRule(broken.rule()),
                     ..load
                 },
                 None => load,
@@ -89,7 +90,7 @@ impl ExaminedLibrary<'_> {
             .blob
             .modules
             .iter()
-            .filter(|module| module.kind != LIBRARY)
+            .filter(|module| !module.is_host())
             .count();
         Load::whole(match needed {
             0 => "whole: there is nothing but the host library",
@@ -102,18 +103,18 @@ impl ExaminedLibrary<'_> {
     ///
     /// The outcome is always [`Load::silent`], because no release reports an absent library binary (BLOB-50).
     fn not_found(&self, release: Release, looked_for: &str) -> Load {
+        let cause = LoadCause::OtherSymbol {
+            wanted: looked_for.to_owned(),
+        };
         // The file has another library binary with the right symbol, which is loaded instead of this one.
         let mut others = self.part.blobs.iter();
         if others.any(|other| other.symbol == looked_for) {
             return Load::silent(format!(
                 "it takes {looked_for} of the same file, and not this library binary"
-            ));
+            ))
+            .because(cause);
         }
-        let imports = self
-            .blob
-            .modules
-            .iter()
-            .any(|module| module.kind != LIBRARY);
+        let imports = self.blob.modules.iter().any(|module| !module.is_host());
         let lost = if imports {
             "loads the host code without its imports"
         } else {
@@ -122,17 +123,18 @@ impl ExaminedLibrary<'_> {
         let why = format!("it looks for {looked_for}, finds none and {lost}");
         // The calling convention matters only if there are functions.
         let functions = self.part.functions().next().is_some();
-        match foreign_functions(self.part, release).filter(|_| functions) {
-            Some(trouble) => Load::silent(format!("{why}, and {trouble}")),
+        let load = match foreign_functions(self.part, release).filter(|_| functions) {
+            Some((trouble, _)) => Load::silent(format!("{why}, and {trouble}")),
             None if imports => Load::silent(why),
             None => Load::silent(format!("{why}, which is all there is")),
-        }
+        };
+        load.because(cause)
     }
 
     /// Returns the verdict on bytes of another layout than that of `release`; `None` if it reads them nevertheless.
     fn in_another_layout(&self, release: Release, reader: Layout) -> Option<Load> {
         let modules = self.blob.modules.is_empty();
-        match (self.layout, reader) {
+        let load = match (self.layout, reader) {
             (written, reader) if written == reader => None,
             // Both have a count and self-delimiting payloads. Without a tree, all modules become children of a new root.
             (Layout::V0_2, Layout::V0_7) => None,
@@ -159,14 +161,19 @@ impl ExaminedLibrary<'_> {
             (written, reader) => Some(Load::fails(format!(
                 "the bytes are of layout {written}, it reads them as {reader}"
             ))),
-        }
+        };
+        let cause = LoadCause::OtherLayout {
+            written: self.layout,
+            read_as: reader,
+        };
+        load.map(|load| load.because(cause))
     }
 }
 
 /// Returns the verdict of `release` on compiled code without a library binary.
 ///
 /// Only its symbols show its release (BLOB-62, MOD-03).
-pub fn bare(part: &Part<'_>, release: Release) -> Load {
+pub fn bare(part: &ContainerPart<'_>, release: Release) -> Load {
     if part
         .releases()
         .is_some_and(|written| written.since > written.until)
@@ -181,7 +188,7 @@ pub fn bare(part: &Part<'_>, release: Release) -> Load {
         .iter()
         .any(|symbol| symbol.role == Role::Entry && symbol.code);
     match foreign_functions(part, release) {
-        Some(trouble) => Load::silent(format!("it opens, but {trouble}")),
+        Some((trouble, cause)) => Load::silent(format!("it opens, but {trouble}")).because(cause),
         None if !is_ambiguous(part) => Load::whole("as host code that imports nothing"),
         // BLOB-65: the C host of 0.21 defines its context in every file.
         None if is_of_c_host && release <= Release::of(20) => {
@@ -197,14 +204,17 @@ pub fn bare(part: &Part<'_>, release: Release) -> Load {
 }
 
 /// Returns whether no symbol of `part` shows if its functions are older than 0.21, which changed the calling convention (MOD-02).
-pub fn is_ambiguous(part: &Part<'_>) -> bool {
+pub fn is_ambiguous(part: &ContainerPart<'_>) -> bool {
     part.releases().is_some_and(|written| {
         written.contains(Release::of(20)) && written.contains(Release::of(21))
     })
 }
 
 /// Returns the reason why `release` cannot use the functions of `part`; `None` if it can.
-pub(super) fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
+pub(super) fn foreign_functions(
+    part: &ContainerPart<'_>,
+    release: Release,
+) -> Option<(String, LoadCause)> {
     let prefixed = prefixed(part);
     // MOD-03: every release uses the old convention for a library whose symbols show no release.
     let written = part.releases()?;
@@ -212,8 +222,13 @@ pub(super) fn foreign_functions(part: &Part<'_>, release: Release) -> Option<Str
     if written.contains(release) || written.since > written.until {
         return None;
     }
+    let cause = match release.minor() {
+        22.. if !prefixed => LoadCause::NoFunctions,
+        ..=21 if prefixed => LoadCause::NoFunctions,
+        _ => LoadCause::OtherConvention,
+    };
     // MOD-02 and MOD-03: names changed in 0.22, the convention in 0.21.
-    Some(match release.minor() {
+    let trouble = match release.minor() {
         22.. if !prefixed => {
             "it finds none of its functions: it looks for names that begin with `__tvm_ffi_`".into()
         }
@@ -230,13 +245,14 @@ pub(super) fn foreign_functions(part: &Part<'_>, release: Release) -> Option<Str
             "it calls its functions with three arguments where they take six: one that returns a value writes it to a wild address".into()
         }
         _ => format!("its symbols are those of {written}"),
-    })
+    };
+    Some((trouble, cause))
 }
 
 /// Returns whether functions of `part` have the prefix of 0.22 (BLOB-62).
 ///
 /// Compares the name of the symbol, as a look-up does, and not the name of the function.
-pub fn prefixed(part: &Part<'_>) -> bool {
+pub fn prefixed(part: &ContainerPart<'_>) -> bool {
     part.has_prefixed()
 }
 
@@ -258,10 +274,13 @@ pub fn stored(
     let info = payload::kind_info(kind);
     // PAY-99: the release has no such kind, independent of the bytes.
     if info.is_none_or(|info| info.form_in(release).is_none()) {
-        return Load::fails("it has no such executable");
+        return Load::fails("it has no such executable").because(LoadCause::NoLoader {
+            module: None,
+            kind: kind.to_owned(),
+        });
     }
-    if let Err(why) = reads_content(release, kind, payload) {
-        return Load::fails(why);
+    if let Err(load) = reads_content(release, kind, payload) {
+        return load;
     }
     // The other kinds of files are Relay VM code and StackVM. Only their grammar is known here, and not the checks of their loaders.
     let is_relax = matches!(kind, "relax.Executable" | "relax.VMExecutable");
@@ -278,7 +297,7 @@ pub fn stored(
     match broken {
         // The walk reached the end, so that the loader does not check what breaks the rule.
         Some(broken) if is_relax => Load::unseen(broken),
-        Some(broken) => Load::unknown(format!("it breaks {broken}")),
+        Some(broken) => Load::broken(broken),
         None => payload
             .and_then(|payload| fails_later(release, kind, payload))
             .unwrap_or_else(|| Load::whole("as a file")),
@@ -298,122 +317,6 @@ pub fn relay_code(release: Release, bytes: &[u8], broken: Option<&Violation>) ->
             late.unwrap_or_else(|| Load::whole("as a file"))
         }
     }
-}
-
-/// Returns the reason why code of another version is rejected (PAY-62).
-pub(super) fn foreign_version(version: &str) -> String {
-    format!("its Relay VM code is of {version}, and a runtime loads only its own")
-}
-
-/// Checks whether `release` reads a payload, from its kind and form alone. Returns the reason if it does not.
-fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
-    // For an unknown kind, the file cannot tell whether a loader is registered.
-    let Some(info) = payload::kind_info(kind) else {
-        return Ok(());
-    };
-    let Some(loader) = info.loader(release) else {
-        // PAY-34, PAY-40, PAY-81: three kinds were renamed, and the old names are no longer loaded.
-        let renamed = match info.renamed {
-            Some((to, since)) if since <= release => {
-                format!("; the kind is called `{to}` since {since}")
-            }
-            _ => String::new(),
-        };
-        return Err(format!(
-            "no loader `{}{kind}` is registered in it{renamed}",
-            loader_prefix(release)
-        ));
-    };
-    reads_content(release, kind, payload)?;
-    // Without a grammar, there is no form to compare.
-    let Some(Payload::Known(known)) = payload else {
-        return Ok(());
-    };
-    let form = known.form();
-    // PAY-13: the writer stores no format, and the reader expects one first.
-    if kind == "opencl" && form.name == "0.13" {
-        return Err(format!(
-            "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"
-        ));
-    }
-    // PAY-16, PAY-18: the forms of Metal have the same fields in three orders, and no byte tells which.
-    if kind == "metal" && form.name == "0.2" && release >= Release::of(13) {
-        return Err(format!(
-            "it is a metal payload of 0.12 or before, or of a compiler without Metal; `{loader}` expects another order of fields"
-        ));
-    }
-    // PAY-34: a renamed kind has the same bytes under its old name.
-    let is_renamed = info.renamed.is_some_and(|(_, since)| since <= release);
-    if !form.releases.contains(release) && !is_renamed {
-        return Err(format!(
-            "its payload is of the form that {} writes, which `{loader}` misreads",
-            form.releases
-        ));
-    }
-    Ok(())
-}
-
-/// Returns the verdict on a payload that the loader of `release` accepts but that fails later.
-fn fails_later(release: Release, kind: &str, payload: &Payload<'_>) -> Option<Load> {
-    // PAY-12: `cuda` is the format of source. A loader that cannot compile passes it on without checking the format.
-    if kind == "cuda" && payload.format() == Some("cuda") && release < Release::of(24) {
-        return Some(Load::silent(
-            "its code is CUDA source, which is compiled while loading from 0.24 on; before, the driver receives the text as if it were compiled, and rejects it at the first kernel",
-        ));
-    }
-    payload.relay_vm().and_then(without_late_constants)
-}
-
-/// Returns the verdict on Relay VM code with constants that are loaded later (PAY-66); `None` if it has none.
-fn without_late_constants(executable: &RelayExecutable<'_>) -> Option<Load> {
-    let late = executable
-        .constants
-        .iter()
-        .filter_map(|constant| match constant {
-            RelayConstant::Late(name) => Some(format!("`{}`", name.escape_debug())),
-            RelayConstant::Tensor(_) => None,
-        });
-    let mut late = late.peekable();
-    late.peek()?;
-    let first: Vec<String> = late.by_ref().take(8).collect();
-    let more = match late.count() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    Some(Load::fails(format!(
-        "it opens it, and making its virtual machine fails before its late-bound constants ({}{more}) are loaded from their own file (`load_late_bound_consts`)",
-        first.join(", ")
-    )))
-}
-
-/// Makes the checks of [`reads`] that also apply to files.
-fn reads_content(
-    release: Release,
-    kind: &str,
-    payload: Option<&Payload<'_>>,
-) -> Result<(), String> {
-    // PAY-62: a runtime accepts only its own version.
-    if let Some(executable) = payload.and_then(Payload::relay_vm)
-        && !is_of(release, &executable.version)
-    {
-        return Err(foreign_version(&executable.version));
-    }
-    let scopes = payload
-        .and_then(Payload::relax_vm)
-        .is_some_and(|executable| executable.memory_scopes.is_some());
-    if scopes && release < Release::of(23) {
-        return Err(format!(
-            "the {kind} has the magic of 0.23 and later, with memory scopes, which earlier releases reject"
-        ));
-    }
-    Ok(())
-}
-
-/// Returns whether `version`, such as `0.8.0` or `0.9.dev0`, belongs to `release`.
-///
-/// Patches and development versions count as their release.
-pub(super) fn is_of(release: Release, version: &str) -> bool {
-    version.parse::<Release>().is_ok_and(|of| of == release)
 }
 
 /// Returns the symbol of the slot in which a loader stores the module.

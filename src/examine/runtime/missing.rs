@@ -1,7 +1,6 @@
 //! The names that a file needs and a runtime lacks.
 
 use super::{PREFIXES, RegisteredNames, brought};
-use crate::blob::LIBRARY;
 use crate::blob::container::{FileForm, linkage};
 use crate::examine::explain::{Account, Need, cpp_interface, own_names, registered_by};
 use crate::examine::loading::exported;
@@ -233,19 +232,16 @@ fn of_library(unit: &Unit<'_>, judge: &mut impl FnMut(&RelaxExecutable<'_>, &str
     };
     let modules = &partial.blob.modules;
     for (index, module) in modules.iter().enumerate() {
-        let decoded = module.decode(partial.blob.layout, &mut Findings::default());
-        let decoded = decoded.ok().flatten();
+        let decoded = module.decoded();
         let Some(executable) = decoded.as_ref().and_then(Payload::relax_vm) else {
             continue;
         };
         let others = modules
             .iter()
             .enumerate()
-            .filter(|(other, module)| *other != index && module.kind != LIBRARY);
-        let beside: Vec<&[u8]> = others
-            .filter_map(|(_, other)| other.payload.as_deref())
-            .collect();
-        let needed_by = format!("module {index} of kind {}", module.kind);
+            .filter(|(other, module)| *other != index && !module.is_host());
+        let beside: Vec<&[u8]> = others.filter_map(|(_, other)| other.payload()).collect();
+        let needed_by = format!("module {index} of kind {}", module.kind());
         judge(executable, &needed_by, &beside);
     }
 }

@@ -7,10 +7,9 @@ use crate::function::{self, Error};
 use crate::graph::format::dtype_text;
 use crate::graph::{GRF_32, GRF_44};
 use crate::object::{Array, Map, Shape, Tensor};
-use crate::rule::{Findings, Kind};
+use crate::rule::Kind;
 use crate::tensor::Params;
 use crate::value::{Any, AnyView, cast};
-use crate::wire::Cursor;
 
 /// The functions of every executor (GRF-44), of all releases together.
 pub(super) const METHODS: [ExecutorMethod; 14] = [
@@ -229,7 +228,7 @@ fn run_from_inputs(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
 /// Sets every parameter of a parameter file that is an input of the graph. Others are skipped, as from 0.7 on.
 fn load_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let bytes = as_bytes(args[0])?;
-    let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
+    let params = Params::open(&bytes)?.value;
     state.executor.load_params(&params)?;
     Ok(Any::none())
 }
@@ -248,7 +247,7 @@ fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
     })?;
     let bytes = as_bytes(args[1])?;
     // GRF-35: only the names of the file are used; the elements are those of the other executor.
-    let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
+    let params = Params::open(&bytes)?.value;
     // GRF-44: the other may be this same executor, whose lock this call holds. Waiting for it would never end.
     let other = shared.state.try_lock().map_err(|_| {
         Error::from(GRF_44.rejected(

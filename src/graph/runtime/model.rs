@@ -9,7 +9,6 @@ use crate::module::{Module, load_library};
 use crate::object::Tensor;
 use crate::rule::{Findings, Kind, Strictness};
 use crate::tensor::{Device, Params};
-use crate::wire::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -99,7 +98,7 @@ impl Model {
         // GRF-43: before the parameter file is loaded, so that a linked parameter in it is rejected and not replaced.
         linked::link(&mut executor, &module, None)?;
         if !params.is_empty() {
-            let (params, _) = Params::detect(&mut Cursor::new(params), &mut Findings::default())?;
+            let params = Params::open(params)?.value;
             executor.load_params(&params)?;
         }
         Ok(Model { executor })

@@ -78,7 +78,8 @@ pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
 ///
 /// ```
 /// use tvmspec::rule::Kind;
-/// use tvmspec::target::{TGT_88, register_generator, registered_generators};
+/// use tvmspec::target::rules::TGT_88;
+/// use tvmspec::target::{register_generator, registered_generators};
 ///
 /// register_generator("foo", Box::new(|_, _| Err(TGT_88.rejected(Kind::Unsupported, "not yet"))));
 /// assert!(format!("{:?}", registered_generators()).contains("foo"));

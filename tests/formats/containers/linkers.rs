@@ -113,7 +113,7 @@ fn a_shared_library_is_linked_with_its_host_code() {
     assert_holds(&library, naming.symbol(), &blob, "made.so");
     let file = container::open(&library).unwrap();
     assert_eq!(file.parts[0].functions().collect::<Vec<_>>(), ["hello"]);
-    let has_context = |part: &container::Part<'_>| {
+    let has_context = |part: &container::ContainerPart<'_>| {
         part.symbols
             .iter()
             .any(|symbol| matches!(symbol.role, Role::Context(_)))

@@ -2,7 +2,6 @@
 
 use std::fs;
 use tvmspec::examine::Subject;
-use tvmspec::examine::explain::explain;
 use tvmspec::examine::runtime::{
     MissingName, NeededName, RegisteredNames, RuntimeInterface, missing,
 };
@@ -10,7 +9,7 @@ use tvmspec::release::Releases;
 
 fn lacks(bytes: &[u8], names: &RegisteredNames) -> Vec<MissingName> {
     let subject = Subject::open("file", bytes, None).unwrap();
-    let accounts = explain(&subject, None).unwrap();
+    let accounts = subject.explain().unwrap();
     missing(&subject, &accounts, names)
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use tvmspec::blob::container;
 use tvmspec::blob::pack::{self, LinkOptions, SymbolNaming};
-use tvmspec::blob::{Blob, LIBRARY, StoredModule};
+use tvmspec::blob::{Blob, LIBRARY, LibraryModule, StoredModule};
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
@@ -103,9 +103,9 @@ fn every_kind() -> Vec<u8> {
     let constants = read("blob/const-loader-c.bin");
     let code = read("blob/relax-vm.bin");
     let payload = |bytes: &[u8], kind: &str| {
-        let blob = Blob::read(bytes, Layout::V0_22, &mut Findings::default()).unwrap();
-        let module = blob.modules.iter().find(|module| module.kind == kind);
-        module.unwrap().payload.clone().unwrap().into_owned()
+        let blob = Blob::read(bytes, Layout::V0_22).unwrap().value;
+        let module = blob.modules.iter().find(|module| module.kind() == kind);
+        module.unwrap().payload().unwrap().to_vec()
     };
     let names = |out: &mut Writer| out.vector(&["f", "g"], |out, name| out.str(name));
     let mut source = Writer::new();
@@ -134,10 +134,9 @@ fn every_kind() -> Vec<u8> {
         layout: Layout::V0_22,
         modules: modules
             .into_iter()
-            .map(|(kind, payload)| StoredModule {
-                kind: kind.into(),
-                payload: payload.map(Into::into),
-                offset: 0,
+            .map(|(kind, payload)| match payload {
+                None => LibraryModule::Host,
+                Some(payload) => StoredModule::new(kind, payload, Layout::V0_22).into(),
             })
             .collect(),
         tree: Some(ImportTree::read(&mut Cursor::new(&tree), &mut Findings::default()).unwrap()),

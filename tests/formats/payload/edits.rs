@@ -3,18 +3,16 @@
 use super::{Accepted, accepted, golden, read};
 use serde_json::json;
 use std::borrow::Cow;
-use tvmspec::blob::{LIBRARY, StoredModule};
+use tvmspec::blob::StoredModule;
 use tvmspec::payload::{Field, Payload};
 use tvmspec::release::Layout;
-use tvmspec::rule::{Findings, Kind, Strictness, Violation};
+use tvmspec::rule::{Kind, Violation};
 
 /// Returns the module of an accepted case.
 fn module(case: &Accepted) -> StoredModule<'_> {
-    StoredModule {
-        kind: Cow::from(&case.kind),
-        payload: Some(Cow::from(&case.bytes)),
-        offset: 7,
-    }
+    let mut module = StoredModule::new(&case.kind, &case.bytes, case.layout);
+    module.offset = 7;
+    module
 }
 
 /// Wraps a change that does not fail.
@@ -33,12 +31,12 @@ fn a_payload_that_is_edited_back_and_forth_is_as_it_was() {
     for case in accepted() {
         let mut module = module(&case);
         let mut edit = |change: &mut dyn FnMut(&mut Payload<'_>)| {
-            let changed = module.edit(case.layout, &mut Findings::default(), |payload| {
+            let changed = module.edit(|payload| {
                 change(payload);
                 Ok::<(), Violation>(())
             });
             changed.unwrap_or_else(|broken| panic!("{}: {broken}", case.id));
-            module.payload.clone().unwrap()
+            module.payload.clone()
         };
         assert_eq!(edit(&mut |_| ()), case.bytes, "{}", case.id);
         edited[0] += 1;
@@ -108,7 +106,7 @@ fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
     let rejected = |case: &Accepted, change: &dyn Fn(&mut Payload<'_>)| {
         let mut module = module(case);
         let before = module.clone();
-        let edited = module.edit(case.layout, &mut Findings::default(), done(change));
+        let edited = module.edit(done(change));
         assert_eq!(module, before);
         let broken = edited.unwrap_err();
         (broken.rule().id(), broken.kind())
@@ -128,19 +126,8 @@ fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
         *payload.field_mut("data").unwrap() = Field::Bytes(Cow::Borrowed(b""));
     };
     assert_eq!(rejected(old, &emptied), ("PAY-09", Kind::Malformed));
-    let mut library = StoredModule {
-        kind: LIBRARY.into(),
-        payload: None,
-        offset: 0,
-    };
-    let nothing = library.edit(Layout::V0_22, &mut Findings::default(), done(|_| ()));
-    assert_eq!(nothing.unwrap_err().rule().id(), "BLOB-17");
-    assert_eq!(
-        module(new).edit(new.layout, &mut Findings::default(), |payload| {
-            Ok::<bool, Violation>(payload.data_mut().is_none())
-        }),
-        Ok(true)
-    );
+    let edited = module(new).edit(|payload| Ok::<_, Violation>(payload.data_mut().is_none()));
+    assert!(edited.unwrap().value);
 }
 
 /// PAY-01: the message names the place in the value, because nothing else says where the fault is.
@@ -177,7 +164,7 @@ fn a_name_that_is_there_twice_is_shown_with_what_it_names() {
     assert!(texts[0].starts_with("function `"), "{texts:?}");
 }
 
-/// A strict user gets an error for an odd result, and the module stays unchanged. A lenient user gets the finding.
+/// The findings of an edit are those of the new payload. A strict user edits a copy.
 #[test]
 fn an_edit_shows_what_is_odd_in_what_it_made() {
     let cases = accepted();
@@ -189,34 +176,18 @@ fn an_edit_shows_what_is_odd_in_what_it_made() {
     let change = |payload: &mut Payload<'_>| {
         *payload.data_mut().unwrap() = Cow::Borrowed(b"__kernel void k() {}\n");
     };
-    let mut strict = module(case);
-    let before = strict.clone();
-    let mut findings = Findings::new(Strictness::Strict);
-    let broken = strict
-        .edit(case.layout, &mut findings, done(change))
-        .unwrap_err();
-    assert_eq!(broken.rule().id(), "PAY-22");
-    assert_eq!(strict, before);
-    let mut lenient = module(case);
-    let mut findings = Findings::default();
-    lenient
-        .edit(case.layout, &mut findings, done(change))
-        .unwrap();
-    let found: Vec<&str> = findings
-        .into_iter()
-        .map(|finding| finding.rule.id())
-        .collect();
-    assert_eq!(found, ["PAY-22"]);
-    assert_ne!(lenient.payload, before.payload);
+    let mut module = module(case);
+    let before = module.clone();
+    let edited = module.edit(done(change)).unwrap();
+    let found = edited.findings.iter().map(|finding| finding.rule.id());
+    assert_eq!(found.collect::<Vec<_>>(), ["PAY-22"]);
+    assert_eq!(edited.strict().unwrap_err().rule().id(), "PAY-22");
+    assert_ne!(module.payload, before.payload);
     // BLOB-04: a kind that no reader of a library accepts.
     for kind in ["", "a\0b"] {
-        let mut module = StoredModule {
-            kind: kind.into(),
-            payload: Some(Cow::Borrowed(b"x")),
-            offset: 7,
-        };
+        let mut module = StoredModule::new(kind, b"x".as_slice(), Layout::V0_22);
         let before = module.clone();
-        let edited = module.edit(Layout::V0_22, &mut Findings::default(), done(|_| ()));
+        let edited = module.edit(done(|_| ()));
         let broken = edited.unwrap_err();
         assert_eq!(
             (broken.rule().id(), broken.offset()),

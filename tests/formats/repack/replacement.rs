@@ -39,7 +39,7 @@ fn a_payload_of_a_whole_library_is_replaced() {
         std::fs::read(&made).unwrap(),
     );
     let tuned = &tvmspec::blob::open(&new).unwrap()[0];
-    assert_eq!(tuned.blob.modules[2].payload.as_deref(), Some(&*code));
+    assert_eq!(tuned.modules()[2].payload(), Some(&*code));
     assert_eq!(
         tuned.functions,
         tvmspec::blob::open(&old).unwrap()[0].functions
@@ -97,7 +97,10 @@ fn a_replaced_library_survives_strip() {
         assert_eq!(found, [blob(2, 7)], "{what}");
         let functions = |bytes: &[u8]| -> Vec<String> {
             let file = container::open(bytes).unwrap();
-            let names = file.parts.iter().flat_map(container::Part::functions);
+            let names = file
+                .parts
+                .iter()
+                .flat_map(container::ContainerPart::functions);
             names.map(str::to_owned).collect()
         };
         assert_eq!(functions(&left), functions(&old), "{what}");

@@ -69,7 +69,7 @@ fn a_dtype_that_is_displayed_by_name_parses_as_itself() {
             (None, Ok(void)) => assert_eq!((void, dtype), (Dtype::VOID, Dtype::VOID), "{text}"),
             (None, Err(broken)) => {
                 unnamed += 1;
-                assert_eq!(broken.rule(), tvmspec::tensor::TEN_02, "{text}");
+                assert_eq!(broken.rule(), tvmspec::tensor::rules::TEN_02, "{text}");
             }
             (Some(_), Err(broken)) => panic!("{text}: {broken}"),
         }

@@ -106,7 +106,7 @@ impl Subject {
                 read.and_then(|()| cursor.finish("the tree", notes)).err()
             }
             Format::Blob(layout) => {
-                let partial = Blob::read_traced(&self.bytes, *layout, Findings::default(), &trace);
+                let partial = Blob::read_traced(&self.bytes, *layout, &trace);
                 findings = partial.findings;
                 partial.broken
             }
