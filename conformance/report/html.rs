@@ -1,90 +1,100 @@
 //! The report as one page: failures first, with an anchor for every case and rule, and without external resources.
 //!
-//! Ids, texts and answers come from a testee, so everything is escaped. The script only reads the text of the page.
+//! Ids, texts and answers come from a testee, so everything is escaped. The script creates text nodes, never markup.
 
-use super::{Obligation, evidence, headline, judged};
+use super::{Obligation, evidence, headline, json, quoted};
 use crate::conformance::plain_text::is_unseen;
 use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
+use crate::release::Release;
 use crate::spec;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// The style, inline because the page is one file, which is opened from a disk or as a CI artifact.
-const STYLE: &str = "
-:root { color-scheme: light dark; }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; } th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child, .words th, .words td { text-align: left; overflow-wrap: normal; vertical-align: top; } td.zero { opacity: .35; }
-pre { overflow-x: auto; padding: .6rem; background: #8881; }
-dt { font-weight: 600; float: left; width: 6rem; } dd { margin-left: 6.5rem; }
-details { border-bottom: 1px solid #8884; padding: .25rem 0; } summary { cursor: pointer; }
-.tag { display: inline-block; min-width: 7.5rem; font-weight: 600; }
-.scroll { overflow-x: auto; } code, dd, h1 { overflow-wrap: anywhere; } input { font: inherit; width: 100%; box-sizing: border-box; padding: .4rem; }
-summary { overflow-wrap: anywhere; } a { color: inherit; } dl { margin: .5rem 0; }
-@media (max-width: 40rem) {
-  body { margin: 1rem auto; padding: 0 .6rem; } dt { float: none; } dd { margin-left: .8rem; } th, td { padding: .2rem .4rem; font-size: .8rem; }
-  h1 { font-size: 1.3rem; } pre { font-size: .75rem; }
-}
-.pass { color: #2a8a3e; } .bad { color: #c62828; } .other { color: #8a6d1a; }
-";
+const STYLE: &str = include_str!("report.css");
 
-/// The filter field, which hides the entries that do not contain a text. It is invisible without the script.
-const FILTER: &str = "<p><input id=\"filter\" type=\"search\" placeholder=\"filter by id, verdict or rule\" aria-label=\"filter\" hidden></p>";
+/// The script, which builds the entries of the lists out of [`data`], and filters them.
+const SCRIPT: &str = include_str!("report.js");
 
-/// The script, which filters while the user types, and opens the entry in the address. The page is complete without it.
-const SCRIPT: &str = r#"<script>
-const box = document.getElementById("filter"), all = [...document.querySelectorAll("details.case, details.rule")];
-const texts = all.map(one => one.querySelector("summary").textContent.toLowerCase() + " " + [...one.querySelectorAll("dt")].map(t => t.textContent).join(" ").toLowerCase());
-box.hidden = false;
-box.addEventListener("input", () => { const text = box.value.trim().toLowerCase(); all.forEach((one, at) => one.hidden = !texts[at].includes(text)); });
-const open = () => { const one = document.getElementById(decodeURIComponent(location.hash.slice(1))); if (one && one.tagName == "DETAILS") { one.hidden = false; one.open = true; one.scrollIntoView(); } };
-addEventListener("hashchange", open); open();
-</script>"#;
+/// The fields of the filter, which are invisible without the script.
+const FILTER: &str = "<form class=\"filter\" hidden>\
+    <input type=\"search\" placeholder=\"filter by case or rule\" aria-label=\"case or rule\">\
+    <select aria-label=\"verdict\"><option value=\"\">every verdict</option></select>\
+    <select aria-label=\"release\"><option value=\"\">every release</option></select></form>\n<div id=\"found\"></div>";
 
 /// Renders the report as one page without external resources: failures first, with an anchor for each case and rule.
+///
+/// Failures are markup, so that they are readable without the script. The other cases, thousands that pass, are data.
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut out =
         String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    let name = escaped(&judged(report));
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    let name = escaped(&format!(
+        "{} {}",
+        report.identity.name, report.identity.version
+    ));
     let _ = writeln!(
         out,
-        "<title>tvmspec: {name}</title>\n<style>{STYLE}</style>\n</head>\n<body>"
+        "<title>{name}: tvmspec</title>\n<style>{STYLE}</style>\n</head>\n<body>"
     );
-    let _ = writeln!(out, "<h1>tvmspec: {name}</h1>");
+    let _ = writeln!(out, "<h1>{name}</h1>");
     let _ = writeln!(
         out,
         "<p><strong>{}</strong></p>",
         escaped(&headline(report))
     );
-    let _ = writeln!(out, "<p>suite <code>{}</code></p>", report.suite);
+    let _ = writeln!(
+        out,
+        "<p>Implementation <code>{}</code>, suite <code>{}</code></p>",
+        escaped(&report.implementation),
+        report.suite
+    );
     for problem in &report.problems {
         let _ = writeln!(out, "<p class=\"bad\">error: {}</p>", escaped(problem));
     }
     table(&mut out, report);
+    out.push_str("<noscript><p>Only failures are listed, because the other lists need JavaScript.</p></noscript>\n");
     let _ = writeln!(out, "{FILTER}");
-    let failures: Vec<&CaseOutcome<'_>> = report.failures().collect();
-    if !failures.is_empty() {
-        let _ = writeln!(out, "<h2 id=\"failures\">failures: {}</h2>", failures.len());
-        failures
-            .iter()
-            .for_each(|outcome| case(&mut out, report, outcome));
-    }
-    for (chapter, _) in report.chapters() {
+    failures(&mut out, report);
+    out.push_str("<div id=\"whole\">\n");
+    for (chapter, counts) in report.chapters() {
         let name = escaped(chapter);
-        let _ = writeln!(out, "<h2 id=\"{name}\">{name}</h2>");
-        let results = report.results.iter();
-        for outcome in results.filter(|outcome| outcome.case.chapter == chapter) {
-            // Failures are listed above, and only once, because an anchor has one place.
-            if !outcome.is_failure() {
-                case(&mut out, report, outcome);
-            }
-        }
+        let _ = writeln!(
+            out,
+            "<details class=\"chapter\" id=\"{name}\"><summary>{name}: {} cases</summary></details>",
+            counts.total()
+        );
     }
-    rules(&mut out, report);
-    let _ = writeln!(out, "{SCRIPT}");
+    out.push_str(
+        "<details class=\"rules\" id=\"rules\"><summary>rules</summary></details>\n</div>\n",
+    );
+    let _ = writeln!(
+        out,
+        "<script>\nconst DATA = {};\n{SCRIPT}</script>",
+        in_script(&data(report))
+    );
     out.push_str("</body>\n</html>\n");
     out
+}
+
+/// Writes the failures of all chapters, and after them the known ones, folded.
+fn failures(out: &mut String, report: &Report<'_>) {
+    let (known, new): (Vec<_>, Vec<_>) = report
+        .results
+        .iter()
+        .filter(|outcome| outcome.fails)
+        .partition(|outcome| outcome.known.is_some());
+    for (id, title, list) in [
+        ("failures", "failures", new),
+        ("known", "known failures", known),
+    ] {
+        if !list.is_empty() {
+            let _ = writeln!(out, "<h2 id=\"{id}\">{title}: {}</h2>", list.len());
+            list.iter().for_each(|outcome| case(out, report, outcome));
+        }
+    }
 }
 
 /// Writes the counts of each chapter by verdict, with links to the failures.
@@ -115,48 +125,101 @@ fn table(out: &mut String, report: &Report<'_>) {
     }
 }
 
-/// Writes each selected rule with its cases, the failed ones first.
-fn rules(out: &mut String, report: &Report<'_>) {
-    let mut by_rule: BTreeMap<&str, Vec<&CaseOutcome<'_>>> = BTreeMap::new();
-    for outcome in &report.results {
-        for rule in &outcome.case.rules {
-            by_rule.entry(rule).or_default().push(outcome);
+/// Returns the cases and rules for the script. Equal texts and equal groups of members are stored once.
+fn data(report: &Report<'_>) -> Value {
+    let releases: Vec<String> = Release::all().map(|release| release.to_string()).collect();
+    let place = |release: Release| Release::all().position(|one| one == release);
+    let (mut texts, mut groups, mut rules) = (Interned::new(), Interned::new(), Interned::new());
+    let cases: Vec<Value> = report
+        .results
+        .iter()
+        .map(|outcome| {
+            let case = outcome.case;
+            let ids: Vec<usize> = case.rules.iter().map(|id| rules.place(json!(id))).collect();
+            let group = groups.place(json!([
+                ids,
+                place(case.releases.since),
+                place(case.releases.until),
+                texts.place(json!(case.why)),
+                texts.place(json!(case.origin)),
+            ]));
+            let verdict = Verdict::NAMES
+                .iter()
+                .position(|name| *name == outcome.verdict.name());
+            if outcome.verdict == Verdict::Pass || outcome.fails {
+                json!([case.id, verdict, group])
+            } else {
+                let reason = texts.place(json!(outcome.verdict.reason()));
+                json!([case.id, verdict, group, reason])
+            }
+        })
+        .collect();
+    let rules: Vec<Value> = rules
+        .values
+        .iter()
+        .map(|id| {
+            let text = id.as_str().and_then(spec::rule);
+            let title = text.map_or("", |rule| rule.title.as_str());
+            json!([id, title, text.map(|rule| Obligation::of(rule).gist)])
+        })
+        .collect();
+    json!({
+        "releases": releases,
+        "verdicts": Verdict::NAMES,
+        "texts": texts.values,
+        "groups": groups.values,
+        "rules": rules,
+        "cases": cases,
+        "again": format!("tvmspec check --impl {}", quoted(&report.implementation)),
+    })
+}
+
+/// Distinct values, each with its position.
+struct Interned {
+    values: Vec<Value>,
+    places: HashMap<String, usize>,
+}
+
+impl Interned {
+    fn new() -> Interned {
+        Interned {
+            values: Vec::new(),
+            places: HashMap::new(),
         }
     }
-    out.push_str("<h2 id=\"rules\">rules</h2>\n");
-    for (id, mut outcomes) in by_rule {
-        outcomes.sort_by_key(|outcome| !outcome.is_failure());
-        let failed = outcomes.iter().filter(|one| one.is_failure()).count();
-        let title = spec::rule(id).map_or("", |rule| rule.title.as_str());
-        let (class, count) = match failed {
-            0 => ("pass", format!("{} cases", outcomes.len())),
-            _ => ("bad", format!("{failed} of {} fail", outcomes.len())),
-        };
-        let links: Vec<String> = outcomes
-            .iter()
-            .map(|one| format!("<a href=\"#{0}\">{0}</a>", escaped(&one.case.id)))
-            .collect();
-        let _ = writeln!(
-            out,
-            "<details class=\"rule\" id=\"{id}\"><summary><span class=\"tag {class}\">{count}</span> {id} {}</summary><p>{}</p></details>",
-            escaped(title),
-            links.join(", ")
-        );
+
+    /// Returns the position of `value`, which is added if it is new.
+    fn place(&mut self, value: Value) -> usize {
+        let next = self.values.len();
+        let place = *self.places.entry(value.to_string()).or_insert(next);
+        if place == next {
+            self.values.push(value);
+        }
+        place
     }
 }
 
-/// Writes one case, opened if it failed: its purpose, the answer, and the command to repeat it.
+/// Returns JSON that neither ends a script nor hides or reverses its surroundings.
+fn in_script(value: &Value) -> String {
+    let mut out = String::new();
+    for letter in value.to_string().chars() {
+        if letter == '<' || is_unseen(letter) {
+            out.push_str(&json::escaped(letter));
+        } else {
+            out.push(letter);
+        }
+    }
+    out
+}
+
+/// Writes one failure, opened unless it is known: its purpose, the answer, and the command to repeat it.
 fn case(out: &mut String, report: &Report<'_>, outcome: &CaseOutcome<'_>) {
-    let class = match &outcome.verdict {
-        Verdict::Pass => "pass",
-        _ if outcome.is_failure() => "bad",
-        _ => "other",
-    };
+    let class = if outcome.is_failure() { "bad" } else { "other" };
     let open = if outcome.is_failure() { " open" } else { "" };
     let verdict = outcome.verdict.name();
     let _ = writeln!(
         out,
-        "<details{open} class=\"case\" id=\"{0}\"><summary><span class=\"tag {class}\">{verdict}</span> {0}</summary><dl>",
+        "<details{open} class=\"failure\" id=\"{0}\"><summary><span class=\"tag {class}\">{verdict}</span> {0}</summary><dl>",
         escaped(&outcome.case.id)
     );
     let evidence = evidence(report, outcome);
@@ -170,11 +233,9 @@ fn case(out: &mut String, report: &Report<'_>, outcome: &CaseOutcome<'_>) {
     }
     entry(out, "why", &outcome.case.why);
     entry(out, "origin", &outcome.case.origin);
-    if outcome.verdict != Verdict::Pass {
-        entry(out, "expected", &evidence.expected);
-        entry(out, "actual", &evidence.actual);
-        entry(out, "input", &evidence.input);
-    }
+    entry(out, "expected", &evidence.expected);
+    entry(out, "actual", &evidence.actual);
+    entry(out, "input", &evidence.input);
     for (name, text) in [("answer", &evidence.answer), ("stderr", &evidence.stderr)] {
         if let Some(text) = text {
             entry(out, name, text);

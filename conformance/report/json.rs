@@ -20,7 +20,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
 }
 
 /// Returns a character as an ASCII escape of JSON.
-fn escaped(letter: char) -> String {
+pub(super) fn escaped(letter: char) -> String {
     let mut units = [0; 2];
     let units = letter.encode_utf16(&mut units);
     units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
