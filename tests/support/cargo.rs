@@ -59,11 +59,27 @@ fn run(mut cargo: Command, endings: [&str; 3]) -> Result<PathBuf, String> {
 /// Builds the C library with the features of this test, in a folder where a linker finds it. The error says why it is missing.
 #[allow(dead_code)]
 pub(crate) fn c_library() -> Result<PathBuf, String> {
-    let mut cargo = cargo("build")?;
+    let mut cargo = cargo("rustc")?;
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     cargo.args(["--example", "tvmspec", "--no-default-features"]);
     cargo.args(["--features", &features(), "--message-format", "json"]);
-    run(cargo, ["tvmspec.so", "tvmspec.dylib", "tvmspec.dll"])
+    // As `release/install-c` names it.
+    let header = include_str!("../../include/tvmspec.h");
+    let (_, abi) = header.split_once("#define TVMSPEC_ABI ").expect("a number");
+    let name = format!("libtvmspec.so.{}", abi.lines().next().expect("a number"));
+    if cfg!(target_os = "linux") {
+        cargo.args(["--", &format!("-Clink-arg=-Wl,-soname,{name}")]);
+    }
+    let library = run(cargo, ["tvmspec.so", "tvmspec.dylib", "tvmspec.dll"])?;
+    #[cfg(target_os = "linux")]
+    {
+        let named = library.with_file_name(name);
+        // Another test may have created it.
+        if !named.exists() {
+            let _ = std::os::unix::fs::symlink("libtvmspec.so", named);
+        }
+    }
+    Ok(library)
 }
 
 /// Builds the program of the package in `folder`.
