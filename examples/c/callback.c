@@ -1,6 +1,7 @@
 /* A C callback as a function of the runtime, called by name.
- *   cargo rustc --release --lib --crate-type cdylib
- *   cc -Iinclude -o callback examples/c/callback.c -Ltarget/release -ltvmspec -Wl,-rpath,target/release */
+ *   release/install-c PREFIX
+ *   export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LD_LIBRARY_PATH=PREFIX/lib
+ *   cc examples/c/callback.c $(pkg-config --cflags --libs tvmspec) -o callback && ./callback */
 #include <stdio.h>
 #include <string.h>
 #include "tvm_ffi_c_api.h"

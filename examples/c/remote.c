@@ -1,7 +1,8 @@
 /* Uses an RPC server from C: connects, uploads a library, loads it there, looks up its function, and makes calls. One call fails.
- *   cargo rustc --release --lib --crate-type cdylib
- *   cc -Iinclude -o remote examples/c/remote.c -Ltarget/release -ltvmspec -Wl,-rpath,target/release
- *   target/release/tvmspec serve --port 9090 --allow-load &
+ *   release/install-c PREFIX
+ *   export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LD_LIBRARY_PATH=PREFIX/lib
+ *   cc examples/c/remote.c $(pkg-config --cflags --libs tvmspec) -o remote
+ *   tvmspec serve --port 9090 --allow-load &
  *   ./remote 9090 golden/module/open-0.22.so */
 #include <stdio.h>
 #include <stdlib.h>
