@@ -6,11 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::process::Command;
 
-const ARGUMENTS: [&str; 3] = [
-    "explain",
-    "--elsewhere",
-    "golden/blob/containers/tree3-0.8.so",
-];
+const ARGUMENTS: [&str; 3] = ["explain", "--elsewhere", "tree3-0.8.so"];
 
 /// Width of a column and height of a line, in pixels.
 const COLUMN: f32 = 8.0;
@@ -22,7 +18,7 @@ fn the_picture_of_explain_is_true() {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(ARGUMENTS)
         .args(["--color", "always"])
-        .current_dir(root)
+        .current_dir(format!("{root}/golden/blob/containers"))
         .env("COLUMNS", "100")
         .output()
         .expect("tvmspec runs");
