@@ -51,7 +51,7 @@ static TVMFFIObjectHandle global(const char* name) {
 }
 
 static void release(TVMFFIAny value) {
-  if (value.type_index >= 64) dec(value.u.v_obj);
+  if (value.type_index >= 64) dec(value.v_obj);
 }
 
 /* Calls with a result slot set to None, because a callee in C++ drops the value of an owned slot. */
@@ -67,10 +67,10 @@ static TVMFFIAny invoke(TVMFFIObjectHandle f, const TVMFFIAny* args, int count, 
 static int sum(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
   int64_t total = 0;
   (void)self;
-  for (int32_t i = 0; i < count; ++i) total += args[i].u.v_int64;
+  for (int32_t i = 0; i < count; ++i) total += args[i].v_int64;
   result->type_index = kTVMFFIInt;
   result->small_str_len = 0;
-  result->u.v_int64 = total;
+  result->v_int64 = total;
   return 0;
 }
 
@@ -79,7 +79,7 @@ static int give(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* res
   inc(module);
   result->type_index = kTVMFFIModule;
   result->small_str_len = 0;
-  result->u.v_obj = module;
+  result->v_obj = module;
   return 0;
 }
 
@@ -100,7 +100,7 @@ static void run_call(const Measure* m, int times) {
   for (int i = 0; i < times; ++i) {
     for (int k = 0; k < m->count; ++k) {
       args[k].type_index = kTVMFFIInt;
-      args[k].u.v_int64 = i + k;
+      args[k].v_int64 = i + k;
     }
     invoke(f, args, m->count, m->name);
   }
@@ -139,7 +139,7 @@ static void prepare_elements(const Measure* m) {
   for (int i = 0; i < m->count; ++i) {
     char buffer[32];
     elements[i].type_index = kTVMFFIInt;
-    elements[i].u.v_int64 = i;
+    elements[i].v_int64 = i;
     if (text && i % 2 == 0) {
       TVMFFIByteArray array = {buffer, (size_t)sprintf(buffer, "key-number-%06d", i)};
       string(&array, &elements[i]);
@@ -172,7 +172,7 @@ static void run_member(const Measure* m, int times) {
   args[0] = container;
   args[1].type_index = args[2].type_index = kTVMFFIInt;
   for (int i = 0; i < times; ++i) {
-    args[1].u.v_int64 = 2 * i % m->count;
+    args[1].v_int64 = 2 * i % m->count;
     release(invoke(f, args, count, m->text));
   }
   dec(f);
@@ -198,7 +198,7 @@ static void run_load(const Measure* m, int times) {
   TVMFFIAny arg;
   memset(&arg, 0, sizeof arg);
   arg.type_index = kTVMFFIRawStr;
-  arg.u.v_c_str = path;
+  arg.v_c_str = path;
   for (int i = 0; i < times; ++i) release(invoke(loader, &arg, 1, path));
 }
 
@@ -270,7 +270,7 @@ static void open_library(const char* path) {
   set_global(&name, summer, 1);
   set_global(&small, summer, 1);
   loader = global("ffi.ModuleLoadFromFile");
-  module = invoke(global("ffi.SystemLib"), NULL, 0, "ffi.SystemLib").u.v_obj;
+  module = invoke(global("ffi.SystemLib"), NULL, 0, "ffi.SystemLib").v_obj;
   TVMFFIObjectHandle giver;
   TVMFFIByteArray kind = bytes("ffi.Module.load_from_bytes.rob");
   create(NULL, give, NULL, &giver);

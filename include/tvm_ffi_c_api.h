@@ -1,7 +1,10 @@
 /* The tvm-ffi C interface as tvmspec exports it (ABI 0.1.16; TVM 0.22 and later). Plain C99, no dependency.
  * Layouts: spec/value.md, spec/function.md, spec/object.md; golden/value/probe.c prints them.
  * Unless stated otherwise a function returns 0, or -1 with an error waiting on the calling thread
- * (TVMFFIErrorMoveFromRaised). */
+ * (TVMFFIErrorMoveFromRaised).
+ *
+ * To use it together with upstream's <tvm/ffi/c_api.h> (tvm-ffi 0.1.15 or later), include that one first: its types are then those of
+ * this file, too. */
 #ifndef TVMSPEC_TVM_FFI_C_API_H_
 #define TVMSPEC_TVM_FFI_C_API_H_
 
@@ -12,6 +15,14 @@
 extern "C" {
 #endif
 
+#ifdef TVM_FFI_C_API_H_
+/* Upstream's header was included before. */
+typedef DLDataType TVMFFIDLDataType;
+typedef DLDevice TVMFFIDLDevice;
+typedef DLTensor TVMFFIDLTensor;
+typedef DLManagedTensor TVMFFIDLManagedTensor;
+typedef DLManagedTensorVersioned TVMFFIDLManagedTensorVersioned;
+#else
 typedef void* TVMFFIObjectHandle;
 
 /* Tags; below 64 a value has no object. */
@@ -60,10 +71,13 @@ typedef struct {
 typedef struct {
   int32_t type_index;
   uint32_t small_str_len; /* zero for everything but small strings */
+#ifdef __GNUC__
+  __extension__ /* C99 has no unnamed unions */
+#endif
   union {
     int64_t v_int64; double v_float64; void* v_ptr; const char* v_c_str; TVMFFIObject* v_obj;
     TVMFFIDLDataType v_dtype; TVMFFIDLDevice v_device; char v_bytes[8]; uint64_t v_uint64;
-  } u;
+  };
 } TVMFFIAny;
 
 typedef struct { const char* data; size_t size; } TVMFFIByteArray;
@@ -97,6 +111,8 @@ typedef struct { void (*delete_space)(void* ptr); } TVMFFIObjectAllocHeader; /* 
 typedef struct {
   void* (*allocate)(size_t size, size_t alignment, int32_t type_index, void* context); void* context;
 } TVMFFICustomAllocator;
+#endif
+
 typedef int (*TVMFFIDLPackAllocator)(TVMFFIDLTensor* prototype, TVMFFIDLManagedTensorVersioned** out, void* error_ctx,
                                      void (*set_error)(void* error_ctx, const char* kind, const char* message));
 

@@ -50,7 +50,7 @@
 //! | `suite` | the conformance suite: adapters, reports, the reader of the cases | 58 |
 //! | `embed` | the cases and goldens inside the library, for binaries that are used outside the source tree | 58 |
 //! | `check` | the commands `check`, `rule` and `testee`, for authors of implementations | 76 |
-//! | `cli` | the whole command line | 107 |
+//! | `cli` | the whole command line | 104 |
 //! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that takes its place | 28 |
 //!
 //! All except `cxx` and `embed` are on by default, because the command line needs them. The last column counts the crates that are

@@ -1,6 +1,7 @@
 /* A C callback as a function of the runtime, called by name.
- *   cargo rustc --release --lib --crate-type cdylib
- *   cc -Iinclude -o callback examples/c/callback.c -Ltarget/release -ltvmspec -Wl,-rpath,target/release */
+ *   release/install-c PREFIX
+ *   export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LD_LIBRARY_PATH=PREFIX/lib
+ *   cc examples/c/callback.c $(pkg-config --cflags --libs tvmspec) -o callback && ./callback */
 #include <stdio.h>
 #include <string.h>
 #include "tvm_ffi_c_api.h"
@@ -13,7 +14,7 @@ static int add(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* resu
   }
   memset(result, 0, sizeof *result);
   result->type_index = kTVMFFIInt;
-  result->u.v_int64 = args[0].u.v_int64 + args[1].u.v_int64;
+  result->v_int64 = args[0].v_int64 + args[1].v_int64;
   return 0;
 }
 
@@ -37,10 +38,10 @@ int main(void) {
   memset(args, 0, sizeof args);
   memset(&result, 0, sizeof result);
   args[0].type_index = args[1].type_index = kTVMFFIInt;
-  args[0].u.v_int64 = 40;
-  args[1].u.v_int64 = 2;
+  args[0].v_int64 = 40;
+  args[1].v_int64 = 2;
   if (TVMFFIFunctionCall(found, args, 2, &result)) return fail("call");
-  printf("example.add(40, 2) = %lld\n", (long long)result.u.v_int64);
+  printf("example.add(40, 2) = %lld\n", (long long)result.v_int64);
   memset(&result, 0, sizeof result); /* A result is None before each call. */
   if (TVMFFIFunctionCall(found, args, 1, &result)) fail("example.add(40)");
   TVMFFIObjectDecRef(found);

@@ -1,9 +1,10 @@
 /*
  * Registers a callback, finds it again and calls it. Then loads a library of TVM 0.8 and calls it, through the C interface.
  *
- *   cargo rustc --lib --crate-type cdylib
- *   cc -I include examples/c/load.c -L target/debug -ltvmspec -o load
- *   LD_LIBRARY_PATH=target/debug ./load golden/module/host-0.8.so
+ *   release/install-c PREFIX
+ *   export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LD_LIBRARY_PATH=PREFIX/lib
+ *   cc examples/c/load.c $(pkg-config --cflags --libs tvmspec) -o load
+ *   ./load golden/module/host-0.8.so
  */
 #include <stdio.h>
 

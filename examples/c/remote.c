@@ -1,7 +1,8 @@
 /* Uses an RPC server from C: connects, uploads a library, loads it there, looks up its function, and makes calls. One call fails.
- *   cargo rustc --release --lib --crate-type cdylib
- *   cc -Iinclude -o remote examples/c/remote.c -Ltarget/release -ltvmspec -Wl,-rpath,target/release
- *   target/release/tvmspec serve --port 9090 --allow-load &
+ *   release/install-c PREFIX
+ *   export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LD_LIBRARY_PATH=PREFIX/lib
+ *   cc examples/c/remote.c $(pkg-config --cflags --libs tvmspec) -o remote
+ *   tvmspec serve --port 9090 --allow-load &
  *   ./remote 9090 golden/module/open-0.22.so */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +22,13 @@ static int fail(const char* what) {
 
 static TVMFFIAny integer(int64_t value) {
   TVMFFIAny any = {.type_index = kTVMFFIInt};
-  any.u.v_int64 = value;
+  any.v_int64 = value;
   return any;
 }
 
 static TVMFFIAny text(const char* value) {
   TVMFFIAny any = {.type_index = kTVMFFIRawStr};
-  any.u.v_c_str = value;
+  any.v_c_str = value;
   return any;
 }
 
@@ -67,9 +68,9 @@ int main(int argc, char** argv) {
   if (function_of(session, "tvm.rpc.server.upload", &upload)) return fail("look up");
   TVMFFIAny sent[2] = {text("open.so")};
   sent[1] = (TVMFFIAny){.type_index = kTVMFFIByteArrayPtr};
-  sent[1].u.v_ptr = &bytes;
+  sent[1].v_ptr = &bytes;
   memset(&result, 0, sizeof result);
-  if (TVMFFIFunctionCall(upload.u.v_obj, sent, 2, &result)) return fail("upload");
+  if (TVMFFIFunctionCall(upload.v_obj, sent, 2, &result)) return fail("upload");
   TVMFFIAny loaded[2] = {session, text("open.so")};
   if (call("rpc.LoadRemoteModule", loaded, 2, &library)) return fail("load");
   if (function_of(library, "nothing", &nothing)) return fail("look up");
@@ -78,15 +79,15 @@ int main(int argc, char** argv) {
   if (function_of(session, "testing.echo", &echo)) return fail("look up");
   TVMFFIAny number = integer(42);
   memset(&result, 0, sizeof result);
-  if (TVMFFIFunctionCall(echo.u.v_obj, &number, 1, &result)) return fail("call");
-  printf("testing.echo(42) = %lld\n", (long long)result.u.v_int64);
+  if (TVMFFIFunctionCall(echo.v_obj, &number, 1, &result)) return fail("call");
+  printf("testing.echo(42) = %lld\n", (long long)result.v_int64);
   TVMFFIAny missing[2] = {session, text("missing.so")};
   if (call("rpc.LoadRemoteModule", missing, 2, &result)) fail("missing.so");
 
-  TVMFFIObjectDecRef(nothing.u.v_obj);
-  TVMFFIObjectDecRef(library.u.v_obj);
-  TVMFFIObjectDecRef(echo.u.v_obj);
-  TVMFFIObjectDecRef(upload.u.v_obj);
-  TVMFFIObjectDecRef(session.u.v_obj);
+  TVMFFIObjectDecRef(nothing.v_obj);
+  TVMFFIObjectDecRef(library.v_obj);
+  TVMFFIObjectDecRef(echo.v_obj);
+  TVMFFIObjectDecRef(upload.v_obj);
+  TVMFFIObjectDecRef(session.v_obj);
   return 0;
 }

@@ -35,19 +35,19 @@ static int call(const char* name, TVMFFIAny* args, int32_t count) {
 
 static TVMFFIAny integer(int64_t value) {
   TVMFFIAny any = {kTVMFFIInt, 0, {0}};
-  any.u.v_int64 = value;
+  any.v_int64 = value;
   return any;
 }
 
 static TVMFFIAny number(double value) {
   TVMFFIAny any = {kTVMFFIFloat, 0, {0}};
-  any.u.v_float64 = value;
+  any.v_float64 = value;
   return any;
 }
 
 static TVMFFIAny memory(const TVMFFIDLTensor* tensor) {
   TVMFFIAny any = {kTVMFFIOpaquePtr, 0, {0}};
-  any.u.v_ptr = tensor->data;
+  any.v_ptr = tensor->data;
   return any;
 }
 
@@ -55,8 +55,8 @@ static TVMFFIAny memory(const TVMFFIDLTensor* tensor) {
 static const TVMFFIDLTensor* vector(const TVMFFIAny* arg, int at) {
   const TVMFFIDLTensor* tensor = NULL;
   char message[128];
-  if (arg->type_index == kTVMFFIDLTensorPtr) tensor = arg->u.v_ptr;
-  if (arg->type_index == kTVMFFITensor) tensor = (const void*)((const char*)arg->u.v_ptr + sizeof(TVMFFIObject));
+  if (arg->type_index == kTVMFFIDLTensorPtr) tensor = arg->v_ptr;
+  if (arg->type_index == kTVMFFITensor) tensor = (const void*)((const char*)arg->v_ptr + sizeof(TVMFFIObject));
   if (!tensor) {
     snprintf(message, sizeof message, "add1: argument #%d is not a tensor (type index %d)", at, arg->type_index);
     raise("TypeError", message);

@@ -14,7 +14,6 @@
 #define TVMFFIDLManagedTensor DLManagedTensor
 #define TVMFFIDLManagedTensorVersioned DLManagedTensorVersioned
 #define padding __padding
-#define u v_int64
 #if EPOCH < 3
 #define default_value_or_factory default_value
 #endif
@@ -29,6 +28,8 @@
 #else
 #include "tvm_ffi_c_api.h"
 #endif
+/* The union of TVMFFIAny has no name. */
+#define u v_int64
 #define STRUCT(name) printf("%s  \"%s\": {\"size\": %zu, \"fields\": {", first++ ? ",\n" : "", #name, sizeof(name)), field = 0
 #define FIELD(name, member) FIELD_AS(name, member, #member)
 #define FIELD_AS(name, member, text) printf("%s\"%s\": [%zu, %zu]", field++ ? ", " : "", text, offsetof(name, member), sizeof(((name*)0)->member))

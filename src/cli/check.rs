@@ -44,6 +44,9 @@ pub(crate) struct CheckArgs {
     /// Write the report or list there instead of to stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write the report to a file, too, in the form of its ending: .html, .json, .md, .txt, or .xml for JUnit; may be repeated
+    #[arg(long, value_name = "FILE", value_parser = saved_report, conflicts_with_all = ["list", "show", "export"])]
+    save: Vec<SavedReport>,
     /// How long one answer may take, of an implementation in its own process [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
@@ -74,6 +77,27 @@ pub(crate) struct CheckArgs {
     /// Teach the exec protocol on one screen and stop
     #[arg(long, exclusive = true)]
     help_exec: bool,
+}
+
+/// A file for the report, and the form that its name states.
+#[derive(Clone)]
+struct SavedReport {
+    file: PathBuf,
+    form: ReportFormat,
+}
+
+/// Parses the name of a file whose ending states the form of a report.
+fn saved_report(name: &str) -> Result<SavedReport, String> {
+    let file = PathBuf::from(name);
+    let form = match file.extension().and_then(|ending| ending.to_str()) {
+        Some("html") => ReportFormat::Html,
+        Some("json") => ReportFormat::Json,
+        Some("md") => ReportFormat::Markdown,
+        Some("txt") => ReportFormat::Text,
+        Some("xml") => ReportFormat::Junit,
+        _ => return Err("its ending is not .html, .json, .md, .txt or .xml".to_owned()),
+    };
+    Ok(SavedReport { file, form })
 }
 
 /// Parses a time above 0, in seconds with or without a fraction.
@@ -156,6 +180,9 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     let end = order.end.clone();
     family::end_on_signals(move |signal| drop(end.set(family::signal_name(signal).to_owned())))?;
     let report = judged(suite, &order, limits, jobs, selected.len())?;
+    for SavedReport { file, form } in &args.save {
+        write(Some(file), &report::render(*form, &report))?;
+    }
     match args.output.as_deref() {
         // The other formats are for programs, and are written below.
         None if args.report == ReportFormat::Text => {

@@ -66,6 +66,8 @@ mod interruptible;
 #[cfg(feature = "cli")]
 mod library;
 #[cfg(feature = "cli")]
+mod man;
+#[cfg(feature = "cli")]
 mod manifest;
 #[cfg(feature = "cli")]
 mod mapped;
@@ -221,6 +223,9 @@ enum Command {
     /// Write a completion script for a shell
     #[cfg(feature = "cli")]
     Completions(completions::CompletionsArgs),
+    /// Write the manual pages
+    #[cfg(feature = "cli")]
+    Man(man::ManArgs),
     /// Answer the exec protocol on stdin and stdout, for our own implementation
     Testee(testee::TesteeArgs),
     /// Serve an implementation to `check`, which starts this itself
@@ -354,6 +359,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Rule(args) => rule::run(args),
         #[cfg(feature = "cli")]
         Command::Completions(args) => completions::run(args),
+        #[cfg(feature = "cli")]
+        Command::Man(args) => man::run(args),
         Command::Testee(args) => testee::run(args),
         Command::Worker(args) => testee::run_worker(args),
     };

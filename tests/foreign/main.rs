@@ -7,6 +7,7 @@ mod eras;
 mod exported;
 mod foreign_modules;
 mod held_runtime;
+mod installed_c_library;
 mod inventory;
 mod judged_generators;
 mod real_params;

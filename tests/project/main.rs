@@ -4,6 +4,7 @@ mod evidence;
 mod exports;
 mod interfaces;
 mod operations;
+mod picture;
 mod readme;
 mod rooms;
 mod spec;

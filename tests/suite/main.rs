@@ -3,6 +3,7 @@
 mod adapters;
 mod addresses;
 mod case_files;
+mod ci_page;
 mod cli;
 mod held_runtime;
 mod hostile_testees;

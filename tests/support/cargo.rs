@@ -8,7 +8,8 @@ fn features() -> String {
     macro_rules! built {
         ($($name:literal)*) => { [$(($name, cfg!(feature = $name))),*] };
     }
-    let all = built!["runtime" "frontend" "graph" "vm" "inspect" "suite" "check" "cli" "cuda" "hip" "opencl" "vulkan" "rpc" "target" "web" "cxx"];
+    // With `default`, which names no code, the crate has the features of the compiled one and is not compiled again.
+    let all = built!["default" "runtime" "frontend" "graph" "vm" "inspect" "suite" "check" "cli" "cuda" "hip" "opencl" "vulkan" "rpc" "target" "web" "cxx"];
     let built = all.into_iter().filter(|(_, is_built)| *is_built);
     built.map(|(name, _)| name).collect::<Vec<_>>().join(",")
 }
@@ -59,11 +60,27 @@ fn run(mut cargo: Command, endings: [&str; 3]) -> Result<PathBuf, String> {
 /// Builds the C library with the features of this test, in a folder where a linker finds it. The error says why it is missing.
 #[allow(dead_code)]
 pub(crate) fn c_library() -> Result<PathBuf, String> {
-    let mut cargo = cargo("build")?;
+    let mut cargo = cargo("rustc")?;
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     cargo.args(["--example", "tvmspec", "--no-default-features"]);
     cargo.args(["--features", &features(), "--message-format", "json"]);
-    run(cargo, ["tvmspec.so", "tvmspec.dylib", "tvmspec.dll"])
+    // As `release/install-c` names it.
+    let header = include_str!("../../include/tvmspec.h");
+    let (_, abi) = header.split_once("#define TVMSPEC_ABI ").expect("a number");
+    let name = format!("libtvmspec.so.{}", abi.lines().next().expect("a number"));
+    if cfg!(target_os = "linux") {
+        cargo.args(["--", &format!("-Clink-arg=-Wl,-soname,{name}")]);
+    }
+    let library = run(cargo, ["tvmspec.so", "tvmspec.dylib", "tvmspec.dll"])?;
+    #[cfg(target_os = "linux")]
+    {
+        let named = library.with_file_name(name);
+        // Another test may have created it.
+        if !named.exists() {
+            let _ = std::os::unix::fs::symlink("libtvmspec.so", named);
+        }
+    }
+    Ok(library)
 }
 
 /// Builds the program of the package in `folder`.
