@@ -8,6 +8,7 @@
 use serde_json::{Value, json};
 use std::{ptr, slice};
 use tvmspec::examine::{self, Subject};
+use tvmspec::release::Release;
 use tvmspec::rpc::Connection;
 
 /// The answer to a command. The caller frees its text with [`free`].
@@ -46,8 +47,9 @@ pub unsafe extern "C" fn free(start: *mut u8, length: usize) {
 
 /// Runs `command` on the file with this name and these bytes, and writes the result to `answer`.
 ///
-/// The commands are those of [`examine::answer`], and three more: `units` lists the runs of bytes of one format, `unit N` returns the
-/// bytes of one of them, and `rpc-decode` reads the file as the client's side of a connection and the side file as the server's.
+/// The commands are those of [`examine::answer`], and four more: `units` lists the runs of bytes of one format, `unit N` returns the
+/// bytes of one of them, `rpc-decode` reads the file as the client's side of a connection and the side file as the server's, and
+/// `releases` lists the releases that the specification covers.
 ///
 /// # Safety
 ///
@@ -88,6 +90,10 @@ pub unsafe extern "C" fn answer(
             Some(bytes) => (0, bytes),
             None => (2, b"the file has no such unit".to_vec()),
         },
+        ("releases", _) => {
+            let releases: Vec<String> = Release::all().map(|each| each.to_string()).collect();
+            (0, json!(releases).to_string().into_bytes())
+        }
         ("rpc-decode", _) => rpc_decode(bytes, side.unwrap_or_default()),
         _ => match examine::answer_of_files(&command, &name, bytes, side) {
             Ok((good, text)) => (u32::from(!good), text.into_bytes()),
