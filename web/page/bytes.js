@@ -193,7 +193,7 @@ export function bytesView(model, moved) {
     const bytesOf = Math.max(unit().bytes, 1);
     length = Math.min(bytesOf, offset > 0 ? Math.max(256, bytesOf / 64) : bytesOf);
     from = clamp(offset - length / 2, 0, bytesOf - length);
-    const kinds = new Set(unit().fields.map(kindOf));
+    const kinds = /** @type {Set<string>} */ (new Set(unit().fields.map(kindOf)));
     legend.replaceChildren(...Object.entries(KINDS).filter(([kind]) => kinds.has(kind)).map(([kind, name]) =>
       element("span", {}, element("i", { style: `background:var(--k-${kind})` }), name)),
     ...(unit().broken?.offset === undefined || unit().broken?.offset === null ? []

@@ -2,13 +2,13 @@
 import { element, hex, table } from "./dom.js";
 
 /** Messages that are shown. */
-const MOST = 2000;
+const MOST_MESSAGES = 2000;
 
 /** @param {any} connection the answer of `rpc-decode` */
 export function connectionView(connection) {
   const rows = [];
   const [client, server] = [connection.client?.messages ?? [], connection.server?.messages ?? []];
-  for (let at = 0; at < Math.max(client.length, server.length) && rows.length < MOST; at += 1) {
+  for (let at = 0; at < Math.max(client.length, server.length) && rows.length < MOST_MESSAGES; at += 1) {
     for (const [speaker, messages] of /** @type {[string, any[]][]} */ ([["client", client], ["server", server]])) {
       const each = messages[at];
       if (each) rows.push([speaker, hex(each.start), element("code", {}, JSON.stringify(each.message).slice(0, 400))]);

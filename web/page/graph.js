@@ -9,7 +9,7 @@ import { modules } from "./model.js";
  */
 
 /** A graph of more bytes is not drawn. */
-const MOST_BYTES = 64 << 20;
+const MOST_GRAPH_BYTES = 64 << 20;
 
 /**
  * Finds the models that can be drawn.
@@ -39,7 +39,7 @@ function push(found, title, text) {
 
 /** @param {import("./model.js").Model} model @param {number} unit @param {number} start @param {number} end */
 async function textAt(model, unit, start, end) {
-  if (end - start > MOST_BYTES) return null;
+  if (end - start > MOST_GRAPH_BYTES) return null;
   try {
     return new TextDecoder().decode(await model.read(unit, start, end));
   } catch {

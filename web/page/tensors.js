@@ -3,7 +3,7 @@ import { counted, drawn, element, hex, size, table } from "./dom.js";
 import { modules } from "./model.js";
 
 /** Bytes of a tensor that a histogram reads. Of a larger one it reads pieces at equal distances. */
-const MOST_BYTES = 16 << 20;
+const MOST_READ_BYTES = 16 << 20;
 const PIECES = 64;
 const BINS = 48;
 /** Rows of the list. */
@@ -93,8 +93,8 @@ async function histogram(model, tensor) {
   const read = readerOf(tensor);
   if (!read) return element("p", { class: "faint" }, `Values of type ${dtype(tensor)} have no histogram here.`);
   const bytes = tensor.end - tensor.start;
-  const pieces = bytes > MOST_BYTES ? PIECES : 1;
-  const length = Math.floor(Math.min(bytes, MOST_BYTES) / pieces / read.size) * read.size;
+  const pieces = bytes > MOST_READ_BYTES ? PIECES : 1;
+  const length = Math.floor(Math.min(bytes, MOST_READ_BYTES) / pieces / read.size) * read.size;
   /** @type {number[][]} */
   const all = [];
   for (let piece = 0; piece < pieces; piece += 1) {

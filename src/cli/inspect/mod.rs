@@ -41,7 +41,7 @@ pub(crate) struct InspectArgs {
     /// Print JSON, of the form in spec/schema/inspect.json; of several files a list
     #[arg(long, conflicts_with = "html")]
     json: bool,
-    /// Write one self-contained HTML page
+    /// Write one self-contained HTML page: the map of bytes, releases, rules, modules, graph, code and tensors
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
     /// Read library binaries in this layout, whatever symbol and bytes indicate
@@ -69,7 +69,8 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     let input = Input::open(path)?;
     let mut options = InspectOptions::default();
     options.layout = args.layout;
-    options.code = args.code;
+    // A page has a view of the code.
+    options.code = args.code || args.html.is_some();
     // A page contains two texts of the report.
     options.copies = if args.html.is_some() { 2 } else { 0 };
     let subject = match &args.kind {
@@ -109,7 +110,9 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     let answer = if let Some(path) = &args.html {
         let mut broken = String::new();
         diagnostics(&mut broken).map_err(CliError::new)?;
-        output::write(path, html::page(report, &broken).as_bytes(), Content::Text)?;
+        let data = html::data(report, &input.name, input.bytes(), subject.as_ref());
+        let page = html::page(report, &data, &broken);
+        output::write(path, page.as_bytes(), Content::Text)?;
         // Nothing is printed, because the page has everything.
         FileAnswer::Text(TerminalText::new())
     } else if args.json {
