@@ -33,13 +33,15 @@ const MODULES: [&str; 14] = [
 /// Returns the views as one script. Their names are unique, so that imports and the word `export` can be left out.
 pub(crate) fn views() -> String {
     let lines = MODULES.iter().flat_map(|module| module.lines());
-    let mut script = String::from("\"use strict\";\n");
+    // In a function, so that no name meets one of the browser.
+    let mut script = String::from("(() => {\n\"use strict\";\n");
     for line in lines {
         if line.starts_with("import ") || line.trim_start().starts_with("//") {
             continue;
         }
         let _ = writeln!(script, "{}", line.strip_prefix("export ").unwrap_or(line));
     }
+    script.push_str("})();");
     script
 }
 

@@ -126,14 +126,18 @@ function answersOf(model, go, open) {
       : element("div", { class: "note good" }, element("strong", {}, "✓ Breaks no rule"), model.verify.findings?.length ? more(`${model.verify.findings.length} oddities that readers tolerate`, "rules") : "Every byte is where the specification wants it."));
   }
   if (model.explain?.length) {
-    const account = model.explain[0];
+    const [account] = model.explain;
     const last = model.releases[model.releases.length - 1];
     const ranges = loadedBy(model, account);
     const verdict = outcomeOf(account, last);
-    const good = verdict?.outcome === "loads";
-    out.push(element("div", { class: `note ${ranges === "" ? "bad" : good ? "good" : "warn"}` },
-      element("strong", {}, ranges === "" ? "✗ No release loads it" : `✓ Loads in tvm ${ranges}`),
-      good ? null : element("div", {}, `Not in ${last}: ${verdict?.why ?? ""} `), more("every release, with its reason", "releases")));
+    const [loads, asItIs] = [verdict?.outcome === "loads", account.as_it_is?.loadable !== false];
+    const title = ranges === "" ? "✗ No release loads it" : asItIs ? `✓ Loads in tvm ${ranges}` : `Not loadable as it is; a library made of it loads in tvm ${ranges}`;
+    out.push(element("div", { class: `note ${ranges === "" ? "bad" : loads && asItIs ? "good" : "warn"}` },
+      element("strong", {}, title),
+      asItIs ? null : element("div", {}, account.as_it_is.why ?? ""),
+      loads ? null : element("div", {}, `Not in ${last}: ${verdict?.why ?? ""}`),
+      more("every release, with its reason", "releases"),
+      model.explain.length > 1 ? element("div", { class: "faint" }, `This is about the first of ${model.explain.length} libraries.`) : null));
   }
   return out;
 }

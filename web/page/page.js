@@ -70,6 +70,8 @@ function paired(files) {
 async function openFiles(files) {
   const { file, side, isConnection } = paired(files);
   const began = performance.now();
+  // The address names a byte of the file before this one.
+  if (main.querySelector("[role=tablist]")) history.replaceState(null, "", "#");
   const bar = element("progress", { max: Math.max(file.size, 1), value: 0, "aria-label": "reading" });
   const text = element("p", {}, `Reading ${file.name}, ${size(file.size)}`);
   main.replaceChildren(element("div", { class: "drop", role: "status" }, text, bar,

@@ -15,6 +15,10 @@ use tvmspec::release::Release;
 use tvmspec::rule::Violation;
 use tvmspec::spec;
 
+/// The page requests nothing, whatever a name in the file says.
+const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
+    style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">";
+
 /// The largest unit whose bytes are in the page.
 const MOST_BYTES: usize = 1 << 20;
 
@@ -27,7 +31,7 @@ pub(super) fn page(report: &Value, data: &Value, broken: &str) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(
         out,
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n\
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n{POLICY}\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{}</title>\n<style>{STYLE}{VIEW_STYLE}</style>\n<main>",
         escape(&line_of(file))
     );
