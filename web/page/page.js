@@ -1,6 +1,7 @@
 // The page: takes a dropped file, has a worker examine it, and shows the answers. Nothing leaves the machine.
 import { showModel } from "./app.js";
 import { element, size } from "./dom.js";
+import { unpackLzma } from "./lzma.js";
 import { unitsOf } from "./model.js";
 
 /** The parts that `web/build` puts into the page: the WebAssembly and the texts of the rules, compressed, and the code of the worker. */
@@ -16,14 +17,12 @@ const waiting = new Map();
 let next = 0;
 
 /** @param {string} base64 */
-async function unpacked(base64) {
-  const bytes = Uint8Array.from(atob(base64.trim()), (letter) => letter.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+function unpacked(base64) {
+  return unpackLzma(Uint8Array.from(atob(base64.trim()), (letter) => letter.charCodeAt(0)));
 }
 
 async function unpackParts() {
-  const [module, rules] = await Promise.all([unpacked(part("wasm")), unpacked(part("rules"))]);
-  return { module, rules: JSON.parse(new TextDecoder().decode(rules)) };
+  return { module: /** @type {ArrayBuffer} */ (unpacked(part("wasm")).buffer), rules: JSON.parse(new TextDecoder().decode(unpacked(part("rules")))) };
 }
 
 /** Starts a fresh worker: the memory of the last file is given back with the worker that held it. */
@@ -167,3 +166,5 @@ document.addEventListener("drop", (/** @type {any} */ event) => {
 document.getElementById("another")?.addEventListener("click", () => { worker?.terminate(); worker = null; history.replaceState(null, "", "#"); welcome(""); });
 /** @type {any} */ (globalThis).ask = (/** @type {string} */ command) => send({ command });
 welcome("");
+// Before a file is chosen, and after the page is shown.
+setTimeout(() => { parts ??= unpackParts(); }, 50);
