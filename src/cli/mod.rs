@@ -56,6 +56,8 @@ mod hexdump;
 #[cfg(feature = "cli")]
 mod host_array;
 #[cfg(feature = "cli")]
+mod html;
+#[cfg(feature = "cli")]
 mod input;
 #[cfg(feature = "cli")]
 mod inspect;

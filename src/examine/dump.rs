@@ -53,6 +53,11 @@ pub(super) fn of_broken(name: &str, bytes: &[u8], broken: &Violation) -> Dump<'s
 }
 
 impl<'a> Dump<'a> {
+    /// Creates the dump of one unit.
+    pub fn of_unit(unit: Unit<'a>) -> Dump<'a> {
+        of_units(vec![unit], 0)
+    }
+
     /// Returns the units to dump, in this order.
     pub fn units(&self) -> &[Unit<'a>] {
         &self.units

@@ -214,7 +214,7 @@ fn webassembly_says_the_same_in_node() {
         let output = Command::new("node")
             .current_dir(root)
             .env("TVMSPEC_WASM", &module)
-            .args(["examples/web/node.mjs", command])
+            .args(["web/shell/node.mjs", command])
             .args(TEN)
             .output()
             .expect("node runs");
@@ -250,7 +250,7 @@ fn webassembly_works_without_what_node_adds_to_a_browser() {
     "#;
     let output = Command::new("node")
         .env("TVMSPEC_WASM", &module)
-        .env("BINDING", root.join("examples/web/tvmspec.mjs"))
+        .env("BINDING", root.join("web/shell/tvmspec.mjs"))
         .env("FILE", root.join("golden/blob/opencl-0.6.bin"))
         .args(["--input-type=module", "--eval", script])
         .output()
@@ -268,8 +268,8 @@ fn webassembly_works_without_what_node_adds_to_a_browser() {
 
 /// Returns the WebAssembly module, or says why there is none.
 fn module(root: &Path) -> Option<PathBuf> {
-    if !root.join("examples/web").is_dir() {
-        skipped("the package leaves examples/web out, which is a package of its own");
+    if !root.join("web/shell").is_dir() {
+        skipped("the package leaves web/shell out, which is a package of its own");
         return None;
     }
     if Command::new("node").arg("--version").output().is_err() {
@@ -283,7 +283,7 @@ fn module(root: &Path) -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
     let target = target.expect("a folder for what is built");
     let built = Command::new(cargo)
-        .current_dir(root.join("examples/web"))
+        .current_dir(root.join("web/shell"))
         .args(["build", "--quiet", "--release", "--locked"])
         .args(["--target", "wasm32-unknown-unknown", "--target-dir"])
         .arg(target)

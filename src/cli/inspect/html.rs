@@ -1,38 +1,66 @@
-//! The report as a single self-contained page, without script, font or other files. It can be sent by mail and opened offline.
+//! The report as a single self-contained page, with the views of the page in `web/`. It makes no request, so that it can be sent by mail
+//! and opened offline. Without JavaScript it shows the lines of the terminal.
 
-use crate::cli::output::{is_unseen, line_of, plain};
-use serde_json::Value;
+use crate::cli::html::{LAYOUT, STYLE, VIEW_STYLE, escape, script_json, views};
+use crate::cli::output::line_of;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use tvmspec::examine::Subject;
+use tvmspec::examine::dump::Dump;
+use tvmspec::examine::explain::Account;
+use tvmspec::release::Release;
+use tvmspec::spec;
 
-/// The style of the page: light or dark like the reader's system, with separate scrolling for long lines.
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;\
-color:#1b1f24;background:#fff}h1{font-size:1.3rem;overflow-wrap:anywhere}h2{font-size:1.05rem;margin-top:2rem}\
-pre{background:#f4f5f7;padding:1rem;overflow-x:auto;border-radius:6px;font:13px/1.45 ui-monospace,monospace}\
-.bad{border-left:4px solid #c62828}details{margin-top:2rem}\
-@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#15181c}pre{background:#22262c}}";
+/// The page requests nothing, whatever a name in the file says.
+const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
+    style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">";
 
-/// Creates the page: the same lines as on a terminal, and the JSON below them, collapsed. `broken` has the diagnostics, or is empty.
-pub(super) fn page(report: &Value, broken: &str) -> String {
+/// The largest unit whose bytes are in the page.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The largest unit whose fields are in the page: a field takes more room than its bytes.
+const MOST_FIELD_BYTES: usize = 4 << 20;
+
+/// Creates the page. `broken` has the diagnostics, or is empty.
+pub(super) fn page(report: &Value, data: &Value, broken: &str) -> String {
     let file = report["file"].as_str().unwrap_or_default();
     let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(
         out,
-        "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{STYLE}</style>",
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n{POLICY}\n<link rel=\"icon\" href=\"data:,\">\n\
+         <title>{}</title>\n<style>{STYLE}{VIEW_STYLE}</style>\n<main>",
         escape(&line_of(file))
     );
+    sections(&mut out, report, broken);
+    let _ = writeln!(
+        out,
+        "</main>\n<script type=\"application/json\" id=\"data\">{}</script>\n<script>{}</script>\n<script>{}</script>\n</html>",
+        script_json(&data.to_string()),
+        without_map(LAYOUT),
+        views(),
+    );
+    out
+}
+
+/// Leaves out the last line, the address of a file that the page does not have.
+fn without_map(script: &str) -> &str {
+    script
+        .split_once("\n//# sourceMappingURL=")
+        .map_or(script, |(script, _)| script)
+}
+
+/// Writes the lines of the terminal, for a reader without JavaScript.
+fn sections(out: &mut String, report: &Value, broken: &str) {
     let mut text = String::new();
     super::text::render(&mut text, report);
     // Texts of the report are single lines (`line_of`), so that an empty line can only be the end of a section.
-    let mut sections = text.split("\n\n");
-    let head = sections.next().unwrap_or_default();
-    let (title, rest) = head.split_once('\n').unwrap_or((head, ""));
-    let _ = writeln!(out, "<h1>{}</h1>", escape(title));
-    if !rest.trim().is_empty() {
-        let _ = writeln!(out, "<pre>{}</pre>", escape(rest.trim_end()));
-    }
-    for section in sections {
+    for (index, section) in text.split("\n\n").enumerate() {
         let (title, body) = section.split_once('\n').unwrap_or((section, ""));
-        let _ = writeln!(out, "<h2>{}</h2>", escape(title));
+        let level = if index == 0 { "h1" } else { "h2" };
+        let _ = writeln!(out, "<{level}>{}</{level}>", escape(title));
         if !body.trim().is_empty() {
             let _ = writeln!(out, "<pre>{}</pre>", escape(body.trim_end()));
         }
@@ -40,40 +68,83 @@ pub(super) fn page(report: &Value, broken: &str) -> String {
     if !broken.is_empty() {
         let _ = writeln!(
             out,
-            "<h2>Broken rules</h2>\n<pre class=\"bad\">{}</pre>",
+            "<h2>Broken rules</h2>\n<pre class=\"note bad\">{}</pre>",
             escape(broken.trim())
         );
     }
-    let _ = writeln!(
-        out,
-        "<details><summary>JSON</summary><pre>{}</pre></details>\n</html>",
-        escape(&unseen_as_json(&format!("{report:#}")))
-    );
-    out
 }
 
-/// Replaces invisible characters in JSON text by JSON escapes, which does not change its meaning.
-fn unseen_as_json(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter == '\n' || !is_unseen(letter) {
-            out.push(letter);
-            continue;
-        }
-        for unit in letter.encode_utf16(&mut [0; 2]) {
-            let _ = write!(out, "\\u{unit:04x}");
-        }
+/// Collects the answers that the views show: the model of `web/page/model.js`.
+pub(super) fn data(report: &Value, subject: &Subject<'_>) -> Value {
+    let verified = subject.verify().ok();
+    // A file without a library has no account.
+    let accounts = subject.explain().unwrap_or_default();
+    let accounts: Vec<Value> = accounts.iter().map(Account::to_json).collect();
+    let verified = verified.map_or(Value::Null, |verified| verified.to_json());
+    let (name, bytes) = (subject.name, subject.bytes);
+    let mut units = units(subject);
+    if units.is_empty() {
+        units.push(json!({
+            "name": name, "format": "whole file", "offset": 0, "bytes": bytes.len(), "fields": [], "findings": [],
+            "broken": verified["violations"].get(0), "content": content(bytes),
+        }));
     }
-    out
+    let rules = rules_of(&units, &verified);
+    let releases: Vec<String> = Release::all().map(|release| release.to_string()).collect();
+    json!({
+        "name": name, "size": bytes.len(), "refused": null, "inspect": report, "verify": verified, "explain": accounts,
+        "units": units, "rules": rules, "releases": releases,
+    })
 }
 
-/// Escapes text for HTML content and quoted attributes. A name in a file must not become markup, and must not hide or reverse the text
-/// next to it.
-fn escape(text: &str) -> String {
-    // The ampersand is replaced first. Otherwise it would escape the output of the other replacements.
-    plain(text)
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+/// Returns the units with their fields and their bytes. Large ones are without.
+fn units(subject: &Subject<'_>) -> Vec<Value> {
+    let units = subject.units();
+    let described = units.into_iter().map(|unit| {
+        let mut members = Map::new();
+        if unit.bytes.len() <= MOST_FIELD_BYTES {
+            let fields = Dump::of_unit(unit.clone());
+            if let Ok(Value::Array(mut fields)) = serde_json::to_value(&fields)
+                && let Some(Value::Object(fields)) = fields.pop()
+            {
+                members = fields;
+            }
+        }
+        members.insert("name".into(), unit.name.as_str().into());
+        members.insert("format".into(), unit.title().into());
+        members.insert("offset".into(), json!(unit.offset));
+        members.insert("bytes".into(), unit.bytes.len().into());
+        for list in ["fields", "findings"] {
+            members.entry(list).or_insert_with(|| json!([]));
+        }
+        members.entry("broken").or_insert(Value::Null);
+        members.insert("content".into(), content(&unit.bytes));
+        Value::Object(members)
+    });
+    described.collect()
+}
+
+/// Returns the bytes in base64, or null if they are too many for a page.
+fn content(bytes: &[u8]) -> Value {
+    if bytes.len() > MOST_BYTES {
+        return Value::Null;
+    }
+    STANDARD.encode(bytes).into()
+}
+
+/// Returns the texts of the rules that the fields and the verdict name: `{"BLOB-07": {"title", "level", "text"}}`.
+fn rules_of(units: &[Value], verified: &Value) -> Map<String, Value> {
+    let fields = units.iter().map(|unit| &unit["fields"]);
+    let lists = fields.chain([&verified["violations"], &verified["findings"]]);
+    let named: BTreeSet<&str> = lists
+        .filter_map(Value::as_array)
+        .flatten()
+        .filter_map(|each| each["rule"].as_str())
+        .collect();
+    let known = named.into_iter().filter_map(spec::rule);
+    let described = known.map(|rule| {
+        let text = json!({ "title": rule.title, "level": rule.level.name(), "text": rule.text });
+        (rule.id.clone(), text)
+    });
+    described.collect()
 }

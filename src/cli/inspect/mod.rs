@@ -41,7 +41,7 @@ pub(crate) struct InspectArgs {
     /// Print JSON, of the form in spec/schema/inspect.json; of several files a list
     #[arg(long, conflicts_with = "html")]
     json: bool,
-    /// Write one self-contained HTML page
+    /// Write one self-contained HTML page: the map of bytes, releases, rules, modules, graph, code and tensors
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
     /// Read library binaries in this layout, whatever symbol and bytes indicate
@@ -68,7 +68,8 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
 fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
     let mut options = InspectOptions::default();
-    options.code = args.code;
+    // A page has a view of the code.
+    options.code = args.code || args.html.is_some();
     // A page contains two texts of the report.
     options.copies = if args.html.is_some() { 2 } else { 0 };
     let subject = match &args.kind {
@@ -110,7 +111,15 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     let answer = if let Some(path) = &args.html {
         let mut broken = String::new();
         diagnostics(&mut broken).map_err(CliError::new)?;
-        output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
+        let shown = match &subject {
+            Ok(subject) => html::data(&report, subject),
+            Err(wrong) => html::data(
+                &report,
+                &Subject::damaged(&input.name, input.bytes(), wrong.clone()),
+            ),
+        };
+        let page = html::page(&report, &shown, &broken);
+        output::write(path, page.as_bytes(), Content::Text)?;
         // Nothing is printed, because the page has everything.
         FileAnswer::Text(TerminalText::new())
     } else if args.json {

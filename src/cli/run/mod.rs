@@ -13,6 +13,7 @@
 mod graph;
 mod inputs;
 mod packaged;
+mod profile_page;
 mod vm;
 
 use super::call::load_error;
@@ -23,7 +24,7 @@ use super::table::table;
 use super::{CliError, Exit, host_array};
 use indicatif::{ProgressBar, ProgressStyle};
 use inputs::Inputs;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -70,8 +71,8 @@ pub(crate) struct RunArgs {
     /// Print how long each operator takes
     #[arg(long)]
     profile: bool,
-    /// Write the profile as a Chrome trace
-    #[arg(long, value_name = "TRACE.json")]
+    /// Write the profile as a Chrome trace, which Perfetto opens; or, if the name ends in .html, as a page with a bar of the operators
+    #[arg(long, value_name = "TRACE.json|TRACE.html")]
     trace: Option<PathBuf>,
     /// Write the debug dump of a graph (graph, trace, every tensor) below this folder
     #[arg(long, value_name = "DIR")]
@@ -147,24 +148,17 @@ struct Operator {
 
 /// Prints the table of `--profile`, most expensive first, and writes the trace of `--trace`, in the order of the calls.
 fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> {
-    // Written before the operators are sorted. The format is that of chrome://tracing: two events for each operator, its begin and its
-    // end, in microseconds.
+    // Written before the operators are sorted.
     if let Some(path) = &args.trace {
-        let mut events = Vec::new();
-        for operator in &operators {
-            let mut event = |at: Duration, phase: &str| {
-                let micros = at.as_secs_f64() * 1e6;
-                events.push(json!({
-                    // The format requires a thread and a process.
-                    "ts": micros, "tid": 1, "pid": 1, "name": operator.name, "ph": phase,
-                    "args": { "shapes": operator.shapes },
-                }));
-            };
-            event(operator.started, "B");
-            event(operator.started + operator.took, "E");
-        }
-        let trace = json!({ "displayTimeUnit": "ns", "traceEvents": events });
-        output::write(path, trace.to_string().as_bytes(), Content::Text)?;
+        let is_page = path.extension().is_some_and(|last| last == "html");
+        let text = if is_page {
+            let model = args.library.as_ref().or(args.graph.as_ref());
+            let title = model.map(|model| output::file_name(model).to_string());
+            profile_page::page(&title.unwrap_or_default(), &operators)
+        } else {
+            chrome_trace(&operators)
+        };
+        output::write(path, text.as_bytes(), Content::Text)?;
     }
     if !args.profile {
         return Ok(());
@@ -193,6 +187,26 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
         table(&["operator", "us", "share", "shapes"], rows.collect()),
         total * 1e6
     ))
+}
+
+/// Creates a trace in the format of `chrome://tracing`, which Perfetto also opens: two events for each operator, its begin and its end,
+/// in microseconds.
+fn chrome_trace(operators: &[Operator]) -> String {
+    let events = operators.iter().flat_map(|operator| {
+        let event = |at: Duration, phase: &str| {
+            json!({
+                // The format requires a thread and a process.
+                "ts": at.as_secs_f64() * 1e6, "tid": 1, "pid": 1, "name": operator.name, "ph": phase,
+                "args": { "shapes": operator.shapes },
+            })
+        };
+        [
+            event(operator.started, "B"),
+            event(operator.started + operator.took, "E"),
+        ]
+    });
+    let events: Vec<Value> = events.collect();
+    json!({ "displayTimeUnit": "ns", "traceEvents": events }).to_string()
 }
 
 /// Writes the outputs to `--output`, or prints them.

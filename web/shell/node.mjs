@@ -1,4 +1,4 @@
-// node examples/web/node.mjs "verify --strict" FILE... prints a line of JSON for each file, and ends with the largest exit code.
+// node web/shell/node.mjs "verify --strict" FILE... prints a line of JSON for each file, and ends with the largest exit code.
 
 import { readFile } from "node:fs/promises";
 import { load } from "./tvmspec.mjs";

@@ -26,7 +26,8 @@ export async function load(module) {
     const encoder = new TextEncoder();
     const inputs = [encoder.encode(command), encoder.encode(name), asBytes(bytes)].map(put);
     const [at_answer, size] = put(new Uint8Array(12));
-    answer(...inputs.flat(), at_answer);
+    // No side file.
+    answer(...inputs.flat(), 0, 0, at_answer);
     // The memory may have grown and moved.
     const view = new DataView(memory.buffer);
     const [code, start, length] = [0, 4, 8].map((offset) => view.getUint32(at_answer + offset, true));

@@ -1,0 +1,73 @@
+//! The common parts of pages: escaped texts, the style, and the views of `web/page` as one script.
+
+use super::output::{is_unseen, plain};
+use std::fmt::Write as _;
+
+/// Colours and shapes, also of the page of `web/` and of the site.
+pub(crate) const STYLE: &str = include_str!("../../web/style.css");
+
+/// The shapes of the views.
+pub(crate) const VIEW_STYLE: &str = include_str!("../../web/page.css");
+
+/// The layout of drawings: dagre, as `web/vendor/update` fetched it.
+pub(crate) const LAYOUT: &str = include_str!("../../web/vendor/dagre.min.js");
+
+/// The modules of the views, each after those that it imports; the last one shows the data of the page.
+const MODULES: [&str; 14] = [
+    include_str!("../../web/page/dom.js"),
+    include_str!("../../web/page/model.js"),
+    include_str!("../../web/page/rules.js"),
+    include_str!("../../web/page/bytes.js"),
+    include_str!("../../web/page/drawing.js"),
+    include_str!("../../web/page/highlight.js"),
+    include_str!("../../web/page/modules.js"),
+    include_str!("../../web/page/graph.js"),
+    include_str!("../../web/page/releases.js"),
+    include_str!("../../web/page/problems.js"),
+    include_str!("../../web/page/tensors.js"),
+    include_str!("../../web/page/connection.js"),
+    include_str!("../../web/page/app.js"),
+    include_str!("../../web/page/report.js"),
+];
+
+/// Returns the views as one script. Their names are unique, so that imports and the word `export` can be left out.
+pub(crate) fn views() -> String {
+    let lines = MODULES.iter().flat_map(|module| module.lines());
+    // In a function, so that no name meets one of the browser.
+    let mut script = String::from("(() => {\n\"use strict\";\n");
+    for line in lines {
+        if line.starts_with("import ") || line.trim_start().starts_with("//") {
+            continue;
+        }
+        let _ = writeln!(script, "{}", line.strip_prefix("export ").unwrap_or(line));
+    }
+    script.push_str("})();");
+    script
+}
+
+/// Escapes text for HTML content and quoted attributes. A name in a file must not become markup, and must not hide or reverse the text
+/// next to it.
+pub(crate) fn escape(text: &str) -> String {
+    // The ampersand is replaced first. Otherwise it would escape the output of the other replacements.
+    plain(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// Escapes JSON for the content of a `script` element, which does not change its meaning: no character is invisible, and no text ends
+/// the element.
+pub(crate) fn script_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter == '\n' || (!is_unseen(letter) && letter != '<') {
+            out.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}

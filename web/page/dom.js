@@ -1,0 +1,84 @@
+// Elements, and texts of numbers. Everything that a file states reaches the page as text nodes, never as markup.
+
+/**
+ * Creates an element. Properties that begin with `on` are listeners; a null one is left out.
+ * @param {string} tag
+ * @param {Record<string, any>} [properties]
+ * @param {...(Node | string | number | null | undefined | (Node | string | null)[])} children
+ * @returns {any}
+ */
+export function element(tag, properties = {}, ...children) {
+  return filled(document.createElement(tag), properties, children);
+}
+
+/**
+ * Creates an element of a drawing.
+ * @param {string} tag
+ * @param {Record<string, any>} [properties]
+ * @param {...any} children
+ * @returns {any}
+ */
+export function drawn(tag, properties = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), properties, children);
+}
+
+/** @param {any} made @param {Record<string, any>} properties @param {any[]} children */
+function filled(made, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children.flat()) {
+    if (child === null || child === undefined) continue;
+    made.append(child instanceof Node ? child : visible(String(child)));
+  }
+  return made;
+}
+
+/**
+ * Replaces characters that a reader cannot see, or that turn the text around, by their code: a name in a file may contain them.
+ * @param {string} text
+ */
+export function visible(text) {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (letter) =>
+    `\\u{${letter.charCodeAt(0).toString(16)}}`);
+}
+
+/** @param {number} bytes */
+export function size(bytes) {
+  if (bytes < 1024) return bytes === 1 ? "1 byte" : `${bytes} bytes`;
+  const units = ["KiB", "MiB", "GiB", "TiB"];
+  let value = bytes / 1024;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) { value /= 1024; unit += 1; }
+  return `${value.toFixed(1)} ${units[unit]}`;
+}
+
+/** @param {number} offset */
+export function hex(offset) {
+  return `0x${offset.toString(16)}`;
+}
+
+/** @param {number} count @param {string} noun */
+export function counted(count, noun) {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
+ * Creates a table. A cell is a text or a node; a column whose title ends in `#` is right-aligned.
+ * @param {string[]} titles
+ * @param {any[][]} rows
+ */
+export function table(titles, rows) {
+  const numeric = titles.map((title) => title.endsWith("#"));
+  const kind = (/** @type {number} */ at) => (numeric[at] ? { class: "number" } : {});
+  return element("div", { class: "scroll" }, element("table", {},
+    element("thead", {}, element("tr", {}, titles.map((title, at) => element("th", { scope: "col", ...kind(at) }, title.replace(/#$/, ""))))),
+    element("tbody", {}, rows.map((row) => element("tr", {}, row.map((cell, at) => element("td", kind(at), cell)))))));
+}
+
+/** The color of a variable of the style sheet, for a canvas. @param {string} name */
+export function colorOf(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}

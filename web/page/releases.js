@@ -1,0 +1,98 @@
+// The verdict of every release, with the reason on click.
+import { element, table } from "./dom.js";
+
+/** What each outcome of `explain` means: its mark, its word, and its class. */
+const OUTCOMES = /** @type {Record<string, [string, string, string]>} */ ({
+  loads: ["✓", "loads", "loads"],
+  fails: ["✗", "fails", "fails"],
+  silent: ["!", "silently wrong", "other"],
+  unknown: ["?", "unknown", "other"],
+});
+
+/**
+ * The outcome of a release in an account.
+ * @param {any} account @param {string} release
+ */
+export function outcomeOf(account, release) {
+  return account.loads.find((/** @type {any} */ load) => contains(load.releases, release)) ?? null;
+}
+
+/** Whether a range such as `0.7..0.20`, `..0.6` or `0.22..` contains a release. @param {string} range @param {string} release */
+function contains(range, release) {
+  const minor = (/** @type {string} */ text) => Number(text.split(".")[1]);
+  const [since, until] = range.includes("..") ? range.split("..") : [range, range];
+  return (!since || minor(since) <= minor(release)) && (!until || minor(release) <= minor(until));
+}
+
+/**
+ * A sentence with the releases that load the file: `0.7 to 0.12`.
+ * @param {import("./model.js").Model} model @param {any} account
+ */
+export function loadedBy(model, account) {
+  const good = model.releases.map((release) => outcomeOf(account, release)?.outcome === "loads");
+  const ranges = [];
+  for (let at = 0; at < good.length; at += 1) {
+    if (!good[at]) continue;
+    let last = at;
+    while (good[last + 1]) last += 1;
+    ranges.push(at === last ? model.releases[at] : `${model.releases[at]} to ${model.releases[last]}`);
+    at = last;
+  }
+  return ranges.join(", ");
+}
+
+/** @param {string} releases */
+function rangeText(releases) {
+  const [since, until] = releases.split("..");
+  if (since === until) return since;
+  if (!since) return `up to ${until}`;
+  return until ? `${since} to ${until}` : `${since} and later`;
+}
+
+/**
+ * Creates the view: for each library binary a button for each release, the reason of the chosen one, and the table of all ranges.
+ * @param {import("./model.js").Model} model
+ */
+export function releasesView(model) {
+  const accounts = /** @type {any[]} */ (model.explain ?? []);
+  return element("div", {}, accounts.map((account) => accountView(model, account, accounts.length > 1)));
+}
+
+/** @param {import("./model.js").Model} model @param {any} account @param {boolean} titled */
+function accountView(model, account, titled) {
+  const reason = element("div", { "aria-live": "polite" });
+  const last = model.releases[model.releases.length - 1];
+  const buttons = model.releases.map((release) => {
+    const [mark, word, look] = OUTCOMES[outcomeOf(account, release)?.outcome ?? "unknown"];
+    return element("button", { type: "button", class: look, "aria-pressed": "false", "data-release": release, onclick: () => choose(release) },
+      `${mark} ${release}`, element("small", {}, word));
+  });
+  /** @param {string} release */
+  function choose(release) {
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.release === release));
+    const load = outcomeOf(account, release);
+    const [mark, word, look] = OUTCOMES[load?.outcome ?? "unknown"];
+    reason.replaceChildren(element("div", { class: `note ${look === "loads" ? "good" : look === "fails" ? "bad" : "warn"}` },
+      element("strong", {}, `${mark} tvm ${release} ${word === "loads" ? "loads it" : word}: `), load?.why || "nothing is missing"));
+  }
+  const rows = account.loads.map((/** @type {any} */ load) => {
+    const [mark, word, look] = OUTCOMES[load.outcome] ?? OUTCOMES.unknown;
+    return [rangeText(load.releases), element("span", { class: look === "loads" ? "good" : look === "fails" ? "bad" : "warn" }, `${mark} ${word}`), load.why];
+  });
+  const form = account.as_it_is ?? {};
+  const needs = (account.needs ?? []).map((/** @type {any} */ need) => [
+    need.module ?? "", need.kind, need.about, need.registered_by ?? "",
+    [need.renamed, ...(need.code ?? []).map((/** @type {string[]} */ fact) => fact.join(": "))].filter(Boolean).join("; "),
+  ]);
+  choose(last);
+  return element("section", {},
+    titled ? element("h2", {}, account.title) : null,
+    form.loadable === false ? element("div", { class: "note warn" }, element("strong", {}, "Not as it is: "), form.why ?? "") : null,
+    element("div", { class: "releases", role: "group", "aria-label": "releases of TVM" }, buttons),
+    reason,
+    element("h3", {}, "All reasons"), table(["releases", "verdict", "why"], rows),
+    needs.length > 0 ? element("h3", {}, "What the modules need") : null,
+    needs.length > 0 ? table(["module", "kind", "what it is", "provided by", "more"], needs) : null,
+    (account.remarks ?? []).map((/** @type {string} */ remark) => element("div", { class: "note" }, remark)),
+    account.looked_at ? element("p", { class: "faint" }, `Judged: ${account.looked_at}.`) : null);
+}

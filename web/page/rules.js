@@ -1,0 +1,20 @@
+// Rules: the id as a button, and the text below it.
+import { element } from "./dom.js";
+
+/**
+ * A folded text of a rule.
+ * @param {import("./model.js").Model} model @param {string} id @param {boolean} [open]
+ */
+export function ruleText(model, id, open = false) {
+  const rule = model.rules[id];
+  if (!rule) return element("p", { class: "faint" }, `Rule ${id}: its text is in the specification, chapter of ${id.split("-")[0]}.`);
+  return element("details", { class: "rule", open },
+    element("summary", {}, element("strong", {}, id), ` ${rule.title} `, element("span", { class: "faint" }, rule.level)),
+    rule.text.split("\n\n").map((paragraph) => element("p", {}, plainText(paragraph))));
+}
+
+/** Removes the marks of Markdown that a reader of plain text does not need. @param {string} text */
+function plainText(text) {
+  const joined = /^(\||[*-] )/m.test(text) ? text : text.replace(/\n/g, " ");
+  return joined.replace(/\[([^\]]+)\]\([^)]*\)/g, "$1").replace(/`([^`]+)`/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1");
+}

@@ -1,0 +1,182 @@
+// Opens the page in real browsers, drops files of each era, and looks at what it shows.
+//
+//   web/build && (cd web && npm ci && node test.mjs [--page FILE] [--shots FOLDER])
+//
+// Browsers: CHROMIUM and FIREFOX, or chromium and firefox-esr of the PATH. Without one of them its part is skipped, with the reason.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import puppeteer from "puppeteer-core";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const option = (name) => { const at = process.argv.indexOf(name); return at < 0 ? undefined : process.argv[at + 1]; };
+const page_file = option("--page") ?? join(root, "web/dist/tvmspec.html");
+const shots = option("--shots");
+
+/** Each file: what the page must show, and in which view. */
+const FILES = [
+  { file: "golden/blob/opencl-0.6.bin", tabs: { bytes: "nbytes", releases: "✓ 0.6", modules: "opencl" }, head: "library binary" },
+  { file: "golden/blob/containers/tree3-0.8.so", tabs: { bytes: "nbytes", releases: "0.7 to 0.12", modules: "kernel void", rules: "No rule is broken" }, head: "ELF shared object" },
+  { file: "golden/graph/models/v0.19/dtypes.so", tabs: { graph: "storage", modules: "GraphExecutorFactory" }, head: "ELF shared object" },
+  { file: "golden/graph/dtypes-0.19.json", tabs: { graph: "storage" }, head: "graph JSON" },
+  { file: "golden/vm/mlp.so", tabs: { graph: "relu", code: "vm.builtin.alloc_storage", tensors: "[8, 16]", releases: "0.22 and later" }, head: "ELF shared object" },
+  { file: "golden/graph/models/v0.8/resnet8.params", tabs: { tensors: "smallest, mean, largest", bytes: "TEN-" }, head: "parameter file" },
+  { file: "golden/graph/tvmc-package-0.19.tar", tabs: { releases: "package", bytes: "0x0" }, head: "tar archive" },
+  { file: "golden/blob/tree-twice.bin", tabs: { bytes: "This byte breaks BLOB-07", rules: "The import tree occurs once" }, head: "Breaks BLOB-07" },
+  { file: "golden/object/map.json", tabs: { bytes: "0x0" }, head: "saved objects" },
+  { file: ["golden/rpc/full-0.27.client.bin", "golden/rpc/full-0.27.server.bin"], tabs: { messages: "Spoken as in tvm" }, head: "RPC connection" },
+];
+
+const found = (name, words) => process.env[name] ?? words.map((word) => { try { return execFileSync("sh", ["-c", `command -v ${word}`], { encoding: "utf8" }).trim(); } catch { return ""; } }).find(Boolean);
+const browsers = [
+  ["Chromium", found("CHROMIUM", ["chromium", "chromium-browser", "google-chrome"]), { args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] }],
+  ["Firefox", found("FIREFOX", ["firefox-esr", "firefox"]), { browser: "firefox" }],
+];
+
+for (const [name, path, options] of browsers) {
+  if (!path || !existsSync(path)) {
+    console.log(`${name}: skipped, because it is not installed`);
+    if (process.env.TVMSPEC_SKIPS === "fail") process.exitCode = 1;
+    continue;
+  }
+  const began = Date.now();
+  const profile = mkdtempSync(join(tmpdir(), "tvmspec-web-"));
+  const browser = await puppeteer.launch({ executablePath: path, headless: true, userDataDir: profile, ...options });
+  try {
+    await fromDisk(name, browser);
+    if (name === "Chromium") await fromServer(browser);
+  } finally {
+    await browser.close();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+  console.log(`${name} ${await browser.version().catch(() => "")}: good, ${((Date.now() - began) / 1000).toFixed(0)} s`);
+}
+
+/** Every file, at two widths, from a copy on disk. */
+async function fromDisk(name, browser) {
+  const page = await browser.newPage();
+  const wrong = [];
+  page.on("console", (message) => { if (["error", "warn", "warning"].includes(message.type())) wrong.push(message.text()); });
+  page.on("pageerror", (error) => wrong.push(error.message));
+  page.on("request", (request) => { if (!/^(file|blob|data|about):/.test(request.url())) wrong.push(`request ${request.url()}`); });
+  await page.goto(pathToFileURL(page_file).href);
+  for (const { file, tabs, head } of FILES) {
+    await open(page, [file].flat());
+    const heading = await text(page, "main");
+    assert.ok(heading.includes(head), `${file}: no \`${head}\` in ${heading.slice(0, 300)}`);
+    for (const width of [1280, 390]) {
+      await page.setViewport({ width, height: 850 });
+      for (const [tab, wanted] of Object.entries(tabs)) {
+        await page.click(`#tab-${tab}`);
+        await page.waitForFunction((tab, wanted) => document.getElementById(`panel-${tab}`).textContent.includes(wanted), { timeout: 10_000 }, tab, wanted)
+          .catch(async () => assert.fail(`${file}: view ${tab} has no \`${wanted}\`: ${(await text(page, `#panel-${tab}`)).slice(0, 300)}`));
+        const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(over <= 0, `${file}, ${tab}: ${over} pixels wider than ${width}`);
+        if (shots) await page.screenshot({ path: join(shots, `${[file].flat()[0].split("/").pop()}-${tab}-${width}-${name}.png`) });
+      }
+    }
+  }
+  await page.setViewport({ width: 1280, height: 850 });
+  await keyboard(page);
+  await permalink(page);
+  await contrast(page);
+  assert.deepEqual(wrong, []);
+  await page.close();
+}
+
+async function open(page, files) {
+  await page.evaluate(() => document.getElementById("another").click());
+  const input = await page.waitForSelector("#file");
+  await input.uploadFile(...files.map((file) => join(root, file)));
+  await page.waitForSelector("[role=tablist], [role=alert]", { timeout: 30_000 });
+}
+
+const text = (page, place) => page.$eval(place, (node) => node.textContent);
+
+/** The questions of a user, by keyboard alone: from the first tab to the verdict of 0.26, and through the fields of the map. */
+async function keyboard(page) {
+  await open(page, ["golden/blob/tree-twice.bin"]);
+  await page.focus("#tab-bytes");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "tab-releases");
+  await page.keyboard.press("Tab");
+  for (let at = 0; at < 24; at += 1) await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  assert.match(await text(page, "#panel-releases .note"), /tvm 0\.26/);
+  await page.focus("#tab-releases");
+  await page.keyboard.press("ArrowLeft");
+  await page.focus("#panel-bytes [role=slider]");
+  await page.keyboard.press("Home");
+  assert.equal(await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get("offset")), "0x0");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get("offset")), "0x8");
+  await page.keyboard.down("Shift");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.up("Shift");
+  assert.equal(await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get("offset")), "0x9");
+}
+
+/** An address with an offset opens the file at that byte. */
+async function permalink(page) {
+  await page.goto(`${pathToFileURL(page_file).href}#offset=0x18&tab=bytes`);
+  await page.reload();
+  const input = await page.waitForSelector("#file");
+  await input.uploadFile(join(root, "golden/blob/opencl-0.8.bin"));
+  await page.waitForSelector(".hex .pin");
+  assert.match(await text(page, ".field"), /Byte 0x18.*entry\[0\]\.key/s);
+}
+
+/** Every text has a contrast of 4.5 to what is behind it, in both schemes (WCAG AA). */
+async function contrast(page) {
+  await open(page, ["golden/blob/tree-twice.bin"]);
+  for (const theme of ["light", "dark"]) {
+    if (await page.evaluate(() => document.documentElement.dataset.theme) !== theme) {
+      await page.evaluate((theme) => { document.documentElement.dataset.theme = theme; }, theme);
+    }
+    for (const tab of ["bytes", "releases", "rules", "modules"]) {
+      await page.click(`#tab-${tab}`);
+      await page.waitForFunction(() => true);
+      const poor = await page.evaluate(poorContrast);
+      assert.deepEqual(poor, [], `${theme}, ${tab}`);
+    }
+  }
+}
+
+/** Runs in the page: the texts whose contrast is below 4.5. */
+function poorContrast() {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return canvas.getImageData(0, 0, 1, 1).data; };
+  const light = ([r, g, b]) => [r, g, b].map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, c, at) => sum + c * [0.2126, 0.7152, 0.0722][at], 0);
+  const behind = (node) => { for (let at = node; at; at = at.parentElement) { const color = getComputedStyle(at).backgroundColor; if (rgb(color)[3] === 255) return color; } return getComputedStyle(document.body).backgroundColor; };
+  const poor = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const node = walk.currentNode.parentElement;
+    if (!walk.currentNode.textContent.trim() || !node.checkVisibility() || node.closest("script, svg")) continue;
+    const [front, back] = [light(rgb(getComputedStyle(node).color)), light(rgb(behind(node)))];
+    const ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+    if (ratio < 4.5) poor.push(`${ratio.toFixed(2)} ${node.outerHTML.slice(0, 120)}`);
+  }
+  return poor.slice(0, 5);
+}
+
+/** The same file over HTTP, with no other request. */
+async function fromServer(browser) {
+  const content = await readFile(page_file);
+  const asked = [];
+  const server = createServer((request, response) => { asked.push(request.url); response.setHeader("content-type", "text/html"); response.end(content); });
+  await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
+  const page = await browser.newPage();
+  await page.goto(`http://127.0.0.1:${server.address().port}/`);
+  await open(page, ["golden/blob/opencl-0.8.bin"]);
+  assert.match(await text(page, "main"), /Breaks no rule/);
+  assert.deepEqual(asked, ["/"]);
+  server.close();
+  await page.close();
+}
