@@ -11,6 +11,7 @@ use super::input::{Input, foreign_kinds, subject};
 use super::{CliError, Exit, output};
 use json::AccountJson;
 use runtime::HeldAgainst;
+use serde_core::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use tvmspec::examine::Subject;
 use tvmspec::examine::explain::{Account, damaged, explain, foreign_code, hold_to_library};
 use tvmspec::examine::loading::LoadOutcome;
 use tvmspec::release::{Layout, Release};
+use tvmspec::rule::Violation;
 
 /// Shows for every release whether it reads the file, what it needs to, and where it fails without an error.
 ///
@@ -65,42 +67,26 @@ pub(crate) struct ExplainArgs {
 /// something. Without these options, the report itself is the answer.
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
-    let (name, bytes) = (input.name.as_str(), input.bytes());
     let mut runtime = match &args.runtime {
         Some(libraries) => Some(HeldAgainst::load(libraries, args.timeout)?),
         None => None,
     };
-    let (mut accounts, form, foreign) = match subject(&input, &args.file, args.layout) {
-        Ok(mut subject) => {
-            subject.foreign = foreign_kinds(&args.grammar)?;
-            let mut accounts = explain(&subject, args.release).map_err(CliError::line)?;
-            if let Some(lib) = &args.lib {
-                hold_to(&mut accounts, &subject, lib)?;
-            }
-            if let Some(runtime) = &mut runtime {
-                runtime.hold(&subject, &accounts);
-            }
-            (accounts, subject.file.form, foreign_code(&subject.file))
+    let mut subject = subject(&input, &args.file, args.layout);
+    if let Ok(subject) = &mut subject {
+        subject.foreign = foreign_kinds(&args.grammar)?;
+    }
+    let (mut accounts, form, foreign) = accounts(&input, &subject, args.release)?;
+    if let Ok(subject) = &subject {
+        if let Some(lib) = &args.lib {
+            hold_to(&mut accounts, subject, lib)?;
         }
-        Err(broken) => {
-            // PAY-23: a driver opens code with a side file, so that the form of its bytes does not matter.
-            let form = if broken.rule().id().starts_with("PAY-") {
-                FileForm::Unknown
-            } else {
-                FileForm::of(bytes)
-            };
-            let account = damaged(name, bytes, &broken, args.release);
-            (vec![account], form, None)
+        if let Some(runtime) = &mut runtime {
+            runtime.hold(subject, &accounts);
         }
-    };
+    }
     if !args.elsewhere {
-        let mut here = here::here(form, bytes, &args.file, args.runtime.as_deref());
-        here.foreign = here.foreign.or(foreign);
-        // A fault of this machine prevents loading every library binary of the file.
-        for account in accounts.iter_mut().filter(|account| !account.is_broken) {
-            account.here = here.clone();
-            devices::judge(&mut account.needs);
-        }
+        let runtime = args.runtime.as_deref();
+        judge_here(&mut accounts, form, foreign, &input, runtime);
     }
     if let Some(runtime) = &runtime {
         runtime.narrow(&mut accounts);
@@ -111,10 +97,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
                 let accounts = accounts.iter().map(Account::to_json).collect();
                 output::json(&runtime.to_json(accounts))?;
             }
-            None => {
-                let accounts: Vec<_> = accounts.iter().map(AccountJson).collect();
-                output::json(&accounts)?;
-            }
+            None => output::json(&json(&accounts))?,
         }
     } else {
         output::stream(|out| {
@@ -146,6 +129,53 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     } else {
         Exit::Good
     })
+}
+
+/// Returns the account of each library binary of the file, its form, and the machine of other code. `subject` is the file, or the rule that
+/// its container breaks.
+pub(super) fn accounts(
+    input: &Input,
+    subject: &Result<Subject<'_>, Violation>,
+    release: Option<Release>,
+) -> Result<(Vec<Account>, FileForm, Option<String>), CliError> {
+    match subject {
+        Ok(subject) => {
+            let accounts = explain(subject, release).map_err(CliError::line)?;
+            Ok((accounts, subject.file.form, foreign_code(&subject.file)))
+        }
+        Err(broken) => {
+            // PAY-23: a driver opens code with a side file, so that the form of its bytes does not matter.
+            let form = if broken.rule().id().starts_with("PAY-") {
+                FileForm::Unknown
+            } else {
+                FileForm::of(input.bytes())
+            };
+            let account = damaged(&input.name, input.bytes(), broken, release);
+            Ok((vec![account], form, None))
+        }
+    }
+}
+
+/// Adds to each account what the loader and the devices of this machine find.
+pub(super) fn judge_here(
+    accounts: &mut [Account],
+    form: FileForm,
+    foreign: Option<String>,
+    input: &Input,
+    runtime: Option<&str>,
+) {
+    let mut here = here::here(form, input.bytes(), input.path(), runtime);
+    here.foreign = here.foreign.or(foreign);
+    // A fault of this machine prevents loading every library binary of the file.
+    for account in accounts.iter_mut().filter(|account| !account.is_broken) {
+        account.here = here.clone();
+        devices::judge(&mut account.needs);
+    }
+}
+
+/// Returns the JSON form of the accounts, which is created while it is written.
+pub(super) fn json(accounts: &[Account]) -> impl Serialize {
+    accounts.iter().map(AccountJson).collect::<Vec<_>>()
 }
 
 /// Compares graph JSON with the functions of the library at `lib`.
