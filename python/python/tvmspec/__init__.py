@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union, overload
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union, cast, overload
 
 from . import _results, _tvmspec
 from ._check import Answer, CaseResult, Report, check
@@ -151,7 +151,8 @@ def pack(
     `spec/schema/manifest.json` describes it with the payloads in `files`, or the path of a TOML or JSON file.
     """
     if isinstance(manifest, Unpacked):
-        manifest, files = manifest.manifest, manifest.files if files is None else files
+        files = manifest.files if files is None else files
+        manifest = manifest.manifest
     if isinstance(manifest, Mapping):
         if output is None:
             return _tvmspec.pack(dict(manifest), dict(files or {}), layout, order)
@@ -200,7 +201,7 @@ def convert(
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "input")
             with open(path, "wb") as file:
-                file.write(source)
+                file.write(cast(bytes, source))
             convert(path, output, layout=layout, from_layout=from_layout, blob=blob, whole=whole)
         return None
     options = _options(layout=layout, blob=blob) + (["--from", from_layout] if from_layout else []) + (["--whole"] if whole else [])

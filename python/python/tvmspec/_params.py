@@ -108,8 +108,8 @@ def _unpacked(packed: Array, dtype: str, bits: int, shape: list[int]) -> Array:
     whole = np.packbits(places, axis=1, bitorder="little").reshape(shape)
     if dtype.startswith("int"):
         # The sign bit fills the byte.
-        whole = (whole.view(np.int8) << (8 - bits)) >> (8 - bits)
-        return whole.astype(_dtype(dtype))
+        signed = (whole.view(np.int8) << (8 - bits)) >> (8 - bits)
+        return signed.astype(_dtype(dtype))
     return whole.view(_dtype(dtype))
 
 
@@ -131,7 +131,8 @@ def _dtype(name: str) -> np.dtype[Any]:
     try:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        kind: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return kind
     except ImportError:
         raise Error(f"numpy has no {name}: install ml_dtypes, which has it") from None
     except AttributeError:
