@@ -385,7 +385,7 @@ def dump(text: str, file: str) -> Dump:
 def rules(text: str) -> tuple[Rule, ...]:
     reports = json.loads(text)
     return tuple(
-        Rule(json.dumps([report], indent=2, ensure_ascii=False) + "\n", report["id"], report["title"], report["level"], report)
+        Rule(json.dumps([report], indent=2, ensure_ascii=False) + "\n", report["rule"], report["title"], report["level"], report)
         for report in reports
     )
 
