@@ -155,15 +155,16 @@ pub(crate) fn to_tensor(object: &Bound<'_, PyAny>) -> PyResult<Option<object::Te
         return Ok(Some(tensor.get().0.clone()));
     }
     if let Some(array) = Array::of(object)? {
-        // Models are compiled for aligned memory, which numpy does not promise.
-        let is_aligned = array.data().addr().is_multiple_of(64);
-        if !(is_aligned && array.is_compact()) {
-            let compact = object
-                .py()
-                .import("numpy")?
-                .call_method1("ascontiguousarray", (object,))?;
+        // The function makes a list of a scalar, which is compact in any case.
+        if !array.is_compact() {
+            let numpy = object.py().import("numpy")?;
+            let compact = numpy.call_method1("ascontiguousarray", (object,))?;
             let array = Array::of(&compact)?;
             return array.map(|array| copied(object.py(), array)).transpose();
+        }
+        // Models are compiled for aligned memory, which numpy does not promise.
+        if !array.data().addr().is_multiple_of(64) {
+            return copied(object.py(), array).map(Some);
         }
         let dl = array.describe(object.py(), &mut Vec::new())?;
         let owner = object.clone().unbind();
