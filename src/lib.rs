@@ -174,6 +174,13 @@ pub mod conformance;
 #[cfg(feature = "suite")]
 pub mod spec;
 
+// The command line names the library as any other user of it does.
+#[cfg(feature = "check")]
+extern crate self as tvmspec;
+
+#[cfg(feature = "check")]
+pub mod cli;
+
 #[cfg(feature = "runtime")]
 mod install;
 #[cfg(all(doctest, feature = "runtime"))]

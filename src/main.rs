@@ -1,7 +1,7 @@
-//! The command line of tvmspec. It only dispatches; every subcommand is a file in `src/cli/`.
+//! The program `tvmspec`: the command line of the library in a process of its own.
 
-mod cli;
+use std::process::ExitCode;
 
-fn main() -> std::process::ExitCode {
-    cli::main()
+fn main() -> ExitCode {
+    tvmspec::cli::run(std::env::args_os().collect(), None).into()
 }

@@ -15,6 +15,7 @@ pub(crate) mod legacy;
 pub mod liar;
 pub(super) mod library;
 mod near;
+pub(crate) mod own_program;
 pub mod protocol;
 pub mod registry;
 mod rpc;
@@ -151,9 +152,9 @@ pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, ParseError> 
         // A testee that may crash or hang runs in a separate process.
         _ => {
             worker_exists(spec)?;
-            let program = std::env::current_exe().map_err(|error| error.to_string())?;
-            let words = [program.into_os_string(), "worker".into(), spec.into()];
-            Ok(Box::new(exec::Exec::worker(words.into(), limits)))
+            let mut words = own_program::words().map_err(|error| error.to_string())?;
+            words.extend(["worker".into(), spec.into()]);
+            Ok(Box::new(exec::Exec::worker(words, limits)))
         }
     }
 }

@@ -6,7 +6,7 @@
 //! | tvm-ffi          | 0.21 on    | the function `ffi.FunctionListGlobalNamesFunctor`; strings moved in 0.22 |
 
 use super::exec::Exec;
-use super::{Adapter as _, Identity, Limits, Reply, Testee, library};
+use super::{Adapter as _, Identity, Limits, Reply, Testee, library, own_program};
 use crate::conformance::runtime::{Libraries, RawHandle, Runtime as _, newer};
 use crate::examine::loading::exports;
 use crate::examine::runtime::{RegisteredNames, RuntimeInterface};
@@ -32,10 +32,10 @@ const NAMES: &str = "registry.names";
 /// A library cannot be loaded, crashes, exceeds `limits`, or is not a TVM runtime.
 pub fn registered_names(libraries: &str, limits: Limits) -> Result<RegisteredNames, ParseError> {
     super::libraries_exist("--runtime", libraries)?;
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut words = own_program::words().map_err(|error| error.to_string())?;
     let spec = format!("{SCHEME}:{libraries}");
-    let words = [program.into_os_string(), "worker".into(), spec.into()];
-    let mut worker = Exec::worker(words.into(), limits);
+    words.extend(["worker".into(), spec.into()]);
+    let mut worker = Exec::worker(words, limits);
     let failed = |why: &str| ParseError::new(format!("{libraries}: {why}"));
     worker.hello("").map_err(|why| failed(&why))?;
     match worker.call(NAMES, &Value::Null) {

@@ -11,9 +11,11 @@ use super::output::Content;
 use super::output_folder::OutputFolder;
 use super::remote::Places;
 use super::{CliError, Exit, output};
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container::FileForm;
+use tvmspec::conformance::adapter::own_program;
 use tvmspec::device::Device;
 use tvmspec::examine::NotExaminable;
 use tvmspec::examine::explain::{advice, is_image};
@@ -54,17 +56,16 @@ const INNER: &str = "TVMSPEC_CALL_INNER";
 ///
 /// Returns [`Exit::Bad`] if the function fails or a signal ends the second process. Exits with any other exit code of the second
 /// process.
-pub(crate) fn run(args: CallArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: CallArgs, words: &[OsString]) -> Result<Exit, CliError> {
     if let Some(outer) = std::env::var_os(INNER) {
         end_with(&outer);
         return call(args);
     }
     // Checked here, because the second process would find another file in place of the closed stdout.
     super::closed_stdout::check()?;
-    let program = std::env::current_exe()?;
-    let status = std::process::Command::new(program)
+    let status = own_program::command()?
         // Passed as bytes, because a path need not be UTF-8.
-        .args(std::env::args_os().skip(1))
+        .args(&words[1..])
         .env(INNER, std::process::id().to_string())
         .status()?;
     match status.code() {

@@ -232,7 +232,6 @@ fn judged<'a>(
             RunEvent::Without(why) => {
                 progress.suspend(|| output::note(format_args!("one of {jobs} jobs less: {why}")));
             }
-            _ => {}
         },
     );
     progress.finish_and_clear();

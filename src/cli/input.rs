@@ -24,9 +24,11 @@ const SMALL: u64 = 64 * 1024;
 const LONGEST_STREAM: u64 = 1 << 28;
 
 /// An open input: its name for messages, and its bytes.
-pub(crate) struct Input {
+pub struct Input {
     /// The path as on the command line, for JSON; `<stdin>` for `-`.
     pub(crate) name: String,
+    /// The path as on the command line; `-` for bytes of another origin.
+    path: PathBuf,
     bytes: Bytes,
 }
 
@@ -36,13 +38,20 @@ enum Bytes {
     Mapped(MappedFile),
     /// Memory of this process.
     Read(Vec<u8>),
+    /// Memory of the caller.
+    Lent(Box<dyn AsRef<[u8]> + Send + Sync>),
 }
 
 impl Input {
     /// Opens `path`, or stdin for `-`.
     ///
     /// For a folder with the index of a tensor cache, opens that index.
-    pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read; the message names a file with a similar name.
+    pub fn open(path: &Path) -> Result<Input, CliError> {
+        let given = path.to_owned();
         let index = index_in(path);
         let path = index.as_deref().unwrap_or(path);
         let bytes = if is_stdin(path) {
@@ -51,7 +60,26 @@ impl Input {
             open(path).map_err(|error| cannot_read(path, &error))?
         };
         let name = name_of(path);
-        Ok(Input { name, bytes })
+        Ok(Input {
+            name,
+            path: given,
+            bytes,
+        })
+    }
+
+    /// Creates an input of bytes that are in memory, without a copy. `name` stands for the file in reports.
+    pub fn lent(name: String, bytes: Box<dyn AsRef<[u8]> + Send + Sync>) -> Input {
+        Input {
+            name,
+            // Like stdin, it has neither a side file nor shards.
+            path: "-".into(),
+            bytes: Bytes::Lent(bytes),
+        }
+    }
+
+    /// Returns the path as on the command line.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Returns its name on one line, for texts and messages. The name is escaped, because it may contain control sequences.
@@ -60,7 +88,7 @@ impl Input {
     }
 
     /// Returns the content.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 }
@@ -70,6 +98,7 @@ impl AsRef<[u8]> for Bytes {
         match self {
             Bytes::Mapped(map) => map.bytes(),
             Bytes::Read(bytes) => bytes,
+            Bytes::Lent(bytes) => (**bytes).as_ref(),
         }
     }
 }

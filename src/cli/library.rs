@@ -114,7 +114,7 @@ pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'
 }
 
 /// Selects the library binary for a command: the only one, or number `wanted`, counted from 0 in the order of the file.
-fn pick<'u, 'a>(
+pub(super) fn pick<'u, 'a>(
     subject: &Subject<'_>,
     units: &'u [Unit<'a>],
     wanted: Option<usize>,

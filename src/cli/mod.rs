@@ -88,6 +88,8 @@ mod proxy;
 #[cfg(feature = "cli")]
 mod remote;
 #[cfg(feature = "cli")]
+mod report;
+#[cfg(feature = "cli")]
 mod rpc_decode;
 mod rule;
 #[cfg(feature = "cli")]
@@ -133,10 +135,16 @@ mod verify;
 #[cfg(feature = "cli")]
 mod whole;
 
+#[cfg(feature = "cli")]
+pub use input::Input;
+#[cfg(feature = "cli")]
+pub use report::{ReportKind, ReportOptions, json_text, report, rules, with_library};
+
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
-use std::process::ExitCode;
+use tvmspec::conformance::adapter::own_program;
 
 /// The TVM runtime, specified: read, judge and rewrite TVM libraries, and hold any implementation to the rules.
 #[derive(Parser)]
@@ -260,7 +268,8 @@ impl Exit {
 
 /// The reason why a subcommand could not do its work: usage or I/O, exit code 2.
 #[derive(Debug)]
-pub(crate) enum CliError {
+#[non_exhaustive]
+pub enum CliError {
     /// A message for people: what is wrong, where, and what to do.
     Message(String),
     /// The reader closed the pipe, and the command ends without a message.
@@ -283,6 +292,17 @@ impl CliError {
         CliError::Message(error.reason())
     }
 }
+
+impl std::fmt::Display for CliError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CliError::Message(message) => f.write_str(message),
+            CliError::ClosedPipe => f.write_str("the reader closed the pipe"),
+        }
+    }
+}
+
+impl std::error::Error for CliError {}
 
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
@@ -312,17 +332,38 @@ impl From<String> for CliError {
     }
 }
 
-/// Parses the command line, runs the subcommand and converts its outcome into the exit code.
-pub(crate) fn main() -> ExitCode {
+/// Parses the command line `words`, of which the first is the name of the program, runs the subcommand, and returns the exit code.
+///
+/// Some subcommands start this program a second time, for work that may crash. `program` states how: its file and the words that come
+/// before the subcommand. With `None` it is the file of the current process, which is wrong if that is an interpreter of a language.
+pub fn run(words: Vec<OsString>, program: Option<Vec<OsString>>) -> u8 {
+    if let Some(program) = program {
+        own_program::set(program);
+    }
+    exit_code(execute(words))
+}
+
+/// Runs a command that writes files as [`run`] does, and returns whether all is good. Warnings go to stderr.
+///
+/// # Errors
+///
+/// The message that `run` would print before it returns exit code 2.
+#[cfg(feature = "cli")]
+pub fn write(words: Vec<OsString>) -> Result<bool, CliError> {
+    execute(words).map(|exit| exit == Exit::Good)
+}
+
+/// Parses the command line and runs the subcommand.
+fn execute(words: Vec<OsString>) -> Result<Exit, CliError> {
     // Before the line is parsed, because a message about its errors must also follow `--color`.
-    let command = CommandLine::command().color(color::asked(std::env::args_os()));
-    let matches = command.try_get_matches();
+    let command = CommandLine::command().color(color::asked(words.iter().cloned()));
+    let matches = command.try_get_matches_from(&words);
     let line = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => line,
-        Err(usage) => return exit_code(print_usage(&usage)),
+        Err(usage) => return print_usage(&usage),
     };
     color::choose(line.color);
-    let outcome = match line.command {
+    match line.command {
         #[cfg(feature = "cli")]
         Command::Inspect(args) => inspect::run(args),
         #[cfg(feature = "cli")]
@@ -340,7 +381,7 @@ pub(crate) fn main() -> ExitCode {
         #[cfg(feature = "cli")]
         Command::Convert(args) => convert::run(args),
         #[cfg(feature = "cli")]
-        Command::Call(args) => call::run(args),
+        Command::Call(args) => call::run(args, &words),
         #[cfg(feature = "cli")]
         Command::Run(args) => run::run(args),
         #[cfg(feature = "cli")]
@@ -365,8 +406,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Man(args) => man::run(args),
         Command::Testee(args) => testee::run(args),
         Command::Worker(args) => testee::run_worker(args),
-    };
-    exit_code(outcome)
+    }
 }
 
 /// Prints the error of the command line, or the requested help.
@@ -382,16 +422,16 @@ fn print_usage(usage: &clap::Error) -> Result<Exit, CliError> {
 }
 
 /// Converts the outcome of a command into its exit code, and prints the reason if it could not do its work.
-fn exit_code(outcome: Result<Exit, CliError>) -> ExitCode {
+fn exit_code(outcome: Result<Exit, CliError>) -> u8 {
     match outcome {
         // A reader that closed the pipe has all the output that it wanted.
-        Ok(Exit::Good) | Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
-        Ok(Exit::Bad) => ExitCode::from(1),
-        Ok(Exit::Failed) => ExitCode::from(2),
+        Ok(Exit::Good) | Err(CliError::ClosedPipe) => 0,
+        Ok(Exit::Bad) => 1,
+        Ok(Exit::Failed) => 2,
         Err(CliError::Message(message)) => {
             // On stderr, because programs that read stdout expect only results.
             output::error(message);
-            ExitCode::from(2)
+            2
         }
     }
 }

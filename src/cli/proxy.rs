@@ -82,6 +82,5 @@ fn line(event: &ProxyEvent) -> String {
         }
         ProxyEvent::Tracker(why) => format!("tracker: {why}"),
         ProxyEvent::Closed(peer, why) => format!("{peer} is closed out: {why}"),
-        other => format!("{other:?}"),
     }
 }

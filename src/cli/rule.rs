@@ -31,16 +31,7 @@ pub(crate) struct RuleArgs {
 
 /// Prints the matching rules, in the order of the ids on the command line, then in the order of the specification.
 pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
-    let mut rules: Vec<&RuleText> = Vec::new();
-    for id in &args.ids {
-        // Ids are upper case, but users may type lower case.
-        let wanted = id.to_ascii_uppercase();
-        let before = rules.len();
-        rules.extend(spec::rules().iter().filter(|rule| glob(&wanted, &rule.id)));
-        if rules.len() == before {
-            return Err(unknown(id));
-        }
-    }
+    let rules = matching(&args.ids)?;
     if !args.list {
         // Pages name the cases, so that the suite must be loaded first.
         Suite::ours()?;
@@ -49,12 +40,32 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
         // Not escaped, because the rules are part of this program.
         output::print(&rules.iter().map(|rule| line(rule)).collect::<String>())?;
     } else if args.json {
-        output::json(&rules.iter().map(|rule| as_json(rule)).collect::<Vec<_>>())?;
+        output::json(&values(&rules))?;
     } else {
         let pages: Vec<String> = rules.iter().map(|rule| page(rule)).collect();
         output::print(&pages.join("\n"))?;
     }
     Ok(Exit::Good)
+}
+
+/// Returns the rules with these ids, in which `*` stands for any text.
+pub(super) fn matching(ids: &[String]) -> Result<Vec<&'static RuleText>, CliError> {
+    let mut rules: Vec<&RuleText> = Vec::new();
+    for id in ids {
+        // Ids are upper case, but users may type lower case.
+        let wanted = id.to_ascii_uppercase();
+        let before = rules.len();
+        rules.extend(spec::rules().iter().filter(|rule| glob(&wanted, &rule.id)));
+        if rules.len() == before {
+            return Err(unknown(id));
+        }
+    }
+    Ok(rules)
+}
+
+/// Returns the JSON form of each rule.
+pub(super) fn values(rules: &[&RuleText]) -> Vec<Json> {
+    rules.iter().map(|rule| as_json(rule)).collect()
 }
 
 /// Creates the error for an id that no rule has, with the known prefixes.

@@ -10,15 +10,17 @@ use super::serve_tracker::{MatchKeys, TrackerLine};
 use super::session_log::{BEGINS, PROCESS_ENDED};
 use super::{CliError, Exit, output};
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread::Builder;
 use std::time::Duration;
 use tempfile::TempDir;
+use tvmspec::conformance::adapter::own_program;
 use tvmspec::function::ErrorKind;
 use tvmspec::rpc::server::await_pair;
 use tvmspec::rpc::threads::{self, STACK};
@@ -70,7 +72,7 @@ const FIRST_OFFER: Duration = Duration::from_secs(15);
 /// Accepts clients until it is stopped.
 pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     args.permits.settle();
-    let program = std::env::current_exe()?;
+    let program = own_program::words()?;
     let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {
         drain_at_signal(running.clone())?;
@@ -149,7 +151,7 @@ struct ProxyLine {
     key: String,
     /// The maximal number of concurrent sessions.
     sessions: usize,
-    program: std::path::PathBuf,
+    program: Vec<OsString>,
 }
 
 /// The pause after the proxy disconnects or rejects this server because another one has the key.
@@ -247,13 +249,13 @@ impl SessionProcess {
     /// Starts the process of the session, and a thread that waits for its end.
     fn start(
         self,
-        program: &std::path::Path,
+        program: &[OsString],
         stream: TcpStream,
         permits: &SessionArgs,
         running: &Arc<RunningSessions>,
     ) -> io::Result<()> {
         let directory = running.session_directory()?;
-        let mut command = Command::new(program);
+        let mut command = own_program::command_of(program);
         command
             .arg("serve-session")
             .arg(format!("--number={}", self.number))

@@ -86,6 +86,5 @@ fn line(event: &TrackerEvent) -> Option<String> {
         TrackerEvent::Paired(client, key) => format!("{client} gets {key:?}"),
         TrackerEvent::Closed(peer, None) => format!("{peer} is gone"),
         TrackerEvent::Closed(peer, Some(why)) => format!("{peer} is closed out: {why}"),
-        _ => return None,
     })
 }

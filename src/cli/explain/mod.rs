@@ -11,6 +11,7 @@ use super::input::{Input, foreign_kinds, subject};
 use super::{CliError, Exit, output};
 use json::AccountJson;
 use runtime::HeldAgainst;
+use serde_core::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -65,43 +66,29 @@ pub(crate) struct ExplainArgs {
 /// something. Without these options, the report itself is the answer.
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
-    let (name, bytes) = (input.name.as_str(), input.bytes());
     let mut runtime = match &args.runtime {
         Some(libraries) => Some(HeldAgainst::load(libraries, args.timeout)?),
         None => None,
     };
-    let (mut accounts, form, foreign) = match subject(&input, &args.file, args.layout) {
+    let subject = match subject(&input, &args.file, args.layout) {
         Ok(mut subject) => {
             subject.foreign = foreign_kinds(&args.grammar)?;
-            let mut accounts = subject.explain_for(args.release).map_err(CliError::line)?;
-            if let Some(lib) = &args.lib {
-                hold_to(&mut accounts, &subject, lib)?;
-            }
-            if let Some(runtime) = &mut runtime {
-                runtime.hold(&subject, &accounts);
-            }
-            (accounts, subject.file.form, foreign_code(&subject.file))
+            subject
         }
-        Err(broken) => {
-            // PAY-23: a driver opens code with a side file, so that the form of its bytes does not matter.
-            let form = if broken.rule().id().starts_with("PAY-") {
-                FileForm::Unknown
-            } else {
-                FileForm::of(bytes)
-            };
-            let damaged = Subject::damaged(name, bytes, broken);
-            let accounts = damaged.explain_for(args.release).map_err(CliError::line)?;
-            (accounts, form, None)
-        }
+        Err(broken) => Subject::damaged(&input.name, input.bytes(), broken),
     };
-    if !args.elsewhere {
-        let mut here = here::here(form, bytes, &args.file, args.runtime.as_deref());
-        here.foreign = here.foreign.or(foreign);
-        // A fault of this machine prevents loading every library binary of the file.
-        for account in accounts.iter_mut().filter(|account| !account.is_broken) {
-            account.here = here.clone();
-            devices::judge(&mut account.needs);
+    let (mut accounts, form, foreign) = accounts(&subject, args.release)?;
+    if subject.broken().is_none() {
+        if let Some(lib) = &args.lib {
+            hold_to(&mut accounts, &subject, lib)?;
         }
+        if let Some(runtime) = &mut runtime {
+            runtime.hold(&subject, &accounts);
+        }
+    }
+    if !args.elsewhere {
+        let runtime = args.runtime.as_deref();
+        judge_here(&mut accounts, form, foreign, &input, runtime);
     }
     if let Some(runtime) = &runtime {
         runtime.narrow(&mut accounts);
@@ -112,10 +99,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
                 let accounts = accounts.iter().map(Account::to_json).collect();
                 output::json(&runtime.to_json(accounts))?;
             }
-            None => {
-                let accounts: Vec<_> = accounts.iter().map(AccountJson).collect();
-                output::json(&accounts)?;
-            }
+            None => output::json(&json(&accounts))?,
         }
     } else {
         output::stream(|out| {
@@ -147,6 +131,44 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     } else {
         Exit::Good
     })
+}
+
+/// Returns the account of each library binary of the file, its form, and the machine of other code.
+pub(super) fn accounts(
+    subject: &Subject<'_>,
+    release: Option<Release>,
+) -> Result<(Vec<Account>, FileForm, Option<String>), CliError> {
+    let accounts = subject.explain_for(release).map_err(CliError::line)?;
+    Ok(match subject.broken() {
+        None => (accounts, subject.file.form, foreign_code(&subject.file)),
+        // PAY-23: a driver opens code with a side file, so that the form of its bytes does not matter.
+        Some(broken) if broken.rule().id().starts_with("PAY-") => {
+            (accounts, FileForm::Unknown, None)
+        }
+        Some(_) => (accounts, FileForm::of(subject.bytes), None),
+    })
+}
+
+/// Adds to each account what the loader and the devices of this machine find.
+pub(super) fn judge_here(
+    accounts: &mut [Account],
+    form: FileForm,
+    foreign: Option<String>,
+    input: &Input,
+    runtime: Option<&str>,
+) {
+    let mut here = here::here(form, input.bytes(), input.path(), runtime);
+    here.foreign = here.foreign.or(foreign);
+    // A fault of this machine prevents loading every library binary of the file.
+    for account in accounts.iter_mut().filter(|account| !account.is_broken) {
+        account.here = here.clone();
+        devices::judge(&mut account.needs);
+    }
+}
+
+/// Returns the JSON form of the accounts, which is created while it is written.
+pub(super) fn json(accounts: &[Account]) -> impl Serialize {
+    accounts.iter().map(AccountJson).collect::<Vec<_>>()
 }
 
 /// Compares graph JSON with the functions of the library at `lib`.

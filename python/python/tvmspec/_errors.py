@@ -1,0 +1,42 @@
+"""Exceptions."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+
+class Error(ValueError):
+    """A request that cannot be served, for example because no rule is about the file."""
+
+
+class Violation(Error):
+    """A broken rule.
+
+    A function that is judged raises it to reject its input; everything except the message may be left out.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        rule: Optional[str] = None,
+        kind: Optional[str] = None,
+        offset: Optional[int] = None,
+        field: Optional[str] = None,
+    ) -> None:
+        super().__init__(message, rule, kind, offset, field)
+        #: What was expected, and what was found.
+        self.message = message
+        #: The id of the rule, such as ``BLOB-07``.
+        self.rule = rule
+        #: The class of the fault: ``truncated``, ``malformed``, ``trailing``, ...
+        self.kind = kind
+        #: The offset of the fault in bytes, or None if it is at no byte.
+        self.offset = offset
+        #: The path of the field, such as ``modules[1].kind``; empty or None if it is not known.
+        self.field = field
+
+    def __str__(self) -> str:
+        place = "" if self.offset is None else f" at byte {self.offset:#x}"
+        field = f", {self.field}" if self.field else ""
+        head = f"{self.rule}{place}{field}: " if self.rule else ""
+        return head + self.message

@@ -1,0 +1,96 @@
+//! The bytes of a Python object: of any object with the buffer protocol, without a copy.
+//!
+//! The two functions belong to the stable interface of Python from 3.11 on, and PyO3 offers them only from there. Older versions have the
+//! same functions with the same structure, which is declared here.
+
+use pyo3::prelude::*;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+/// `Py_buffer`.
+#[repr(C)]
+struct RawBuffer {
+    data: *const u8,
+    owner: *mut pyo3::ffi::PyObject,
+    length: isize,
+    item_size: isize,
+    is_read_only: c_int,
+    ndim: c_int,
+    format: *mut c_char,
+    shape: *mut isize,
+    strides: *mut isize,
+    suboffsets: *mut isize,
+    internal: *mut c_void,
+}
+
+unsafe extern "C" {
+    fn PyObject_GetBuffer(
+        object: *mut pyo3::ffi::PyObject,
+        buffer: *mut RawBuffer,
+        flags: c_int,
+    ) -> c_int;
+    fn PyBuffer_Release(buffer: *mut RawBuffer);
+}
+
+/// `PyBUF_SIMPLE`: compact bytes.
+const SIMPLE: c_int = 0;
+
+/// The bytes of an object, which stay where they are while this value lives.
+pub(crate) struct Buffer(Box<RawBuffer>);
+
+// SAFETY: the structure is only read. `drop` attaches to the interpreter before it returns the bytes.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Borrows the bytes of `object`. Fails with `TypeError` if it has none, and with `BufferError` if they are not compact.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
+        let mut raw = Box::new(RawBuffer {
+            data: ptr::null(),
+            owner: ptr::null_mut(),
+            length: 0,
+            item_size: 0,
+            is_read_only: 0,
+            ndim: 0,
+            format: ptr::null_mut(),
+            shape: ptr::null_mut(),
+            strides: ptr::null_mut(),
+            suboffsets: ptr::null_mut(),
+            internal: ptr::null_mut(),
+        });
+        // SAFETY: the object is alive and this thread is attached. The function fills the structure, which does not move: some
+        // exporters keep its address.
+        if unsafe { PyObject_GetBuffer(object.as_ptr(), &mut *raw, SIMPLE) } != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        Ok(Buffer(raw))
+    }
+
+    /// Returns whether nobody can write the bytes through this object, so that they may be read without the interpreter's lock.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.0.is_read_only != 0
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        match usize::try_from(self.0.length) {
+            Ok(length) if length > 0 => {
+                // SAFETY: the exporter keeps that many bytes in place until the buffer is released. The caller holds the lock, or the
+                // bytes are read-only.
+                unsafe { std::slice::from_raw_parts(self.0.data, length) }
+            }
+            _ => &[],
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        Python::attach(|_| {
+            // SAFETY: `of` filled it, and this is the only release.
+            unsafe { PyBuffer_Release(&mut *self.0) }
+        });
+    }
+}

@@ -1,0 +1,47 @@
+//! The extension module of the wheel: the library for Python. Everything that needs no bytes, no call and no case is Python code, in
+//! `python/tvmspec/`.
+
+mod arguments;
+mod array;
+mod buffer;
+mod errors;
+mod files;
+mod function;
+mod json;
+mod model;
+mod params;
+mod reports;
+mod results;
+mod suite;
+mod tensor;
+
+use pyo3::prelude::*;
+use std::ffi::OsString;
+
+/// Runs the command line, and returns its exit code. `program` are the words that start it again.
+#[pyfunction]
+fn main(py: Python<'_>, words: Vec<OsString>, program: Vec<OsString>) -> u8 {
+    py.detach(|| tvmspec::cli::run(words, Some(program)))
+}
+
+#[pymodule]
+fn _tvmspec(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(reports::report, module)?)?;
+    module.add_function(wrap_pyfunction!(reports::rules, module)?)?;
+    module.add_function(wrap_pyfunction!(files::unpack, module)?)?;
+    module.add_function(wrap_pyfunction!(files::pack, module)?)?;
+    module.add_function(wrap_pyfunction!(files::convert, module)?)?;
+    module.add_function(wrap_pyfunction!(files::write, module)?)?;
+    module.add_function(wrap_pyfunction!(params::read_params, module)?)?;
+    module.add_function(wrap_pyfunction!(params::read_cache, module)?)?;
+    module.add_function(wrap_pyfunction!(params::save_params, module)?)?;
+    module.add_function(wrap_pyfunction!(function::load, module)?)?;
+    module.add_function(wrap_pyfunction!(model::run, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor::tensor, module)?)?;
+    module.add_class::<function::Module>()?;
+    module.add_class::<function::Function>()?;
+    module.add_class::<tensor::Tensor>()?;
+    module.add_class::<suite::Judge>()?;
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! The JSON that `inspect`, `verify`, `explain` and `dump` print with `--json`, for a program that has the command line in its process,
+//! such as the Python module.
+
+use super::input::{Input, foreign_kinds, payload, subject};
+use super::{CliError, explain, library, output, rule};
+use serde_core::Serialize;
+use tvmspec::blob::Blob;
+use tvmspec::examine::inspect::InspectOptions;
+use tvmspec::examine::Subject;
+use tvmspec::release::{Layout, Release};
+use tvmspec::rule::Violation;
+
+/// A report that a command prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReportKind {
+    /// `inspect`: the content of the file.
+    Inspect,
+    /// `verify`: every broken rule and every oddity.
+    Verify,
+    /// `explain`: how each release treats the file.
+    Explain,
+    /// `dump`: every byte with its field and its rule.
+    Dump,
+}
+
+/// The options of a report. Each has the name of its option on the command line, and no effect on a command without that option.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ReportOptions {
+    /// The layout of library binaries and payloads. It overrides symbols and bytes.
+    pub layout: Option<Layout>,
+    /// The module kind whose payload the file is.
+    pub kind: Option<String>,
+    /// The grammars of kinds that no release has, each `KIND=KNOWN`.
+    pub grammar: Vec<String>,
+    /// Whether the code of executables is shown.
+    pub code: bool,
+    /// The only release to explain.
+    pub release: Option<Release>,
+    /// Whether libraries and devices of this machine are left out.
+    pub elsewhere: bool,
+    /// The offset in bytes from which fields are dumped.
+    pub from: u64,
+}
+
+/// Returns the JSON that the command prints for `input`, with its line end.
+///
+/// # Errors
+///
+/// The command ends with exit code 2, for example because no rule is about the file, and prints this message.
+pub fn report(
+    kind: ReportKind,
+    input: &Input,
+    options: &ReportOptions,
+) -> Result<String, CliError> {
+    match kind {
+        ReportKind::Inspect => {
+            let mut wanted = InspectOptions::default();
+            wanted.code = options.code;
+            let subject = open(input, options)?;
+            let inspection = subject.inspect_with(wanted).map_err(CliError::line)?;
+            output::json_text(&inspection.into_json())
+        }
+        ReportKind::Verify => {
+            let found = open(input, options)?.verify().map_err(CliError::line)?;
+            output::json_text(&found.to_json())
+        }
+        ReportKind::Explain => {
+            let mut options = options.clone();
+            // `explain` has no option for it.
+            options.kind = None;
+            let subject = open(input, &options)?;
+            let (mut accounts, form, foreign) = explain::accounts(&subject, options.release)?;
+            if !options.elsewhere {
+                explain::judge_here(&mut accounts, form, foreign, input, None);
+            }
+            output::json_text(&explain::json(&accounts))
+        }
+        ReportKind::Dump => {
+            let subject = match &options.kind {
+                Some(kind) => payload(input, kind, options.layout)?,
+                None => Subject::open(&input.name, input.bytes(), options.layout)
+                    .unwrap_or_else(|broken| {
+                        Subject::damaged(&input.name, input.bytes(), broken)
+                    }),
+            };
+            output::json_text(&subject.dump_from(options.from).map_err(CliError::line)?)
+        }
+    }
+}
+
+/// Opens the file as the commands do.
+fn open<'i>(input: &'i Input, options: &ReportOptions) -> Result<Subject<'i>, CliError> {
+    let opened = match &options.kind {
+        Some(kind) => Ok(payload(input, kind, options.layout)?),
+        None => subject(input, input.path(), options.layout),
+    };
+    match opened {
+        Ok(mut subject) => {
+            subject.foreign = foreign_kinds(&options.grammar)?;
+            Ok(subject)
+        }
+        Err(broken) => Ok(Subject::damaged(&input.name, input.bytes(), broken)),
+    }
+}
+
+/// Formats JSON as every command prints it: indented, with a line end, and without characters that a terminal obeys.
+///
+/// # Errors
+///
+/// The error of the value, if it cannot be serialized.
+pub fn json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
+    output::json_text(value)
+}
+
+/// Runs `work` on a library binary of the input, as `unpack` and `convert` do: the only one, or number `number`, counted from 0. Returns the
+/// broken rule if it is not valid.
+///
+/// # Errors
+///
+/// The file has no library binary, or several and no number chooses one.
+pub fn with_library<R>(
+    input: &Input,
+    layout: Option<Layout>,
+    number: Option<usize>,
+    work: impl FnOnce(Blob<'_>) -> R,
+) -> Result<Result<R, Violation>, CliError> {
+    let subject = match Subject::open(&input.name, input.bytes(), layout) {
+        Ok(subject) => subject,
+        Err(broken) => return Ok(Err(broken)),
+    };
+    let units = subject.units();
+    let unit = library::pick(&subject, &units, number)?;
+    let Some(partial) = unit.library() else {
+        return Err(CliError::line(subject.nothing()));
+    };
+    Ok(match partial.broken {
+        Some(broken) => Err(broken),
+        None => Ok(work(partial.blob)),
+    })
+}
+
+/// Returns the JSON that `tvmspec rule --json` prints for these ids, in which `*` stands for any text.
+///
+/// # Errors
+///
+/// No rule has one of the ids.
+pub fn rules(ids: &[String]) -> Result<String, CliError> {
+    output::json_text(&rule::values(&rule::matching(ids)?))
+}
