@@ -115,13 +115,10 @@ impl<'a> StoredModule<'a> {
         };
         // BLOB-06: a payload whose end was found without a grammar is kept unchanged.
         let is_foreign = from < Layout::V0_22 && !streamed::is_known(&self.kind, from);
-        if is_foreign && to == Layout::V0_22 {
-            return Ok(self.clone());
-        }
-        let mut findings = Findings::default();
-        let payload = match self.decode(from, &mut findings) {
-            _ if is_foreign => None,
-            decoded => decoded?,
+        let payload = if is_foreign {
+            None
+        } else {
+            self.decode(from, &mut Findings::default())?
         };
         let payload = match payload {
             Some(Payload::Opaque { .. }) | None if to != Layout::V0_22 => {
