@@ -56,6 +56,7 @@ pub mod verdict;
 /// The chapter `blob`.
 pub(crate) mod blob {
     pub(crate) mod containers;
+    mod exporting;
     pub(crate) mod ops;
     pub(crate) mod packing;
 }

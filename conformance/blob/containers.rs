@@ -1,7 +1,8 @@
 //! Operations on files that contain a library binary.
 
 use crate::blob::container::{
-    self, ContainerPart, EmbeddedBlob, FileForm, Role, Size, Symbol, linkage, made_for,
+    self, ContainerPart, DynamicNames, EmbeddedBlob, FileForm, Role, Size, Symbol, SymbolVersions,
+    linkage, made_for,
 };
 use crate::conformance::op::{Answer, Handler, Op, OpError, data};
 use crate::rule::Findings;
@@ -28,6 +29,11 @@ pub(crate) const OPS: &[Op] = &[
         name: "blob.linkage",
         help: "data: an image. System, machine, libraries, search path, and the functions of TVM's C interface that it calls and defines.",
         run: Handler::Here(linked),
+    },
+    Op {
+        name: "blob.names",
+        help: "data: an image. The names that other libraries must define, those that it defines for them, and the versions of both, sorted.",
+        run: Handler::Here(names),
     },
 ];
 
@@ -121,6 +127,27 @@ fn linked(args: &Value) -> Result<Answer, OpError> {
         "calls": linkage.calls,
         "defines": linkage.defines,
         "runtime": linkage.is_runtime(),
+    });
+    Ok(Answer::new(value, Findings::default()))
+}
+
+/// Runs `blob.names` (BLOB-68), which returns the names and versions in the tables of the dynamic linker. `wanted` and `defined` are null
+/// if one of the names cannot be read.
+fn names(args: &Value) -> Result<Answer, OpError> {
+    let data = data(args)?;
+    let names = DynamicNames::read(&data);
+    let sorted = |names: &[&[u8]]| {
+        let texts = names.iter().map(|name| String::from_utf8_lossy(name));
+        let mut texts: Vec<_> = texts.map(|name| name.into_owned()).collect();
+        texts.sort();
+        texts
+    };
+    let versions = SymbolVersions::read(&data);
+    let value = json!({
+        "wanted": names.as_ref().map(|names| sorted(&names.wanted)),
+        "defined": names.as_ref().map(|names| sorted(&names.defined)),
+        "needed_versions": versions.needed,
+        "defined_versions": versions.defined,
     });
     Ok(Answer::new(value, Findings::default()))
 }

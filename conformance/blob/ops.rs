@@ -1,12 +1,12 @@
 //! Operations of chapter blob.
 
-use crate::blob::{Blob, detect::detect};
+use crate::blob::{Blob, ForeignKinds, detect::detect};
 use crate::conformance::module::loading;
 use crate::conformance::op::{self, Answer, Handler, Op, OpError};
 use crate::release::Layout;
 use crate::rule::Findings;
 use crate::wire::{Span, Trace};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The operations that a case of this chapter can use.
 pub(crate) const OPS: &[Op] = &[
@@ -14,6 +14,11 @@ pub(crate) const OPS: &[Op] = &[
         name: "blob.decode",
         help: "data, layout or symbol (optional): the JSON form of the blob",
         run: Handler::Partly(decode, loading::blob),
+    },
+    Op {
+        name: "blob.partial",
+        help: "data, layout (optional), like: the known kind for each unknown one, if stated. What a tool reads that continues behind unknown kinds: {blob, decoded, broken}",
+        run: Handler::Here(partial),
     },
     Op {
         name: "blob.encode",
@@ -43,6 +48,28 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     let mut findings = Findings::default();
     let blob = Blob::read_with(&data, layout(args, &data)?, &mut findings)?;
     Ok(Answer::new(blob.to_json(), findings))
+}
+
+/// Runs `blob.partial`, which returns what precedes the broken rule, and continues after unknown kinds (BLOB-06).
+fn partial(args: &Value) -> Result<Answer, OpError> {
+    let data = op::data(args)?;
+    let layout = layout(args, &data)?;
+    let like = args.get("like").and_then(Value::as_object);
+    let pairs = like.into_iter().flatten();
+    let pairs = pairs.map(|(kind, known)| (&**kind, known.as_str().unwrap_or_default()));
+    let foreign = ForeignKinds::new(pairs)
+        .map_err(|kind| OpError::Unsupported(format!("no release has kind `{kind}`")))?;
+    let partial = Blob::read_foreign(&data, layout, Findings::default(), None, &foreign);
+    let decoded = partial.blob.modules.iter().map(|module| {
+        let payload = foreign.decode(module, layout);
+        payload.map(|payload| payload.to_json())
+    });
+    let value = json!({
+        "blob": partial.blob.to_json(),
+        "decoded": decoded.collect::<Vec<_>>(),
+        "broken": partial.broken.map(|broken| json!([broken.rule().id(), broken.offset()])),
+    });
+    Ok(Answer::new(value, partial.findings))
 }
 
 /// Runs `blob.encode`, which returns the bytes. BLOB-17 rejects content that the layout cannot express.

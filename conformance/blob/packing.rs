@@ -3,13 +3,10 @@
 //! Another reader than that of the chapter reads the results: the crate `object`, or `container` if a file with library binaries is
 //! expected. Bytes are compared if the release determines them (`blob.pack_c`), and facts if linkers have a choice.
 
+use super::exporting;
 use crate::blob::container;
-use crate::blob::pack::{
-    self, ExportContent, ExportModule, HostCode, HostFormat, LinkOptions, ObjectTarget,
-    SymbolNaming,
-};
+use crate::blob::pack::{self, LinkOptions, ObjectTarget, SymbolNaming};
 use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data};
-use crate::import_tree::Algorithm;
 use crate::release::Release;
 use crate::rule::Findings;
 use object::read::{
@@ -39,7 +36,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.export",
         help: "value: a list of {code: {format, data}} or {kind, data}, each with imports; release, system_lib, prefix, target as for the others; order; text: whether one C text is made of them. The files that a linker gets.",
-        run: Handler::Here(export),
+        run: Handler::Here(exporting::export),
     },
     Op {
         name: "blob.archive",
@@ -54,12 +51,12 @@ pub(crate) const OPS: &[Op] = &[
 ];
 
 /// Returns a text member; empty if it is missing, which means the default in every operation here.
-fn text<'a>(args: &'a Value, key: &str) -> &'a str {
+pub(super) fn text<'a>(args: &'a Value, key: &str) -> &'a str {
     args.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the names of the symbols: those of the release, for a system library or not, with a prefix (MOD-01, MOD-16).
-fn naming(args: &Value) -> Result<SymbolNaming, OpError> {
+pub(super) fn naming(args: &Value) -> Result<SymbolNaming, OpError> {
     let release: Release = text(args, "release").parse()?;
     let system_lib = args
         .get("system_lib")
@@ -203,63 +200,6 @@ fn c_text_at(file: &File<'_>, symbol: &Symbol<'_, '_>) -> Option<String> {
     let content = section.data().ok()?.get(start..)?;
     let end = content.iter().position(|byte| *byte == 0)?;
     Some(String::from_utf8_lossy(content.get(..end)?).into_owned())
-}
-
-/// Runs `blob.export`, which returns the files of an export. The packed file is shown as the library binary in it.
-fn export(args: &Value) -> Result<Answer, OpError> {
-    let modules = args.get("value").and_then(Value::as_array);
-    let modules: Result<Vec<ExportModule>, OpError> =
-        modules.into_iter().flatten().map(export_module).collect();
-    let target = match text(args, "target") {
-        "" => None,
-        triple => Some(ObjectTarget::from_triple(triple)?),
-    };
-    let algorithm = match text(args, "order") {
-        "" => Algorithm::default(),
-        name => name.parse()?,
-    };
-    let plan = pack::plan(&modules?, &naming(args)?, algorithm, target)?;
-    if args.get("text") == Some(&Value::Bool(true)) {
-        let text = plan.c_source()?;
-        return Ok(Answer::new(base64(&text), Findings::default()));
-    }
-    let files: Vec<Value> = plan
-        .files
-        .iter()
-        .map(|(name, content)| match &plan.blob {
-            // BLOB-71: the packed file is `devc.o`, `devc.c` or `devc.cc`, possibly after a prefix. Objects and texts depend on the writer.
-            Some(blob) if name.contains("devc.") => {
-                let file = container::open(content)?;
-                let found = file.blobs().any(|(_, found)| found.bytes == *blob);
-                Ok(json!({"name": name, "blob": found.then(|| base64(blob))}))
-            }
-            _ => Ok(json!({"name": name, "data": base64(content)})),
-        })
-        .collect::<Result<_, OpError>>()?;
-    Ok(Answer::new(files.into(), Findings::default()))
-}
-
-/// Reads a module of a case: host code in one of its formats, or a kind with its payload, and the positions of its imports.
-fn export_module(value: &Value) -> Result<ExportModule, OpError> {
-    let wrong = |what: &str| OpError::Unsupported(format!("a module has no {what}"));
-    let content = match value.get("code") {
-        Some(code) => ExportContent::Host(HostCode {
-            format: HostFormat::of_extension(text(code, "format"))
-                .ok_or_else(|| wrong("format of host code"))?,
-            code: data(code)?,
-        }),
-        None => ExportContent::Stored {
-            kind: text(value, "kind").to_owned(),
-            payload: data(value)?,
-        },
-    };
-    let imports = value.get("imports").and_then(Value::as_array);
-    let position = |value: &Value| usize::try_from(value.as_u64()?).ok();
-    let imports: Option<Vec<usize>> = imports.into_iter().flatten().map(position).collect();
-    Ok(ExportModule {
-        content,
-        imports: imports.ok_or_else(|| wrong("positions under `imports`"))?,
-    })
 }
 
 /// Runs `blob.archive` (BLOB-74), which returns what `container` finds in the `.tar`. Only the golden checks that the bytes are always

@@ -216,7 +216,9 @@ class Reader:
             self.add(node, "method", f"{value}.{TWIN[name]}{self.text(arguments)}")
         if name in STEPS:
             self.add(node, "step left out", value)
-        if name in ANSWERS or name.startswith("is_") and name not in TWIN and name != "is_off":
+        is_answer = name in ANSWERS or name.startswith("is_") and name not in TWIN and name != "is_off"
+        # A statement drops the answer.
+        if is_answer and node.parent.type != "expression_statement":
             self.add(node, "negation", f"!{self.text(node)}", f"(({ORIGINAL}) ^ {SWITCH})")
 
     # Statements, and the conditions that decide which are executed.

@@ -31,6 +31,11 @@ pub(crate) const OPS: &[Op] = &[
         run: Handler::Here(fields),
     },
     Op {
+        name: "payload.shown",
+        help: "`data`, `kind`, `layout` as in payload.decode; returns what a person sees: {\"needs\": [[name, value], ..], \"dtypes\", \"source\", \"kernels\", \"code\": lines}",
+        run: Handler::Here(shown),
+    },
+    Op {
         name: "payload.file_read",
         help: "`path`: the name of a module file; `data`: its content; `side`: the text of its side file, or its lines, or null; returns {\"side_path\", \"payload\"}",
         run: Handler::Here(file_read),
@@ -50,14 +55,52 @@ pub(crate) const OPS: &[Op] = &[
 /// Runs `payload.decode`, which returns the fields of one module (PAY-01) as JSON; bytes after the last field are a finding (WIRE-08).
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
+    let mut findings = Findings::default();
+    let payload = read(&bytes, args, &mut findings)?;
+    Ok(Answer::new(payload.to_json(), findings))
+}
+
+/// Reads the payload in the request, to its end.
+fn read<'a>(
+    bytes: &'a [u8],
+    args: &Value,
+    findings: &mut Findings,
+) -> Result<Payload<'a>, OpError> {
     let layout = layout(args)?;
     let kind = args.get("kind").and_then(Value::as_str);
     let kind = kind.ok_or_else(|| OpError::Unsupported("the request has no `kind`".into()))?;
+    let mut cursor = Cursor::new(bytes);
+    let payload = payload::read(kind, layout, &mut cursor, findings)?;
+    cursor.finish(&format!("the {kind} payload"), findings)?;
+    Ok(payload)
+}
+
+/// Runs `payload.shown`, which returns what tools show of a payload beside its fields, sorted where the payload has no order.
+fn shown(args: &Value) -> Result<Answer, OpError> {
+    let bytes = data(args)?;
     let mut findings = Findings::default();
-    let mut cursor = Cursor::new(&bytes);
-    let payload = payload::read(kind, layout, &mut cursor, &mut findings)?;
-    cursor.finish(&format!("the {kind} payload"), &mut findings)?;
-    Ok(Answer::new(payload.to_json(), findings))
+    let payload = read(&bytes, args, &mut findings)?;
+    let needs = payload.code_needs();
+    let needs = needs
+        .iter()
+        .map(|need| [need.name().to_owned(), need.value().to_owned()]);
+    let mut needs: Vec<[String; 2]> = needs.collect();
+    needs.sort();
+    let mut dtypes: Vec<String> = payload
+        .dtypes()
+        .iter()
+        .map(|dtype| dtype.to_string())
+        .collect();
+    dtypes.sort();
+    let kernels = payload.kernels();
+    let value = json!({
+        "needs": needs,
+        "dtypes": dtypes,
+        "source": payload.source(),
+        "kernels": kernels.map(|(name, code)| json!([name, code.len()])).collect::<Vec<_>>(),
+        "code": payload.relay_vm().map(|code| code.disassemble().lines().map(str::to_owned).collect::<Vec<_>>()),
+    });
+    Ok(Answer::new(value, findings))
 }
 
 /// Runs `payload.encode`. The written bytes are read again, so that a value that breaks a rule is rejected like its bytes.

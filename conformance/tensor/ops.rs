@@ -67,12 +67,8 @@ fn fields(args: &Value) -> Result<Answer, OpError> {
 pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     let mut cursor = Cursor::traced(data, &trace);
-    // A violation ends the reading; only the fields before it are needed.
-    if read(&mut cursor, args, &mut Findings::default()).is_err() && cursor.offset() == 0 {
-        // A file without a stated release is shown as the newest release reads it.
-        let newest = object!({ "form": args.get("form"), "release": Release::LAST.to_string() });
-        let _ = read(&mut cursor, &newest, &mut Findings::default());
-    }
+    // A violation ends the reading; only the fields before it are needed. Those of a file without a stated release are of the newest family.
+    let _ = read(&mut cursor, args, &mut Findings::default());
     trace.into_spans()
 }
 

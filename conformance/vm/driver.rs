@@ -297,7 +297,7 @@ fn each(
 }
 
 /// Converts one form of the chapter: JSON's own; `{"shape"}`, `{"dtype"}`, `{"function"}`, `{"ref"}`. `{"watch": n}` is a function
-/// that returns n and logs its arguments. `{"params": n}` is a module whose `get_params` returns n. A list is a tuple.
+/// that returns n, or true, and logs its arguments. `{"params": n}` is a module whose `get_params` returns n. A list is a tuple.
 fn argument(
     api: &'static FfiApi,
     value: &Value,
@@ -320,8 +320,11 @@ fn argument(
         return Ok(global(api, name)?);
     }
     if let Some(answer) = value.get("watch") {
-        let answer: u64 = number_of(answer)?;
-        return Ok(api.function(ptr::without_provenance_mut(answer as usize), watch)?);
+        let answer = match answer {
+            Value::Bool(true) => WATCH_TRUE,
+            number => number_of::<u64>(number)? as usize,
+        };
+        return Ok(api.function(ptr::without_provenance_mut(answer), watch)?);
     }
     if let Some(answer) = value.get("params") {
         let answer: u64 = number_of(answer)?;
@@ -341,6 +344,9 @@ thread_local! {
     static API: Cell<Option<&'static FfiApi>> = const { Cell::new(None) };
     static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
 }
+
+/// The number of a `watch` that returns true.
+const WATCH_TRUE: usize = usize::MAX;
 
 /// Logs its arguments, with only the name of a leading function, and returns the number in `this`.
 unsafe extern "C" fn watch(
@@ -367,9 +373,12 @@ unsafe extern "C" fn watch(
         shown.push(value);
     }
     LOG.with_borrow_mut(|log| log.push(Value::Array(shown)));
-    let int = this.addr() as i64;
+    let (tag, int) = match this.addr() {
+        WATCH_TRUE => (index::BOOL, 1),
+        number => (index::INT, number as i64),
+    };
     // SAFETY: an out pointer for the result.
-    unsafe { out.write(RawAny::of(index::INT, AnyPayload { int })) };
+    unsafe { out.write(RawAny::of(tag, AnyPayload { int })) };
     0
 }
 

@@ -112,9 +112,6 @@ impl<'a> StoredModule<'a> {
         };
         // BLOB-06: a payload whose end was found without a grammar is kept unchanged.
         let is_foreign = from < Layout::V0_22 && !streamed::is_known(&self.kind, from);
-        if is_foreign && to == Layout::V0_22 {
-            return Ok(unchanged());
-        }
         let payload = if is_foreign {
             None
         } else {

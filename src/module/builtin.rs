@@ -1,7 +1,7 @@
 //! Global functions for modules.
 
 use super::{Module, property};
-use crate::function::{Error, ErrorKind, Function, registry};
+use crate::function::{Error, ErrorKind, Function, TypedFn, registry};
 use crate::module;
 use crate::object::{ArrayOf, def, def_packed};
 use crate::value::{Any, AnyView, Str, cast};
@@ -95,13 +95,14 @@ fn system_library(args: &[AnyView<'_>]) -> Result<Any, Error> {
     Ok(Any::from(module::system_library(&prefix)?))
 }
 
-/// Registers the names under which frontends of 0.7 to 0.21 use modules (MOD-33).
+/// Registers the names under which frontends of 0.7 to 0.21 use modules (MOD-33). The runtime of TVM 0.22 and later, which is loaded beside
+/// this crate, registers some of them itself.
 fn register_old_names() {
-    def("runtime.ModuleGetTypeKey", |module: &Module| module.kind());
-    def("runtime.ModuleImportsSize", |module: &Module| {
+    provide("runtime.ModuleGetTypeKey", |module: &Module| module.kind());
+    provide("runtime.ModuleImportsSize", |module: &Module| {
         i64::try_from(module.imports().len()).unwrap_or(i64::MAX)
     });
-    def("runtime.ModuleGetImport", |module: &Module, at: i64| {
+    provide("runtime.ModuleGetImport", |module: &Module, at: i64| {
         let imports = module.imports();
         let import = usize::try_from(at)
             .ok()
@@ -111,42 +112,47 @@ fn register_old_names() {
             Error::new(ErrorKind::Index, message)
         })
     });
-    def("runtime.ModuleLoadFromFile", load);
-    def_packed("runtime.SystemLib", system_library);
-    def(
+    provide("runtime.ModuleLoadFromFile", load);
+    registry::provide("runtime.SystemLib", Function::from_packed(system_library));
+    provide(
         "runtime.ModuleGetSource",
         |module: &Module, format: &str| module.source(format),
     );
-    def(
+    provide(
         "runtime.ModuleSaveToFile",
         |module: &Module, path: &str, format: &str| module.write_to_file(path, format),
     );
-    def("runtime.RuntimeEnabled", |target: &str| {
+    provide("runtime.RuntimeEnabled", |target: &str| {
         let device = format!("device_api.{target}");
         target == "cpu" || registry::lookup(&device).is_some()
     });
-    def("runtime.ModuleGetFormat", |module: &Module| {
+    provide("runtime.ModuleGetFormat", |module: &Module| {
         let formats = module.write_formats()?;
         Ok::<_, Error>(formats.into_iter().next().unwrap_or_default())
     });
-    def(
+    provide(
         "runtime.ModuleImplementsFunction",
         |module: &Module, name: &str, deep: bool| module.implements(name, deep),
     );
-    def("runtime.ModuleIsDSOExportable", |module: &Module| {
+    provide("runtime.ModuleIsDSOExportable", |module: &Module| {
         module.property_mask() & property::EXPORTABLE != 0
     });
-    def("runtime.ModuleGetPropertyMask", |module: &Module| {
+    provide("runtime.ModuleGetPropertyMask", |module: &Module| {
         i64::from(module.property_mask())
     });
-    def(
+    provide(
         "runtime.ModuleGetFunction",
         |module: &Module, name: &str, deep: bool| module.function(name, deep),
     );
-    def("runtime.ModuleClearImports", |module: &Module| {
+    provide("runtime.ModuleClearImports", |module: &Module| {
         module.clear_imports()
     });
-    def("runtime.ModuleImport", |module: &Module, other: Module| {
+    provide("runtime.ModuleImport", |module: &Module, other: Module| {
         module.import(other)
     });
+}
+
+/// Registers a function that yields to any other function of its name (FUN-11).
+fn provide<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
+    registry::provide(name, Function::named(Some(name), body));
 }

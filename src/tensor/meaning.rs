@@ -17,18 +17,12 @@ impl Dtype {
             return Some(if is_bool { "bool" } else { "uint1" });
         }
         let named = names(release).find(|name| name.code == self.code)?;
-        let name = match named.text {
-            "e4m3_float" => "float8_e4m3fn",
-            "e5m2_float" => "float8_e5m2",
-            name => name,
-        };
-        // TEN-06: the name of a small float contains its width.
-        let fits = match name.get(..7) {
-            Some("float8_") => self.bits == 8,
-            Some("float6_") => self.bits == 6,
-            Some("float4_") => self.bits == 4,
-            _ if name == "bool" => matches!(self.bits, 1 | 8),
-            _ => true,
+        let (name, fits) = match named.text {
+            "e4m3_float" => ("float8_e4m3fn", self.bits == 8),
+            "e5m2_float" => ("float8_e5m2", self.bits == 8),
+            "bool" => ("bool", matches!(self.bits, 1 | 8)),
+            // TEN-06: the name of a small float contains its width.
+            name => (name, !named.fixed || self.bits == named.bits),
         };
         fits.then_some(name)
     }

@@ -8,7 +8,7 @@
 //! | `count` | u64, as many as names | TEN-41, TEN-43 |
 //! | `tensors` | that many records | TEN-20 .. TEN-34 |
 
-use super::{Sizing, TEN_40, TEN_41, TEN_42, TEN_43, TEN_44, TEN_45, TensorRecord};
+use super::{Sizing, TEN_40, TEN_41, TEN_42, TEN_43, TEN_44, TensorRecord};
 use crate::rule::{Findings, Kind, Tolerated, Violation};
 use crate::wire::{Cursor, WIRE_06, Writer};
 use std::borrow::Cow;
@@ -71,20 +71,17 @@ impl<'a> Params<'a> {
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<(Params<'a>, Sizing), Violation> {
-        let mut newest = None;
         // TEN-45: for elements of whole bytes and one lane, the three counts agree, and the order does not matter. For others, the sizes in
         // the file show the family.
         for sizing in [Sizing::V0_7, Sizing::V0_4, Sizing::V0_2] {
             // TEN-45: the findings of a probe are dropped, because another family may fit. A probe reads only headers.
             let mut probe = cursor.look_ahead();
-            match Params::read(&mut probe, sizing, &mut findings.clone()) {
-                Ok(_) => return Ok((Params::read(cursor, sizing, findings)?, sizing)),
-                // TEN-45: the error of the first probe is kept, because most files are of the newest family.
-                Err(broken) => newest = newest.or(Some(broken)),
+            if Params::read(&mut probe, sizing, &mut findings.clone()).is_ok() {
+                return Ok((Params::read(cursor, sizing, findings)?, sizing));
             }
         }
-        let unread = || TEN_45.broken(Kind::Malformed, cursor.offset(), "no release wrote this");
-        Err(newest.unwrap_or_else(unread))
+        // TEN-45: the error of the newest family is returned, because most files are of that family.
+        Ok((Params::read(cursor, Sizing::V0_7, findings)?, Sizing::V0_7))
     }
 
     /// Reads a parameter file, with sizes counted by `sizing`. Leaves the cursor after the last tensor.

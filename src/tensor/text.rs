@@ -20,7 +20,7 @@ pub(super) struct DtypeName {
     /// The last minor release that has the name.
     until: u8,
     /// Whether the width is part of the name and never follows it (TEN-06).
-    fixed: bool,
+    pub(super) fixed: bool,
 }
 
 /// Creates the row of a name that digits may follow.

@@ -222,6 +222,7 @@ impl<'v> Members<'v> {
     }
 }
 
-fn invalid(why: impl ToString) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, why.to_string())
+/// A broken rule stays the source of the error, so that the caller can tell which one.
+fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }

@@ -214,7 +214,7 @@ fn flags(config: &TargetConfig) -> impl Iterator<Item = &str> {
     flags.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Adds the keys of Arm after stated keys, without repetition, or instead of the kind's keys if none are stated (TGT-55).
+/// Adds the keys of Arm after stated keys, or instead of the kind's keys if none are stated (TGT-55).
 fn add_arm_keys(config: &mut TargetConfig) -> Result<(), Violation> {
     let keys = config
         .entry("keys")
@@ -222,11 +222,7 @@ fn add_arm_keys(config: &mut TargetConfig) -> Result<(), Violation> {
     let Value::Array(keys) = keys else {
         return Err(TGT_07.rejected(Kind::Type, "Expect type of field \"keys\" is Array"));
     };
-    for key in ["arm_cpu", "cpu"] {
-        if !keys.iter().any(|old| old == key) {
-            keys.push(key.into());
-        }
-    }
+    keys.extend(["arm_cpu", "cpu"].map(Value::from));
     Ok(())
 }
 

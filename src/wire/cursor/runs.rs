@@ -1,6 +1,6 @@
 //! Byte runs and text with a length before them.
 
-use super::super::trace::{TraceValue, unit};
+use super::super::trace::TraceValue;
 use super::super::{ReadValue, WIRE_04, WIRE_05, show};
 use super::Cursor;
 use crate::rule::{Kind, Rule, Violation};
@@ -110,7 +110,7 @@ impl<'a> Cursor<'a> {
     fn record_run(&self, field: &str, rule: Rule, bytes: &[u8], value: TraceValue<'_>) {
         let (start, length) = (self.offset(), bytes.len() as u64);
         let content = start.saturating_add(8);
-        let shown = TraceValue::Count(length, unit(WIRE_04));
+        let shown = TraceValue::Count(length, "bytes");
         self.record_span(start, content, field, WIRE_04, shown);
         self.record_span(content, content.saturating_add(length), field, rule, value);
     }
