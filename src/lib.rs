@@ -171,6 +171,11 @@ pub mod conformance;
 pub mod spec;
 
 #[cfg(feature = "runtime")]
+pub use function::{Error, Result};
+pub use release::{Layout, Release};
+pub use rule::{Finding, Violation};
+
+#[cfg(feature = "runtime")]
 mod install;
 #[cfg(all(doctest, feature = "runtime"))]
 mod sound;

@@ -171,6 +171,14 @@ impl<'a> AnyView<'a> {
         unsafe { std::slice::from_raw_parts(cells.cast(), count) }
     }
 
+    /// Returns views of all `values`, in place.
+    #[inline]
+    pub const fn of_values(values: &'a [Any]) -> &'a [AnyView<'a>] {
+        // SAFETY: both are transparent wrappers of `RawAny`. An owned value is valid as a view while it is borrowed, and no owned value
+        // is an r-value reference, which a view could empty.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+    }
+
     /// Returns the cell of 16 bytes. The reference stays with this value.
     #[inline]
     pub const fn as_raw(&self) -> &RawAny {
@@ -288,6 +296,17 @@ impl<'a> From<&'a Any> for AnyView<'a> {
     #[inline]
     fn from(value: &'a Any) -> AnyView<'a> {
         value.view()
+    }
+}
+
+/// The owned form of everything that has a borrowed form: it shares the object, and counts one more reference to it.
+impl<'a, T> From<&'a T> for Any
+where
+    AnyView<'a>: From<&'a T>,
+{
+    #[inline]
+    fn from(value: &'a T) -> Any {
+        AnyView::from(value).to_any()
     }
 }
 
