@@ -16,12 +16,12 @@ fn main() -> Result<(), Error> {
     let numbers: Vec<f32> = (0..12_u8).map(f32::from).collect();
     let input = Tensor::from_slice(&numbers, &[12])?;
     let output = Tensor::from_slice(&[0.0_f32; 12], &[12])?;
-    main.call_with([input.into(), output.clone().into()])?;
+    main.call((input, output.clone()))?;
     let numbers: Vec<f32> = output.to_vec()?;
     println!("main(0 .. 11) = {numbers:?}");
 
     let short = Tensor::from_slice(&[0.0_f32; 3], &[3])?;
-    match main.call_with([short.into(), output.into()]) {
+    match main.call((short, output)) {
         Ok(_) => println!("main takes three numbers, too"),
         Err(error) => println!("main of three numbers fails: {error}"),
     }

@@ -5,9 +5,9 @@
 use tvmspec::function::Error;
 use tvmspec::module;
 use tvmspec::object::Tensor;
-use tvmspec::value::DLDataType;
+use tvmspec::tensor::Dtype;
 
-const F32: DLDataType = DLDataType {
+const F32: Dtype = Dtype {
     code: 2,
     bits: 32,
     lanes: 1,
@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
             .collect();
         input.fill(&values)?;
         let output = Tensor::empty(&[12], F32)?;
-        function.call_with([input.into(), output.clone().into()])?;
+        function.call((input, output.clone()))?;
         let results: Vec<f32> = output
             .to_bytes()?
             .chunks_exact(4)

@@ -3,7 +3,8 @@
 use tvmspec::device::Device;
 use tvmspec::function::Error;
 use tvmspec::object::Tensor;
-use tvmspec::value::{Any, DLDataType};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::Any;
 use tvmspec::vm::VirtualMachine;
 
 fn main() -> Result<(), Error> {
@@ -18,12 +19,12 @@ fn main() -> Result<(), Error> {
         .split(',')
         .filter_map(|extent| extent.parse().ok())
         .collect();
-    let input: Any = Tensor::empty(&shape, DLDataType::scalar(2, 32))?.into();
+    let input: Any = Tensor::empty(&shape, Dtype::FLOAT32)?.into();
 
     // SAFETY: the user of a model trusts its code.
     let model = unsafe { tvmspec::module::load(path) }?;
     let machine = VirtualMachine::of(&model, &[Device::CPU])?;
-    let output = machine.call("main", &[input])?;
+    let output = machine.call("main", (input,))?;
 
     println!("{}", tvmspec::object::repr::repr(output.view())?);
     Ok(())

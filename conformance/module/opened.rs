@@ -96,7 +96,7 @@ fn result(root: &Module, call: &Value) -> Result<Value, OpError> {
         .map(|form| Ok(from_json(form)?))
         .collect::<Result<_, OpError>>()?;
     let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-    Ok(match function.call(&views) {
+    Ok(match function.call_packed(&views) {
         Ok(result) => to_json(result.view()),
         Err(error) => shown(&error),
     })

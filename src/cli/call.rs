@@ -133,7 +133,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
                 .map_or_else(|| passed.value.view(), DeviceMirror::view)
         })
         .collect();
-    let result = match function.call(&views) {
+    let result = match function.call_packed(&views) {
         Ok(result) => result,
         Err(error) => {
             // The function ran and returned an error. This is a result, not a failure of the command.

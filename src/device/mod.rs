@@ -73,7 +73,7 @@ pub mod vulkan;
 
 pub use rules::*;
 
-pub use crate::function::{Error, ErrorKind, Result};
+pub(crate) use crate::function::{Error, ErrorKind, Result};
 pub use crate::tensor::{Device, Dtype};
 pub use api::{CopyRequest, DeviceApi};
 pub use attribute::{Attribute, AttributeValue};

@@ -35,7 +35,7 @@ impl<'a> TensorRef<'a> {
         let strides = unsafe { dl.strides() };
         TensorRef {
             data: Space(dl.data),
-            device: dl.device.into(),
+            device: dl.device,
             dtype: Dtype::from(dl.dtype),
             shape,
             strides,

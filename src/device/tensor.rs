@@ -4,22 +4,21 @@ use super::{Device, Dtype, Manager, Result, Space, Stream, TensorRef};
 use crate::function::{Error, ErrorKind};
 use crate::object::Tensor;
 use crate::value::dlpack::DLTensor;
-use crate::value::{DLDataType, DLDevice};
 
 /// Allocates a tensor of `shape`, in elements, in the flat memory of a device. Its contents are undefined. The memory is freed when
 /// the tensor is dropped.
 pub(crate) fn allocate(
     shape: &[i64],
-    dtype: DLDataType,
-    place: DLDevice,
+    dtype: Dtype,
+    place: Device,
 ) -> std::result::Result<Tensor, Error> {
-    let device = Device::from(place);
+    let device = place;
     // Tensors of the host own their memory and need no device API, which a program may have replaced.
     if device.kind == Device::CPU.kind {
         return Tensor::empty(shape, dtype);
     }
     let api = Manager::global().api(device.kind)?;
-    let space = api.alloc_scoped(device, shape, Dtype::from(dtype), None)?;
+    let space = api.alloc_scoped(device, shape, dtype, None)?;
     let description = DLTensor {
         data: space.0,
         device: place,

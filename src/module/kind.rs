@@ -34,7 +34,7 @@ pub mod property {
 ///
 /// let module = Module::new(Doubler);
 /// let double = module.function("double", false).unwrap().unwrap();
-/// assert_eq!(i64::try_from(&double.call(&[21i64.into()]).unwrap()).unwrap(), 42);
+/// assert_eq!(i64::try_from(&double.call((21i64,)).unwrap()).unwrap(), 42);
 /// ```
 ///
 /// A returned function must keep `module` alive if it uses anything of it: move a clone of the handle into it (MOD-12).

@@ -88,7 +88,7 @@ impl Library {
         let Some(function) = self.function(module, &format!("{kind}{name}"))? else {
             return Ok(None);
         };
-        Ok(Some(cast(function.call(&[])?.view())?))
+        Ok(Some(cast(function.call_packed(&[])?.view())?))
     }
 }
 

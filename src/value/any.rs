@@ -1,9 +1,10 @@
 //! The tagged value: one cell ([`RawAny`]), owned ([`Any`]) or borrowed ([`AnyView`]).
 
-use super::dlpack::{DLDataType, DLDevice, DLTensor};
+use super::dlpack::DLTensor;
 use super::header::{Header, ObjectRef, dec_ref, inc_ref};
 use super::index;
 use super::raw::{AnyPayload, RawAny};
+use crate::tensor::{Device, Dtype};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
@@ -349,8 +350,8 @@ plain! {
     bool, |v| RawAny::from_bool(v);
     f64, |v| RawAny::from_float(v);
     f32, |v| RawAny::from_float(v.into());
-    DLDataType, |v| RawAny::from_dtype(v);
-    DLDevice, |v| RawAny::from_device(v);
+    Dtype, |v| RawAny::from_dtype(v);
+    Device, |v| RawAny::from_device(v);
     (), |_v| RawAny::NONE;
 }
 

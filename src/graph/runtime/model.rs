@@ -17,7 +17,7 @@ use std::sync::Arc;
 ///
 /// ```no_run
 /// # fn main() -> Result<(), tvmspec::function::Error> {
-/// # let x = tvmspec::object::Tensor::empty(&[1, 8], tvmspec::value::DLDataType { code: 2, bits: 32, lanes: 1 })?;
+/// # let x = tvmspec::object::Tensor::empty(&[1, 8], crate::tensor::Dtype { code: 2, bits: 32, lanes: 1 })?;
 /// use tvmspec::graph::Model;
 /// // SAFETY: the library is trusted code.
 /// let mut model = unsafe { Model::load("mlp.so") }?;

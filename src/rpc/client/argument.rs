@@ -60,7 +60,7 @@ impl<'a> CallArguments<'a> {
             index::BOOL => PackedValue::Bool(raw.int()),
             index::FLOAT => PackedValue::Float(raw.float()),
             index::DATA_TYPE => PackedValue::Dtype(Dtype::from(raw.dtype()), 0),
-            index::DEVICE => PackedValue::Device(link.unmasked(raw.device().into())?),
+            index::DEVICE => PackedValue::Device(link.unmasked(raw.device())?),
             index::DLTENSOR_PTR | index::TENSOR => self.tensor(link, view)?,
             index::RAW_STR | index::SMALL_STR | index::STR => {
                 // RPC-43: a C string in both eras, as upstream writes it. It cannot contain a NUL (RPC-44).

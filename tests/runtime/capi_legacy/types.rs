@@ -43,7 +43,7 @@ fn the_name_of_a_custom_type_comes_of_a_function_that_calls() {
         assert_eq!(made, 0);
         assert_eq!(TVMFuncRegisterGlobal(name.as_ptr(), names, 1), 0);
     }
-    let v_type = tvmspec::value::DLDataType {
+    let v_type = tvmspec::tensor::Dtype {
         code: 150,
         bits: 32,
         lanes: 1,

@@ -9,7 +9,7 @@ use crate::graph::{GRF_33, GRF_36};
 use crate::object;
 use crate::rule::{Kind, Violation};
 use crate::tensor::{Packing, TensorRecord};
-use crate::value::{Any, DLDataType, DLDevice, DLTensor, cast};
+use crate::value::{Any, DLTensor, cast};
 use std::sync::Arc;
 
 /// The owner of memory that is used in place, and whether the memory may be written.
@@ -61,9 +61,9 @@ impl PoolTensor {
         let shape: Arc<[i64]> = shape.into();
         let view = DLTensor {
             data: memory.space.0,
-            device: DLDevice::from(memory.home.device),
+            device: memory.home.device,
             ndim: shape.len() as i32,
-            dtype: DLDataType::from(dtype),
+            dtype: dtype,
             shape: shape.as_ptr().cast_mut(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,
@@ -190,7 +190,7 @@ impl PoolTensor {
         let mut bytes = vec![0_u8; self.nbytes()];
         let target = DLTensor {
             data: bytes.as_mut_ptr().cast(),
-            device: DLDevice::CPU,
+            device: Device::CPU,
             byte_offset: 0,
             ..self.view
         };
@@ -223,10 +223,10 @@ impl PoolTensor {
     ///
     /// The extents of `other` are readable.
     pub(super) unsafe fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
-        let dtype = Dtype::from(other.dtype);
+        let dtype = other.dtype;
         // GRF-33: a bool of a graph is `uint1`, and one of newer frontends is a `bool` of 8 bits: the same byte. Releases compare
         // only the size in bytes, so that int32 is accepted for float32.
-        let is_bool = |dtype: Dtype| is_flag(dtype) || DLDataType::from(dtype) == bool_of_today();
+        let is_bool = |dtype: Dtype| is_flag(dtype) || dtype == bool_of_today();
         let same_type = dtype == self.dtype || (is_bool(dtype) && is_bool(self.dtype));
         // SAFETY: the extents of `other` are readable.
         let shape = unsafe { other.shape() };
@@ -245,7 +245,7 @@ impl PoolTensor {
         let zeros = vec![0_u8; self.nbytes()];
         let source = DLTensor {
             data: zeros.as_ptr().cast_mut().cast(),
-            device: DLDevice::CPU,
+            device: Device::CPU,
             byte_offset: 0,
             ..self.view
         };
@@ -279,9 +279,9 @@ impl PoolTensor {
     ///
     /// Both describe memory of the size of this tensor, in one piece, that stays for the call.
     unsafe fn copy(&self, from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
-        let device = |device: DLDevice| Device {
-            kind: device.device_type,
-            id: device.device_id,
+        let device = |device: Device| Device {
+            kind: device.kind,
+            id: device.id,
         };
         let copy = CopyRequest {
             from: Space(from.data),
@@ -342,9 +342,9 @@ pub(in crate::graph::runtime) fn with_record<T>(
     let shape = elements.shape();
     body(&DLTensor {
         data: elements.bytes().as_ptr().cast_mut().cast(),
-        device: DLDevice::CPU,
+        device: Device::CPU,
         ndim: shape.len() as i32,
-        dtype: DLDataType::from(elements.dtype()),
+        dtype: elements.dtype(),
         shape: shape.as_ptr().cast_mut(),
         strides: std::ptr::null_mut(),
         byte_offset: 0,
@@ -357,8 +357,8 @@ fn is_flag(dtype: Dtype) -> bool {
 }
 
 /// Returns the bool type of the newest release, with the same one byte per element.
-fn bool_of_today() -> DLDataType {
-    DLDataType {
+fn bool_of_today() -> Dtype {
+    Dtype {
         code: Dtype::BOOL,
         bits: 8,
         lanes: 1,
@@ -384,7 +384,7 @@ pub(in crate::graph::runtime) fn whole(tensor: &object::Tensor) -> Result<&DLTen
     if tensor.has_whole_bytes() {
         return Ok(tensor.dl());
     }
-    let dtype = Dtype::from(tensor.dl().dtype);
+    let dtype = tensor.dl().dtype;
     let message = format!(
         "the elements of the tensor are {dtype} and may be packed; a graph has whole bytes for each"
     );

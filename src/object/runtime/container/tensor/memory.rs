@@ -4,8 +4,8 @@ use super::Tensor;
 use crate::function::{Error, Result};
 use crate::object::{OBJ_11, OBJ_12};
 use crate::rule::Kind;
+use crate::tensor::Device;
 use crate::tensor::Packing;
-use crate::value::DLDevice;
 use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 
@@ -58,7 +58,7 @@ impl Tensor {
     /// Returns the memory with whole bytes for each element.
     fn whole_memory(&self) -> Result<NonNull<[u8]>> {
         let memory = self.memory()?;
-        let size = Packing::Each.bytes(self.dl().dtype.into(), self.shape());
+        let size = Packing::Each.bytes(self.dl().dtype, self.shape());
         match size.and_then(|size| usize::try_from(size).ok()) {
             Some(size) if self.has_whole_bytes() => {
                 Ok(NonNull::slice_from_raw_parts(memory.cast(), size))
@@ -194,6 +194,6 @@ pub(super) fn out_of_reach() -> Error {
 
 /// Returns whether the CPU can read memory of the device: its own memory, pinned memory of CUDA (3) and ROCm (11), managed memory of CUDA
 /// (13).
-pub(super) fn is_cpu(device: DLDevice) -> bool {
-    matches!(device.device_type, 1 | 3 | 11 | 13)
+pub(super) fn is_cpu(device: Device) -> bool {
+    matches!(device.kind, 1 | 3 | 11 | 13)
 }

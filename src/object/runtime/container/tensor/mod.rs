@@ -19,13 +19,13 @@ pub use scalar::Scalar;
 use crate::function::{Error, Result};
 use crate::object::OBJ_11;
 use crate::rule::Kind;
+use crate::tensor::{Device, Dtype};
 use crate::tensor::{Packing, TensorRecord, extents_times};
 use crate::value::dlpack::DLTensor;
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
 use crate::value::types::ObjectIndex;
 use crate::value::{
-    Any, AnyView, Argument, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
-    Schema, VAL_10, index,
+    Any, AnyView, Argument, DLManagedTensor, DLManagedTensorVersioned, Schema, VAL_10, index,
 };
 use std::ptr::NonNull;
 
@@ -191,7 +191,7 @@ impl Tensor {
         // Whole bytes for each element are expected by releases that do not pack. Releases that pack read the beginning of the memory
         // (TEN-31).
         let elements = record.elements(Packing::Each)?;
-        let tensor = Tensor::empty(elements.shape(), elements.dtype().into())?;
+        let tensor = Tensor::empty(elements.shape(), elements.dtype())?;
         let (bytes, data) = (elements.bytes(), tensor.dl().data.cast::<u8>());
         // SAFETY: `empty` allocated whole bytes for each element, as many as `Packing::Each` counts, and the tensor is not shared yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
@@ -203,7 +203,7 @@ impl Tensor {
     /// # Errors
     ///
     /// Returns OBJ-11 of kind limit for a negative extent, for a size beyond the address space, and if there is not enough memory.
-    pub fn empty(shape: &[i64], dtype: DLDataType) -> Result<Tensor> {
+    pub fn empty(shape: &[i64], dtype: Dtype) -> Result<Tensor> {
         let elements = extents_times(1, shape).and_then(|elements| u64::try_from(elements).ok());
         let bytes = elements
             .map(|elements| dtype.bytes_of(elements))
@@ -235,7 +235,7 @@ impl Tensor {
         }
         let dl = DLTensor {
             data: data.cast(),
-            device: DLDevice::CPU,
+            device: Device::CPU,
             ndim: shape.len() as i32,
             dtype,
             shape: std::ptr::null_mut(),

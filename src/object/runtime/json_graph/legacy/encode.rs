@@ -210,8 +210,8 @@ impl LegacyEncoder {
             }
             index::DEVICE => {
                 let device = raw.device();
-                attr("v_device_id", device.device_id.to_string());
-                attr("v_device_type", device.device_type.to_string());
+                attr("v_device_id", device.id.to_string());
+                attr("v_device_type", device.kind.to_string());
                 node.type_key = self.key(value, "", NEVER, "Device")?;
             }
             index::SMALL_STR | index::STR => {
