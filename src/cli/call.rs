@@ -18,7 +18,7 @@ use tvmspec::device::Device;
 use tvmspec::examine::NotExaminable;
 use tvmspec::examine::explain::{advice, is_image};
 use tvmspec::function::{Function, registry};
-use tvmspec::module::{self, Library, Module};
+use tvmspec::module::{self, Library, Module, ModuleKind};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Strictness;
 use tvmspec::value::{
@@ -293,7 +293,7 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
 /// Returns the functions that a library exports. Returns none for a module of another kind, because only its loader knows its names.
 fn functions(module: &Module) -> Vec<String> {
     Library::of(module)
-        .map(Library::functions)
+        .and_then(ModuleKind::functions)
         .unwrap_or_default()
 }
 

@@ -36,6 +36,8 @@ pub struct Manager {
     lookup: Lookup,
 }
 
+debug_fields!(Manager: );
+
 impl Manager {
     /// Returns the manager of this process, which searches the global registry.
     pub fn global() -> &'static Manager {

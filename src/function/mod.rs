@@ -94,6 +94,8 @@ pub struct FunctionObj {
     pub(crate) cpp_call: *mut c_void,
 }
 
+debug_fields!(FunctionObj: header);
+
 const _: () = assert!(size_of::<FunctionObj>() == 40);
 
 static_object!(FunctionObj, index::FUNCTION);

@@ -24,6 +24,7 @@ pub struct DLTensor {
 }
 
 /// An owned tensor in the exchange format of DLPack before 1.0. 64 bytes.
+#[derive(Debug)]
 #[repr(C)]
 pub struct DLManagedTensor {
     /// Description of the elements.
@@ -45,6 +46,7 @@ pub struct DLPackVersion {
 }
 
 /// An owned tensor in the exchange format of DLPack 1.x. 80 bytes.
+#[derive(Debug)]
 #[repr(C)]
 pub struct DLManagedTensorVersioned {
     /// DLPack version of the producer.

@@ -28,6 +28,13 @@ pub union TVMValue {
     pub v_device: Device,
 }
 
+/// The code beside the value says which member it has.
+impl std::fmt::Debug for TVMValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TVMValue(..)")
+    }
+}
+
 const _: () = assert!(size_of::<TVMValue>() == 8);
 
 impl TVMValue {

@@ -30,6 +30,13 @@ pub union AnyPayload {
     pub bytes: [u8; 8],
 }
 
+/// The tag beside the 8 bytes says which member they are.
+impl std::fmt::Debug for AnyPayload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AnyPayload(..)")
+    }
+}
+
 /// A value cell in the form of the C ABI (`TVMFFIAny`), without ownership.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -41,6 +48,8 @@ pub struct RawAny {
     /// The value itself, or the address of the object.
     pub(crate) payload: AnyPayload,
 }
+
+debug_fields!(RawAny: type_index, aux);
 
 const _: () = assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
 const _: () = assert!(std::mem::offset_of!(RawAny, payload) == 8);

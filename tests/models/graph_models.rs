@@ -12,8 +12,7 @@ use std::process::Command;
 use tvmspec::function::Error;
 use tvmspec::graph::Model;
 use tvmspec::object::Tensor;
-use tvmspec::tensor::Device;
-use tvmspec::tensor::Dtype;
+use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::dtype_from_text;
 
 fn golden(name: &str) -> PathBuf {

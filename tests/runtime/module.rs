@@ -6,7 +6,7 @@ mod c_interface;
 use crate::support::alone::alone;
 use crate::support::skip::skipped;
 use std::path::PathBuf;
-use tvmspec::module::{self, Library, Module};
+use tvmspec::module::{self, Library, Module, ModuleKind};
 use tvmspec::object::Tensor;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Strictness;
@@ -179,7 +179,8 @@ fn a_library_says_what_it_is() {
             .walk()
             .iter()
             .filter_map(Library::of)
-            .flat_map(Library::functions)
+            .filter_map(ModuleKind::functions)
+            .flatten()
             .collect();
         names.sort();
         names

@@ -7,9 +7,8 @@ use crate::conformance::runtime::legacy::{
 };
 use crate::release::Release;
 use crate::rule::Findings;
-use crate::tensor::Device;
 use crate::tensor::json::{from_dtype, to_dtype};
-use crate::tensor::{Dtype, Params};
+use crate::tensor::{Device, Dtype, Params};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLTensor};
 use crate::wire::{Cursor, Writer};

@@ -25,6 +25,8 @@ pub struct GraphExecutorFactory {
     pub(super) params: ModelParams,
 }
 
+debug_fields!(GraphExecutorFactory: name);
+
 /// The parameters of a model. They are read in place, so that loading a model of a gigabyte copies nothing.
 pub(super) enum ModelParams {
     None,

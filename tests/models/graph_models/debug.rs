@@ -8,8 +8,7 @@ use tvmspec::graph::executor::{Executor, ExecutorDevice};
 use tvmspec::graph::{Graph, debug};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Findings;
-use tvmspec::tensor::Dtype;
-use tvmspec::tensor::{Device, Params};
+use tvmspec::tensor::{Device, Dtype, Params};
 use tvmspec::value::{Any, AnyView, DLTensor, cast};
 use tvmspec::wire::Cursor;
 

@@ -8,8 +8,7 @@ use tvmspec::graph::executor::{Executor, ExecutorDevice};
 use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Kind;
-use tvmspec::tensor::Device;
-use tvmspec::tensor::Dtype;
+use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::{Any, AnyView, cast};
 
 /// Module in safe code that returns the address of a parameter.

@@ -54,6 +54,8 @@ pub struct PoolTensor {
     read_only: bool,
 }
 
+debug_fields!(PoolTensor: shape, dtype);
+
 impl PoolTensor {
     /// Creates a tensor in a pool, or returns `None` if its size exceeds the address space.
     pub(super) fn new(memory: Arc<PoolMemory>, dtype: Dtype, shape: &[i64]) -> Option<PoolTensor> {

@@ -4,8 +4,7 @@ use super::Tensor;
 use crate::function::{Error, Result};
 use crate::object::{OBJ_11, OBJ_12};
 use crate::rule::Kind;
-use crate::tensor::Device;
-use crate::tensor::Packing;
+use crate::tensor::{Device, Packing};
 use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 
@@ -13,7 +12,6 @@ use std::sync::{PoisonError, RwLock};
 static COPIES: RwLock<()> = RwLock::new(());
 
 /// Locks out all reads and writes of tensor memory by safe code, for a copy from one tensor to another.
-#[cfg(any(feature = "graph", feature = "vm"))]
 pub(crate) fn copying() -> std::sync::RwLockWriteGuard<'static, ()> {
     COPIES.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -188,7 +186,7 @@ fn write(room: NonNull<[u8]>, bytes: &[u8]) -> Result<()> {
 /// Returns the error for a tensor whose bytes are not contiguous in CPU memory (OBJ-11).
 #[cold]
 pub(super) fn out_of_reach() -> Error {
-    let message = "the bytes of a tensor are only at hand when it is compact and on the CPU";
+    let message = "expected a compact tensor in memory of the CPU; `Tensor::to_cpu` copies one of another device";
     OBJ_11.rejected(Kind::Unsupported, message).into()
 }
 

@@ -7,20 +7,19 @@
 //!
 //! `memory` reads and writes the bytes, `scalar` converts elements to Rust numbers, and `dlpack` imports and exports tensors.
 
+mod call;
 mod dlpack;
 mod memory;
 mod scalar;
 
 pub(crate) use dlpack::TensorAllocator;
-#[cfg(any(feature = "graph", feature = "vm"))]
 pub(crate) use memory::copying;
 pub use scalar::Scalar;
 
 use crate::function::{Error, Result};
 use crate::object::OBJ_11;
 use crate::rule::Kind;
-use crate::tensor::{Device, Dtype};
-use crate::tensor::{Packing, TensorRecord, extents_times};
+use crate::tensor::{Device, Dtype, Packing, TensorRecord, extents_times};
 use crate::value::dlpack::DLTensor;
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
 use crate::value::types::ObjectIndex;
@@ -198,7 +197,8 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Creates a compact tensor of zeros on the CPU, aligned to 64 bytes, as compiled code expects.
+    /// Creates a compact tensor of zeros on the CPU, aligned to 64 bytes, as compiled code expects. [`Tensor::empty_on`] creates one on
+    /// another device, and [`Tensor::from_slice`] one with given elements.
     ///
     /// # Errors
     ///
@@ -275,6 +275,16 @@ impl Tensor {
     /// lives. The caller orders reads and writes through them.
     pub fn dl(&self) -> &DLTensor {
         &self.0.dl
+    }
+
+    /// Returns the element type.
+    pub fn dtype(&self) -> Dtype {
+        self.dl().dtype
+    }
+
+    /// Returns the device of the memory.
+    pub fn device(&self) -> Device {
+        self.dl().device
     }
 
     /// Returns the extents, the outermost first. A scalar has none.
