@@ -293,7 +293,7 @@ impl Actor {
             11 => {
                 let device = self.device()?;
                 let shape: Vec<i64> = (0..self.choices.below(3)).map(|_| self.choices.int()).collect();
-                self.session.empty(&shape, Dtype { code: 2, bits: 32, lanes: 1 }, device)?.into()
+                self.session.empty(&shape, Dtype::FLOAT32, device)?.into()
             }
             12 => {
                 let (here, device) = (self.here()?, self.device()?);

@@ -247,7 +247,7 @@ impl Function {
         args.with_views(|views| self.call_packed(views))
     }
 
-    /// Calls the function, and converts the result to `T`. Without loss: an integer that does not fit into `T` is an error.
+    /// Calls the function, and converts the result to `T`. The conversion loses nothing: an integer that does not fit into `T` is an error.
     ///
     /// ```
     /// # use tvmspec::function::Function;

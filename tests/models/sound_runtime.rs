@@ -187,11 +187,7 @@ fn a_machine_is_no_address_that_a_caller_makes_up() {
 #[test]
 fn a_view_of_a_tensor_has_no_more_elements_than_it() {
     let reshape = registry::require("vm.builtin.reshape").unwrap();
-    let bits = Dtype {
-        code: 1,
-        bits: 1,
-        lanes: 1,
-    };
+    let bits = Dtype::scalar(1, 1);
     let nine = Tensor::empty(&[9], bits).unwrap();
     let shape = tvmspec::object::Shape::new(&[16]);
     // Both shapes need two packed bytes, but sixteen bytes in the layout with one byte per element.
@@ -203,15 +199,7 @@ fn a_view_of_a_tensor_has_no_more_elements_than_it() {
         .unwrap();
     assert_eq!(cast::<Tensor>(same.view()).unwrap().shape(), [3, 3]);
     // The product of the extents before the last needs more than 127 bits, and there is no element.
-    let nothing = Tensor::empty(
-        &[0],
-        Dtype {
-            code: 2,
-            bits: 32,
-            lanes: 1,
-        },
-    )
-    .unwrap();
+    let nothing = Tensor::empty(&[0], Dtype::FLOAT32).unwrap();
     let extents = [1 << 62, 1 << 62, 8, 0];
     let shape = tvmspec::object::Shape::new(&extents);
     let same = reshape

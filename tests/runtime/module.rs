@@ -13,17 +13,9 @@ use tvmspec::rule::Strictness;
 use tvmspec::tensor::Dtype;
 use tvmspec::value::Any;
 
-const F32: Dtype = Dtype {
-    code: 2,
-    bits: 32,
-    lanes: 1,
-};
+const F32: Dtype = Dtype::FLOAT32;
 
-const I32: Dtype = Dtype {
-    code: 0,
-    bits: 32,
-    lanes: 1,
-};
+const I32: Dtype = Dtype::INT32;
 
 /// Checks whether the golden libraries run here. They are machine code for x86-64 Linux.
 fn runs_here() -> bool {

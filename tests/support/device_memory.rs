@@ -117,11 +117,7 @@ impl<'a> Floats<'a> {
                 id: self.device.id,
             },
             ndim: 1,
-            dtype: Dtype {
-                code: 2,
-                bits: 32,
-                lanes: 1,
-            },
+            dtype: Dtype::FLOAT32,
             shape: self.shape.as_mut_ptr(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,

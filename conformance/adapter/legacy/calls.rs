@@ -142,11 +142,7 @@ fn plain(form: Option<(&String, &Value)>) -> Result<LegacyArg, Reply> {
             code::DEVICE
         }
         "dtype" => {
-            arg.v_type = Dtype {
-                code: 0,
-                bits: 8,
-                lanes: 1,
-            };
+            arg.v_type = Dtype::INT8;
             code::DATA_TYPE
         }
         _ => return Err(none()),

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use tvmspec::device::pool::{PAGE, SpaceSource, WorkspacePool};
 use tvmspec::Result;
+use tvmspec::device::pool::{PAGE, SpaceSource, WorkspacePool};
 use tvmspec::device::{Device, Dtype, Space};
 
 #[derive(Default)]

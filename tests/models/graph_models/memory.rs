@@ -85,11 +85,7 @@ fn a_graph_on_two_devices_copies_and_waits() {
         let other = unsafe { ExecutorDevice::with(Device::ext_dev(0), api) };
         let places = vec![ExecutorDevice::of(Device::CPU).unwrap(), other];
         let mut executor = Executor::new(Arc::clone(&graph), &kernels, places).unwrap();
-        let float = Dtype {
-            code: 2,
-            bits: 32,
-            lanes: 1,
-        };
+        let float = Dtype::FLOAT32;
         let x = Tensor::empty(&[4], float).unwrap();
         for round in 0..3_u8 {
             let values = [f32::from(round), 1.0, 2.0, 3.0];

@@ -65,7 +65,7 @@ impl PoolTensor {
             data: memory.space.0,
             device: memory.home.device,
             ndim: shape.len() as i32,
-            dtype: dtype,
+            dtype,
             shape: shape.as_ptr().cast_mut(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,
@@ -281,18 +281,14 @@ impl PoolTensor {
     ///
     /// Both describe memory of the size of this tensor, in one piece, that stays for the call.
     unsafe fn copy(&self, from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
-        let device = |device: Device| Device {
-            kind: device.kind,
-            id: device.id,
-        };
         let copy = CopyRequest {
             from: Space(from.data),
             from_offset: from.byte_offset as usize,
             to: Space(to.data),
             to_offset: to.byte_offset as usize,
             nbytes: self.nbytes(),
-            from_device: device(from.device),
-            to_device: device(to.device),
+            from_device: from.device,
+            to_device: to.device,
             hint: self.dtype,
         };
         let (api, busy) = self.copier(&copy)?;
@@ -360,11 +356,7 @@ fn is_flag(dtype: Dtype) -> bool {
 
 /// Returns the bool type of the newest release, with the same one byte per element.
 fn bool_of_today() -> Dtype {
-    Dtype {
-        code: Dtype::BOOL,
-        bits: 8,
-        lanes: 1,
-    }
+    Dtype::scalar(Dtype::BOOL, 8)
 }
 
 /// Returns a record as an object on the host. A bool of a graph (`uint1`, one byte per element) becomes a bool of the newest
