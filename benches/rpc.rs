@@ -216,7 +216,7 @@ fn reference(tensor: &Tensor) -> TensorRef<'_> {
     TensorRef {
         data: Space(dl.data),
         device: dl.device,
-        dtype: Dtype::from(dl.dtype),
+        dtype: dl.dtype,
         shape: tensor.shape(),
         strides: None,
         byte_offset: dl.byte_offset,

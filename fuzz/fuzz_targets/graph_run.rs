@@ -107,7 +107,7 @@ fn touch(args: &[tvmspec::value::AnyView<'_>]) -> tvmspec::function::Result {
         let tensor = cast::<*mut DLTensor>(*view)?;
         // SAFETY: the executor calls kernels with its own tensors, and they live for the call.
         let (tensor, shape) = unsafe { (&*tensor, (*tensor).shape()) };
-        let count = usize::try_from(bytes(Dtype::from(tensor.dtype), shape)).expect("a plan of a megabyte");
+        let count = usize::try_from(bytes(tensor.dtype, shape)).expect("a plan of a megabyte");
         let first = tensor.data.cast::<u8>().wrapping_add(usize::try_from(tensor.byte_offset).expect("an offset"));
         for byte in 0..count {
             // SAFETY: a kernel may touch every byte of its argument. This target tests that.

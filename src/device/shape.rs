@@ -36,7 +36,7 @@ impl<'a> TensorRef<'a> {
         TensorRef {
             data: Space(dl.data),
             device: dl.device,
-            dtype: Dtype::from(dl.dtype),
+            dtype: dl.dtype,
             shape,
             strides,
             byte_offset: dl.byte_offset,

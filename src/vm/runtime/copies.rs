@@ -24,7 +24,7 @@ pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Err
     // SAFETY: an argument of this type points to a description that lives as long as the view.
     let from = unsafe { &*from };
     // VM-62: a borrowed tensor is copied even if it is on the device, because its owner may free it before it is used.
-    if value.type_index() == index::TENSOR && Device::from(from.device) == place.device {
+    if value.type_index() == index::TENSOR && from.device == place.device {
         return Ok(value.to_any());
     }
     // SAFETY: an argument describes memory that its caller keeps for the call.
