@@ -66,7 +66,7 @@ fn chain_by_loop(bencher: Bencher<'_, '_>) {
     }
     bencher.bench_local(|| {
         for (function, views) in &calls {
-            function.call(views).expect("a call");
+            function.call_packed(views).expect("a call");
         }
     });
 }

@@ -170,7 +170,7 @@ fn our_client(port: u16, library: &Path) -> Times {
     let session = connect();
     let echo = session.require("testing.echo").unwrap();
     let calls = fastest(2, || {
-        (0..1000).for_each(|_| drop(echo.call_with([1_i64.into()]).unwrap()))
+        (0..1000).for_each(|_| drop(echo.call((1_i64,)).unwrap()))
     });
     put("call".to_owned(), calls / 1000.0);
     session
@@ -181,18 +181,18 @@ fn our_client(port: u16, library: &Path) -> Times {
         .unwrap()
         .require("nothing")
         .unwrap();
-    let float = Dtype::scalar(Dtype::FLOAT, 32).into();
+    let float = Dtype::FLOAT32;
     let tensors = [0; 3].map(|_| session.empty(&[16], float, Device::CPU).unwrap());
     let calls = fastest(2, || {
         for _ in 0..1000 {
-            nothing.call_with(tensors.clone().map(Into::into)).unwrap();
+            nothing.call(tensors.clone().map(Into::into)).unwrap();
         }
     });
     put("tensors".to_owned(), calls / 1000.0);
     for (name, size) in SIZES {
         let here = Tensor::from_slice(&vec![1_u8; size], &[size as i64]).unwrap();
         let back = Tensor::from_slice(&vec![0_u8; size], &[size as i64]).unwrap();
-        let byte = Dtype::UINT8.into();
+        let byte = Dtype::UINT8;
         let there = session.empty(&[size as i64], byte, Device::CPU).unwrap();
         let runs = if size > 1 << 20 { 2 } else { 200 };
         let [here, back, there] = [&here, &back, &there].map(reference);
@@ -215,8 +215,8 @@ fn reference(tensor: &Tensor) -> TensorRef<'_> {
     let dl = tensor.dl();
     TensorRef {
         data: Space(dl.data),
-        device: dl.device.into(),
-        dtype: Dtype::from(dl.dtype),
+        device: dl.device,
+        dtype: dl.dtype,
         shape: tensor.shape(),
         strides: None,
         byte_offset: dl.byte_offset,

@@ -18,7 +18,7 @@ use tvmspec::object::Tensor;
 use tvmspec::payload::relax_vm::{self, RelaxConstant};
 use tvmspec::release::Layout;
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
-use tvmspec::value::{Any, AnyView, DLDataType};
+use tvmspec::value::{Any, AnyView};
 use tvmspec::vm::{LoadedExecutable, VirtualMachine};
 use tvmspec::wire::Writer;
 
@@ -35,9 +35,7 @@ fn main() {
     // SAFETY: the library is a golden, and is called as it was compiled.
     let model = unsafe { module::load(&library) }.unwrap();
     let machine = VirtualMachine::of(&model, &[Device::CPU]).unwrap();
-    let input: Any = Tensor::empty(&[4], DLDataType::scalar(2, 32))
-        .unwrap()
-        .into();
+    let input: Any = Tensor::empty(&[4], Dtype::FLOAT32).unwrap().into();
     let vm = fastest(200, || {
         drop(machine.call("main", std::slice::from_ref(&input)).unwrap())
     });
@@ -108,19 +106,15 @@ fn plain_loop(model: &module::Module, input: &Any) -> f64 {
     let add = model.require("add").unwrap();
     let tanh = model.require("tir_tanh").unwrap();
     let tensors: Vec<Any> = (0..2)
-        .map(|_| {
-            Tensor::empty(&[4], DLDataType::scalar(2, 32))
-                .unwrap()
-                .into()
-        })
+        .map(|_| Tensor::empty(&[4], Dtype::FLOAT32).unwrap().into())
         .collect();
     let (one, two) = (tensors[0].view(), tensors[1].view());
     fastest(200, || {
-        add.call(&[input.view(), one]).unwrap();
-        tanh.call(&[one, two]).unwrap();
+        add.call_packed(&[input.view(), one]).unwrap();
+        tanh.call_packed(&[one, two]).unwrap();
         for _ in 1..OPERATORS / 2 {
-            add.call(&[two, one] as &[AnyView<'_>]).unwrap();
-            tanh.call(&[one, two]).unwrap();
+            add.call_packed(&[two, one] as &[AnyView<'_>]).unwrap();
+            tanh.call_packed(&[one, two]).unwrap();
         }
     })
 }

@@ -3,9 +3,12 @@
 //! Run: `cargo run --example external_device`
 
 use tvmspec::device::{
-    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, ErrorKind, Manager,
-    Result, Space, Stream, cpu, manager,
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream, cpu,
+    manager,
 };
+use tvmspec::function::ErrorKind;
+use tvmspec::object::Tensor;
+use tvmspec::{Error, Result};
 
 /// An accelerator that borrows host memory, because no hardware exists for it.
 struct Mine;
@@ -43,20 +46,26 @@ impl DeviceApi for Mine {
     }
 }
 
-fn main() {
+fn main() -> Result<()> {
     // The device is registered under the type for external devices, and under its own number.
     // SAFETY: its memory comes from the CPU device, and that keeps the rules of memory.
-    unsafe { manager::register("ext_dev", &Mine) }.expect("a new name");
+    unsafe { manager::register("ext_dev", &Mine) }?;
     // SAFETY: its memory comes from the CPU device, and that keeps the rules of memory.
-    unsafe { manager::register_number(40, "mine", &Mine) }.expect("a new number");
+    unsafe { manager::register_number(40, "mine", &Mine) }?;
     for device in [Device::ext_dev(0), Device::new(40, 0)] {
-        let api = Manager::global().api(device.kind).expect("just registered");
-        println!(
-            "{:?}: {:?}",
-            device,
-            api.attribute(device, Attribute::DeviceName)
-        );
+        let api = Manager::global().api(device.kind)?;
+        let name = api.attribute(device, Attribute::DeviceName)?;
+        println!("{device}: {name:?}");
+        // In a test of the device, `report.assert()` fails with the same text.
         let report = tvmspec::conformance::device::contract_on(api, device);
         println!("{}", report.expect("the cases are here"));
+        // Tensors live on the device like on any other.
+        let tensor = Tensor::from_slice(&[1.0_f32, 2.0], &[2])?.to_device(device)?;
+        println!(
+            "{}: {:?}",
+            tensor.device(),
+            tensor.to_cpu()?.to_vec::<f32>()?
+        );
     }
+    Ok(())
 }

@@ -42,7 +42,7 @@ pub(crate) fn main() -> Result<(), Error> {
     let lowered = fs::read_to_string(lowered).map_err(failed)?;
     let build = registry::require("target.build.foo")?;
     let target = r#"{"kind": "foo", "lanes": 8}"#;
-    let kernels = Module::try_from(&build.call_with([lowered.into(), target.into()])?)?;
+    let kernels = Module::try_from(&build.call((lowered, target))?)?;
     print!("{}", kernels.source("c")?);
 
     // Export and load.
@@ -65,7 +65,7 @@ pub(crate) fn main() -> Result<(), Error> {
     let [x, y] = memory.map(|memory| unsafe { AnyView::handle(memory.cast_mut().cast()) });
     loaded
         .require("add1_ext_kernel")?
-        .call(&[x, y, 4_i64.into(), 4_i64.into()])?;
+        .call_packed(&[x, y, 4_i64.into(), 4_i64.into()])?;
     println!("add1_ext(0 .. 15) = {output:?}");
     let expected: Vec<f32> = (1..=16_u8).map(f32::from).collect();
     assert_eq!(output, expected);

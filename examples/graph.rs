@@ -2,11 +2,10 @@
 //!
 //! Fills every input without a value with zeros, and prints the outputs.
 
-use tvmspec::function::Error;
 use tvmspec::graph::Model;
 use tvmspec::object::Tensor;
 
-fn main() -> Result<(), Error> {
+fn main() -> tvmspec::Result<()> {
     let path = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "golden/graph/models/v0.8/mlp.so".to_owned());

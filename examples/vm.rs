@@ -1,12 +1,12 @@
 //! Loads a model for the Relax VM, and calls it with zeros: `cargo run --example vm -- model.so 2,4`.
 
+use tvmspec::Error;
 use tvmspec::device::Device;
-use tvmspec::function::Error;
 use tvmspec::object::Tensor;
-use tvmspec::value::{Any, DLDataType};
+use tvmspec::tensor::Dtype;
 use tvmspec::vm::VirtualMachine;
 
-fn main() -> Result<(), Error> {
+fn main() -> tvmspec::Result<()> {
     let mut args = std::env::args().skip(1);
     let (Some(path), Some(shape)) = (args.next(), args.next()) else {
         return Err(Error::new(
@@ -18,12 +18,12 @@ fn main() -> Result<(), Error> {
         .split(',')
         .filter_map(|extent| extent.parse().ok())
         .collect();
-    let input: Any = Tensor::empty(&shape, DLDataType::scalar(2, 32))?.into();
+    let input = Tensor::empty(&shape, Dtype::FLOAT32)?;
 
     // SAFETY: the user of a model trusts its code.
     let model = unsafe { tvmspec::module::load(path) }?;
     let machine = VirtualMachine::of(&model, &[Device::CPU])?;
-    let output = machine.call("main", &[input])?;
+    let output = machine.call("main", (&input,))?;
 
     println!("{}", tvmspec::object::repr::repr(output.view())?);
     Ok(())

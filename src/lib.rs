@@ -28,8 +28,9 @@
 //! * You **read or write files**: [`blob::open`] reads the library binaries of a file, in any container and all four layouts.
 //!   [`blob::StoredModule::decode`] reads the payload of a module, [`tensor`] parameter files, [`graph`] and [`vm`] models. Every
 //!   [`rule::Violation`] names its rule, its byte and its field. `examine` shows how each release treats a file (feature `inspect`).
-//! * You **run compiled code** (feature `runtime`): use `module::load`, then `Module::require`, then `Function::call_with`, or the C
-//!   interfaces of both eras in `capi`. `examples/embed.rs` is a complete program.
+//! * You **run compiled code** (feature `runtime`): use `module::load`, then `Module::require`, then `Function::call`:
+//!   `unsafe { module::load(path) }?.require("main")?.call((&x, &y))?`. `examples/embed.rs` is a complete program. The C interfaces of
+//!   both eras are in `capi`.
 //! * You **wrote a runtime, a loader or a device**: test it with the suite, from the command line (`tvmspec check`) or from your own
 //!   tests (feature `suite`, module `conformance`).
 //! * You look for **the text of a rule**: it is the documentation of its constant, such as [`blob::rules::BLOB_07`]. Search for the id.
@@ -91,8 +92,9 @@
 //!
 //! # Errors
 //!
-//! A broken rule of a format is a [`rule::Violation`]. Runtime functions fail with `function::Error`, which carries the violation. A
-//! text or a JSON form that does not parse fails with [`release::ParseError`], and reading a file with [`std::io::Error`].
+//! A broken rule of a format is a [`Violation`]. Everything that runs fails with the one type `Error` (feature `runtime`), which carries
+//! the violation; `Result<T>` is the result with it. A text or a JSON form that does not parse fails with [`release::ParseError`], and
+//! reading a file with [`std::io::Error`].
 
 #![deny(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -102,6 +104,10 @@ compile_error!(
     "feature `runtime` needs a machine with 64-bit addresses, for which TVM's objects and C interfaces are laid out; with \
      `default-features = false` the formats alone build for this one"
 );
+
+#[cfg(feature = "runtime")]
+#[macro_use]
+mod debug;
 
 pub mod guide;
 pub mod release;
@@ -180,6 +186,11 @@ extern crate self as tvmspec;
 
 #[cfg(feature = "check")]
 pub mod cli;
+
+#[cfg(feature = "runtime")]
+pub use function::{Error, Result};
+pub use release::{Layout, Release};
+pub use rule::{Finding, Violation};
 
 #[cfg(feature = "runtime")]
 mod install;

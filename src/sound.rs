@@ -68,13 +68,13 @@ struct Records;
 
 /// A description of a tensor contains a pointer to memory. The caller that passes it as an argument must guarantee that it is valid.
 /// ```
-/// use tvmspec::value::{AnyView, DLDataType};
-/// let tensor = tvmspec::object::Tensor::empty(&[2], DLDataType::scalar(2, 32)).unwrap();
+/// use tvmspec::{tensor::Dtype, value::AnyView};
+/// let tensor = tvmspec::object::Tensor::empty(&[2], Dtype::FLOAT32).unwrap();
 /// let argument = AnyView::from(&tensor);
 /// ```
 /// ```compile_fail,E0133
-/// use tvmspec::value::{AnyView, DLDataType};
-/// let tensor = tvmspec::object::Tensor::empty(&[2], DLDataType::scalar(2, 32)).unwrap();
+/// use tvmspec::{tensor::Dtype, value::AnyView};
+/// let tensor = tvmspec::object::Tensor::empty(&[2], Dtype::FLOAT32).unwrap();
 /// let argument = AnyView::dltensor(tensor.dl());
 /// ```
 /// The same applies to an opaque pointer.

@@ -8,7 +8,7 @@
 //!
 //! let my_device = Simulated::new(1);
 //! let report = tvmspec::conformance::device::contract(&my_device).expect("the cases are here");
-//! assert!(report.holds(), "{report}");
+//! report.assert();
 //! ```
 
 pub mod c_contract;
@@ -160,6 +160,9 @@ fn guarded(run: impl FnOnce() -> Outcome) -> Outcome {
 }
 
 /// The result of a contract.
+#[derive(Clone, Debug)]
+#[must_use]
+#[non_exhaustive]
 pub struct ContractReport {
     /// The device that was driven.
     pub device: Device,
@@ -168,6 +171,8 @@ pub struct ContractReport {
 }
 
 /// The result of one behaviour.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BehaviourResult {
     /// The name of the behaviour.
     pub id: &'static str,
@@ -175,7 +180,7 @@ pub struct BehaviourResult {
     pub why: &'static str,
     /// The ids of its rules.
     pub rules: Vec<&'static str>,
-    /// The outcome.
+    /// The outcome. The text of a failure begins with the step of the program that failed, and its number.
     pub outcome: Outcome,
 }
 
@@ -183,6 +188,13 @@ impl ContractReport {
     /// Returns whether nothing is broken. A skipped behaviour is not broken.
     pub fn holds(&self) -> bool {
         self.broken().next().is_none()
+    }
+
+    /// Panics unless the contract [holds](ContractReport::holds), for the test of a device. The message names each broken behaviour, the
+    /// call that failed, and the rules.
+    #[track_caller]
+    pub fn assert(&self) {
+        assert!(self.holds(), "device {}: {self}", self.device);
     }
 
     /// Returns the broken behaviours.

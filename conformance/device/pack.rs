@@ -104,8 +104,7 @@ fn strings(list: Option<&Value>) -> Result<Vec<String>, OpError> {
 /// Parses a data type.
 fn dtype(text: &Value) -> Result<Dtype, OpError> {
     let parsed = crate::value::dtype_from_text(text.as_str().unwrap_or_default());
-    let of = parsed.map_err(OpError::Rejected)?;
-    Ok(Dtype::from(of))
+    parsed.map_err(OpError::Rejected)
 }
 
 /// Reads a handle, an integer, or a fraction.

@@ -4,7 +4,6 @@ use crate::device::pool::SpaceSource;
 use crate::device::{
     Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Result, Space, Stream, cpu,
 };
-use crate::value::DLDataType;
 use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -52,7 +51,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns the name of a data type.
 fn dtype(hint: Dtype) -> String {
-    DLDataType::from(hint).to_string()
+    hint.to_string()
 }
 
 // The CPU allocates the memory, so that a pool or a default can use the address. Only the calls are checked.

@@ -15,7 +15,7 @@ use crate::device::{
 use crate::function::{registry, take_broken};
 use crate::release::Release;
 use crate::rule::Kind;
-use crate::value::{Any, AnyView, DLDevice};
+use crate::value::{Any, AnyView};
 use std::sync::OnceLock;
 
 /// The programs for registrations and for live memory.
@@ -112,7 +112,7 @@ fn call(name: &str, args: &[Any]) -> Result<Any, Failure> {
     let function = unsafe { registry::lookup_raw(name.as_bytes()) };
     let missing = || Failure::Broken(format!("there is no function `{name}`"));
     let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-    Ok(function.ok_or_else(missing)?.call(&views)?)
+    Ok(function.ok_or_else(missing)?.call_packed(&views)?)
 }
 
 /// Returns the calls that reached the device after the first `before` calls.
@@ -135,9 +135,9 @@ fn functions() -> Outcome {
     expect(ask(97, 5, 0)?, Some(0), "exist of (97, 5)")?;
     expect(ask(97, 0, threads)?, Some(256), "threads of (97, 0)")?;
     expect(ask(97, 0, 99)?, None, "attribute 99")?;
-    let whole = DLDevice {
-        device_type: NUMBER,
-        device_id: 0,
+    let whole = Device {
+        kind: NUMBER,
+        id: 0,
     };
     let found = call(
         "runtime.GetDeviceAttr",
@@ -188,7 +188,7 @@ fn errors() -> Outcome {
     let (one, text) = (Any::from(1i64), Any::from("cpu"));
     for args in [vec![&one; 4], vec![&one; 2], vec![&text]] {
         let views: Vec<AnyView<'_>> = args.iter().map(|any| any.view()).collect();
-        let failed = function.call(&views).err();
+        let failed = function.call_packed(&views).err();
         let kind = failed.map(|error| error.kind().as_str().to_owned());
         let count = args.len();
         let expected = Some("TypeError".to_owned());
@@ -202,9 +202,9 @@ fn streams() -> Outcome {
     let device = simulated()?;
     let of = Device::new(NUMBER, 0);
     let argument = || {
-        Any::from(DLDevice {
-            device_type: NUMBER,
-            device_id: 0,
+        Any::from(Device {
+            kind: NUMBER,
+            id: 0,
         })
     };
     let before = device.calls().len();

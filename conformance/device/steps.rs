@@ -7,7 +7,6 @@ use crate::conformance::form;
 use crate::device::{
     Attribute, CopyRequest, Device, DeviceApi, Dtype, Error, Space, Stream, TensorRef,
 };
-use crate::value::DLDataType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -125,7 +124,7 @@ pub(super) struct StepTensor {
     #[serde(default)]
     pub(super) offset: usize,
     #[serde(default, deserialize_with = "form::from_text_if_any")]
-    dtype: Option<DLDataType>,
+    dtype: Option<Dtype>,
 }
 
 impl StepTensor {
@@ -148,7 +147,7 @@ impl StepTensor {
     }
 
     fn dtype(&self) -> Dtype {
-        self.dtype.map_or(Dtype::UINT8, Dtype::from)
+        self.dtype.unwrap_or(Dtype::UINT8)
     }
 
     /// Returns the tensor in the form of the interface.
@@ -168,7 +167,7 @@ impl StepTensor {
 fn dtype(name: Option<&str>) -> Result<Dtype, Stop> {
     let parsed = name.map(crate::value::dtype_from_text).transpose();
     let parsed = parsed.map_err(|broken| Stop::Malformed(broken.to_string()))?;
-    Ok(parsed.map_or(Dtype::UINT8, Dtype::from))
+    Ok(parsed.unwrap_or(Dtype::UINT8))
 }
 
 /// One end of a copy: a space or a host buffer, the first byte there, and the device of the memory.

@@ -258,7 +258,7 @@ fn own_devices() -> Outcome {
                 "there is no function `device_api.cpu`".into(),
             ));
         };
-        Ok(<*mut c_void>::try_from(&function.call(&[])?)?)
+        Ok(<*mut c_void>::try_from(&function.call_packed(&[])?)?)
     };
     let pointer = installed()?;
     expect(installed()?, pointer, "the table after a second call")?;

@@ -5,7 +5,8 @@ use crate::conformance::module::opened::why_not_to_run;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::{bool_arg, text_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, bytes, c_text, unsupported, value_of};
-use crate::value::{AnyPayload, DLDataType, DLDevice, DLTensor, RawAny, index};
+use crate::tensor::{Device, Dtype};
+use crate::value::{AnyPayload, DLTensor, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::ptr;
@@ -24,7 +25,7 @@ struct CaseTensor {
     length: usize,
     shape: Vec<i64>,
     strides: Option<Vec<i64>>,
-    dtype: DLDataType,
+    dtype: Dtype,
     byte_offset: u64,
     device_type: i32,
     has_data: bool,
@@ -107,9 +108,9 @@ impl CaseTensor {
             } else {
                 ptr::null_mut()
             },
-            device: DLDevice {
-                device_type: self.device_type,
-                device_id: 0,
+            device: Device {
+                kind: self.device_type,
+                id: 0,
             },
             ndim: self.shape.len() as i32,
             dtype: self.dtype,

@@ -10,8 +10,9 @@ use crate::conformance::runtime::ffi::forms::{float, float_of};
 use crate::conformance::runtime::ffi::{Reply, accepted, unsupported, value_of};
 use crate::conformance::runtime::legacy::functions::{Frontend, Interface};
 use crate::conformance::runtime::legacy::{LegacyApi, c_text};
+use crate::tensor::{Device, Dtype};
+use crate::value::ByteArray;
 use crate::value::legacy::{TVMValue, code};
-use crate::value::{ByteArray, DLDataType, DLDevice};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -275,14 +276,14 @@ impl LegacyScript {
             return Ok((TVMValue { v_handle }, code::BYTES));
         }
         if let Some((device_type, device_id)) = member("device").and_then(pair) {
-            let v_device = DLDevice {
-                device_type,
-                device_id,
+            let v_device = Device {
+                kind: device_type,
+                id: device_id,
             };
             return Ok((TVMValue { v_device }, code::DEVICE));
         }
         if let Some([kind, bits, lanes]) = member("dtype").and_then(triple) {
-            let v_type = DLDataType {
+            let v_type = Dtype {
                 code: kind.try_into().unwrap_or(u8::MAX),
                 bits: bits.try_into().unwrap_or(u8::MAX),
                 lanes,
@@ -331,7 +332,7 @@ impl LegacyScript {
             code::DEVICE => {
                 // SAFETY: the code says so, by this contract.
                 let device = unsafe { value.v_device };
-                json!({"device": [device.device_type, device.device_id]})
+                json!({"device": [device.kind, device.id]})
             }
             code::FUNCTION => {
                 // SAFETY: the code says so, by this contract.

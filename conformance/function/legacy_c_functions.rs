@@ -5,7 +5,7 @@ use crate::conformance::runtime::ffi::{Reply, unsupported};
 use crate::conformance::runtime::legacy::c_text;
 use crate::conformance::runtime::number::{number_of, numbers_in};
 use crate::conformance::runtime::{RawHandle, Runtime};
-use crate::value::{DLDataType, DLDevice};
+use crate::tensor::{Device, Dtype};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::any::Any;
@@ -27,11 +27,11 @@ c_functions! { LegacyFrame<'_>, CAnswer:
     "TVMBackendGetFuncFromEnv": unsafe extern "C" fn(EarlierArgument, NameArgument, EarlierPlace) -> LegacyCode,
     "TVMByteArrayFree": unsafe extern "C" fn(EarlierArgument) -> LegacyCode,
     "TVMDLManagedTensorCallDeleter": unsafe extern "C" fn(EarlierArgument) -> (),
-    "TVMDeviceAllocDataSpace": unsafe extern "C" fn(DLDevice, usize, usize, DLDataType, EarlierPlace) -> LegacyCode,
+    "TVMDeviceAllocDataSpace": unsafe extern "C" fn(Device, usize, usize, Dtype, EarlierPlace) -> LegacyCode,
     "TVMDeviceAllocDataSpaceWithScope":
-        unsafe extern "C" fn(DLDevice, c_int, ExtentsArgument, DLDataType, NameArgument, EarlierPlace) -> LegacyCode,
+        unsafe extern "C" fn(Device, c_int, ExtentsArgument, Dtype, NameArgument, EarlierPlace) -> LegacyCode,
     "TVMDeviceCopyDataFromTo": unsafe extern "C" fn(EarlierArgument, EarlierArgument, EarlierArgument) -> LegacyCode,
-    "TVMDeviceFreeDataSpace": unsafe extern "C" fn(DLDevice, EarlierArgument) -> LegacyCode,
+    "TVMDeviceFreeDataSpace": unsafe extern "C" fn(Device, EarlierArgument) -> LegacyCode,
     "TVMFuncGetGlobal": unsafe extern "C" fn(NameArgument, EarlierPlace) -> LegacyCode,
     "TVMModFree": unsafe extern "C" fn(EarlierArgument) -> LegacyCode,
     "TVMModGetFunction": unsafe extern "C" fn(EarlierArgument, NameArgument, c_int, EarlierPlace) -> LegacyCode,
@@ -132,20 +132,20 @@ macro_rules! numbers {
 
 numbers!(c_int c_uint u64 usize);
 
-impl CParameter<LegacyFrame<'_>> for DLDevice {
+impl CParameter<LegacyFrame<'_>> for Device {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
         let form = frame.next();
-        Ok(DLDevice {
-            device_type: number_of(form.get(0))?,
-            device_id: number_of(form.get(1))?,
+        Ok(Device {
+            kind: number_of(form.get(0))?,
+            id: number_of(form.get(1))?,
         })
     }
 }
 
-impl CParameter<LegacyFrame<'_>> for DLDataType {
+impl CParameter<LegacyFrame<'_>> for Dtype {
     fn take(frame: &mut LegacyFrame<'_>) -> Result<Self, Reply> {
         let form = frame.next();
-        Ok(DLDataType {
+        Ok(Dtype {
             code: number_of(form.get(0))?,
             bits: number_of(form.get(1))?,
             lanes: number_of(form.get(2))?,

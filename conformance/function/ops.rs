@@ -68,7 +68,9 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
         }),
         // `resume_unwind` prints no panic message. The panic is intended.
         "panic" => Function::from_packed(|_| std::panic::resume_unwind(Box::new("as asked"))),
-        "apply" => Function::named(Some("apply"), |f: Function, x: i64| f.call(&[x.into()])),
+        "apply" => Function::named(Some("apply"), |f: Function, x: i64| {
+            f.call_packed(&[x.into()])
+        }),
         "keep" => {
             let instead: Option<Any> = None;
             Function::named(Some("keep"), move |kept: AnyView<'_>, _: i64| {

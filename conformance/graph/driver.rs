@@ -51,8 +51,9 @@ use crate::conformance::runtime::legacy::{
 };
 use crate::conformance::runtime::number::{NoNumber, number_of};
 use crate::function::Error;
+use crate::tensor::Device;
+use crate::value::ByteArray;
 use crate::value::legacy::{TVMValue, code};
-use crate::value::{ByteArray, DLDevice};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -403,9 +404,9 @@ impl ExecutorScript<'_> {
                 PreparedArg::bytes(file.as_bytes().to_vec())
             }
             Some((key, pair)) if key == "device" => {
-                let v_device = DLDevice {
-                    device_type: number_of(&pair[0])?,
-                    device_id: number_of(&pair[1])?,
+                let v_device = Device {
+                    kind: number_of(&pair[0])?,
+                    id: number_of(&pair[1])?,
                 };
                 PreparedArg::Plain((TVMValue { v_device }, code::DEVICE))
             }

@@ -4,7 +4,7 @@ use crate::conformance::runtime::ffi::forms::plain_float;
 use crate::function::Error;
 use crate::module::Module;
 use crate::tensor::{Dtype, Params, Sizing, TensorRecord};
-use crate::value::{AnyView, Bytes, DLDataType, cast, dtype_from_text};
+use crate::value::{AnyView, Bytes, cast, dtype_from_text};
 use crate::wire::Writer;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ pub(super) fn param_file(params: &Map<String, Value>) -> Result<Bytes, Error> {
         let dtype = dtype_from_text(form["dtype"].as_str().unwrap_or_default())?;
         let shape = extents(form)?;
         let data = Cow::Owned(bytes_of(&form["data"], dtype)?);
-        let record = TensorRecord::new(Dtype::from(dtype), &shape, data, Sizing::V0_7)?;
+        let record = TensorRecord::new(dtype, &shape, data, Sizing::V0_7)?;
         records.push((Cow::Borrowed(name.as_str()), record));
     }
     let mut out = Writer::new();
@@ -35,7 +35,7 @@ pub(super) fn extents(form: &Value) -> Result<Vec<i64>, Error> {
 }
 
 /// Converts numbers to the bytes of a type.
-pub(super) fn bytes_of(data: &Value, dtype: DLDataType) -> Result<Vec<u8>, Error> {
+pub(super) fn bytes_of(data: &Value, dtype: Dtype) -> Result<Vec<u8>, Error> {
     let numbers = data.as_array().into_iter().flatten();
     let mut bytes = Vec::new();
     for number in numbers {
@@ -102,7 +102,7 @@ pub(super) fn tensor_json(tensor: &crate::object::Tensor) -> Value {
     let mut shown = json!({"dtype": dtype, "shape": tensor.shape()});
     match tensor.to_bytes() {
         Ok(bytes) => shown["data"] = elements(&bytes, dl.dtype.code, dl.dtype.bits),
-        Err(_) => shown["device"] = json!([dl.device.device_type, dl.device.device_id]),
+        Err(_) => shown["device"] = json!([dl.device.kind, dl.device.id]),
     }
     shown
 }

@@ -50,7 +50,7 @@ fn each(args: &[*mut DLTensor], inputs: usize, body: fn(&[f32]) -> Vec<f32>) -> 
     for tensor in args {
         // SAFETY: the executor keeps its arguments, and they are on the host.
         let tensor = unsafe { &**tensor };
-        if (tensor.dtype.code, tensor.dtype.bits) != (2, 32) || tensor.device.device_type != 1 {
+        if (tensor.dtype.code, tensor.dtype.bits) != (2, 32) || tensor.device.kind != 1 {
             return Err(Error::new("TypeError", "float32 on the CPU, please"));
         }
         // SAFETY: an argument has the number of extents that it states.

@@ -17,7 +17,7 @@ use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Findings;
 use crate::tensor::Params;
-use crate::value::{Any, AnyView, Bytes, DLDevice, cast, dtype_from_text};
+use crate::value::{Any, AnyView, Bytes, cast, dtype_from_text};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -92,14 +92,14 @@ fn lookup(text: &str) -> Result<Function, Error> {
             return Err(Error::new("TypeError", "a lookup takes four arguments"));
         };
         cast::<Module>(*library)?;
-        let device = cast::<DLDevice>(*device)?;
+        let device = cast::<Device>(*device)?;
         let template = cast::<*mut crate::value::DLTensor>(*template)?;
         // SAFETY: the description lives for the call.
         let template = unsafe { &*template };
         let empty = template.data.is_null() && template.byte_offset == 0;
         // The arguments that an executor passes are part of the contract of linked parameters: a library may return another tensor
         // for another template. Every case with such a function has the CPU as its first device, and the template is there.
-        let on_cpu = device == DLDevice::CPU && template.device == DLDevice::CPU;
+        let on_cpu = device == Device::CPU && template.device == Device::CPU;
         // SAFETY: its extents are readable for the call.
         let shape = unsafe { template.shape() };
         let id = cast::<i64>(*id)?.to_string();

@@ -5,8 +5,9 @@ use crate::conformance::reply::Reply;
 use crate::conformance::runtime::ffi::unsupported;
 use crate::conformance::runtime::legacy::{LegacyApi, LegacyArg, LegacyValue};
 use crate::conformance::runtime::number::{NoNumber, numbers_in};
+use crate::tensor::{Device, Dtype};
 use crate::value::legacy::{TVMValue, code};
-use crate::value::{DLDataType, DLDevice, DLTensor, dtype_from_text, dtype_to_text};
+use crate::value::{DLTensor, dtype_from_text, dtype_to_text};
 use serde_json::{Value, json};
 use std::ffi::c_int;
 use std::ptr;
@@ -38,7 +39,7 @@ impl ViewedTensor {
                 let item = i64::from(dtype.bits) * i64::from(dtype.lanes) / 8;
                 let size = shape.iter().product::<i64>() * item + skew.cast_signed();
                 let (code, bits, lanes) = (1, 8, 1);
-                api.array(&[size], DLDataType { code, bits, lanes })?
+                api.array(&[size], Dtype { code, bits, lanes })?
             }
         };
         let whole = array
@@ -103,12 +104,12 @@ fn memory(tensor: &DLTensor) -> Option<(*mut u8, usize)> {
 
 /// Returns a tensor as an answer shows it: its elements on the CPU, its device elsewhere.
 pub(super) fn tensor_shown(tensor: &DLTensor) -> Value {
-    let DLDataType { code, bits, .. } = tensor.dtype;
+    let Dtype { code, bits, .. } = tensor.dtype;
     let dtype = dtype_to_text(tensor.dtype).unwrap_or_default();
     // SAFETY: a tensor that is alive.
     let shape = unsafe { tensor.shape() };
-    if tensor.device.device_type != DLDevice::CPU.device_type {
-        let device = [tensor.device.device_type, tensor.device.device_id];
+    if tensor.device.kind != Device::CPU.kind {
+        let device = [tensor.device.kind, tensor.device.id];
         return json!({"dtype": dtype, "shape": shape, "device": device});
     }
     let bytes = match memory(tensor) {
@@ -124,7 +125,7 @@ pub(super) fn tensor_shown(tensor: &DLTensor) -> Value {
 }
 
 /// Returns the data type that a form names.
-pub(super) fn dtype_of(form: &Value) -> Result<DLDataType, Reply> {
+pub(super) fn dtype_of(form: &Value) -> Result<Dtype, Reply> {
     let text = form["dtype"].as_str().unwrap_or_default();
     dtype_from_text(text).map_err(|error| unsupported(error.to_string()))
 }

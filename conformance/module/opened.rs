@@ -13,7 +13,7 @@ use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, unsupported,
 };
 use crate::function::Error;
-use crate::module::{Library, Module, load_library};
+use crate::module::{Library, Module, ModuleKind, load_library};
 use crate::object::form::{from_json, to_json};
 use crate::rule::Strictness;
 use crate::value::{Any, AnyView, index};
@@ -56,7 +56,7 @@ pub(super) fn open(args: &Value) -> Result<Answer, OpError> {
         .map(|module| json!({"kind": module.kind(), "imports": imports(&all, module)}))
         .collect();
     let own = all.iter().find_map(Library::of);
-    let mut functions = own.map(Library::functions).unwrap_or_default();
+    let mut functions = own.and_then(ModuleKind::functions).unwrap_or_default();
     // No rule orders the symbols of a library.
     functions.sort();
     let mut slots = loaded.slots;
@@ -96,7 +96,7 @@ fn result(root: &Module, call: &Value) -> Result<Value, OpError> {
         .map(|form| Ok(from_json(form)?))
         .collect::<Result<_, OpError>>()?;
     let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-    Ok(match function.call(&views) {
+    Ok(match function.call_packed(&views) {
         Ok(result) => to_json(result.view()),
         Err(error) => shown(&error),
     })

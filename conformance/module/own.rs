@@ -114,7 +114,7 @@ fn address(prefix: String, name: String) -> Result<Any, Error> {
 fn sizes(module: Module) -> Result<Array, Error> {
     let sizes = module.walk().into_iter().filter_map(|module| {
         let size = module.function("size", false).transpose()?;
-        Some(size.and_then(|size| size.call(&[])))
+        Some(size.and_then(|size| size.call_packed(&[])))
     });
     Ok(Array::new(sizes.collect::<Result<Vec<Any>, Error>>()?))
 }

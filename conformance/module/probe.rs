@@ -54,6 +54,6 @@ unsafe extern "C-unwind" fn other(
 pub(super) fn name_of(function: &Function) -> Result<&'static str, Error> {
     // Cleared first, so that a function without a record does not show the name of the previous one.
     CALLED.set(None);
-    function.call(&[])?;
+    function.call_packed(&[])?;
     Ok(CALLED.take().unwrap_or("nothing"))
 }

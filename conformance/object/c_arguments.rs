@@ -10,9 +10,10 @@ use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{NUMBERS, Reply, c_text, unsupported};
 use crate::conformance::runtime::number::number_of;
+use crate::tensor::Dtype;
 use crate::value::dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 use crate::value::types::{FieldInfo, MethodInfo};
-use crate::value::{AnyPayload, ByteArray, DLDataType, Header, RawAny, index};
+use crate::value::{AnyPayload, ByteArray, Header, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::any::Any;
@@ -137,7 +138,7 @@ impl<'a> CFrame<'a> {
             "shape": numbers(tensor.shape),
             "strides": numbers(tensor.strides),
             "dtype": [tensor.dtype.code, u16::from(tensor.dtype.bits), tensor.dtype.lanes],
-            "device": [tensor.device.device_type, tensor.device.device_id],
+            "device": [tensor.device.kind, tensor.device.id],
             "byte_offset": tensor.byte_offset,
             // The step and the argument hold one reference each, which do not belong to the tensor.
             "references": references.map(|count| i64::from(count) - 2),
@@ -240,8 +241,8 @@ parameters! {
         }
     };
     /// A data type as code, bits and lanes.
-    DtypeArgument(*const DLDataType) = |frame, form| {
-        let dtype = DLDataType {
+    DtypeArgument(*const Dtype) = |frame, form| {
+        let dtype = Dtype {
             code: number_of(form.get(0))?,
             bits: number_of(form.get(1))?,
             lanes: number_of(form.get(2))?,
@@ -346,8 +347,8 @@ places! {
     /// An address that is never dereferenced, shown as a number.
     AddressPlace(RawHandle) = |frame| Ok(frame.value(int_arg(frame.written::<RawHandle>() as i64)));
     /// A data type.
-    DtypePlace(DLDataType) = |frame| {
-        let dtype: DLDataType = frame.written();
+    DtypePlace(Dtype) = |frame| {
+        let dtype: Dtype = frame.written();
         Err(NoResult::Shown(json!([dtype.code, u16::from(dtype.bits), dtype.lanes])))
     };
     /// Three numbers of a version.

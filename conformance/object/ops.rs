@@ -13,7 +13,8 @@ use crate::object::json_graph::legacy::{LegacyGraph, RELEASES as LEGACY, form as
 use crate::object::{Tensor, construct};
 use crate::release::Release;
 use crate::rule::Findings;
-use crate::value::{Any, AnyView, DLDataType, str_bytes};
+use crate::tensor::Dtype;
+use crate::value::{Any, AnyView, str_bytes};
 use serde_json::{Value, json};
 
 /// All operations that a case of this chapter can request.
@@ -219,7 +220,7 @@ pub(in crate::conformance) fn tensor_or_plain(form: &Value) -> Result<Any, OpErr
 fn zeros(shape: &[Value]) -> Result<Any, OpError> {
     let failed = |error: Error| OpError::Unsupported(error.to_string());
     let shape = numbers_of(shape)?;
-    let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32)).map_err(failed)?;
+    let tensor = Tensor::empty(&shape, Dtype::FLOAT32).map_err(failed)?;
     tensor.fill(&vec![0; tensor.nbytes()]).map_err(failed)?;
     Ok(tensor.into())
 }

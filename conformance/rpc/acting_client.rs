@@ -15,7 +15,7 @@ use crate::module::Module;
 use crate::object::Tensor;
 use crate::rpc::client::{RemoteTiming, Session};
 use crate::tensor::json::{to_device, to_dtype};
-use crate::value::{Any, AnyView, Bytes, DLDataType, DLDevice, Str};
+use crate::value::{Any, AnyView, Bytes, Str};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,7 +135,7 @@ impl<'a> ActingClient<'a> {
                     .map(|form| self.argument(&session, form))
                     .collect::<Result<Vec<_>, _>>()?;
                 let views: Vec<_> = passed.iter().map(Any::view).collect();
-                let result = function.call(&views);
+                let result = function.call_packed(&views);
                 // RPC-102: host tensors are copied back after the call, even if the function returned something else. Data that the
                 // function wrote to them is shown.
                 let written: Vec<Value> = passed.iter().filter_map(host_bytes).collect();
@@ -375,11 +375,11 @@ impl<'a> ActingClient<'a> {
             "float" => value.as_f64().ok_or_else(wrong)?.into(),
             "str" => Str::new(text()?).into(),
             "bytes" => Bytes::new(&from_base64(text()?).ok_or_else(wrong)?).into(),
-            "dtype" => DLDataType::from(to_dtype(value)?).into(),
-            "device" => DLDevice::from(to_device(value)?).into(),
+            "dtype" => to_dtype(value)?.into(),
+            "device" => to_device(value)?.into(),
             "remote_device" => {
                 let device = to_device(value)?;
-                DLDevice::from(session.device(device)?).into()
+                session.device(device)?.into()
             }
             "tensor" => host_tensor(value)?.into(),
             "array" => crate::object::Array::from_iter([Any::from(1_i64)]).into(),

@@ -5,7 +5,7 @@ use crate::device::{Device, Manager, Space, TensorRef};
 use crate::function::Error;
 use crate::object::Tensor;
 use crate::tensor::json::{from_device, from_dtype, to_dtype};
-use crate::value::{Any, DLDevice, bytes_bytes, dtype_to_text, index, str_bytes};
+use crate::value::{Any, bytes_bytes, dtype_to_text, index, str_bytes};
 use serde_json::{Value, json};
 
 /// Describes a tensor of a server for the device API.
@@ -13,8 +13,8 @@ pub(super) fn reference(tensor: &Tensor) -> TensorRef<'_> {
     let dl = tensor.dl();
     TensorRef {
         data: Space(dl.data),
-        device: dl.device.into(),
-        dtype: dl.dtype.into(),
+        device: dl.device,
+        dtype: dl.dtype,
         shape: tensor.shape(),
         // RPC-30: tensors of a server have no strides.
         strides: None,
@@ -77,7 +77,7 @@ pub(super) fn host_tensor(form: &Value) -> Result<Tensor, OpError> {
         .get("data")
         .and_then(Value::as_str)
         .and_then(from_base64);
-    let tensor = Tensor::empty(&shape, dtype.into())?;
+    let tensor = Tensor::empty(&shape, dtype)?;
     tensor.fill(&data.ok_or_else(wrong)?)?;
     Ok(tensor)
 }
@@ -85,7 +85,7 @@ pub(super) fn host_tensor(form: &Value) -> Result<Tensor, OpError> {
 /// Returns the bytes of a tensor of this process.
 pub(super) fn host_bytes(value: &Any) -> Option<Value> {
     let tensor = Tensor::try_from(value).ok()?;
-    let is_here = tensor.dl().device == DLDevice::CPU;
+    let is_here = tensor.dl().device == Device::CPU;
     is_here
         .then(|| tensor.to_bytes().ok().map(|bytes| base64(&bytes)))
         .flatten()
@@ -101,7 +101,7 @@ pub(super) fn shown(value: &Any) -> Value {
         index::BOOL => json!({"bool": raw.int()}),
         index::FLOAT => json!({"float": raw.float()}),
         index::DATA_TYPE => json!({"dtype": dtype_to_text(raw.dtype()).unwrap_or_default()}),
-        index::DEVICE => json!({"device": from_device(raw.device().into())}),
+        index::DEVICE => json!({"device": from_device(raw.device())}),
         index::STR | index::SMALL_STR => {
             json!({"str": String::from_utf8_lossy(str_bytes(&view).unwrap_or_default())})
         }
@@ -113,8 +113,8 @@ pub(super) fn shown(value: &Any) -> Value {
         index::TENSOR => match Tensor::try_from(value) {
             Ok(tensor) => {
                 // DEV-57: the session's number depends on earlier sessions of this process, so that it is not shown.
-                let device = Device::from(tensor.dl().device).without_session();
-                let dtype = from_dtype(tensor.dl().dtype.into());
+                let device = tensor.dl().device.without_session();
+                let dtype = from_dtype(tensor.dl().dtype);
                 json!({"tensor": {"device": from_device(device), "dtype": dtype, "shape": tensor.shape()}})
             }
             Err(_) => json!("tensor"),

@@ -27,8 +27,8 @@ use crate::function::{Error, ErrorKind, Function, Result, registry};
 use crate::module::{Module, ModuleKind};
 use crate::object::{Array, Tensor};
 use crate::release::Release;
-use crate::tensor::Dtype;
-use crate::value::{Any, AnyView, DLDevice, DLTensor, Str, cast, dtype_to_text};
+use crate::tensor::{Device, Dtype};
+use crate::value::{Any, AnyView, DLTensor, Str, cast, dtype_to_text};
 use std::cell::Cell;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -194,9 +194,9 @@ fn constant() -> Result<Any> {
     let mut shape = [1];
     let dl = DLTensor {
         data: CONSTANT.as_ptr().cast(),
-        device: DLDevice::CPU,
+        device: Device::CPU,
         ndim: 1,
-        dtype: Dtype::scalar(2, 32).into(),
+        dtype: Dtype::FLOAT32,
         shape: shape.as_mut_ptr(),
         strides: std::ptr::null_mut(),
         byte_offset: 0,
@@ -215,12 +215,12 @@ fn tensor<'a>(view: &AnyView<'a>) -> Result<&'a DLTensor> {
 /// Returns the address of the first byte of a tensor on the CPU, and its size in bytes.
 fn memory(tensor: &DLTensor) -> Result<(*mut u8, usize)> {
     let wrong = || Error::new(ErrorKind::Value, "a tensor on the CPU is needed");
-    if tensor.device != DLDevice::CPU {
+    if tensor.device != Device::CPU {
         return Err(wrong());
     }
     // SAFETY: the argument of a call, whose extents are there for it.
     let shape = unsafe { tensor.shape() };
-    let size = byte_size(shape, Dtype::from(tensor.dtype), Release::LAST).ok_or_else(wrong)?;
+    let size = byte_size(shape, tensor.dtype, Release::LAST).ok_or_else(wrong)?;
     let offset = usize::try_from(tensor.byte_offset).map_err(|_| wrong())?;
     Ok((tensor.data.cast::<u8>().wrapping_add(offset), size))
 }

@@ -207,7 +207,7 @@ fn allocated(
         return Ok(None);
     };
     let one = api.call_global("ffi.Shape", &[int_arg(1)])?;
-    let (byte, cpu) = (api.dtype("int8")?, crate::value::DLDevice::CPU);
+    let (byte, cpu) = (api.dtype("int8")?, crate::tensor::Device::CPU);
     let mut bits = AnyPayload { bits: 0 };
     bits.dtype = byte;
     let args = [

@@ -7,11 +7,11 @@ use crate::function::Function;
 use crate::object::form::to_json;
 use crate::release::Release;
 use crate::rule::Findings;
+use crate::tensor::{Device, Dtype};
 use crate::value::header::{self, Header};
 use crate::value::legacy::{self, TVMValue};
 use crate::value::{
-    Any, AnyView, Argument, DLDataType, DLDevice, DLTensor, ObjectRef, cast, device_from_text,
-    index, str_bytes, types,
+    Any, AnyView, Argument, DLTensor, ObjectRef, cast, device_from_text, index, str_bytes, types,
 };
 use serde_json::{Value, json};
 
@@ -121,8 +121,8 @@ pub(in crate::conformance) fn converter(to: &str) -> Option<Function> {
         }),
         "str" => of::<crate::value::Str>(),
         "bytes" => of::<crate::value::Bytes>(),
-        "dtype" => of::<DLDataType>(),
-        "device" => of::<DLDevice>(),
+        "dtype" => of::<Dtype>(),
+        "device" => of::<Device>(),
         "object" => of::<ObjectRef>(),
         "shape" => of::<crate::object::Shape>(),
         "array" => of::<crate::object::Array>(),

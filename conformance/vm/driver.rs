@@ -411,8 +411,8 @@ fn show(api: &'static FfiApi, value: &OwnedValue) -> Result<Value, Reply> {
     Ok(match value.raw.type_index {
         index::FLOAT => forms::plain_float(f64::from_bits(value.raw.bits())),
         index::TENSOR => match value.dltensor().map(|tensor| tensor.device) {
-            Some(device) if device.device_type != 1 => {
-                json!({"device": [device.device_type, device.device_id]})
+            Some(device) if device.kind != 1 => {
+                json!({"device": [device.kind, device.id]})
             }
             _ => {
                 let shown = tensors::shown(value)?;

@@ -52,7 +52,7 @@ fn machine(executable: &Module) -> Result<VirtualMachine, Error> {
 
 /// Returns the text of the code as lines, as `as_text` of releases prints it.
 fn text(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
-    let text = executable.require("as_text")?.call(&[])?;
+    let text = executable.require("as_text")?.call_packed(&[])?;
     Ok(cast::<String>(text.view())?.lines().collect())
 }
 
@@ -63,7 +63,7 @@ fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
     let far = VirtualMachine::of(executable, &[counted::number(0)])?;
     let near = machine(executable)?;
     let both = VirtualMachine::of(executable, &[counted::number(0), Device::CPU])?;
-    let made = executable.require("vm_load_executable")?.call(&[])?;
+    let made = executable.require("vm_load_executable")?.call_packed(&[])?;
     let kind = cast::<Module>(made.view())?.kind();
     let devices = |machine: &VirtualMachine| -> Vec<[i32; 2]> {
         let devices = machine.devices();
@@ -84,7 +84,7 @@ fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
         return Err(short());
     };
     let args: Vec<Any> = args.iter().map(|arg| arg.to_any()).collect();
-    machine.call(&cast::<String>(*name)?, &args)
+    machine.call(&cast::<String>(*name)?, &*args)
 }
 
 /// Returns whether a call ends within the number of jumps and calls, and whether it does without the limit on the same machine

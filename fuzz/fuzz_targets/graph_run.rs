@@ -107,7 +107,7 @@ fn touch(args: &[tvmspec::value::AnyView<'_>]) -> tvmspec::function::Result {
         let tensor = cast::<*mut DLTensor>(*view)?;
         // SAFETY: the executor calls kernels with its own tensors, and they live for the call.
         let (tensor, shape) = unsafe { (&*tensor, (*tensor).shape()) };
-        let count = usize::try_from(bytes(Dtype::from(tensor.dtype), shape)).expect("a plan of a megabyte");
+        let count = usize::try_from(bytes(tensor.dtype, shape)).expect("a plan of a megabyte");
         let first = tensor.data.cast::<u8>().wrapping_add(usize::try_from(tensor.byte_offset).expect("an offset"));
         for byte in 0..count {
             // SAFETY: a kernel may touch every byte of its argument. This target tests that.
@@ -124,10 +124,10 @@ fn touch(args: &[tvmspec::value::AnyView<'_>]) -> tvmspec::function::Result {
 }
 
 const DTYPES: [(&str, Dtype); 8] = [
-    ("float32", Dtype { code: 2, bits: 32, lanes: 1 }), ("uint1", Dtype { code: 1, bits: 1, lanes: 1 }),
-    ("int4", Dtype { code: 0, bits: 4, lanes: 1 }), ("float32x4", Dtype { code: 2, bits: 32, lanes: 4 }),
-    ("int64", Dtype { code: 0, bits: 64, lanes: 1 }), ("bool", Dtype { code: 1, bits: 1, lanes: 1 }),
-    ("int8x3", Dtype { code: 0, bits: 8, lanes: 3 }), ("handle", Dtype { code: 3, bits: 64, lanes: 1 }),
+    ("float32", Dtype::FLOAT32), ("uint1", Dtype::scalar(1, 1)),
+    ("int4", Dtype::scalar(0, 4)), ("float32x4", Dtype { code: 2, bits: 32, lanes: 4 }),
+    ("int64", Dtype::INT64), ("bool", Dtype::scalar(1, 1)),
+    ("int8x3", Dtype { code: 0, bits: 8, lanes: 3 }), ("handle", Dtype::scalar(3, 64)),
 ];
 
 /// Makes a graph of a few nodes, and a parameter for some of its inputs.

@@ -33,7 +33,8 @@ use tvmspec::object::Tensor;
 use tvmspec::release::Release;
 use tvmspec::rpc::client::{RemoteTiming, Session, SessionOptions};
 use tvmspec::rpc::server::{ServerOptions, SessionEnd, SessionReport, serve, serve_paired};
-use tvmspec::value::{Any, AnyView, Bytes, DLDataType, Str};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::{Any, AnyView, Bytes, Str};
 
 const RELEASES: [u8; 7] = [27, 8, 22, 21, 20, 16, 7];
 
@@ -267,7 +268,7 @@ impl Actor {
                 let Some(function) = self.earlier::<Function>() else { return self.call_first() };
                 let args = (0..self.choices.below(4)).map(|_| self.argument()).collect::<Result<Vec<_>, _>>()?;
                 let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-                return function.call(&views);
+                return function.call_packed(&views);
             }
             6 => {
                 let name = self.name();
@@ -292,7 +293,7 @@ impl Actor {
             11 => {
                 let device = self.device()?;
                 let shape: Vec<i64> = (0..self.choices.below(3)).map(|_| self.choices.int()).collect();
-                self.session.empty(&shape, DLDataType { code: 2, bits: 32, lanes: 1 }, device)?.into()
+                self.session.empty(&shape, Dtype::FLOAT32, device)?.into()
             }
             12 => {
                 let (here, device) = (self.here()?, self.device()?);
@@ -306,7 +307,7 @@ impl Actor {
             }
             15 => {
                 let (Some(from), Some(to)) = (self.earlier::<Tensor>(), self.earlier::<Tensor>()) else { return nothing };
-                let remote = [&from, &to].map(|tensor| Device::from(tensor.dl().device)).into_iter().find(|device| device.kind > 128);
+                let remote = [&from, &to].map(|tensor| tensor.dl().device).into_iter().find(|device| device.kind > 128);
                 let Some(remote) = remote.filter(|_| from.nbytes() == to.nbytes()) else { return nothing };
                 let api = Manager::global().api(remote.kind)?;
                 // SAFETY: both tensors hold their memory for the call, and the memory has this many bytes on this side.
@@ -363,9 +364,9 @@ fn between(from: &Tensor, to: &Tensor) -> CopyRequest {
         to: space(to),
         to_offset: offset(to),
         nbytes: from.nbytes(),
-        from_device: from.dl().device.into(),
-        to_device: to.dl().device.into(),
-        hint: from.dl().dtype.into(),
+        from_device: from.dl().device,
+        to_device: to.dl().device,
+        hint: from.dl().dtype,
     }
 }
 

@@ -15,7 +15,7 @@ use tvmspec::object::{Array, Shape, Tensor, extents_of, sequence_of};
 use tvmspec::payload::relax_vm::{self, RelaxConstant, RelaxFunction, FunctionKind, VM_REGISTER, VOID_REGISTER};
 use tvmspec::release::Layout;
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
-use tvmspec::value::{Any, DLDataType, cast, index};
+use tvmspec::value::{Any, cast, index};
 use tvmspec::vm::{LoadedExecutable, VirtualMachine};
 use tvmspec::wire::Writer;
 
@@ -46,7 +46,7 @@ fn run(bytes: &[u8], layout: Layout, choices: &mut Unstructured<'_>) {
         let count = found.map_or(0, |function| function.num_args);
         let arguments: Vec<Any> = (0..count.min(8)).map(|_| argument(choices).unwrap_or_default()).collect();
         machine.limit(Some(500));
-        if let Ok(value) = machine.call(name, &arguments) {
+        if let Ok(value) = machine.call(name, &*arguments) {
             read(&value, &mut 1000);
         }
     }
@@ -80,7 +80,7 @@ fn argument(from: &mut Unstructured<'_>) -> Result<Any> {
         5 => {
             let shape: Vec<i64> = extents(from)?.iter().map(|extent| extent.clamp(&0, &9)).copied().collect();
             let dtype = *from.choose(&DTYPES)?;
-            let made = is_small(dtype, &shape).then(|| Tensor::empty(&shape, DLDataType::from(dtype)));
+            let made = is_small(dtype, &shape).then(|| Tensor::empty(&shape, dtype));
             match made {
                 Some(Ok(tensor)) => tensor.into(),
                 _ => Any::none(),

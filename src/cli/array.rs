@@ -12,7 +12,7 @@ use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use tvmspec::object::Tensor;
 use tvmspec::tensor::Dtype;
-use tvmspec::value::{DLDataType, dtype_to_text};
+use tvmspec::value::dtype_to_text;
 
 /// The limit for the bytes of an array.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub(super) enum Bound<'t> {
     File,
     /// The size of this tensor of the model, which receives input `name`.
     // GRF-33: only the size is compared here. The executor compares data type and shape when it sets the input.
-    Like(&'t str, DLDataType, &'t [i64]),
+    Like(&'t str, Dtype, &'t [i64]),
 }
 
 /// The total size of inflated members per byte of the file, if the size that a model takes is not known.
@@ -38,15 +38,15 @@ pub(super) enum Elements<'t> {
     /// As the file states.
     Stored,
     /// As bits of this type, which the user wrote after the file name.
-    Stated(DLDataType),
+    Stated(Dtype),
     /// For parameter `.0` of this type: raw bytes are bits of it, and so are integers if numpy lacks the type.
-    For(&'t str, DLDataType),
+    For(&'t str, Dtype),
 }
 
 impl Elements<'_> {
     /// Returns the type of elements that are stored as `stored`.
-    fn resolve(self, stored: NpyElement) -> Result<DLDataType, String> {
-        let size = |dtype: DLDataType| u64::from(dtype.bits).div_ceil(8) * u64::from(dtype.lanes);
+    fn resolve(self, stored: NpyElement) -> Result<Dtype, String> {
+        let size = |dtype: Dtype| u64::from(dtype.bits).div_ceil(8) * u64::from(dtype.lanes);
         let bytes = match stored {
             NpyElement::Typed(dtype) => size(dtype),
             NpyElement::Raw(bytes) => u64::from(bytes),
@@ -277,13 +277,13 @@ fn decode(
 }
 
 /// Returns the name of a data type for a message, or the reason why it has none.
-fn type_name(dtype: DLDataType) -> String {
+fn type_name(dtype: Dtype) -> String {
     dtype_to_text(dtype).unwrap_or_else(|broken| broken.to_string())
 }
 
 /// Returns the number of bytes of the elements, each rounded up to whole bytes as in an `.npy` file. Returns `None` for a negative
 /// extent or if the product exceeds 64 bits.
-pub(super) fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
+pub(super) fn nbytes(dtype: Dtype, shape: &[i64]) -> Option<u64> {
     let elements = shape.iter().try_fold(1u64, |product, extent| {
         product.checked_mul(u64::try_from(*extent).ok()?)
     })?;

@@ -3,7 +3,8 @@
 use super::small_float;
 use half::{bf16, f16};
 use std::fmt;
-use tvmspec::value::{DLDataType, dtype_to_text};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::dtype_to_text;
 
 /// The number of elements up to which an array is printed whole.
 const WHOLE: usize = 1000;
@@ -13,7 +14,7 @@ const EDGE: usize = 3;
 /// Returns the text of a compact array of `shape`, its elements little-endian in `bytes`.
 ///
 /// Returns data type, shape and number of bytes for elements without a text, and where `bytes` are fewer than the shape takes.
-pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> String {
+pub(crate) fn array_text(dtype: Dtype, shape: &[i64], bytes: &[u8]) -> String {
     // OBJ-11: no tensor has a negative extent.
     let extents: Vec<usize> = shape
         .iter()
@@ -78,7 +79,7 @@ impl fmt::Debug for Complex {
 }
 
 /// Returns the text of element `at`; `None` for a data type without a text form, and after the end of `bytes`.
-fn element(dtype: DLDataType, bytes: &[u8], at: usize) -> Option<String> {
+fn element(dtype: Dtype, bytes: &[u8], at: usize) -> Option<String> {
     fn text<const N: usize, T: std::fmt::Debug>(
         bytes: &[u8],
         at: usize,

@@ -20,7 +20,7 @@ use tvmspec::device::Device;
 use tvmspec::examine::NotExaminable;
 use tvmspec::examine::explain::{advice, is_image};
 use tvmspec::function::{Function, registry};
-use tvmspec::module::{self, Library, Module};
+use tvmspec::module::{self, Library, Module, ModuleKind};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Strictness;
 use tvmspec::value::{
@@ -134,7 +134,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
                 .map_or_else(|| passed.value.view(), DeviceMirror::view)
         })
         .collect();
-    let result = match function.call(&views) {
+    let result = match function.call_packed(&views) {
         Ok(result) => result,
         Err(error) => {
             // The function ran and returned an error. This is a result, not a failure of the command.
@@ -294,7 +294,7 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
 /// Returns the functions that a library exports. Returns none for a module of another kind, because only its loader knows its names.
 fn functions(module: &Module) -> Vec<String> {
     Library::of(module)
-        .map(Library::functions)
+        .and_then(ModuleKind::functions)
         .unwrap_or_default()
 }
 

@@ -21,7 +21,7 @@ use std::path::Path;
 use tvmspec::object::Tensor;
 use tvmspec::release::Release;
 use tvmspec::tensor::Dtype;
-use tvmspec::value::{DLDataType, DLTensor, dtype_from_text};
+use tvmspec::value::{DLTensor, dtype_from_text};
 
 /// The alignment of a tensor whose argument states none.
 const ALIGNMENT: u64 = 64;
@@ -49,7 +49,7 @@ struct PlacedMemory {
 /// The options of an argument.
 #[derive(Default)]
 struct Options {
-    dtype: Option<DLDataType>,
+    dtype: Option<Dtype>,
     strides: Option<Vec<usize>>,
     offset: u64,
     align: Option<u64>,
@@ -85,7 +85,7 @@ impl TensorArgument {
         }
         let dtype = dtype_from_text(text).map_err(CliError::new)?;
         // TEN-28: a type of zero bits has a name but no elements.
-        if let Err(broken) = Dtype::from(dtype).check_element() {
+        if let Err(broken) = dtype.check_element() {
             let message = format!("no tensor has elements of `{text}`: {broken}");
             return Err(CliError::Message(message));
         }
@@ -159,7 +159,7 @@ impl PlacedMemory {
 }
 
 /// Returns the bytes of an element, rounded up to whole bytes.
-fn element_size(dtype: DLDataType) -> usize {
+fn element_size(dtype: Dtype) -> usize {
     usize::from(dtype.bits).div_ceil(8) * usize::from(dtype.lanes)
 }
 
@@ -208,7 +208,7 @@ fn place(
     let (Some(first), Some(room)) = (first, room.and_then(|room| i64::try_from(room).ok())) else {
         return Err(CliError::new("no memory reaches as far as these strides"));
     };
-    let byte = DLDataType::scalar(Dtype::UINT, 8);
+    let byte = Dtype::scalar(Dtype::UINT, 8);
     let memory = Tensor::empty(&[room], byte).map_err(CliError::new)?;
     let placed = PlacedMemory {
         memory: memory.clone(),
@@ -258,7 +258,7 @@ fn split(text: &str) -> (&str, Vec<&str>) {
 }
 
 /// Returns the element type for a name of the newest or any other release (TEN-02): `e4m3_float8` is `float8_e4m3fn`.
-fn element_type(name: &str) -> Option<DLDataType> {
+fn element_type(name: &str) -> Option<Dtype> {
     if let Ok(dtype) = dtype_from_text(name) {
         return Some(dtype);
     }
@@ -304,7 +304,7 @@ impl Options {
 }
 
 /// Splits the path of an .npy file from the type after it, for arguments that accept no other options.
-pub(super) fn path_and_type(text: &str) -> Result<(&str, Option<DLDataType>), CliError> {
+pub(super) fn path_and_type(text: &str) -> Result<(&str, Option<Dtype>), CliError> {
     let (path, options) = split(text);
     let options = match options.as_slice() {
         [] => return Ok((path, None)),

@@ -16,11 +16,12 @@ use std::io::{Cursor, Read, Write as _};
 use std::path::Path;
 use tvmspec::function::Error;
 use tvmspec::object::Tensor;
-use tvmspec::value::{DLDataType, dtype_to_text};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::dtype_to_text;
 
 /// The content of a tensor: its elements in row-major order, little-endian.
 pub(super) struct HostArray {
-    pub(super) dtype: DLDataType,
+    pub(super) dtype: Dtype,
     pub(super) shape: Vec<i64>,
     /// Whole bytes for each element. Fewer if the tensor's memory is not known to have them.
     pub(super) bytes: Vec<u8>,
@@ -73,8 +74,8 @@ impl HostArray {
     }
 
     /// Returns type and shape of the array with single lanes, each in whole bytes. Returns `None` if elements or lanes share bytes.
-    fn numbers(&self) -> Option<(DLDataType, Vec<i64>)> {
-        let lane = DLDataType {
+    fn numbers(&self) -> Option<(Dtype, Vec<i64>)> {
+        let lane = Dtype {
             lanes: 1,
             ..self.dtype
         };

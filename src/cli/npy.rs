@@ -14,7 +14,7 @@
 //! of the models read their arrays with npyz, which shares no code with this module.
 
 use std::io::Read;
-use tvmspec::value::DLDataType;
+use tvmspec::tensor::Dtype;
 
 /// The maximal length of a header in bytes, as in numpy.
 // numpy calls it `max_header_size`. A long header is an attack on the Python parser, and no array needs one.
@@ -23,7 +23,7 @@ const LONGEST: usize = 10_000;
 /// The type of an element, as numpy's word states it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum NpyElement {
-    Typed(DLDataType),
+    Typed(Dtype),
     /// So many bytes without a type: `V2`, for example, which numpy writes for the types of the package ml_dtypes.
     Raw(u8),
 }
@@ -170,7 +170,7 @@ pub(super) fn element_of(word: &str) -> Option<NpyElement> {
         }
         _ => return None,
     };
-    Some(NpyElement::Typed(DLDataType {
+    Some(NpyElement::Typed(Dtype {
         code,
         bits: bytes * 8,
         lanes: 1,
@@ -178,7 +178,7 @@ pub(super) fn element_of(word: &str) -> Option<NpyElement> {
 }
 
 /// Returns numpy's word for a data type; `None` for types that neither numpy nor ml_dtypes has.
-pub(super) fn word_of(dtype: DLDataType) -> Option<String> {
+pub(super) fn word_of(dtype: Dtype) -> Option<String> {
     let bytes = dtype.bits.div_ceil(8);
     let kind = match (dtype.code, dtype.bits, dtype.lanes) {
         (0, 8 | 16 | 32 | 64, 1) => 'i',

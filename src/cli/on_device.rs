@@ -5,7 +5,7 @@
 use super::CliError;
 use tvmspec::device::{CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream};
 use tvmspec::object::Tensor;
-use tvmspec::value::{AnyView, DLDevice, DLTensor};
+use tvmspec::value::{AnyView, DLTensor};
 
 /// Device memory with the content of a tensor on the host. Freed when dropped.
 pub(crate) struct DeviceMirror {
@@ -30,13 +30,13 @@ impl DeviceMirror {
         // A copy to which `dl` points. The heap block keeps its address when this value moves.
         let mut shape = host.shape().to_vec();
         let of = host.dl().dtype;
-        let dtype = Dtype::from(of);
+        let dtype = of;
         let space = api
             .alloc_scoped(device, &shape, dtype, None)
             .map_err(CliError::of)?;
         let dl = DLTensor {
             data: space.0,
-            device: DLDevice::from(device),
+            device: device,
             shape: shape.as_mut_ptr(),
             // Null strides mean a compact tensor in row-major order, as `host` is.
             strides: std::ptr::null_mut(),
@@ -104,7 +104,7 @@ impl DeviceMirror {
 /// Returns a tensor of any device as one on the host. A tensor on the CPU is returned unchanged.
 pub(crate) fn on_host(tensor: Tensor) -> Result<Tensor, CliError> {
     let dl = tensor.dl();
-    let device = Device::from(dl.device);
+    let device = dl.device;
     if device.kind == Device::CPU.kind {
         return Ok(tensor);
     }
@@ -118,7 +118,7 @@ pub(crate) fn on_host(tensor: Tensor) -> Result<Tensor, CliError> {
         nbytes: copy.nbytes(),
         from_device: device,
         to_device: Device::CPU,
-        hint: Dtype::from(dl.dtype),
+        hint: dl.dtype,
     };
     // SAFETY: both tensors have these bytes, and live beyond the sync.
     unsafe { api.copy(&request, Stream::DEFAULT) }.map_err(CliError::of)?;

@@ -160,7 +160,5 @@ fn connect_to_server(address: &RemoteAddress) -> tvmspec::function::Result<Sessi
 
 /// Finds a device of this machine.
 fn local(text: &str) -> Result<Device, CliError> {
-    device_from_text(text)
-        .map(Device::from)
-        .map_err(CliError::new)
+    device_from_text(text).map_err(CliError::new)
 }

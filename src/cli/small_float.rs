@@ -1,6 +1,6 @@
 //! Values of floats of 8, 6 and 4 bits (TEN-02), each stored in a byte.
 
-use tvmspec::value::DLDataType;
+use tvmspec::tensor::Dtype;
 
 /// The format of a small float.
 struct SmallFloat {
@@ -24,7 +24,7 @@ enum Specials {
 
 impl SmallFloat {
     /// Returns the format of `dtype`; `None` for any other type.
-    fn of(dtype: DLDataType) -> Option<SmallFloat> {
+    fn of(dtype: Dtype) -> Option<SmallFloat> {
         use Specials::{AllOnes, Ieee, NegativeZero, None as Nothing};
         let (exponent_bits, mantissa_bits, bias, specials) =
             match (dtype.code, dtype.bits, dtype.lanes) {
@@ -75,7 +75,7 @@ impl SmallFloat {
 }
 
 /// Returns the value of `bits` as an element of `dtype`; `None` if that is not a small float.
-pub(super) fn value(dtype: DLDataType, bits: u8) -> Option<f32> {
+pub(super) fn value(dtype: Dtype, bits: u8) -> Option<f32> {
     // All bits of float8_e8m0fnu are the exponent.
     if (dtype.code, dtype.bits, dtype.lanes) == (14, 8, 1) {
         return Some(match bits {

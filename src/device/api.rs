@@ -49,7 +49,8 @@ pub(crate) fn of_stream(from: Device, to: Device) -> Device {
 /// them, requires these rules. Copies (and kernels) may return before they are complete. Work that was queued on a stream is
 /// complete when [`DeviceApi::sync`] of that stream returns.
 ///
-/// Six methods have no default. The other methods follow their rules unless a device overrides them.
+/// Five methods have no default: `set_device`, `attribute`, `alloc`, `free` and `sync`. The default of `copy` rejects every copy, so a
+/// device that has memory of its own also implements `copy`. The other defaults follow their rules.
 pub trait DeviceApi: Send + Sync {
     /// Makes `device` the current device of this thread: kernels that this thread launches later run there (DEV-55).
     ///

@@ -16,6 +16,8 @@ pub struct Cpu {
     pools: WorkspacePools,
 }
 
+debug_fields!(Cpu: );
+
 /// Returns the CPU device of this process.
 pub fn cpu() -> &'static Cpu {
     static CPU: OnceLock<Cpu> = OnceLock::new();

@@ -3,7 +3,7 @@
 //! A number alone is ambiguous: 11 was OpenGL and is now pinned ROCm memory; 14 was Hexagon and is now oneAPI.
 
 use crate::device::error::reject;
-use crate::device::{DEV_06, DEV_57, Device, Dtype, Result};
+use crate::device::{DEV_06, DEV_57, Device, Result};
 use crate::release::Release;
 use crate::rule::Kind;
 use std::sync::{PoisonError, RwLock};
@@ -126,11 +126,6 @@ fn numbered(name: &str) -> Option<i32> {
 }
 
 impl Device {
-    /// Creates device `id` of type `kind`.
-    pub const fn new(kind: i32, id: i32) -> Device {
-        Device { kind, id }
-    }
-
     /// Creates CUDA device `id`.
     pub const fn cuda(id: i32) -> Device {
         Device::new(2, id)
@@ -219,11 +214,4 @@ impl Device {
         let (name, id) = text.split_once(':').unwrap_or((text, "0"));
         Some(Device::new(number_of(name)?, id.parse().ok()?))
     }
-}
-
-impl Dtype {
-    /// The type of bytes, and of every workspace block.
-    pub const UINT8: Dtype = Dtype::scalar(Dtype::UINT, 8);
-    /// The 32-bit float type.
-    pub const FLOAT32: Dtype = Dtype::scalar(Dtype::FLOAT, 32);
 }

@@ -6,7 +6,7 @@ use crate::device::own::OWN;
 use crate::device::{Attribute, AttributeValue, Device, Space, Stream};
 use crate::function::{self, ErrorKind, Function, registry};
 use crate::module::workspace::{self, WorkspaceRequest};
-use crate::value::{Any, AnyView, DLDevice};
+use crate::value::{Any, AnyView};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Once;
@@ -55,8 +55,7 @@ fn functions() {
     );
     put(
         "runtime.Device_StreamCreate",
-        Function::named(None, |device: DLDevice| {
-            let device = Device::from(device);
+        Function::named(None, |device: Device| {
             Manager::global()
                 .api(device.kind)?
                 .create_stream(device)
@@ -65,8 +64,7 @@ fn functions() {
     );
     put(
         "runtime.Device_StreamFree",
-        Function::named(None, |device: DLDevice, stream: i64| {
-            let device = Device::from(device);
+        Function::named(None, |device: Device, stream: i64| {
             let api = Manager::global().api(device.kind)?;
             // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let stream = unsafe { stream_of_handle(device, stream) };
@@ -76,8 +74,7 @@ fn functions() {
     );
     put(
         "runtime.Device_SetStream",
-        Function::named(None, |device: DLDevice, stream: i64| {
-            let device = Device::from(device);
+        Function::named(None, |device: Device, stream: i64| {
             // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let stream = unsafe { stream_of_handle(device, stream) };
             manager::set_stream(device, stream)
@@ -85,8 +82,7 @@ fn functions() {
     );
     put(
         "runtime.Device_StreamSync",
-        Function::named(None, |device: DLDevice, stream: i64| {
-            let device = Device::from(device);
+        Function::named(None, |device: Device, stream: i64| {
             // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let stream = unsafe { stream_of_handle(device, stream) };
             Manager::global().api(device.kind)?.sync(device, stream)
@@ -94,8 +90,7 @@ fn functions() {
     );
     put(
         "runtime.Device_StreamSyncFromTo",
-        Function::named(None, |device: DLDevice, before: i64, after: i64| {
-            let device = Device::from(device);
+        Function::named(None, |device: Device, before: i64, after: i64| {
             // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
             let before = unsafe { stream_of_handle(device, before) };
             // SAFETY: the registry returns this function only to `lookup_raw`, whose caller is responsible for the stream.
@@ -124,7 +119,7 @@ fn device_attr(args: &[AnyView<'_>]) -> function::Result {
     let int = |at: usize| args.get(at).and_then(|arg| i32::try_from(*arg).ok());
     let (device, number) = match (args.len(), int(0), int(1), int(2)) {
         (3, Some(kind), Some(id), Some(number)) => (Device::new(kind, id), number),
-        (2, _, Some(number), _) => (Device::from(DLDevice::try_from(args[0])?), number),
+        (2, _, Some(number), _) => (Device::try_from(args[0])?, number),
         _ => {
             return Err(function::Error::new(
                 ErrorKind::Type,

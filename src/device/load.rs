@@ -143,6 +143,10 @@ impl module::ModuleKind for DeviceKind {
         self.module.kind()
     }
 
+    fn functions(&self) -> Option<Vec<String>> {
+        Some(self.module.names().map(str::to_owned).collect())
+    }
+
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
         // DEV-59: all layouts are accepted. 0.22 and 0.23 have the function, but they write the layout of 0.24 and later, which
         // lack it.

@@ -36,6 +36,8 @@ pub struct Manager {
     lookup: Lookup,
 }
 
+debug_fields!(Manager: );
+
 impl Manager {
     /// Returns the manager of this process, which searches the global registry.
     pub fn global() -> &'static Manager {
@@ -288,7 +290,7 @@ fn in_registry(name: &str) -> Option<ApiFactory> {
     Some(Box::new(move || {
         let no_table = |why: &str| absent(format!("{name}: {why}"));
         let made = function
-            .call(&[])
+            .call_packed(&[])
             .map_err(|error| no_table(&error.to_string()))?;
         let pointer =
             <*mut c_void>::try_from(&made).map_err(|error| no_table(&error.to_string()))?;

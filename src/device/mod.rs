@@ -17,7 +17,7 @@
 //! | `load`          | device modules from payloads, and their loaders                      | DEV-54           |
 //! | `tensor`        | tensors of a device, and copies between them and the host            |                  |
 //! | `timer`         | timers and the time evaluator                                        | DEV-44, DEV-45   |
-//! | `error`         | constructors of [`Error`] for device calls                           |                  |
+//! | `error`         | constructors of [`Error`](crate::Error) for device calls                           |                  |
 //! | `c_table`       | a device as a table of C functions, in both directions               | DEV-02           |
 //! | `cpu`           | the host                                                             |                  |
 //! | `simulated`     | an asynchronous device without hardware, for tests                   |                  |
@@ -28,11 +28,11 @@
 //! with the cases of the source tree or of the feature `embed`.
 //!
 //! ```
-//! use tvmspec::device::{Attribute, AttributeValue, Device, DeviceApi, Error, cpu};
+//! use tvmspec::device::{Attribute, AttributeValue, Device, DeviceApi, cpu};
 //!
 //! let cpu = cpu::cpu();
 //! assert!(matches!(cpu.attribute(Device::CPU, Attribute::Exist)?, AttributeValue::Int(1)));
-//! # Ok::<(), Error>(())
+//! # Ok::<(), tvmspec::Error>(())
 //! ```
 
 pub mod api;
@@ -73,7 +73,7 @@ pub mod vulkan;
 
 pub(crate) use rules::*;
 
-pub use crate::function::{Error, ErrorKind, Result};
+pub(crate) use crate::function::{Error, ErrorKind, Result};
 pub use crate::tensor::{Device, Dtype};
 pub use api::{CopyRequest, DeviceApi};
 pub use attribute::{Attribute, AttributeValue};

@@ -180,6 +180,8 @@ pub struct Kernel {
     info: Arc<KernelDescription>,
 }
 
+debug_fields!(Kernel: info);
+
 impl Kernel {
     /// Returns the description of the kernel.
     pub(crate) fn info(&self) -> &KernelDescription {

@@ -35,8 +35,8 @@ impl<'a> TensorRef<'a> {
         let strides = unsafe { dl.strides() };
         TensorRef {
             data: Space(dl.data),
-            device: dl.device.into(),
-            dtype: Dtype::from(dl.dtype),
+            device: dl.device,
+            dtype: dl.dtype,
             shape,
             strides,
             byte_offset: dl.byte_offset,

@@ -11,8 +11,8 @@
 //!
 //! registry::register("example.add", Function::from_typed(|a: i64, b: f64| a as f64 + b), false)?;
 //! let add = registry::require("example.add")?;
-//! assert_eq!(f64::try_from(&add.call(&[2_i64.into(), 0.5.into()])?)?, 2.5);
-//! assert_eq!(add.call(&[]).unwrap_err().kind(), "TypeError");
+//! assert_eq!(add.call_as::<f64>((2, 0.5))?, 2.5);
+//! assert_eq!(add.call(()).unwrap_err().kind(), "TypeError");
 //! # Ok::<(), Error>(())
 //! ```
 
@@ -37,6 +37,7 @@ macro_rules! own_object {
     };
 }
 
+mod arguments;
 mod body;
 mod error;
 mod error_kind;
@@ -52,6 +53,7 @@ mod typed;
 
 pub(crate) use rules::*;
 
+pub use arguments::IntoArgs;
 pub(crate) use body::Code;
 use body::{External, Plain, call_external, call_plain};
 pub use error::Error;
@@ -69,6 +71,7 @@ pub use parameter::{CallResult, Param, Parameter};
 pub(crate) use typed::signature_json;
 pub use typed::{Signature, Typed, TypedFn};
 
+use crate::rule::Violation;
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
 use std::ffi::c_void;
@@ -90,6 +93,8 @@ pub struct FunctionObj {
     /// The function for C++ callers; null in this crate.
     pub(crate) cpp_call: *mut c_void,
 }
+
+debug_fields!(FunctionObj: header);
 
 const _: () = assert!(size_of::<FunctionObj>() == 40);
 
@@ -149,8 +154,7 @@ impl Function {
     /// ```
     /// # use tvmspec::function::Function;
     /// let add = Function::from_typed(|a: i64, b: f64| a as f64 + b);
-    /// let sum = add.call(&[1i64.into(), 0.5.into()]).unwrap();
-    /// assert_eq!(f64::try_from(&sum).unwrap(), 1.5);
+    /// assert_eq!(add.call_as::<f64>((1, 0.5)).unwrap(), 1.5);
     /// ```
     pub fn from_typed<P, F: TypedFn<P>>(body: F) -> Function
     where
@@ -229,14 +233,47 @@ impl Function {
         Function(unsafe { Ref::from_raw(object.into_object().into_raw()) })
     }
 
-    /// Calls with borrowed arguments. This is safe even for a function of a loaded library: the code that loads it promises the contract of
-    /// [`module::load`](crate::module::load), which covers every call of its functions.
+    /// Calls the function. The arguments are a tuple, an array or a slice of values: `f.call((x, "text", &tensor))`, `f.call(())`.
+    ///
+    /// This is safe even for a function of a loaded library: the code that loads it promises the contract of
+    /// [`module::load`](crate::module::load), which covers every call of its functions. That page also states which releases check
+    /// which arguments; [`Function::call_tensors`] rules out the worst mistake.
     ///
     /// # Errors
     ///
-    /// Returns the error that the function raises, or an error for more arguments than an `i32` can count (FUN-01).
+    /// Returns the error that the function raises, or a ValueError for more arguments than an `i32` can count (FUN-01).
     #[inline]
-    pub fn call(&self, args: &[AnyView<'_>]) -> Result {
+    pub fn call(&self, args: impl IntoArgs) -> Result {
+        args.with_views(|views| self.call_packed(views))
+    }
+
+    /// Calls the function, and converts the result to `T`. The conversion loses nothing: an integer that does not fit into `T` is an error.
+    ///
+    /// ```
+    /// # use tvmspec::function::Function;
+    /// let half = Function::from_typed(|x: f64| x / 2.0);
+    /// assert_eq!(half.call_as::<f64>((3,))?, 1.5);
+    /// assert_eq!(half.call_as::<String>((3,)).unwrap_err().kind(), "TypeError");
+    /// # Ok::<(), tvmspec::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Function::call`], and those of [`cast`](crate::value::cast) for a result of another type. Returns VAL-07
+    /// of kind limit for a number that does not fit.
+    #[inline]
+    pub fn call_as<T: TryFrom<Any, Error = Violation>>(&self, args: impl IntoArgs) -> Result<T> {
+        Ok(self.call(args)?.try_into()?)
+    }
+
+    /// Calls the function with a slice of borrowed values. This is the low level of [`Function::call`]: it neither allocates nor counts
+    /// references.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Function::call`].
+    #[inline]
+    pub fn call_packed(&self, args: &[AnyView<'_>]) -> Result {
         // The convention counts arguments in an i32 (FUN-01), so more would arrive as another number.
         let Ok(count) = i32::try_from(args.len()) else {
             return Err(too_many(args.len()));
@@ -258,17 +295,6 @@ impl Function {
             return Ok(unsafe { Any::from_raw(result) });
         }
         Err(raised(code))
-    }
-
-    /// Calls with owned arguments, such as a tuple turned into an array: `f.call_with([1i64.into(), "x".into()])`. Safe for functions of a
-    /// loaded library, like [`Function::call`], by the contract of [`module::load`](crate::module::load).
-    ///
-    /// # Errors
-    ///
-    /// Returns the same errors as [`Function::call`].
-    pub fn call_with<const N: usize>(&self, args: [Any; N]) -> Result {
-        let views: [AnyView<'_>; N] = std::array::from_fn(|at| args[at].view());
-        self.call(&views)
     }
 
     /// Returns the object with this handle's reference.

@@ -127,7 +127,7 @@ pub(crate) fn lookup_bytes(name: &[u8]) -> Option<Function> {
 /// registry::register("example.twice", Function::from_typed(|n: i64| 2 * n), false)?;
 /// // SAFETY: this function takes a number.
 /// let twice = unsafe { registry::lookup_raw(b"example.twice") }.expect("it is registered");
-/// assert_eq!(i64::try_from(&twice.call(&[21i64.into()])?)?, 42);
+/// assert_eq!(i64::try_from(&twice.call((21i64,))?)?, 42);
 /// // SAFETY: nothing is called.
 /// assert!(unsafe { registry::lookup_raw(b"example.thrice") }.is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

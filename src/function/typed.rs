@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 ///
 /// let (add, text) = described("add", |a: i64, b: i64| a + b);
 /// assert_eq!(text, "add(0: int, 1: int) -> int");
-/// assert_eq!(i64::try_from(&add.call(&[40i64.into(), 2i64.into()])?)?, 42);
+/// assert_eq!(i64::try_from(&add.call((40i64, 2i64))?)?, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait TypedFn<P>: Send + Sync + 'static {

@@ -159,7 +159,7 @@ impl Constants {
                 let message = format!("`{name}` of compiled code up to 0.20 takes an array object");
                 return Err(VAL_19.rejected(Kind::Unsupported, message).into());
             }
-            let result = init.call_with([needed])?;
+            let result = init.call([needed])?;
             // MOD-19: an integer other than 0 is a failure; a missing result counts as 0.
             return match i64::try_from(&result) {
                 Ok(code) if code != 0 => Err(Error::new(

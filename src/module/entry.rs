@@ -18,5 +18,7 @@ pub struct LoaderEntry<'a> {
     pub library: &'a Arc<dyn Symbols>,
 }
 
+debug_fields!(LoaderEntry<'_>: kind, layout);
+
 /// Creates a module from an entry.
 pub type Loader = fn(&LoaderEntry<'_>) -> Result<Module, Error>;

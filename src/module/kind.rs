@@ -33,8 +33,8 @@ pub mod property {
 /// }
 ///
 /// let module = Module::new(Doubler);
-/// let double = module.function("double", false).unwrap().unwrap();
-/// assert_eq!(i64::try_from(&double.call(&[21i64.into()]).unwrap()).unwrap(), 42);
+/// let double = module.require("double").unwrap();
+/// assert_eq!(double.call_as::<i64>((21,)).unwrap(), 42);
 /// ```
 ///
 /// A returned function must keep `module` alive if it uses anything of it: move a clone of the handle into it (MOD-12).
@@ -54,6 +54,11 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
     ///
     /// An error of the kind, such as code that does not load.
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error>;
+
+    /// Returns the names of the module's own functions; `None` if the kind cannot list them.
+    fn functions(&self) -> Option<Vec<String>> {
+        None
+    }
 
     /// Returns whether there is a function `name`. Override it if this is known without creating the function.
     ///

@@ -20,6 +20,8 @@ pub struct Library {
     names: Dialect,
 }
 
+debug_fields!(Library: names);
+
 impl Library {
     /// Creates the module of the functions that `symbols` export under `names`.
     pub(super) fn new(symbols: Arc<dyn Symbols>, names: Dialect) -> Library {
@@ -47,26 +49,6 @@ impl Library {
         &self.names
     }
 
-    /// Returns the names of its exported functions, without their prefix, as far as they can be listed.
-    pub fn functions(&self) -> Vec<String> {
-        let list = self
-            .symbols
-            .list()
-            .into_iter()
-            .filter(|(_, needed)| !needed);
-        let own = list.filter_map(|(symbol, _)| {
-            let prefix = self.names.prefix;
-            let name = symbol.strip_prefix(prefix)?;
-            // Up to 0.21 functions have no prefix: a name that begins with an underscore is a slot, a context, or a helper of the compiler.
-            let is_plumbing = self.names.prefix.is_empty() && name.starts_with('_')
-                || name.starts_with("_metadata_")
-                || name.starts_with("_doc_");
-            let is_function = !is_plumbing && self.symbols.function(prefix, name).is_some();
-            is_function.then(|| name.to_owned())
-        });
-        own.collect()
-    }
-
     /// Returns the address of the function `name`, including the entry point.
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
         // MOD-04: up to 0.21 `__tvm_main__` is data that contains the name of the function.
@@ -88,13 +70,33 @@ impl Library {
         let Some(function) = self.function(module, &format!("{kind}{name}"))? else {
             return Ok(None);
         };
-        Ok(Some(cast(function.call(&[])?.view())?))
+        Ok(Some(cast(function.call_packed(&[])?.view())?))
     }
 }
 
 impl ModuleKind for Library {
     fn kind(&self) -> &str {
         "library"
+    }
+
+    /// Returns the names of its exported functions, without their prefix, as far as they can be listed.
+    fn functions(&self) -> Option<Vec<String>> {
+        let list = self
+            .symbols
+            .list()
+            .into_iter()
+            .filter(|(_, needed)| !needed);
+        let own = list.filter_map(|(symbol, _)| {
+            let prefix = self.names.prefix;
+            let name = symbol.strip_prefix(prefix)?;
+            // Up to 0.21 functions have no prefix: a name that begins with an underscore is a slot, a context, or a helper of the compiler.
+            let is_plumbing = self.names.prefix.is_empty() && name.starts_with('_')
+                || name.starts_with("_metadata_")
+                || name.starts_with("_doc_");
+            let is_function = !is_plumbing && self.symbols.function(prefix, name).is_some();
+            is_function.then(|| name.to_owned())
+        });
+        Some(own.collect())
     }
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {

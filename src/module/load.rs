@@ -175,7 +175,7 @@ unsafe fn load_by(path: &Path, text: &str, format: &str, open: Opener) -> Result
         let message = format!("Loader for `.{extension}` files is not registered: there is no global function `{name}`");
         Error::new(ErrorKind::Runtime, message)
     })?;
-    let made = loader.call_with([text.into(), extension.into()])?;
+    let made = loader.call((text, extension))?;
     let module = made
         .into_object()
         .ok()

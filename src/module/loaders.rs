@@ -75,11 +75,11 @@ impl<'a> Loaders<'a> {
                 // MOD-11: from 0.22 on the argument is bytes; before, a stream from which the loader reads its own part.
                 let made = if entry.layout >= Layout::V0_22 {
                     let bytes = Bytes::new(entry.payload);
-                    function.call(&[(&bytes).into()])?
+                    function.call_packed(&[(&bytes).into()])?
                 } else {
                     // Releases pass the stream of the whole blob. This one ends with the payload, so that no loader reads the next entry.
                     let mut stream = super::cxx::stream::PayloadStream::new(entry.payload);
-                    function.call(&[stream.handle()])?
+                    function.call_packed(&[stream.handle()])?
                 };
                 into_module(made, entry)
             }

@@ -25,6 +25,21 @@ impl Module {
         }
     }
 
+    /// Returns the names of the module's own functions, for example those that a compiled library exports. `None` means that this kind
+    /// cannot list them, and says nothing about [`Module::function`]. [`Module::walk`] reaches the imports.
+    ///
+    /// ```
+    /// # #[cfg(all(target_arch = "x86_64", target_os = "linux"))] {
+    /// // SAFETY: the library is trusted code, and none of its functions is called.
+    /// let module = unsafe { tvmspec::module::load("golden/module/host-0.8.so") }?;
+    /// assert!(module.functions().unwrap().contains(&"add1".to_owned()));
+    /// # }
+    /// # Ok::<(), tvmspec::Error>(())
+    /// ```
+    pub fn functions(&self) -> Option<Vec<String>> {
+        self.implementation()?.functions()
+    }
+
     /// Returns the function `name`: the module's own, or with `query_imports` the first one in its imports (MOD-08).
     ///
     /// # Errors

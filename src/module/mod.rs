@@ -16,7 +16,6 @@
 //! | lists of values | `any_list` | MOD-27 |
 //!
 //! ```
-//! use tvmspec::function::Error;
 //! use tvmspec::module;
 //! use tvmspec::object::Tensor;
 //!
@@ -25,10 +24,10 @@
 //! let main = unsafe { module::load("golden/module/host-0.27.so") }?.require("main")?;
 //! let input = Tensor::from_slice(&[1.0_f32; 12], &[12])?;
 //! let output = Tensor::from_slice(&[0.0_f32; 12], &[12])?;
-//! main.call_with([input.into(), output.clone().into()])?;
+//! main.call((&input, &output))?;
 //! assert_eq!(output.to_vec::<f32>()?, [2.0; 12]);
 //! # }
-//! # Ok::<(), Error>(())
+//! # Ok::<(), tvmspec::Error>(())
 //! ```
 
 pub(crate) mod any_list;

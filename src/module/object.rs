@@ -30,6 +30,8 @@ pub struct ModuleObj {
     lookup_cache: AtomicPtr<Header>,
 }
 
+debug_fields!(ModuleObj: header);
+
 const _: () = assert!(size_of::<ModuleObj>() == 40);
 
 // SAFETY: `#[repr(C)]` with the header first; the index is final.

@@ -15,6 +15,8 @@ pub struct Opaque {
     layout: Layout,
 }
 
+debug_fields!(Opaque: kind, functions, layout);
+
 impl Opaque {
     /// Creates the module of an entry of `kind` with its `payload`; `loader` is the missing global function.
     pub fn new(
@@ -61,6 +63,10 @@ impl ModuleKind for Opaque {
     fn property_mask(&self) -> u32 {
         // MOD-15: the mask of a kind whose runtime is missing.
         property_mask(&self.kind, Release::LAST, false)
+    }
+
+    fn functions(&self) -> Option<Vec<String>> {
+        Some(self.functions.clone())
     }
 
     fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {

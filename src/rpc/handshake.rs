@@ -28,6 +28,8 @@ pub struct Handshakes {
     pending: Mutex<PendingHandshakes>,
 }
 
+debug_fields!(Handshakes: );
+
 #[derive(Default)]
 struct PendingHandshakes {
     /// Connections by address, then in the order of their arrival.
@@ -43,6 +45,8 @@ pub struct Handshake {
     address: IpAddr,
     number: u64,
 }
+
+debug_fields!(Handshake: address);
 
 impl Handshakes {
     /// Counts a connection. If there are too many, shuts down the oldest one of the address that has most.

@@ -12,8 +12,18 @@ use crate::wire::{Cursor, Writer};
 
 /// An element type as DLPack and TVM store it: its kind, the width of one lane, and the number of lanes.
 ///
-/// Any four bytes are a `Dtype`; rules elsewhere decide whether a release has a meaning for them.
+/// Any four bytes are a `Dtype`; rules elsewhere decide whether a release has a meaning for them. The layout is that of DLPack's
+/// `DLDataType`, so that C functions take it as it is.
+///
+/// ```
+/// use tvmspec::tensor::Dtype;
+///
+/// assert_eq!(Dtype::FLOAT32, "float32".parse()?);
+/// assert_eq!(Dtype::INT8.to_string(), "int8");
+/// # Ok::<(), tvmspec::Violation>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub struct Dtype {
     /// The kind of number: [`Dtype::INT`], [`Dtype::FLOAT`], ... The meaning of codes 5 to 17 depends on the release.
     pub code: u8,
@@ -54,6 +64,25 @@ impl Dtype {
             lanes: 1,
         }
     }
+
+    /// 8-bit signed integer.
+    pub const INT8: Dtype = Dtype::scalar(Dtype::INT, 8);
+    /// 16-bit signed integer.
+    pub const INT16: Dtype = Dtype::scalar(Dtype::INT, 16);
+    /// 32-bit signed integer.
+    pub const INT32: Dtype = Dtype::scalar(Dtype::INT, 32);
+    /// 64-bit signed integer.
+    pub const INT64: Dtype = Dtype::scalar(Dtype::INT, 64);
+    /// 8-bit unsigned integer: the type of bytes, and of every workspace block.
+    pub const UINT8: Dtype = Dtype::scalar(Dtype::UINT, 8);
+    /// IEEE 754 float of 16 bits.
+    pub const FLOAT16: Dtype = Dtype::scalar(Dtype::FLOAT, 16);
+    /// IEEE 754 float of 32 bits.
+    pub const FLOAT32: Dtype = Dtype::scalar(Dtype::FLOAT, 32);
+    /// IEEE 754 float of 64 bits.
+    pub const FLOAT64: Dtype = Dtype::scalar(Dtype::FLOAT, 64);
+    /// bfloat16.
+    pub const BFLOAT16: Dtype = Dtype::scalar(Dtype::BFLOAT, 16);
 
     /// The dtype without a value.
     pub const VOID: Dtype = Dtype {
@@ -131,6 +160,15 @@ impl Dtype {
                 self.bits
             )
         })
+    }
+
+    /// Returns the bytes that `elements` of this type fill. Sub-byte types are packed.
+    #[cfg(feature = "runtime")]
+    pub fn bytes_of(self, elements: u64) -> u64 {
+        // DEV-15: sub-byte elements are packed, as from 0.21 on. Computed in 128 bits, so that no product wraps.
+        let bits = u128::from(self.bits).saturating_mul(u128::from(self.lanes));
+        let bytes = u128::from(elements).saturating_mul(bits).div_ceil(8);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
     /// Writes the four bytes: code, bits, and lanes as a little-endian u16 (TEN-01).

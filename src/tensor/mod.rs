@@ -42,6 +42,8 @@ mod text;
 pub(crate) use rules::*;
 
 pub use cache::{CacheEncoding, CacheWriter, CachedTensor, Shard, TensorCache};
+#[cfg(feature = "runtime")]
+pub(crate) use device::DEVICE_NAMES;
 pub use device::Device;
 pub use dtype::Dtype;
 pub use elements::Elements;

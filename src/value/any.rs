@@ -1,9 +1,10 @@
 //! The tagged value: one cell ([`RawAny`]), owned ([`Any`]) or borrowed ([`AnyView`]).
 
-use super::dlpack::{DLDataType, DLDevice, DLTensor};
+use super::dlpack::DLTensor;
 use super::header::{Header, ObjectRef, dec_ref, inc_ref};
 use super::index;
 use super::raw::{AnyPayload, RawAny};
+use crate::tensor::{Device, Dtype};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
@@ -171,6 +172,14 @@ impl<'a> AnyView<'a> {
         unsafe { std::slice::from_raw_parts(cells.cast(), count) }
     }
 
+    /// Returns views of all `values`, in place.
+    #[inline]
+    pub const fn of_values(values: &'a [Any]) -> &'a [AnyView<'a>] {
+        // SAFETY: both are transparent wrappers of `RawAny`. An owned value is valid as a view while it is borrowed, and no owned value
+        // is an r-value reference, which a view could empty.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+    }
+
     /// Returns the cell of 16 bytes. The reference stays with this value.
     #[inline]
     pub const fn as_raw(&self) -> &RawAny {
@@ -291,6 +300,17 @@ impl<'a> From<&'a Any> for AnyView<'a> {
     }
 }
 
+/// The owned form of everything that has a borrowed form: it shares the object, and counts one more reference to it.
+impl<'a, T> From<&'a T> for Any
+where
+    AnyView<'a>: From<&'a T>,
+{
+    #[inline]
+    fn from(value: &'a T) -> Any {
+        AnyView::from(value).to_any()
+    }
+}
+
 impl From<AnyView<'_>> for Any {
     #[inline]
     fn from(view: AnyView<'_>) -> Any {
@@ -330,8 +350,8 @@ plain! {
     bool, |v| RawAny::from_bool(v);
     f64, |v| RawAny::from_float(v);
     f32, |v| RawAny::from_float(v.into());
-    DLDataType, |v| RawAny::from_dtype(v);
-    DLDevice, |v| RawAny::from_device(v);
+    Dtype, |v| RawAny::from_dtype(v);
+    Device, |v| RawAny::from_device(v);
     (), |_v| RawAny::NONE;
 }
 

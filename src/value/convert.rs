@@ -19,11 +19,12 @@ mod try_from;
 pub use schema::Schema;
 pub(crate) use try_from::try_from_any;
 
-use super::dlpack::{DLDataType, DLDevice, DLTensor};
+use super::dlpack::DLTensor;
 use super::header::{Object, ObjectRef, Ref};
 use super::string::{Bytes, Str, bytes_bytes, str_bytes};
 use super::{Any, AnyView, VAL_07, VAL_08, VAL_10, VAL_11, VAL_12, VAL_13, index, types};
 use crate::rule::{Kind, Rule, Violation};
+use crate::tensor::{Device, Dtype};
 use std::ffi::c_void;
 
 /// A Rust type that a value converts to. Typed functions take these as parameters.
@@ -310,14 +311,14 @@ impl Argument for Vec<u8> {
     }
 }
 
-impl Argument for DLDataType {
+impl Argument for Dtype {
     const RULE: Rule = VAL_13;
 
     fn schema() -> Schema {
         Schema::plain(types::key_of(index::DATA_TYPE))
     }
 
-    fn try_from_view(view: AnyView<'_>) -> Option<DLDataType> {
+    fn try_from_view(view: AnyView<'_>) -> Option<Dtype> {
         if view.type_index() == index::DATA_TYPE {
             return Some(view.as_raw().dtype());
         }
@@ -328,14 +329,14 @@ impl Argument for DLDataType {
     }
 }
 
-impl Argument for DLDevice {
+impl Argument for Device {
     const RULE: Rule = VAL_13;
 
     fn schema() -> Schema {
         Schema::plain(types::key_of(index::DEVICE))
     }
 
-    fn try_from_view(view: AnyView<'_>) -> Option<DLDevice> {
+    fn try_from_view(view: AnyView<'_>) -> Option<Device> {
         if view.type_index() == index::DEVICE {
             return Some(view.as_raw().device());
         }

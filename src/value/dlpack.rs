@@ -3,65 +3,6 @@
 use crate::tensor::{Device, Dtype};
 use std::ffi::c_void;
 
-/// A data type: code, bits, lanes. 4 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
-pub struct DLDataType {
-    /// Type code: 0 int, 1 uint, 2 float, 3 handle, 4 bfloat, 5 complex, 6 bool, 7.. the small floats.
-    pub code: u8,
-    /// Bits of one lane.
-    pub bits: u8,
-    /// Number of lanes. Read as i16, a negative number means a scalable vector.
-    pub lanes: u16,
-}
-
-/// A device: type and number. 8 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
-pub struct DLDevice {
-    /// Device type: 1 cpu, 2 cuda, 4 opencl, 7 vulkan, 8 metal, 10 rocm, ...
-    pub device_type: i32,
-    /// Number among the devices of that type.
-    pub device_id: i32,
-}
-
-impl DLDevice {
-    /// The first CPU.
-    pub const CPU: DLDevice = DLDevice {
-        device_type: 1,
-        device_id: 0,
-    };
-}
-
-impl From<Dtype> for DLDataType {
-    fn from(dtype: Dtype) -> DLDataType {
-        let Dtype { code, bits, lanes } = dtype;
-        DLDataType { code, bits, lanes }
-    }
-}
-
-impl From<DLDataType> for Dtype {
-    fn from(dtype: DLDataType) -> Dtype {
-        let DLDataType { code, bits, lanes } = dtype;
-        Dtype { code, bits, lanes }
-    }
-}
-
-impl From<Device> for DLDevice {
-    fn from(device: Device) -> DLDevice {
-        DLDevice {
-            device_type: device.kind,
-            device_id: device.id,
-        }
-    }
-}
-
-impl From<DLDevice> for Device {
-    fn from(device: DLDevice) -> Device {
-        Device::new(device.device_type, device.device_id)
-    }
-}
-
 /// A borrowed description of a tensor. 48 bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -69,11 +10,11 @@ pub struct DLTensor {
     /// Address of the data (a handle for some devices). The first element is `byte_offset` bytes later.
     pub data: *mut c_void,
     /// Device of the data.
-    pub device: DLDevice,
+    pub device: Device,
     /// Number of dimensions.
     pub ndim: i32,
     /// Type of the elements.
-    pub dtype: DLDataType,
+    pub dtype: Dtype,
     /// `ndim` extents; may be null if `ndim` is 0.
     pub shape: *mut i64,
     /// `ndim` strides in elements; null means compact and row-major.
@@ -83,6 +24,7 @@ pub struct DLTensor {
 }
 
 /// An owned tensor in the exchange format of DLPack before 1.0. 64 bytes.
+#[derive(Debug)]
 #[repr(C)]
 pub struct DLManagedTensor {
     /// Description of the elements.
@@ -104,6 +46,7 @@ pub struct DLPackVersion {
 }
 
 /// An owned tensor in the exchange format of DLPack 1.x. 80 bytes.
+#[derive(Debug)]
 #[repr(C)]
 pub struct DLManagedTensorVersioned {
     /// DLPack version of the producer.
@@ -118,7 +61,7 @@ pub struct DLManagedTensorVersioned {
     pub dl_tensor: DLTensor,
 }
 
-const _: () = assert!(size_of::<DLDataType>() == 4 && size_of::<DLDevice>() == 8);
+const _: () = assert!(size_of::<Dtype>() == 4 && size_of::<Device>() == 8);
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     use std::mem::offset_of;
@@ -217,24 +160,5 @@ impl DLTensor {
             expected = expected.wrapping_mul(extent);
         }
         true
-    }
-}
-
-impl DLDataType {
-    /// Creates a type with one lane.
-    pub const fn scalar(code: u8, bits: u8) -> DLDataType {
-        DLDataType {
-            code,
-            bits,
-            lanes: 1,
-        }
-    }
-
-    /// Returns the bytes that `elements` of this type fill. Sub-byte types are packed.
-    pub fn bytes_of(self, elements: u64) -> u64 {
-        // DEV-15: sub-byte elements are packed, as from 0.21 on. Computed in 128 bits, so that no product wraps.
-        let bits = u128::from(self.bits) * u128::from(self.lanes);
-        let bytes = (u128::from(elements) * bits).div_ceil(8);
-        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }

@@ -1,11 +1,8 @@
 //! Data types as text, in the grammar of the tvm-ffi ABI (VAL-17, VAL-18, VAL-21).
 
-use super::dlpack::DLDataType;
 use super::{VAL_17, VAL_18, VAL_21};
 use crate::rule::{Kind, Violation};
 use crate::tensor::Dtype;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::OnceLock;
 
 /// Name, code and bits of the small floats, whose names fix the number of bits.
@@ -81,7 +78,7 @@ pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
 }
 
 /// Parses the text after `custom`: a name in brackets, bits, lanes (VAL-21).
-fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
+fn custom(text: &str, rest: &str) -> Result<Dtype, Violation> {
     let malformed = |why: &str| {
         let message = format!("unknown dtype `{text}`: {why}");
         VAL_21.rejected(Kind::Malformed, message)
@@ -109,7 +106,7 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
     // VAL-21: the default is 32 bits. The printed text omits the bits, so every custom type reads back with 32.
     let (bits, lanes) = bits_and_lanes(rest, 32)
         .ok_or_else(|| malformed("what follows the name is not bits and lanes"))?;
-    Ok(DLDataType { code, bits, lanes })
+    Ok(Dtype { code, bits, lanes })
 }
 
 /// Parses a data type.
@@ -119,7 +116,7 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
 /// Returns VAL-17 (malformed) for text that is not a data type. For text that begins with `custom`, returns VAL-21: malformed if a name in
 /// brackets, bits and lanes do not follow, or if the code of the name is not 129 to 255; unknown-kind if this process does not know the
 /// name.
-pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
+pub fn dtype_from_text(text: &str) -> Result<Dtype, Violation> {
     // VAL-21: checked before all other names, so that errors in such a text break VAL-21 instead of VAL-17.
     if let Some(rest) = text.strip_prefix("custom") {
         return custom(text, rest);
@@ -128,10 +125,10 @@ pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
 }
 
 /// Parses VAL-17 except custom types. Returns `None` for text that is not a type.
-fn parse(text: &str) -> Option<DLDataType> {
+fn parse(text: &str) -> Option<Dtype> {
     // VAL-17: `void` is a handle without bits and lanes.
     if text.is_empty() || text == "void" {
-        return Some(DLDataType {
+        return Some(Dtype {
             code: 3,
             bits: 0,
             lanes: 0,
@@ -155,14 +152,14 @@ fn parse(text: &str) -> Option<DLDataType> {
             // VAL-17: small floats cannot be scalable.
             let fixed = !rest.starts_with(SCALABLE);
             let lanes = lanes(rest).filter(|_| fixed);
-            return lanes.map(|lanes| DLDataType { code, bits, lanes });
+            return lanes.map(|lanes| Dtype { code, bits, lanes });
         }
     }
     let (code, default, rest) = PREFIXES
         .iter()
         .find_map(|&(name, code, bits)| text.strip_prefix(name).map(|rest| (code, bits, rest)))?;
     let (bits, lanes) = bits_and_lanes(rest, default)?;
-    Some(DLDataType { code, bits, lanes })
+    Some(Dtype { code, bits, lanes })
 }
 
 /// Parses the text after a name: bits and lanes (VAL-17). Missing bits or 0 bits mean `default`.
@@ -214,8 +211,8 @@ fn lanes(rest: &str) -> Option<u16> {
 /// # Errors
 ///
 /// Returns VAL-18 (malformed) for a code without a name, and VAL-21 (unknown-kind) for a custom type that this process does not know.
-pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
-    let DLDataType { code, bits, lanes } = dtype;
+pub fn dtype_to_text(dtype: Dtype) -> Result<String, Violation> {
+    let Dtype { code, bits, lanes } = dtype;
     // VAL-18: the text of a handle has no bits or lanes, and `void` (VAL-17) has an empty text.
     if code == 3 {
         return Ok(if bits == 0 && lanes == 0 {
@@ -250,20 +247,4 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
         _ => {}
     }
     Ok(text)
-}
-
-impl FromStr for DLDataType {
-    type Err = Violation;
-
-    /// Calls [`dtype_from_text`].
-    fn from_str(text: &str) -> Result<DLDataType, Violation> {
-        dtype_from_text(text)
-    }
-}
-
-/// Formats like [`Dtype`]: the text that reads back as this type, or all three numbers if there is none.
-impl fmt::Display for DLDataType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Dtype::from(*self).fmt(f)
-    }
 }

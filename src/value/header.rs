@@ -43,6 +43,8 @@ pub struct Header {
     pub(crate) deleter: Option<Deleter>,
 }
 
+debug_fields!(Header: type_index);
+
 const _: () = assert!(size_of::<Header>() == 24);
 const _: () = assert!(std::mem::offset_of!(Header, type_index) == 8);
 const _: () = assert!(std::mem::offset_of!(Header, deleter) == 16);

@@ -3,10 +3,11 @@
 //! Only pure conversions are here. Values that need an object of the old ABI (a tensor handle, a module handle) stay pointers. The chapter
 //! `module` and the C interface define their targets.
 
-use super::dlpack::{DLDataType, DLDevice, DLTensor};
+use super::dlpack::DLTensor;
 use super::{AnyView, RawAny, VAL_19, c_str, index};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
+use crate::tensor::{Device, Dtype};
 use std::ffi::{CStr, c_char, c_void};
 
 /// Eight bytes (`TVMValue`), interpreted according to their type code.
@@ -22,9 +23,16 @@ pub union TVMValue {
     /// C strings.
     pub v_str: *const c_char,
     /// Data types; the upper four bytes are unused.
-    pub v_type: DLDataType,
+    pub v_type: Dtype,
     /// Devices.
-    pub v_device: DLDevice,
+    pub v_device: Device,
+}
+
+/// The code beside the value says which member it has.
+impl std::fmt::Debug for TVMValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TVMValue(..)")
+    }
 }
 
 const _: () = assert!(size_of::<TVMValue>() == 8);

@@ -41,7 +41,7 @@ pub use any::{Any, AnyView};
 pub(crate) use convert::try_from_any;
 pub use convert::{Argument, Schema, cast};
 pub use device::{device_from_text, device_to_text};
-pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
+pub use dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 pub(crate) use dtype::{CustomNames, custom_name, know_custom_names};
 pub use dtype::{dtype_from_text, dtype_to_text};
 pub use extension::{Extension, register_extension};

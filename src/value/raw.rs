@@ -6,8 +6,8 @@
 //! | 4..8   | length of a small string, zero for everything else      | VAL-02, VAL-03  |
 //! | 8..16  | payload: integer, float, pointer, dtype, device, bytes  | VAL-02          |
 
-use super::dlpack::{DLDataType, DLDevice};
 use super::index;
+use crate::tensor::{Device, Dtype};
 use std::ffi::c_void;
 
 /// The eight payload bytes. The type index selects the member.
@@ -23,11 +23,18 @@ pub union AnyPayload {
     /// All eight bytes as one word, which equality and hashing use.
     pub bits: u64,
     /// A data type; the upper four bytes are zero. Written into an initialized payload, so that no byte is uninitialized.
-    pub(crate) dtype: DLDataType,
+    pub(crate) dtype: Dtype,
     /// A device.
-    pub device: DLDevice,
+    pub device: Device,
     /// The characters of a small string. Unused bytes are zero.
     pub bytes: [u8; 8],
+}
+
+/// The tag beside the 8 bytes says which member they are.
+impl std::fmt::Debug for AnyPayload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AnyPayload(..)")
+    }
 }
 
 /// A value cell in the form of the C ABI (`TVMFFIAny`), without ownership.
@@ -41,6 +48,8 @@ pub struct RawAny {
     /// The value itself, or the address of the object.
     pub(crate) payload: AnyPayload,
 }
+
+debug_fields!(RawAny: type_index, aux);
 
 const _: () = assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
 const _: () = assert!(std::mem::offset_of!(RawAny, payload) == 8);
@@ -118,14 +127,14 @@ impl RawAny {
 
     /// Returns the payload as a data type.
     #[inline]
-    pub const fn dtype(&self) -> DLDataType {
+    pub const fn dtype(&self) -> Dtype {
         // SAFETY: as in `bits`.
         unsafe { self.payload.dtype }
     }
 
     /// Returns the payload as a device.
     #[inline]
-    pub const fn device(&self) -> DLDevice {
+    pub const fn device(&self) -> Device {
         // SAFETY: as in `bits`.
         unsafe { self.payload.device }
     }
@@ -155,14 +164,14 @@ impl RawAny {
         RawAny::of(index::OPAQUE, AnyPayload { ptr: value })
     }
 
-    pub(super) fn from_dtype(value: DLDataType) -> RawAny {
+    pub(super) fn from_dtype(value: Dtype) -> RawAny {
         // VAL-02: equality and hash use all eight bytes, so the four bytes after the type are zero.
         let mut payload = RawAny::NONE.payload;
         payload.dtype = value;
         RawAny::of(index::DATA_TYPE, payload)
     }
 
-    pub(super) const fn from_device(value: DLDevice) -> RawAny {
+    pub(super) const fn from_device(value: Device) -> RawAny {
         RawAny::of(index::DEVICE, AnyPayload { device: value })
     }
 }

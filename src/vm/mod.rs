@@ -25,7 +25,7 @@
 //! // SAFETY: the model is trusted code.
 //! let model = unsafe { tvmspec::module::load("model.so") }?;
 //! let vm = tvmspec::vm::VirtualMachine::of(&model, &[tvmspec::device::Device::CPU])?;
-//! let y = vm.call("main", &[x])?;
+//! let y = vm.call("main", (x,))?;
 //! # Ok(()) }
 //! ```
 

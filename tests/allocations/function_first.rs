@@ -115,7 +115,7 @@ mod first {
         registry::register("vm.builtin.copy", own(), false).unwrap();
         assert!(registry::register("vm.builtin.copy", own(), false).is_err());
         let found = registry::require("vm.builtin.copy").unwrap();
-        assert_eq!(i64::try_from(found.call(&[]).unwrap()).unwrap(), 7);
+        assert_eq!(i64::try_from(found.call(()).unwrap()).unwrap(), 7);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tvmspec::device::{self, Device};
 use tvmspec::module;
-use tvmspec::value::{AnyView, DLDevice, DLTensor};
+use tvmspec::value::{AnyView, DLTensor};
 
 /// Library with a function that writes its first argument plus one to its second argument.
 struct AddsOne<'a> {
@@ -49,17 +49,20 @@ impl AddsOne<'_> {
         let output = unsafe { AnyView::dltensor(&to_tensor) };
         // Repeated, because the second call uses the built kernel and the cached lookup.
         for _ in 0..3 {
-            function.call(&[input, output]).unwrap();
+            function.call_packed(&[input, output]).unwrap();
         }
         assert_eq!(to.read(), plus_one(&values));
 
         let on_cpu = DLTensor {
-            device: DLDevice::CPU,
+            device: Device::CPU,
             ..from_tensor
         };
         // SAFETY: the function rejects the device before it looks at the memory.
         let on_cpu = unsafe { AnyView::dltensor(&on_cpu) };
-        let error = function.call(&[on_cpu, output]).unwrap_err().to_string();
+        let error = function
+            .call_packed(&[on_cpu, output])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(self.rejection), "{error}");
     }
 

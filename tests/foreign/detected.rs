@@ -110,7 +110,7 @@ fn kinds_are_listed(theirs: &Value) {
     use tvmspec::object::{Array, Map};
     use tvmspec::value::{Any, cast};
     let list = registry::lookup("target.ListTargetKinds").unwrap();
-    let listed: Array = cast(list.call_with([]).unwrap().view()).unwrap();
+    let listed: Array = cast(list.call(()).unwrap().view()).unwrap();
     let text = |value: &Any| cast::<String>(value.view()).unwrap();
     let mut kinds: Vec<String> = listed.as_slice().iter().map(text).collect();
     kinds.sort();
@@ -119,7 +119,7 @@ fn kinds_are_listed(theirs: &Value) {
     assert_eq!(kinds, theirs.keys().cloned().collect::<Vec<_>>());
     let options = registry::lookup("target.ListTargetKindOptionsFromName").unwrap();
     for (kind, theirs) in &theirs {
-        let ours: Map = cast(options.call_with([kind.as_str().into()]).unwrap().view()).unwrap();
+        let ours: Map = cast(options.call((kind.as_str(),)).unwrap().view()).unwrap();
         let ours: BTreeMap<String, String> = ours
             .iter()
             .map(|(name, of)| (text(name), text(of)))

@@ -190,7 +190,7 @@ fn our_loader_runs_what_we_export_for_every_layout() {
             let module = unsafe { tvmspec::module::load(&path) }.unwrap();
             for (name, more) in shape.3 {
                 let function = module.function(name, true).unwrap().expect("a function");
-                let sum = function.call(&[20i64.into(), 300i64.into()]).unwrap();
+                let sum = function.call((20i64, 300i64)).unwrap();
                 assert_eq!(i64::try_from(&sum).unwrap(), 320 + more, "{}", shape.0);
             }
         }
@@ -371,7 +371,7 @@ fn a_replaced_library_binary_is_loaded_and_the_host_code_runs() {
         let module = unsafe { tvmspec::module::load(&path) }.unwrap();
         assert_eq!(module.walk().len(), 3);
         let two = module.function("two", true).unwrap().expect("a function");
-        let sum = two.call(&[20i64.into(), 300i64.into()]).unwrap();
+        let sum = two.call((20i64, 300i64)).unwrap();
         assert_eq!(i64::try_from(&sum).unwrap(), 322);
         let python = std::env::var(variable).unwrap_or_default();
         let output = Command::new(&python)

@@ -67,7 +67,7 @@ impl Runtime {
         let function = function.unwrap_or_else(|| panic!("no `{name}`"));
         let function = Function::from_object(function).ok().unwrap();
         let args: Vec<_> = args.iter().map(Any::view).collect();
-        function.call(&args).unwrap()
+        function.call_packed(&args).unwrap()
     }
 
     fn module(&self, name: &str, args: &[Any]) -> Module {

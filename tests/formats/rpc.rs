@@ -84,7 +84,7 @@ fn packet() -> impl Strategy<Value = Packet<'static>> {
     let target = || {
         let flat = (any::<(u64, u64)>(), any::<(i32, i32)>()).prop_map(|((at, offset), device)| {
             let (kind, id) = device;
-            CopyTarget::Flat(at, offset, Device { kind, id }, Dtype::scalar(2, 32))
+            CopyTarget::Flat(at, offset, Device { kind, id }, Dtype::FLOAT32)
         });
         prop_oneof![block().prop_map(CopyTarget::Block), flat]
     };

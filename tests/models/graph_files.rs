@@ -41,7 +41,7 @@ fn a_factory_makes_no_debugger_of_too_few_arguments() {
     let create = registry::require("tvm.graph_executor_factory.create").unwrap();
     let call = |function: &Function, args: &[Any]| {
         let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-        function.call(&views)
+        function.call_packed(&views)
     };
     let kernels = Any::from(tvmspec::module::Module::new(Kernels));
     let factory = call(&create, &[GRAPH.into(), kernels, "mod".into()]).unwrap();
@@ -55,7 +55,7 @@ fn a_factory_makes_no_debugger_of_too_few_arguments() {
             few.len()
         );
     }
-    let device = Any::from(tvmspec::value::DLDevice::CPU);
+    let device = Any::from(tvmspec::tensor::Device::CPU);
     assert!(call(&debug, &["mod".into(), device.clone()]).is_ok());
     assert!(call(&debug, &["other".into(), device]).is_err());
 }

@@ -12,8 +12,8 @@ use std::process::Command;
 use tvmspec::function::Error;
 use tvmspec::graph::Model;
 use tvmspec::object::Tensor;
-use tvmspec::tensor::Device;
-use tvmspec::value::{DLDataType, dtype_from_text};
+use tvmspec::tensor::{Device, Dtype};
+use tvmspec::value::dtype_from_text;
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -135,7 +135,7 @@ fn what_is_handed_in_is_checked() {
     assert!(unset.contains("never set: x"), "{unset}");
     let name = message(model.run(&[("data", &x)]));
     assert!(name.contains("no input `data`; it has 4: x, "), "{name}");
-    let int = DLDataType { code: 0, ..float };
+    let int = Dtype { code: 0, ..float };
     let int = Tensor::empty(x.shape(), int).unwrap();
     let dtype = message(model.run(&[("x", &int)]));
     assert!(dtype.contains("input `x` is float32"), "{dtype}");

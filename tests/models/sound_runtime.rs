@@ -14,7 +14,7 @@ use tvmspec::graph::{DataEntry, Graph, Node, NodeEntry, TvmOpParam};
 use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::Tensor;
 use tvmspec::tensor::{Device, Dtype};
-use tvmspec::value::{Any, AnyView, DLDataType, cast, index, types};
+use tvmspec::value::{Any, AnyView, cast, index, types};
 
 /// Returns a pointer that is available to safe code but has the wrong type for every use here: the hook of a type.
 fn nowhere() -> Any {
@@ -133,13 +133,13 @@ fn an_input_is_as_large_as_its_entry() {
     };
     // A graph stores each of these in a byte, but a tensor packs eight into one.
     let mut executor = executor(bits, 100_000);
-    let packed = Tensor::empty(&[100_000], DLDataType::from(bits)).unwrap();
+    let packed = Tensor::empty(&[100_000], bits).unwrap();
     executor.set_input(0, &packed).unwrap();
     executor.copy_output(0, &packed).unwrap();
     // A tensor from a machine has only the packed bytes.
     let to_device = registry::require("vm.builtin.to_device").unwrap();
     let copy = to_device
-        .call_with([packed.clone().into(), Any::from(1), Any::from(0)])
+        .call([packed.clone().into(), Any::from(1), Any::from(0)])
         .unwrap();
     let copy: Tensor = tvmspec::value::cast(copy.view()).unwrap();
     if copy.dl().data != packed.dl().data {
@@ -149,7 +149,7 @@ fn an_input_is_as_large_as_its_entry() {
         assert_eq!(error.violation().unwrap().rule().id(), "GRF-33", "{error}");
         executor.set_output_by_reference(0, &copy).unwrap_err();
     }
-    let short = Tensor::empty(&[10], DLDataType::from(bits)).unwrap();
+    let short = Tensor::empty(&[10], bits).unwrap();
     executor.set_input(0, &short).unwrap_err();
     executor.copy_output(0, &short).unwrap_err();
     executor.output(0).unwrap().copy_out(&short).unwrap_err();
@@ -162,8 +162,8 @@ fn an_input_is_as_large_as_its_entry() {
 fn what_is_handed_in_by_reference_is_kept() {
     let float = Dtype::scalar(Dtype::FLOAT, 32);
     let mut executor = executor(float, 1 << 16);
-    let input = Tensor::empty(&[1 << 16], DLDataType::from(float)).unwrap();
-    let output = Tensor::empty(&[1 << 16], DLDataType::from(float)).unwrap();
+    let input = Tensor::empty(&[1 << 16], float).unwrap();
+    let output = Tensor::empty(&[1 << 16], float).unwrap();
     executor.set_input_by_reference(0, &input).unwrap();
     executor.set_output_by_reference(0, &output).unwrap();
     drop((input, output));
@@ -177,7 +177,9 @@ fn what_is_handed_in_by_reference_is_kept() {
 fn a_machine_is_no_address_that_a_caller_makes_up() {
     for name in ["vm.builtin.alloc_storage", "vm.builtin.alloc_shape_heap"] {
         let function = registry::require(name).unwrap();
-        let error = function.call(&[nowhere().view(), 8i64.into()]).unwrap_err();
+        let error = function
+            .call_packed(&[nowhere().view(), 8i64.into()])
+            .unwrap_err();
         assert!(error.message().contains("not a machine"), "{error}");
     }
 }
@@ -185,35 +187,23 @@ fn a_machine_is_no_address_that_a_caller_makes_up() {
 #[test]
 fn a_view_of_a_tensor_has_no_more_elements_than_it() {
     let reshape = registry::require("vm.builtin.reshape").unwrap();
-    let bits = DLDataType {
-        code: 1,
-        bits: 1,
-        lanes: 1,
-    };
+    let bits = Dtype::scalar(1, 1);
     let nine = Tensor::empty(&[9], bits).unwrap();
     let shape = tvmspec::object::Shape::new(&[16]);
     // Both shapes need two packed bytes, but sixteen bytes in the layout with one byte per element.
-    let larger = reshape.call(&[Any::from(nine.clone()).view(), Any::from(shape).view()]);
+    let larger = reshape.call_packed(&[Any::from(nine.clone()).view(), Any::from(shape).view()]);
     larger.unwrap_err();
     let shape = tvmspec::object::Shape::new(&[3, 3]);
     let same = reshape
-        .call(&[Any::from(nine).view(), Any::from(shape).view()])
+        .call_packed(&[Any::from(nine).view(), Any::from(shape).view()])
         .unwrap();
     assert_eq!(cast::<Tensor>(same.view()).unwrap().shape(), [3, 3]);
     // The product of the extents before the last needs more than 127 bits, and there is no element.
-    let nothing = Tensor::empty(
-        &[0],
-        DLDataType {
-            code: 2,
-            bits: 32,
-            lanes: 1,
-        },
-    )
-    .unwrap();
+    let nothing = Tensor::empty(&[0], Dtype::FLOAT32).unwrap();
     let extents = [1 << 62, 1 << 62, 8, 0];
     let shape = tvmspec::object::Shape::new(&extents);
     let same = reshape
-        .call(&[Any::from(nothing).view(), Any::from(shape).view()])
+        .call_packed(&[Any::from(nothing).view(), Any::from(shape).view()])
         .unwrap();
     assert_eq!(cast::<Tensor>(same.view()).unwrap().shape(), extents);
 }
@@ -283,14 +273,14 @@ fn a_graph_that_was_not_read_is_checked_before_it_runs() {
 
 #[test]
 fn a_shape_heap_of_several_threads_is_used_by_one_at_a_time() {
-    let heap = Tensor::empty(&[2], DLDataType::scalar(0, 64)).unwrap();
+    let heap = Tensor::empty(&[2], Dtype::INT64).unwrap();
     let call = |name: &str, args: &[i64], shape: Option<[i64; 2]>| {
         let function = registry::require(&format!("vm.builtin.{name}")).unwrap();
         let shape = shape.map(|extents| Any::from(tvmspec::object::Shape::new(&extents)));
         let heap = Any::from(heap.clone());
         let all = shape.iter().chain([&heap]).map(Any::view);
         let all = all.chain(args.iter().map(|number| AnyView::from(*number)));
-        function.call(&all.collect::<Vec<_>>()).unwrap()
+        function.call_packed(&all.collect::<Vec<_>>()).unwrap()
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use tvmspec::device::Device;
 use tvmspec::module;
 use tvmspec::object::{Array, Tensor, sequence_of};
-use tvmspec::value::{Any, DLDataType, cast};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::{Any, cast};
 use tvmspec::vm::{LoadedExecutable, ObservedCall, Observer, VirtualMachine};
 
 fn golden(name: &str) -> PathBuf {
@@ -29,18 +30,18 @@ fn can_load() -> bool {
 /// One array of an `.npz`: numpy's type, extents and bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Plain {
-    kind: DLDataType,
+    kind: Dtype,
     shape: Vec<i64>,
     bytes: Vec<u8>,
 }
 
-fn kind_of(descr: &str) -> DLDataType {
+fn kind_of(descr: &str) -> Dtype {
     match descr {
-        "<f4" => DLDataType::scalar(2, 32),
-        "<f8" => DLDataType::scalar(2, 64),
-        "<i8" => DLDataType::scalar(0, 64),
-        "|i1" => DLDataType::scalar(0, 8),
-        "|b1" => DLDataType::scalar(6, 8),
+        "<f4" => Dtype::FLOAT32,
+        "<f8" => Dtype::FLOAT64,
+        "<i8" => Dtype::INT64,
+        "|i1" => Dtype::INT8,
+        "|b1" => Dtype::scalar(6, 8),
         other => panic!("{other}"),
     }
 }
@@ -81,7 +82,7 @@ impl Plain {
 
 /// Collects the leaves of a result in the order of its tuples, like the script that made the goldens.
 fn leaves(value: &Any, out: &mut Vec<Plain>) {
-    let int64 = DLDataType::scalar(0, 64);
+    let int64 = Dtype::INT64;
     if let Some(items) = sequence_of(value.view()) {
         items.iter().for_each(|item| leaves(item, out));
     } else if let Ok(tensor) = cast::<Tensor>(value.view()) {
@@ -167,7 +168,7 @@ fn model_as_recorded(name: &str, runs: &str, function: &dyn Fn(&str) -> &str) {
         // Repeated, because the second run uses memory that the first returned.
         for _ in 0..2 {
             let result = machine
-                .call(function, &args)
+                .call(function, &*args)
                 .unwrap_or_else(|fault| panic!("{name}: {fault}"));
             let mut ours = Vec::new();
             leaves(&result, &mut ours);
@@ -211,13 +212,10 @@ fn compiled_functions_can_be_saved_and_count_their_arguments() {
     }
     for release in ["0.19", "0.21", "0.27"] {
         let machine = machine(&format!("compiled-{release}.so"));
-        let fault = machine.call("rows", &[]).unwrap_err().to_string();
+        let fault = machine.call("rows", ()).unwrap_err().to_string();
         assert!(fault.contains("takes 1 arguments"), "{fault}");
         // A builtin's error passes through the compiled code to the caller.
-        let fault = machine
-            .call("rows", &[5i64.into()])
-            .unwrap_err()
-            .to_string();
+        let fault = machine.call("rows", (5,)).unwrap_err().to_string();
         assert!(
             fault.contains("expect Tensor with ndim 2"),
             "{release}: {fault}"
@@ -232,11 +230,9 @@ fn a_bool_is_the_uint1_of_a_model_up_to_0_22() {
     }
     let machine = machine("bool-0.19.so");
     let x = Tensor::from_slice(&[1.0_f32, -2.0, 3.0, -4.0], &[4]).unwrap();
-    let flags = Tensor::empty(&[4], DLDataType::scalar(6, 8)).unwrap();
+    let flags = Tensor::empty(&[4], Dtype::scalar(6, 8)).unwrap();
     flags.fill(&[1, 1, 0, 0]).unwrap();
-    let result = machine
-        .call("main", &[x.into(), flags.clone().into()])
-        .unwrap();
+    let result = machine.call("main", (x, flags.clone())).unwrap();
     let mut ours = Vec::new();
     leaves(&result, &mut ours);
     // 0.19 answers the same: the second output also has the type uint1. The argument is unchanged.
@@ -245,7 +241,7 @@ fn a_bool_is_the_uint1_of_a_model_up_to_0_22() {
         .map(|plain| (plain.kind.code, plain.kind.bits))
         .collect();
     assert_eq!(kinds, [(2, 32), (1, 1)]);
-    assert_eq!(flags.dl().dtype, DLDataType::scalar(6, 8));
+    assert_eq!(flags.dl().dtype, Dtype::scalar(6, 8));
     assert_eq!(ours[1].bytes, [1, 0, 0, 0]);
 }
 
@@ -256,7 +252,7 @@ fn sample(name: &str) {
     }
     let machine = machine(&format!("{name}.so"));
     let recorded = arrays(&format!("{name}.io.npz"));
-    let result = machine.call("main", &[recorded["in_x"].tensor()]).unwrap();
+    let result = machine.call("main", (recorded["in_x"].tensor(),)).unwrap();
     let theirs: Vec<Plain> = (0..)
         .map_while(|at| recorded.get(&format!("out_{at}")).cloned())
         .collect();
@@ -284,7 +280,7 @@ fn the_released_names_work_on_a_loaded_library() {
     let model = unsafe { module::load(golden("branches.so")) }.unwrap();
     let call = |module: &module::Module, name: &str, args: &[Any]| {
         let views: Vec<_> = args.iter().map(Any::view).collect();
-        module.require(name).unwrap().call(&views)
+        module.require(name).unwrap().call_packed(&views)
     };
     let has = call(&model, "has_function", &["scale".into()]).unwrap();
     assert!(bool::try_from(&has).unwrap());
@@ -331,15 +327,13 @@ fn an_error_says_where_it_happened_and_an_observer_sees_every_call() {
         return;
     }
     let machine = machine("mlp.so");
-    let wrong: Any = Tensor::empty(&[1, 9], DLDataType::scalar(2, 32))
-        .unwrap()
-        .into();
-    let message = machine.call("main", &[wrong]).unwrap_err().to_string();
+    let wrong: Any = Tensor::empty(&[1, 9], Dtype::FLOAT32).unwrap().into();
+    let message = machine.call("main", (wrong,)).unwrap_err().to_string();
     assert!(
         message.contains("in VM function `main`, instruction 2: vm.builtin.match_shape("),
         "{message}"
     );
-    let fault = machine.call("mian", &[]).unwrap_err();
+    let fault = machine.call("mian", ()).unwrap_err();
     assert!(fault.violation().is_some(), "{fault}");
     let message = fault.to_string();
     assert!(
@@ -354,10 +348,8 @@ fn an_error_says_where_it_happened_and_an_observer_sees_every_call() {
         sink.lock().unwrap().push(step.callee.to_owned())
     });
     machine.observe(Some(observer));
-    let good: Any = Tensor::empty(&[1, 8], DLDataType::scalar(2, 32))
-        .unwrap()
-        .into();
-    machine.call("main", &[good]).unwrap();
+    let good: Any = Tensor::empty(&[1, 8], Dtype::FLOAT32).unwrap().into();
+    machine.call("main", (good,)).unwrap();
     let seen = seen.lock().unwrap();
     assert!(
         ["matmul", "softmax", "reshape"]
@@ -405,7 +397,7 @@ fn a_constant_of_bools_has_a_byte_for_each() {
     head[12..20].copy_from_slice(&12_i64.to_le_bytes());
     let loaded = std::sync::Arc::new(LoadedExecutable::from_bytes(bytes, layout).unwrap());
     let machine = VirtualMachine::new(loaded, vec![], &[Device::CPU]).unwrap();
-    let constants = machine.call("constants", &[]).unwrap();
+    let constants = machine.call("constants", ()).unwrap();
     let constants = sequence_of(constants.view()).unwrap();
     let tensor: Tensor = cast(constants[0].view()).unwrap();
     assert_eq!((tensor.shape(), tensor.nbytes()), (&[1, 12][..], 2));

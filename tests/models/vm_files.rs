@@ -19,7 +19,7 @@ fn golden(name: &str) -> PathBuf {
 
 fn call(function: &Function, args: &[Any]) -> Result<Any, Error> {
     let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-    function.call(&views)
+    function.call_packed(&views)
 }
 
 /// Tests the registered loaders with a path, and with a format after it, as `ffi.Module.load_from_file` passes.
@@ -101,7 +101,7 @@ fn machine(imports: Vec<Module>) -> VirtualMachine {
 fn an_import_has_a_function_before_another_and_before_the_registry() {
     let size = |machine: &VirtualMachine| {
         let three = Any::from(Array::new(vec![1i64.into(), 2i64.into(), 3i64.into()]));
-        machine.call("size", &[three]).unwrap()
+        machine.call("size", (three,)).unwrap()
     };
     let own = |number| Module::new(Single("ffi.ArraySize", number));
     let other = || Module::new(Single("other", 0));
@@ -123,14 +123,14 @@ fn an_import_has_a_function_before_another_and_before_the_registry() {
 
 #[test]
 fn a_handle_that_is_no_machine_is_rejected() {
-    let tuple = machine(vec![]).call("three", &[1i64.into(), 2i64.into(), 3i64.into()]);
+    let tuple = machine(vec![]).call("three", (1, 2, 3));
     assert_eq!(sequence_of(tuple.unwrap().view()).unwrap().len(), 3);
     let invoke = registry::require("vm.builtin.invoke_closure").unwrap();
     for handle in [std::ptr::null_mut(), std::ptr::without_provenance_mut(64)] {
         let raw = RawAny::of(index::OPAQUE, AnyPayload { ptr: handle });
         // SAFETY: a pointer, which is not dereferenced.
         let handle = unsafe { AnyView::from_raw(raw) };
-        let error = invoke.call(&[handle, AnyView::none()]).unwrap_err();
+        let error = invoke.call_packed(&[handle, AnyView::none()]).unwrap_err();
         assert_eq!(error.kind(), "RuntimeError", "{error}");
     }
     assert_eq!(call(&invoke, &[]).unwrap_err().kind(), "RuntimeError");
@@ -147,13 +147,13 @@ impl ModuleKind for PassesOn {
     fn function(&self, _: &Module, name: &str) -> Result<Option<Function>, Error> {
         const HEAP: &str = "vm.builtin.alloc_shape_heap";
         Ok((name == HEAP)
-            .then(|| Function::from_packed(|args| registry::require(HEAP)?.call(args))))
+            .then(|| Function::from_packed(|args| registry::require(HEAP)?.call_packed(args))))
     }
 }
 
 #[test]
 fn a_builtin_of_the_registry_finds_the_machine_by_its_handle() {
-    let heap = machine(vec![Module::new(PassesOn)]).call("heap", &[3i64.into()]);
+    let heap = machine(vec![Module::new(PassesOn)]).call("heap", (3,));
     let heap: Tensor = cast(heap.unwrap().view()).unwrap();
     assert_eq!(heap.shape(), [3]);
 }
@@ -162,8 +162,8 @@ fn a_builtin_of_the_registry_finds_the_machine_by_its_handle() {
 #[test]
 fn a_closure_is_one_of_its_executable() {
     let (one, other) = (machine(vec![]), machine(vec![]));
-    let bound = one.call("bind", &[3i64.into()]).unwrap();
-    let call = |machine: &VirtualMachine| machine.call("invoke", &[bound.clone(), 1i64.into()]);
+    let bound = one.call("bind", (3,)).unwrap();
+    let call = |machine: &VirtualMachine| machine.call("invoke", (&bound, 1));
     let error = call(&other).unwrap_err();
     assert!(error.message().contains("another executable"), "{error}");
     // This error is about the number of arguments, which is checked later.
@@ -180,7 +180,7 @@ fn an_input_that_is_only_borrowed_is_copied() {
     let executable: Module = cast(executable.view()).unwrap();
     let machine = call(&executable.require("vm_load_executable").unwrap(), &[]).unwrap();
     let machine: Module = cast(machine.view()).unwrap();
-    let ask = |name: &str, args: &[AnyView<'_>]| machine.require(name).unwrap().call(args);
+    let ask = |name: &str, args: &[AnyView<'_>]| machine.require(name).unwrap().call_packed(args);
     ask(
         "vm_initialization",
         &[1i64.into(), 0i64.into(), 2i64.into()],

@@ -77,7 +77,7 @@ fn outcome(values: Vec<V<'static>>) -> Result<String, Error> {
         })
     });
     let session = connect(port, None)?;
-    Ok(format!("{:?}", session.call("f", [])?.type_index()))
+    Ok(format!("{:?}", session.call("f", ())?.type_index()))
 }
 
 #[test]
@@ -161,9 +161,7 @@ fn a_tensor_of_the_host_goes_there_and_comes_back() {
     });
     let session = connect(port, Some(27)).expect("a session");
     let tensor = Tensor::from_slice(&[7_u8; 3], &[3]).expect("a tensor");
-    session
-        .call("f", [tensor.clone().into()])
-        .expect("a result");
+    session.call("f", (tensor.clone(),)).expect("a result");
     assert_eq!(tensor.to_vec::<u8>().expect("bytes"), [1; 3]);
     // RPC-102: memory of another device of this process cannot be passed to a server.
     drop(session);
@@ -225,7 +223,7 @@ fn a_call_that_hangs_is_ended_by_another_thread() {
         let options = SessionOptions::default();
         let session = Session::connect("127.0.0.1", port, "key", &options).expect("a session");
         let hanging = session.clone();
-        let call = std::thread::spawn(move || hanging.call("f", []));
+        let call = std::thread::spawn(move || hanging.call("f", ()));
         called.recv().expect("the call is there");
         end(&session);
         // The server answers only when this is dropped, so that the call did not wait for the answer.
@@ -234,7 +232,7 @@ fn a_call_that_hangs_is_ended_by_another_thread() {
             (error.kind(), error.message()),
             (ErrorKind::Connection, reason)
         );
-        let next = session.call("f", []).expect_err("it has ended");
+        let next = session.call("f", ()).expect_err("it has ended");
         assert_eq!(
             (next.kind(), next.message()),
             (ErrorKind::Connection, reason)
@@ -254,10 +252,10 @@ fn a_cancelled_session_has_ended() {
     // The server sees the end while the session still exists.
     let seen = served.join().expect("no panic");
     assert!(!seen.contains(&"Shutdown".to_owned()), "{seen:?}");
-    let error = session.call("f", []).expect_err("it has ended");
+    let error = session.call("f", ()).expect_err("it has ended");
     assert_eq!(error.kind(), ErrorKind::Connection);
     // Closing a cancelled session changes nothing.
     session.close();
-    let again = session.call("f", []).expect_err("it has ended");
+    let again = session.call("f", ()).expect_err("it has ended");
     assert_eq!(again.message(), error.message());
 }

@@ -24,9 +24,7 @@ fn connect(text: &str) -> Result<Session, Error> {
 }
 
 fn add_one(session: &Session) -> Result<i64, Error> {
-    Ok(i64::try_from(
-        &session.call("rpc.test.addone", [41_i64.into()])?,
-    )?)
+    Ok(i64::try_from(&session.call("rpc.test.addone", (41,))?)?)
 }
 
 /// Ctrl-C ends a tracker and a proxy in order: the process ends by itself, and its peers see the end of their connections.

@@ -11,7 +11,7 @@ use tvmspec::module::Module;
 use tvmspec::value::{Any, Bytes};
 
 fn call<const N: usize>(name: &str, args: [Any; N]) -> Result<Any, Error> {
-    registry::require(name)?.call_with(args)
+    registry::require(name)?.call(args)
 }
 
 fn connect<const N: usize>(server: &Serving, more: [Any; N]) -> Result<Module, Error> {
@@ -22,7 +22,7 @@ fn connect<const N: usize>(server: &Serving, more: [Any; N]) -> Result<Module, E
     ];
     args.extend(more);
     let views: Vec<_> = args.iter().map(Any::view).collect();
-    let session = registry::require("rpc.Connect")?.call(&views)?;
+    let session = registry::require("rpc.Connect")?.call_packed(&views)?;
     Ok(Module::try_from(session)?)
 }
 
@@ -44,7 +44,7 @@ fn a_session_is_a_module_with_the_functions_of_the_server() {
         let session = session.expect("a session");
         assert_eq!(session.kind(), "rpc");
         let echo = session.require("testing.echo").expect("a function");
-        let echoed = echo.call_with([42_i64.into()]).expect("a number");
+        let echoed = echo.call((42_i64,)).expect("a number");
         assert_eq!(i64::try_from(&echoed), Ok(42));
         assert!(
             session
@@ -57,7 +57,7 @@ fn a_session_is_a_module_with_the_functions_of_the_server() {
             .require("tvm.rpc.server.upload")
             .expect("a function");
         upload
-            .call_with(["open.so".into(), Bytes::new(&content).into()])
+            .call(("open.so", Bytes::new(&content)))
             .expect("uploaded");
         let load = || {
             call(
@@ -70,7 +70,7 @@ fn a_session_is_a_module_with_the_functions_of_the_server() {
         parent
             .require("nothing")
             .expect("a function")
-            .call(&[])
+            .call(())
             .expect("called");
         call(
             "rpc.ImportRemoteModule",
@@ -101,7 +101,7 @@ fn a_session_through_a_server_names_the_next_one_in_the_same_manner() {
         connect(&first, [false.into(), name, host, port, key, false.into()]).expect("a session");
     let echo = session.require("testing.echo").expect("a function");
     assert_eq!(
-        i64::try_from(&echo.call_with([7_i64.into()]).expect("a number")),
+        i64::try_from(&echo.call((7_i64,)).expect("a number")),
         Ok(7)
     );
     // The form of 0.8.

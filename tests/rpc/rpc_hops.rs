@@ -34,9 +34,7 @@ fn connect(first: &Serving, release: Option<u8>, hops: &[RemoteHop]) -> Result<S
 }
 
 fn add_one(session: &Session) -> Result<i64, Error> {
-    Ok(i64::try_from(
-        &session.call("rpc.test.addone", [41_i64.into()])?,
-    )?)
+    Ok(i64::try_from(&session.call("rpc.test.addone", (41,))?)?)
 }
 
 #[test]
@@ -63,7 +61,7 @@ fn rpc_93_a_session_whose_last_server_computes_is_one_that_asks() {
     let evaluator = session.call("runtime.RPCTimeEvaluator", args);
     let evaluator = Function::try_from(evaluator.expect("made")).expect("a function");
     let value = number(1);
-    evaluator.call(&[value.view()]).expect("times");
+    evaluator.call_packed(&[value.view()]).expect("times");
     let line = first.line();
     assert!(line.contains("its client did nothing for 3 s"), "{line}");
 }
@@ -87,7 +85,7 @@ fn rpc_93_a_session_through_two_servers_is_of_the_last_one() {
             let there = session.send(&here, Device::CPU).expect("sent");
             let back = session.fetch(&there).expect("fetched");
             assert!(back.to_vec::<u8>().expect("bytes") == bytes);
-            let failed = session.call("rpc.test.except", ["why".into()]);
+            let failed = session.call("rpc.test.except", ("why",));
             let failed = failed.expect_err("it raises");
             assert_eq!((failed.kind(), failed.message()), (ErrorKind::Value, "why"));
             assert_eq!(add_one(&session).expect("a number"), 42, "{release:?}");

@@ -81,7 +81,7 @@ fn a_server_serves_the_next_client() {
     for _ in 0..4 {
         let session = Session::connect("127.0.0.1", server.port(), "", &options);
         let session = session.expect("a session");
-        let sum = session.call("rpc.test.addone", [41_i64.into()]);
+        let sum = session.call("rpc.test.addone", (41,));
         assert_eq!(sum.map(i64::try_from), Ok(Ok(42)));
     }
     ends(&mut server);

@@ -23,7 +23,7 @@ use tvmspec::rpc::{
 };
 use tvmspec::rule::Findings;
 use tvmspec::tensor::{Device, Dtype};
-use tvmspec::value::{Any, AnyView, DLDataType};
+use tvmspec::value::{Any, AnyView};
 
 /// Releases of both encodings, and those with other changes.
 const RELEASES: [u8; 6] = [8, 16, 20, 21, 22, 27];
@@ -43,7 +43,7 @@ fn register() {
                 "rpc_server.make",
                 Function::from_packed(|args: &[AnyView<'_>]| {
                     Ok(match i64::try_from(args[0])? {
-                        0 => Tensor::empty(&[3], DLDataType::from(FLOAT))?.into(),
+                        0 => Tensor::empty(&[3], FLOAT)?.into(),
                         1 => Function::from_typed(|value: i64| value * 2)
                             .into_object()
                             .into(),
@@ -67,7 +67,7 @@ fn register() {
     });
 }
 
-const FLOAT: Dtype = Dtype::scalar(2, 32);
+const FLOAT: Dtype = Dtype::FLOAT32;
 
 /// The answer of a server.
 #[derive(Debug, PartialEq)]

@@ -29,13 +29,13 @@ fn ends(release: Release) -> (Transport, Transport, Protocol) {
 
 fn copy(content: &[u8], release: Release) -> Packet<'_> {
     if release.minor() == 7 {
-        let to = CopyTarget::Flat(7, 3, Device::CPU, Dtype::scalar(1, 8));
+        let to = CopyTarget::Flat(7, 3, Device::CPU, Dtype::UINT8);
         return Packet::CopyToRemote(to, Cow::Borrowed(content));
     }
     let block = TensorBlock {
         data: 7,
         device: Device::CPU,
-        dtype: Dtype::scalar(1, 8),
+        dtype: Dtype::UINT8,
         shape: vec![content.len() as i64],
         byte_offset: 0,
     };

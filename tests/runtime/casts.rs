@@ -11,7 +11,8 @@ use std::fs;
 use std::path::Path;
 use tvmspec::function::registry;
 use tvmspec::object::{self, Array, Shape, construct};
-use tvmspec::value::{Any, AnyView, DLDataType, index, types};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::{Any, AnyView, index, types};
 
 /// Environment variable of the process that takes the keys. Its value is the name of the way to take them.
 const WAY: &str = "TVMSPEC_CASTS_WAY";
@@ -69,10 +70,7 @@ fn is_left_out(name: &str) -> bool {
 /// Passes each object to every global function, alone and with arguments that functions of an object often take.
 fn drive(objects: &[Any]) {
     let (none, zero, text) = (Any::none(), Any::from(0i64), Any::from("a text"));
-    let (shape, dtype) = (
-        Any::from(Shape::new(&[0i64])),
-        Any::from(DLDataType::scalar(2, 32)),
-    );
+    let (shape, dtype) = (Any::from(Shape::new(&[0i64])), Any::from(Dtype::FLOAT32));
     let mut answers = 0;
     for name in registry::names() {
         let Some(function) = registry::lookup(name).filter(|_| !is_left_out(name)) else {
@@ -93,7 +91,7 @@ fn drive(objects: &[Any]) {
                 &[object, &zero, &shape, &dtype, &text],
             ] {
                 let args: Vec<AnyView<'_>> = args.iter().map(|arg| arg.view()).collect();
-                answers += usize::from(function.call(&args).is_ok());
+                answers += usize::from(function.call_packed(&args).is_ok());
             }
         }
     }
@@ -103,7 +101,7 @@ fn drive(objects: &[Any]) {
 /// Makes objects of this library, one of every type that safe code can make.
 fn own_objects() -> Vec<Any> {
     let call = |name: &str, args: &[AnyView<'_>]| {
-        registry::require(name).and_then(|found| found.call(args))
+        registry::require(name).and_then(|found| found.call_packed(args))
     };
     let made = types::keys()
         .into_iter()
@@ -118,7 +116,7 @@ fn own_objects() -> Vec<Any> {
             AnyView::none(),
             shape.view(),
             0i64.into(),
-            DLDataType::scalar(2, 32).into(),
+            Dtype::FLOAT32.into(),
             scope.view(),
         ];
         made.extend(call("vm.builtin.alloc_storage", &args));
@@ -168,7 +166,7 @@ fn victim() {
     // The names of functions are not types.
     taken.retain(|&at| registry::lookup(types::key_of(at)).is_none());
     for at in taken {
-        let is_record = record.call(&[at.into(), RECORD.into()]).is_ok();
+        let is_record = record.call((at, RECORD)).is_ok();
         objects.extend(
             is_record
                 .then(|| construct::make_object(&[at.into()]).ok())

@@ -126,7 +126,7 @@ fn a_default_yields_once() {
     for name in ["vm.builtin.null_value", "runtime.RuntimeEnabled"] {
         assert!(registry::lookup(name).is_some());
         registry::register(name, seven(), false).unwrap();
-        let now = registry::require(name).unwrap().call(&[]).unwrap();
+        let now = registry::require(name).unwrap().call(()).unwrap();
         assert_eq!(i64::try_from(&now).unwrap(), 7);
         registry::register(name, seven(), false).unwrap_err();
         let names = registry::names();

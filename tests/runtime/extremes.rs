@@ -16,8 +16,9 @@ use tvmspec::capi::ffi::object::TVMFFIObjectDecRef;
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::{Array, Dict, List, Map, Shape, Tensor};
+use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::header::ObjectRef;
-use tvmspec::value::{Any, AnyView, ByteArray, Bytes, DLDataType, DLDevice, RawAny, Str};
+use tvmspec::value::{Any, AnyView, ByteArray, Bytes, RawAny, Str};
 
 /// Environment variable of the process that calls. Its value is the number of calls for each function.
 const CALLS: &str = "TVMSPEC_EXTREME_CALLS";
@@ -102,39 +103,25 @@ fn arguments() -> Vec<Any> {
     all.push(dict.into());
     all.push(Shape::new(&[]).into());
     all.push(Shape::new(&[-1, i64::MAX, i64::MAX]).into());
-    all.push(
-        Tensor::empty(&[2, 2], DLDataType::scalar(2, 32))
-            .unwrap()
-            .into(),
-    );
-    all.push(
-        Tensor::empty(&[0], DLDataType::scalar(0, 8))
-            .unwrap()
-            .into(),
-    );
+    all.push(Tensor::empty(&[2, 2], Dtype::FLOAT32).unwrap().into());
+    all.push(Tensor::empty(&[0], Dtype::INT8).unwrap().into());
     all.push(Error::new("ValueError", "an argument").into());
     all.push(Function::from_packed(|_| Ok(Any::none())).into());
     all.push(Function::from_packed(|_| Err(Error::new("TypeError", "never"))).into());
     all.push(Module::new(Link).into());
     all.push(
-        DLDataType {
+        Dtype {
             code: 255,
             bits: 255,
             lanes: 65535,
         }
         .into(),
     );
+    all.push(Device { kind: -1, id: -1 }.into());
     all.push(
-        DLDevice {
-            device_type: -1,
-            device_id: -1,
-        }
-        .into(),
-    );
-    all.push(
-        DLDevice {
-            device_type: i32::MAX,
-            device_id: i32::MAX,
+        Device {
+            kind: i32::MAX,
+            id: i32::MAX,
         }
         .into(),
     );
@@ -202,7 +189,7 @@ fn victim() {
             };
             println!("\n{name} {chosen:?}");
             let args: Vec<AnyView<'_>> = chosen.iter().map(|&at| pool[at].view()).collect();
-            match function.call(&args) {
+            match function.call_packed(&args) {
                 Ok(_) => answered[0] += 1,
                 Err(error) => {
                     // The text of an error is made at its first use.
@@ -347,12 +334,12 @@ fn a_chain_of_any_kind_is_freed_without_recursion() {
 fn an_indent_is_bounded() {
     let print = builtin("ffi.json.Stringify");
     let value = || Any::from(Array::new([Any::from(Array::new([]))]));
-    assert!(print.call_with([value(), Any::from(1024)]).is_ok());
+    assert!(print.call([value(), Any::from(1024)]).is_ok());
     for indent in [1025, 1 << 31, 1 << 62, i64::MAX] {
-        let error = print.call_with([value(), Any::from(indent)]).unwrap_err();
+        let error = print.call([value(), Any::from(indent)]).unwrap_err();
         assert_eq!(error.kind(), "ValueError");
     }
     // OBJ-17: a negative indent breaks lines like any other indent, but adds no spaces.
-    let lines = print.call_with([value(), Any::from(i64::MIN)]).unwrap();
+    let lines = print.call([value(), Any::from(i64::MIN)]).unwrap();
     assert_eq!(String::try_from(lines.view()).unwrap(), "[\n[\n]\n]");
 }

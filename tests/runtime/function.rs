@@ -10,17 +10,17 @@ use tvmspec::value::{Any, AnyPayload, AnyView, Header, ObjectRef, RawAny, Str, i
 #[test]
 fn a_typed_function_converts_and_checks() {
     let add = Function::named(Some("add"), |a: i64, b: f64| a as f64 + b);
-    let sum = add.call(&[2i64.into(), 0.5.into()]).unwrap();
+    let sum = add.call((2i64, 0.5)).unwrap();
     assert_eq!(f64::try_from(&sum).unwrap(), 2.5);
 
-    let few = add.call(&[2i64.into()]).unwrap_err();
+    let few = add.call((2i64,)).unwrap_err();
     assert_eq!(few.kind(), "TypeError");
     assert_eq!(
         few.message(),
         "Mismatched number of arguments when calling: `add(0: int, 1: float) -> float`. Expected 2 but got 1 arguments"
     );
     let text = Any::from("x");
-    let wrong = add.call(&[1i64.into(), text.view()]).unwrap_err();
+    let wrong = add.call_packed(&[1i64.into(), text.view()]).unwrap_err();
     assert_eq!(
         wrong.message(),
         "Mismatched type on argument #1 when calling: `add(0: int, 1: float) -> float`. Expected `float` but got `ffi.SmallStr`"
@@ -32,7 +32,7 @@ fn errors_keep_kind_message_and_cause() {
     let fails = Function::from_packed(|_| {
         Err(Error::new("ValueError", "no").caused_by(Error::new("KeyError", "k")))
     });
-    let error = fails.call(&[]).unwrap_err();
+    let error = fails.call(()).unwrap_err();
     assert_eq!(
         (error.kind().as_str(), error.message()),
         ("ValueError", "no")
@@ -47,17 +47,17 @@ fn errors_keep_kind_message_and_cause() {
 #[test]
 fn a_panic_becomes_an_error() {
     let panics = Function::from_packed(|_| panic!("as planned"));
-    let error = panics.call(&[]).unwrap_err();
+    let error = panics.call(()).unwrap_err();
     assert_eq!(error.kind(), "InternalError");
     assert!(error.message().contains("as planned"));
 }
 
 #[test]
 fn functions_travel_as_arguments_and_results() {
-    let apply = Function::from_typed(|f: Function, x: i64| f.call(&[x.into()]));
+    let apply = Function::from_typed(|f: Function, x: i64| f.call((x,)));
     let make = Function::from_typed(|by: i64| Function::from_typed(move |x: i64| x + by));
-    let add3 = make.call(&[3i64.into()]).unwrap();
-    let answer = apply.call(&[add3.view(), 4i64.into()]).unwrap();
+    let add3 = make.call((3i64,)).unwrap();
+    let answer = apply.call_packed(&[add3.view(), 4i64.into()]).unwrap();
     assert_eq!(i64::try_from(&answer).unwrap(), 7);
 }
 
@@ -69,9 +69,9 @@ fn names_register_once_unless_overridden() {
     assert!(again.message().contains("already registered"));
     let old = registry::lookup("test.names").unwrap();
     registry::register("test.names", Function::from_typed(|| 2i64), true).unwrap();
-    assert_eq!(i64::try_from(&old.call(&[]).unwrap()).unwrap(), 1);
+    assert_eq!(i64::try_from(&old.call(()).unwrap()).unwrap(), 1);
     let new = registry::lookup("test.names").unwrap();
-    assert_eq!(i64::try_from(&new.call(&[]).unwrap()).unwrap(), 2);
+    assert_eq!(i64::try_from(&new.call(()).unwrap()).unwrap(), 2);
     assert!(registry::names().contains(&"test.names"));
     assert!(registry::remove("test.names"));
     assert!(!registry::remove("test.names"));
@@ -87,7 +87,7 @@ fn readers_and_a_writer_at_once() {
             scope.spawn(move || {
                 for _ in 0..4 * rounds {
                     if let Some(found) = registry::lookup("test.race") {
-                        assert_eq!(i64::try_from(&found.call(&[]).unwrap()).unwrap(), 5);
+                        assert_eq!(i64::try_from(&found.call(()).unwrap()).unwrap(), 5);
                     }
                 }
             });
@@ -153,7 +153,7 @@ fn with_rvalue(function: &Function, others: &[AnyView<'_>]) -> (Result<Any, Erro
     // SAFETY: this is the address of a slot that owns its object.
     let mut args = vec![unsafe { AnyView::from_raw(raw) }];
     args.extend_from_slice(others);
-    let answer = function.call(&args);
+    let answer = function.call_packed(&args);
     drop(args);
     // SAFETY: this function owns the object that is left in the slot.
     let left = unsafe { ObjectRef::from_nullable(slot) };
@@ -198,7 +198,7 @@ fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
     );
     // SAFETY: no reader may read the slot of this view.
     let bad = unsafe { AnyView::from_raw(raw) };
-    let error = borrowed.call(&[bad, bad, bad]).unwrap_err();
+    let error = borrowed.call_packed(&[bad, bad, bad]).unwrap_err();
     assert!(error.message().ends_with("but got 3 arguments"), "{error}");
 }
 

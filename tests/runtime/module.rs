@@ -6,23 +6,16 @@ mod c_interface;
 use crate::support::alone::alone;
 use crate::support::skip::skipped;
 use std::path::PathBuf;
-use tvmspec::module::{self, Library, Module};
+use tvmspec::module::{self, Library, Module, ModuleKind};
 use tvmspec::object::Tensor;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Strictness;
-use tvmspec::value::{Any, DLDataType};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::Any;
 
-const F32: DLDataType = DLDataType {
-    code: 2,
-    bits: 32,
-    lanes: 1,
-};
+const F32: Dtype = Dtype::FLOAT32;
 
-const I32: DLDataType = DLDataType {
-    code: 0,
-    bits: 32,
-    lanes: 1,
-};
+const I32: Dtype = Dtype::INT32;
 
 /// Checks whether the golden libraries run here. They are machine code for x86-64 Linux.
 fn runs_here() -> bool {
@@ -67,8 +60,7 @@ fn adds_one(module: &Module, function: &str) {
     let add1 = module.require(function).unwrap();
     let input = tensor(&[0.0, 1.5, -2.0, 1e6]);
     let output = tensor(&[0.0; 4]);
-    add1.call_with([input.into(), output.clone().into()])
-        .unwrap();
+    add1.call((input, output.clone())).unwrap();
     assert_eq!(values(&output), [1.0, 2.5, -1.0, 1_000_001.0]);
 }
 
@@ -108,7 +100,7 @@ fn a_wrong_argument_has_the_error_of_the_compiled_code() {
     let (input, output) = (tensor(&[0.0; 4]), tensor(&[0.0; 4]));
     let message = |args: Vec<Any>| {
         let views: Vec<_> = args.iter().map(Any::view).collect();
-        add1.call(&views).unwrap_err().message().to_owned()
+        add1.call_packed(&views).unwrap_err().message().to_owned()
     };
     let count = message(vec![input.clone().into()]);
     assert!(count.contains("num_args should be 2"), "{count}");
@@ -179,7 +171,8 @@ fn a_library_says_what_it_is() {
             .walk()
             .iter()
             .filter_map(Library::of)
-            .flat_map(Library::functions)
+            .filter_map(ModuleKind::functions)
+            .flatten()
             .collect();
         names.sort();
         names
@@ -219,7 +212,7 @@ fn a_kind_without_a_runtime_fails_when_it_is_called_and_says_why() {
         .function("add3_kernel0", false)
         .unwrap()
         .expect("the payload names it");
-    let message = kernel.call(&[]).unwrap_err().message().to_owned();
+    let message = kernel.call(()).unwrap_err().message().to_owned();
     assert!(
         message.contains("`metal` has no runtime in this process"),
         "{message}"
@@ -284,9 +277,7 @@ fn a_library_stays_mapped_while_a_function_of_it_lives() {
     drop(module);
     assert!(is_mapped("stays-mapped.so"));
     let output = tensor(&[0.0]);
-    function
-        .call_with([tensor(&[1.0]).into(), output.clone().into()])
-        .unwrap();
+    function.call((tensor(&[1.0]), output.clone())).unwrap();
     assert_eq!(values(&output), [2.0]);
     drop(function);
     assert!(!is_mapped("stays-mapped.so"));
@@ -308,16 +299,12 @@ fn one_process_calls_libraries_of_every_convention() {
     for (module, name) in [(&oldest, "add1"), (&middle, "add1"), (&newest, "main")] {
         let output = tensor(&[0.0; 12]);
         let function = module.require(name).unwrap();
-        function
-            .call_with([tensor(&input).into(), output.clone().into()])
-            .unwrap();
+        function.call((tensor(&input), output.clone())).unwrap();
         assert_eq!(values(&output), expected);
     }
     let output = tensor(&[0.0; 12]);
     let addone = open("c-0.27.so").require("addone").unwrap();
-    addone
-        .call_with([tensor(&input).into(), output.clone().into()])
-        .unwrap();
+    addone.call((tensor(&input), output.clone())).unwrap();
     assert_eq!(values(&output), expected);
 }
 
@@ -328,7 +315,7 @@ fn new_code_says_what_it_expected() {
     }
     let main = open("host-0.27.so").require("main").unwrap();
     let error = main
-        .call_with([tensor(&[0.0; 3]).into(), tensor(&[0.0; 3]).into()])
+        .call((tensor(&[0.0; 3]), tensor(&[0.0; 3])))
         .unwrap_err();
     assert_eq!(error.kind(), "ValueError");
     assert!(
@@ -339,9 +326,7 @@ fn new_code_says_what_it_expected() {
     );
     let add1 = open("host-0.21.so").require("add1").unwrap();
     let whole = Tensor::empty(&[3], I32).unwrap();
-    let error = add1
-        .call_with([whole.into(), tensor(&[0.0; 3]).into()])
-        .unwrap_err();
+    let error = add1.call((whole, tensor(&[0.0; 3]))).unwrap_err();
     assert!(
         error.message().contains("dtype is expected to be float32"),
         "{error}"

@@ -62,7 +62,7 @@ fn is_built(mut compiler: Command, what: &str) -> bool {
 
 fn edge(library: &Module) -> Module {
     let make = library.require("edge").unwrap();
-    let made = make.call_with([Array::new([]).into()]).unwrap();
+    let made = make.call((Array::new([]),)).unwrap();
     cast(made.view()).unwrap()
 }
 
@@ -143,7 +143,7 @@ fn an_error_that_was_thrown_to_cxx_ends_with_the_exception() {
     let count = || error.as_object().header().strong_count();
     let before = count();
     for _ in 0..10 {
-        let answer = call.call_with([module.clone().into(), "save".into()]);
+        let answer = call.call((module.clone(), "save"));
         // The handler in the library caught the error as the correct class.
         assert_eq!(cast::<i64>(answer.unwrap().view()).unwrap(), -1);
     }
@@ -291,8 +291,7 @@ fn a_library_that_exports_nothing_has_no_functions() {
     };
     let module = open(&library);
     assert!(module.function("nothing", true).unwrap().is_none());
-    let own = module::Library::of(&module).unwrap();
-    assert_eq!(own.functions(), Vec::<String>::new());
+    assert_eq!(module.functions(), Some(Vec::new()));
 }
 
 /// The dynamic linker also searches the dependencies of a library, and so does a look-up in the library.
@@ -320,7 +319,7 @@ fn what_a_needed_library_has_counts_as_its_own() {
     };
     let module = open(&library);
     for (name, number) in [("own", 5), ("behind", 6)] {
-        let answer = module.require(name).unwrap().call(&[]).unwrap();
+        let answer = module.require(name).unwrap().call(()).unwrap();
         assert_eq!(i64::try_from(&answer).unwrap(), number, "{name}");
     }
 }
@@ -336,7 +335,7 @@ fn an_old_library_has_no_documentation() {
         return;
     };
     let module = open(&library);
-    let one = module.require("f").unwrap().call(&[]).unwrap();
+    let one = module.require("f").unwrap().call(()).unwrap();
     assert_eq!(i64::try_from(&one).unwrap(), 1);
     assert_eq!(module.doc("f", false).unwrap(), None);
 }

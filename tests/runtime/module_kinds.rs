@@ -78,7 +78,7 @@ fn ready() {
 
 fn ask(name: &str, args: &[Any]) -> Result<Any, Error> {
     let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-    registry::require(name).unwrap().call(&views)
+    registry::require(name).unwrap().call_packed(&views)
 }
 
 fn text(value: Result<Any, Error>) -> Option<String> {

@@ -94,7 +94,7 @@ fn outcome(path: &Path) -> String {
             .is_some_and(|own| own.hindrance().is_some())
     });
     let called = root.function("rob_f", true).unwrap().map(|function| {
-        let result = function.call(&[]).unwrap();
+        let result = function.call(()).unwrap();
         i64::try_from(&result).unwrap()
     });
     drop(root);

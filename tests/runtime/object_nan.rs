@@ -7,7 +7,10 @@ use tvmspec::value::{Any, AnyView};
 
 fn call(name: &str, args: &[&Any]) -> Any {
     let views: Vec<AnyView<'_>> = args.iter().map(|arg| arg.view()).collect();
-    registry::require(name).unwrap().call(&views).unwrap()
+    registry::require(name)
+        .unwrap()
+        .call_packed(&views)
+        .unwrap()
 }
 
 /// OBJ-14: NaN equals NaN, whatever its bits are, and equal values have the same hash.

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::{self, Array, Dict, List, Map, Shape, Tensor, construct};
-use tvmspec::value::{Any, AnyView, DLDataType, ObjectRef, cast, index, types};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::{Any, AnyView, ObjectRef, cast, index, types};
 
 /// The number of calls of each thread of a pair.
 const ROUNDS: usize = if cfg!(miri) { 2 } else { 10 };
@@ -62,7 +63,7 @@ fn methods_run_beside_each_other() {
     let list = List::new([text(), text()]);
     let dict = Dict::new();
     dict.set(1i64, text()).unwrap();
-    let float32 = DLDataType::scalar(2, 32);
+    let float32 = Dtype::FLOAT32;
     let tensor = Tensor::empty(&[4], float32).unwrap();
     let error = Error::new("ValueError", "an error");
     let (module, other) = (Module::new(Plain), Module::new(Plain));
@@ -124,7 +125,7 @@ fn methods_run_beside_each_other() {
         "types.keys" () types::keys();
         "registry.register" () registry::register("pairs.function", Function::from_typed(|| 1i64), true);
         "registry.remove" () registry::remove("pairs.function");
-        "registry.lookup" () registry::lookup("pairs.function").map(|found| found.call(&[]));
+        "registry.lookup" () registry::lookup("pairs.function").map(|found| found.call(()));
         "registry.names" () registry::names();
         "hash of list" (list: List) object::recursive::hash(Any::from(list.clone()).view());
         "repr of dict" (dict: Dict) object::repr::repr(Any::from(dict.clone()).view());
@@ -146,9 +147,7 @@ fn global_functions_run_beside_each_other() {
         map.into(),
         Array::new([list.into()]).into(),
         Shape::new(&[2]).into(),
-        Tensor::empty(&[2], DLDataType::scalar(2, 32))
-            .unwrap()
-            .into(),
+        Tensor::empty(&[2], Dtype::FLOAT32).unwrap().into(),
         Module::new(Plain).into(),
         Any::from("a text that lies on the heap"),
     ];
@@ -186,7 +185,7 @@ fn global_functions_run_beside_each_other() {
             let args: Vec<Any> = form.iter().map(|arg| arg.to_any()).collect();
             calls.push(call(name, move || {
                 let args: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-                let _answer = black_box(function.call(&args));
+                let _answer = black_box(function.call_packed(&args));
             }));
         }
         made += calls.len();

@@ -6,11 +6,12 @@
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::object::{self, Array, Dict, List, Map, Tensor, construct, repr};
 use tvmspec::rule::Kind;
-use tvmspec::value::{Any, AnyView, DLDataType, cast, index, types};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::{Any, AnyView, cast, index, types};
 
 fn call(name: &str, args: &[AnyView<'_>]) -> Result<Any, Error> {
     object::init();
-    registry::require(name)?.call(args)
+    registry::require(name)?.call_packed(args)
 }
 
 #[test]
@@ -34,11 +35,11 @@ fn fields_are_read_by_name() {
 
 #[test]
 fn a_tensor_is_an_argument() {
-    let float32 = DLDataType::scalar(2, 32);
+    let float32 = Dtype::FLOAT32;
     let tensor = Tensor::empty(&[2, 3], float32).unwrap();
     tensor.fill(&[1; 24]).unwrap();
     let same = Function::from_typed(|tensor: Tensor| tensor);
-    let answer = same.call(&[AnyView::from(&tensor)]).unwrap();
+    let answer = same.call_packed(&[AnyView::from(&tensor)]).unwrap();
     let answer: Tensor = cast(answer.view()).unwrap();
     assert_eq!(
         (answer.shape(), answer.to_bytes().unwrap()),
@@ -211,7 +212,7 @@ fn a_dict_is_shared_by_threads() {
                         10 => drop(dict.to_vec()),
                         11 => drop(cast::<Map>(shared.view()).unwrap()),
                         12 => assert!(dict.len() <= 100),
-                        _ => drop([next.call(&[0i64.into()]), next.call(&[2i64.into()])]),
+                        _ => drop([next.call((0i64,)), next.call((2i64,))]),
                     }
                     if let Some(found) = dict.get(key.into()).unwrap() {
                         assert!(String::try_from(&found).unwrap().ends_with("the heap"));
@@ -238,11 +239,7 @@ fn a_dict_is_shared_by_threads() {
 
 #[test]
 fn a_tensor_that_is_filled_is_read_whole() {
-    let tensor = Any::from(
-        Tensor::empty(&[4096], DLDataType::scalar(1, 8))
-            .unwrap()
-            .into_object(),
-    );
+    let tensor = Any::from(Tensor::empty(&[4096], Dtype::UINT8).unwrap().into_object());
     std::thread::scope(|scope| {
         for thread in 0..4u8 {
             let tensor = &tensor;

@@ -52,7 +52,7 @@ fn kinds_and_options_are_functions_of_the_registry() {
     });
     assert_eq!(registered.0, 0, "{}", registered.1);
     let list = registry::lookup("target.ListTargetKinds").unwrap();
-    let kinds: Array = cast(list.call_with([]).unwrap().view()).unwrap();
+    let kinds: Array = cast(list.call(()).unwrap().view()).unwrap();
     let kinds: Vec<String> = kinds
         .as_slice()
         .iter()
@@ -64,7 +64,7 @@ fn kinds_and_options_are_functions_of_the_registry() {
     }
     let options = registry::lookup("target.ListTargetKindOptionsFromName").unwrap();
     let types = |kind: &str| -> Vec<(String, String)> {
-        let types: Map = cast(options.call_with([kind.into()]).unwrap().view()).unwrap();
+        let types: Map = cast(options.call((kind,)).unwrap().view()).unwrap();
         types
             .iter()
             .map(|(name, of)| (cast(name.view()).unwrap(), cast(of.view()).unwrap()))
@@ -80,7 +80,7 @@ fn kinds_and_options_are_functions_of_the_registry() {
     has("listed", "lanes", "int");
     has("listed", "libs", "Array<str>");
     has("llvm", "host", "target.Target");
-    let unknown = options.call_with(["no such kind".into()]).unwrap_err();
+    let unknown = options.call(("no such kind",)).unwrap_err();
     assert_eq!(
         unknown.violation().map(|broken| broken.rule().id()),
         Some("TGT-74")

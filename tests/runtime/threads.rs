@@ -68,7 +68,7 @@ fn readers_see_every_override_whole_and_in_order() {
                 while newest < ROUNDS as i64 {
                     // The name exists at every moment of an override.
                     let found = registry::lookup("threads.override").unwrap();
-                    let seen = i64::try_from(&found.call(&[]).unwrap()).unwrap();
+                    let seen = i64::try_from(&found.call(()).unwrap()).unwrap();
                     assert!(seen >= newest, "{seen} after {newest}");
                     newest = seen;
                     std::thread::yield_now();
@@ -97,7 +97,7 @@ fn names_of_many_writers_are_all_found() {
                     let name = format!("threads.many.{thread}.{at}");
                     let answer = (thread * names + at) as i64;
                     registry::register(&name, Function::from_typed(move || answer), false).unwrap();
-                    let found = registry::require(&name).unwrap().call(&[]).unwrap();
+                    let found = registry::require(&name).unwrap().call(()).unwrap();
                     assert_eq!(i64::try_from(&found).unwrap(), answer);
                 }
             });

@@ -40,16 +40,18 @@ fn narrow_floats_are_arguments() {
         (Any::from(3i64), 1.5),
         (Any::from(true), 0.5),
     ] {
-        let result = half.call(&[value.view()]).unwrap();
+        let result = half.call_packed(&[value.view()]).unwrap();
         assert_eq!(f64::try_from(&result).unwrap(), halved);
     }
     assert_eq!(
-        half.call(&[Any::from("3").view()]).unwrap_err().kind(),
+        half.call_packed(&[Any::from("3").view()])
+            .unwrap_err()
+            .kind(),
         "TypeError"
     );
     // The result is as close as 24 bits allow.
     let same = Function::from_typed(|number: f32| number);
-    let tenth = same.call(&[0.1.into()]).unwrap();
+    let tenth = same.call((0.1,)).unwrap();
     assert_eq!(f64::try_from(&tenth).unwrap(), f64::from(0.1f32));
 }
 

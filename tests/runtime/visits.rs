@@ -11,7 +11,7 @@ fn call(name: &str, args: &[Any]) -> Result {
     object::init();
     let function = registry::lookup(name).unwrap_or_else(|| panic!("{name} is not registered"));
     let views: Vec<_> = args.iter().map(Any::view).collect();
-    function.call(&views)
+    function.call_packed(&views)
 }
 
 fn array(items: Vec<Any>) -> Any {

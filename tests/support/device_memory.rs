@@ -9,7 +9,7 @@ use tvmspec::device::launch::Arg;
 use tvmspec::device::{
     Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream,
 };
-use tvmspec::value::{DLDataType, DLDevice, DLTensor};
+use tvmspec::value::DLTensor;
 
 /// Returns a path relative to the root of the repository, in which tests run even if the binary was copied elsewhere.
 pub(crate) fn golden(name: &str) -> PathBuf {
@@ -112,16 +112,12 @@ impl<'a> Floats<'a> {
     pub(crate) fn tensor(&mut self) -> DLTensor {
         DLTensor {
             data: self.space.0,
-            device: DLDevice {
-                device_type: self.device.kind,
-                device_id: self.device.id,
+            device: Device {
+                kind: self.device.kind,
+                id: self.device.id,
             },
             ndim: 1,
-            dtype: DLDataType {
-                code: 2,
-                bits: 32,
-                lanes: 1,
-            },
+            dtype: Dtype::FLOAT32,
             shape: self.shape.as_mut_ptr(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,

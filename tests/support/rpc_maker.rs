@@ -147,7 +147,7 @@ impl Maker {
             1 | 2 => V::Int(self.int()),
             3 => V::Float(f64::from_bits(self.chance.next())),
             4 => V::Handle(self.handle()),
-            5 => V::Dtype(Dtype::scalar(2, 32), 0),
+            5 => V::Dtype(Dtype::FLOAT32, 0),
             6 => V::Device(self.device()),
             7 => V::Tensor(self.block()),
             8 => V::Bytes(Cow::Owned(vec![7; self.chance.one(&[0, 1, 1000, 70_000])])),
@@ -200,7 +200,7 @@ impl Maker {
                 V::Device(Device::CPU),
                 V::Int(self.int()),
                 V::Int(self.chance.one(&[64, 1, 0, 3, -1, 4096])),
-                V::Dtype(Dtype::scalar(2, 32), 0),
+                V::Dtype(Dtype::FLOAT32, 0),
             ],
             RpcCode::CopyAmongRemote => vec![
                 V::Tensor(self.block()),

@@ -7,8 +7,8 @@ use crate::conformance::runtime::legacy::{
     LegacyApi, LegacyArg, LegacyValue, c_text, int_arg, null_arg, text_arg,
 };
 use crate::release::Release;
+use crate::tensor::{Device, Dtype};
 use crate::value::legacy::{TVMValue, code, code_name};
-use crate::value::{DLDataType, DLDevice};
 use serde_json::{Value, json};
 use std::ffi::c_int;
 
@@ -61,7 +61,7 @@ pub(super) fn value(api: &'static LegacyApi, args: &Value) -> Result<Reply, Repl
         code::DEVICE => {
             // SAFETY: the code says that it is a device.
             let device = unsafe { returned.value.v_device };
-            let pair = [device.device_type, device.device_id];
+            let pair = [device.kind, device.id];
             ("Device", json!({"device": pair}))
         }
         other => ("other", json!({"code": other})),
@@ -135,18 +135,14 @@ fn plain(form: Option<(&String, &Value)>) -> Result<LegacyArg, Reply> {
             code::FLOAT
         }
         "device" => {
-            arg.v_device = DLDevice {
-                device_type: number(0).ok_or_else(none)?,
-                device_id: number(1).ok_or_else(none)?,
+            arg.v_device = Device {
+                kind: number(0).ok_or_else(none)?,
+                id: number(1).ok_or_else(none)?,
             };
             code::DEVICE
         }
         "dtype" => {
-            arg.v_type = DLDataType {
-                code: 0,
-                bits: 8,
-                lanes: 1,
-            };
+            arg.v_type = Dtype::INT8;
             code::DATA_TYPE
         }
         _ => return Err(none()),

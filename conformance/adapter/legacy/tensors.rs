@@ -7,9 +7,9 @@ use crate::conformance::runtime::legacy::{
 };
 use crate::release::Release;
 use crate::tensor::json::{from_dtype, to_dtype};
-use crate::tensor::{Dtype, Params};
+use crate::tensor::{Device, Dtype, Params};
 use crate::value::legacy::{TVMValue, code};
-use crate::value::{ByteArray, DLDataType, DLDevice, DLTensor};
+use crate::value::{ByteArray, DLTensor};
 use crate::wire::Writer;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
@@ -78,7 +78,7 @@ pub(in crate::conformance) fn shown(tensor: &LegacyValue) -> Result<Value, Reply
         .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
     // SAFETY: the tensor is alive.
     let shape = unsafe { described.shape() };
-    let DLDataType { code, bits, lanes } = described.dtype;
+    let Dtype { code, bits, lanes } = described.dtype;
     // A tensor whose size overflows was accepted nevertheless, and its data must not be read.
     let data = bytes_in(described, shape).map(|size| match size {
         0 => &[][..],
@@ -172,7 +172,7 @@ fn made(api: &'static LegacyApi, tensor: &Value) -> Result<LegacyValue, Reply> {
     let dtype = to_dtype(tensor.get("dtype").unwrap_or(&Value::Null)).map_err(unsupported)?;
     let Dtype { code, bits, lanes } = dtype;
     let shape = shape.ok_or_else(wrong)?;
-    let made = api.array(&shape, DLDataType { code, bits, lanes })?;
+    let made = api.array(&shape, Dtype { code, bits, lanes })?;
     let described = made.tensor().ok_or_else(wrong)?;
     // SAFETY: the tensor is alive.
     if bytes_in(described, unsafe { described.shape() }) != Some(data.len()) {
@@ -197,10 +197,7 @@ pub(super) fn dtype_parse(
     let text = args.get("value").and_then(Value::as_str);
     let text = text.ok_or_else(|| unsupported("`value` is not a text"))?;
     let text = c_text(text);
-    let v_device = DLDevice {
-        device_type: 1,
-        device_id: 0,
-    };
+    let v_device = Device { kind: 1, id: 0 };
     let device = (TVMValue { v_device }, code::DEVICE);
     let extent = [1i64];
     let tuple;
@@ -240,7 +237,7 @@ pub(super) fn dtype_text(
     let three = args.get("value").and_then(Value::as_array);
     let part = |at: usize| three.and_then(|three| three.get(at)?.as_u64());
     let wrong = || unsupported("`value` is not [code, bits, lanes]");
-    let dtype = DLDataType {
+    let dtype = Dtype {
         code: part(0)
             .and_then(|code| code.try_into().ok())
             .ok_or_else(wrong)?,
@@ -258,7 +255,7 @@ pub(super) fn dtype_text(
 }
 
 /// Returns a data type as an argument.
-fn dtype_arg(v_type: DLDataType) -> LegacyArg {
+fn dtype_arg(v_type: Dtype) -> LegacyArg {
     // All eight bytes are written, because a data type has only four.
     let mut value = TVMValue { v_int64: 0 };
     value.v_type = v_type;

@@ -13,7 +13,7 @@ use crate::device::{Device, Manager};
 use crate::function::{Error, ErrorKind, Function};
 use crate::object::form::{from_json, to_json};
 use crate::rpc::client::{ServerPlace, Session, SessionOptions};
-use crate::value::{Any, AnyView, DLDevice, index};
+use crate::value::{Any, AnyView, index};
 use serde_json::{Value, json};
 
 /// The operations in addition to sessions.
@@ -193,7 +193,9 @@ fn argument(session: &Session, form: &Value) -> Result<Any, Reply> {
             let parts = flat.into_iter().map(|part| argument(session, part));
             let parts: Vec<Any> = parts.collect::<Result<_, Reply>>()?;
             let views: Vec<AnyView<'_>> = parts.iter().map(Any::view).collect();
-            return function(session, maker)?.call(&views).map_err(failed);
+            return function(session, maker)?
+                .call_packed(&views)
+                .map_err(failed);
         }
         None => from_json(form).map_err(unsupported)?,
     };
@@ -219,8 +221,8 @@ fn result(value: &Any) -> Result<Value, Reply> {
     let view = value.view();
     Ok(match view.type_index() {
         index::DEVICE => {
-            let device = Device::from(view.as_raw().device()).without_session();
-            to_json(Any::from(DLDevice::from(device)).view())
+            let device = view.as_raw().device().without_session();
+            to_json(Any::from(device).view())
         }
         at if at < index::OBJECT_BEGIN => to_json(view),
         index::STR | index::BYTES => to_json(view),
@@ -251,7 +253,7 @@ fn call(session: &Session, args: &Value) -> Result<Reply, Reply> {
     let list = forms.into_iter().map(|form| argument(session, form));
     let list: Vec<Any> = list.collect::<Result<_, Reply>>()?;
     let views: Vec<AnyView<'_>> = list.iter().map(Any::view).collect();
-    match found.call(&views) {
+    match found.call_packed(&views) {
         Ok(value) => Ok(accepted(json!({"result": result(&value)?}))),
         // FUN-08, FUN-09: functions of the suite raise a TypeError only for their arguments.
         Err(error) if error.kind().as_str() == "TypeError" => Ok(rejected(&error)),
@@ -293,7 +295,7 @@ fn convert(session: &Session, args: &Value) -> Result<Reply, Reply> {
     }
     let value = argument(session, form)?;
     let name = format!("testing.schema_id_{name}");
-    match function(session, &name)?.call(&[value.view()]) {
+    match function(session, &name)?.call_packed(&[value.view()]) {
         Ok(value) => Ok(accepted(result(&value)?)),
         Err(error) => Ok(rejected(&error)),
     }
@@ -348,7 +350,7 @@ fn open(session: &Session, args: &Value) -> Result<Reply, Reply> {
         let args: Vec<Any> = args.collect::<Result<_, Reply>>()?;
         let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
         let function = module.require(name).map_err(failed)?;
-        results.push(match function.call(&views) {
+        results.push(match function.call_packed(&views) {
             Ok(value) => result(&value)?,
             Err(error) => json!({"error": raised(&error)?}),
         });

@@ -21,7 +21,8 @@ fn opencl_module() -> Result<(crate::module::Module, &'static [u8]), Failure> {
     let load = crate::conformance::module::own::function("memory").ok_or_else(missing)?;
     let symbol = Any::from("__tvm_ffi__library_bin");
     let blob = Any::from(Bytes::new(bytes));
-    let library: crate::module::Module = cast(load.call(&[symbol.view(), blob.view()])?.view())?;
+    let library: crate::module::Module =
+        cast(load.call_packed(&[symbol.view(), blob.view()])?.view())?;
     let module = library.imports().into_iter().next();
     let module = module.ok_or_else(|| Failure::Broken("it imports nothing".into()))?;
     Ok((module, bytes))
@@ -50,7 +51,7 @@ pub(super) fn module_of_a_library() -> Outcome {
         let args: Vec<AnyView<'_>> = args.iter().map(|any| any.view()).collect();
         // An earlier call may have left a rule on the thread, and the rule that is compared below must come from this call.
         drop(take_broken());
-        let failed = kernel.call(&args).err()?;
+        let failed = kernel.call_packed(&args).err()?;
         let rule = take_broken().map(|broken| broken.rule().id());
         Some((failed.kind().as_str().to_owned(), rule, failed.to_string()))
     };

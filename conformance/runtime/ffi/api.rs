@@ -5,7 +5,8 @@
 use super::owned::{OwnedValue, Raised};
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::{Runtime, newer, symbol};
-use crate::value::dlpack::{DLDataType, DLManagedTensor, DLManagedTensorVersioned};
+use crate::tensor::Dtype;
+use crate::value::dlpack::{DLManagedTensor, DLManagedTensorVersioned};
 use crate::value::types::{MethodInfo, TypeInfo, flag};
 use crate::value::{AnyPayload, ByteArray, RawAny, index};
 use std::ffi::{CStr, c_char, c_int};
@@ -55,9 +56,9 @@ pub(in crate::conformance) struct FfiApi {
     /// `TVMFFIBigIntGetContentByteArray`, which only the newest releases have
     big_int_words: Option<unsafe extern "C" fn(*const RawAny) -> ByteArray>,
     /// `TVMFFIDataTypeFromString`
-    dtype_parse: unsafe extern "C" fn(*const ByteArray, *mut DLDataType) -> i32,
+    dtype_parse: unsafe extern "C" fn(*const ByteArray, *mut Dtype) -> i32,
     /// `TVMFFIDataTypeToString`
-    dtype_text: unsafe extern "C" fn(*const DLDataType, *mut RawAny) -> i32,
+    dtype_text: unsafe extern "C" fn(*const Dtype, *mut RawAny) -> i32,
     /// `TVMFFIGetTypeInfo`
     pub(super) type_info: unsafe extern "C" fn(i32) -> *const TypeInfo,
     /// `TVMFFITypeKeyToIndex`
@@ -350,8 +351,8 @@ impl FfiApi {
     }
 
     /// Returns the data type of a text, as the runtime parses it.
-    pub(in crate::conformance) fn dtype(&'static self, text: &str) -> Result<DLDataType, Raised> {
-        let mut dtype = DLDataType {
+    pub(in crate::conformance) fn dtype(&'static self, text: &str) -> Result<Dtype, Raised> {
+        let mut dtype = Dtype {
             code: 0,
             bits: 0,
             lanes: 0,
@@ -365,7 +366,7 @@ impl FfiApi {
     /// Returns the text of a data type, as the runtime prints it.
     pub(in crate::conformance) fn dtype_text(
         &'static self,
-        dtype: DLDataType,
+        dtype: Dtype,
     ) -> Result<String, Raised> {
         let mut out = RawAny::NONE;
         // SAFETY: a type and an out pointer.

@@ -4,7 +4,7 @@ use super::api::FfiApi;
 use super::owned::{OwnedValue, Raised, bool_arg, int_arg};
 use super::{Reply, unsupported};
 use crate::object::big_int;
-use crate::value::dlpack::DLDevice;
+use crate::tensor::Device;
 use crate::value::{AnyPayload, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
@@ -53,9 +53,9 @@ pub(in crate::conformance) fn make(
         }
         "device" => {
             let part = |at: usize| i32::try_from(content.get(at)?.as_i64()?).ok();
-            let device = DLDevice {
-                device_type: part(0).ok_or_else(wrong)?,
-                device_id: part(1).ok_or_else(wrong)?,
+            let device = Device {
+                kind: part(0).ok_or_else(wrong)?,
+                id: part(1).ok_or_else(wrong)?,
             };
             Ok(plain(index::DEVICE, AnyPayload { device }))
         }
@@ -112,7 +112,7 @@ pub(in crate::conformance) fn show(
         index::DEVICE => {
             // SAFETY: the tag says that it is a device.
             let device = unsafe { raw.payload.device };
-            json!({"device": [device.device_type, device.device_id]})
+            json!({"device": [device.kind, device.id]})
         }
         index::SHAPE => json!({"shape": held.extents()}),
         index::ARRAY | index::LIST | index::MAP | index::DICT => {

@@ -8,11 +8,9 @@ use crate::conformance::runtime::aligned::AlignedLine;
 use crate::conformance::runtime::number::{number_or, numbers_in};
 use crate::release::Release;
 use crate::tensor::json::{from_dtype, to_dtype};
-use crate::tensor::{Dtype, Params};
+use crate::tensor::{Device, Dtype, Params};
 use crate::value::ByteArray;
-use crate::value::dlpack::{
-    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
-};
+use crate::value::dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 
@@ -41,7 +39,7 @@ pub(in crate::conformance) fn dtype_text(
         .and_then(Value::as_array)
         .and_then(|three| three.iter().map(Value::as_u64).collect());
     let dtype = match three.as_deref() {
-        Some([code, bits, lanes]) => DLDataType {
+        Some([code, bits, lanes]) => Dtype {
             code: u8::try_from(*code).map_err(wrong)?,
             bits: u8::try_from(*bits).map_err(wrong)?,
             lanes: u16::try_from(*lanes).map_err(wrong)?,
@@ -102,7 +100,7 @@ pub(in crate::conformance) fn shown(tensor: &OwnedValue) -> Result<Value, Reply>
         // SAFETY: a tensor has an extent for each dimension.
         _ => unsafe { std::slice::from_raw_parts(described.shape, rank) },
     };
-    let DLDataType { code, bits, lanes } = described.dtype;
+    let Dtype { code, bits, lanes } = described.dtype;
     let item = (usize::from(bits) * usize::from(lanes)).div_ceil(8);
     let mut extents = shape.iter();
     let size = extents.try_fold(item, |size, extent| {
@@ -231,7 +229,7 @@ fn managed(tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
         .ok_or_else(wrong)?;
     let shape = shape.ok_or_else(wrong)?;
     let Dtype { code, bits, lanes } = dtype;
-    let dtype = DLDataType { code, bits, lanes };
+    let dtype = Dtype { code, bits, lanes };
     let count = shape.iter().try_fold(1usize, |count, extent| {
         count.checked_mul(usize::try_from(*extent).ok()?)
     });
@@ -272,9 +270,9 @@ fn managed(tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
         managed: DLManagedTensor {
             dl_tensor: DLTensor {
                 data: std::ptr::null_mut(),
-                device: DLDevice {
-                    device_type,
-                    device_id,
+                device: Device {
+                    kind: device_type,
+                    id: device_id,
                 },
                 ndim: 0,
                 dtype,
@@ -342,7 +340,7 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
             flags: if flag("padded") { 4 } else { 0 },
             dl_tensor: DLTensor {
                 data: std::ptr::null_mut(),
-                device: DLDevice::CPU,
+                device: Device::CPU,
                 ndim: i32::try_from(shape.len()).map_err(wrong)?,
                 dtype: api.dtype("float32")?,
                 shape: std::ptr::null_mut(),

@@ -11,7 +11,7 @@ use super::{Runtime, newer, symbol};
 use crate::capi::legacy::TVMPackedCFunc;
 use crate::conformance::adapter::{Rejection, Reply};
 use crate::conformance::runtime::RawHandle;
-use crate::value::DLDataType;
+use crate::tensor::Dtype;
 use crate::value::legacy::{TVMValue, code};
 use functions::{Frontend, Interface};
 use std::ffi::{CStr, c_char, c_int};
@@ -250,10 +250,10 @@ impl LegacyApi {
     pub(in crate::conformance) fn array(
         &'static self,
         shape: &[i64],
-        dtype: DLDataType,
+        dtype: Dtype,
     ) -> Result<LegacyValue, Reply> {
         let rank = c_int::try_from(shape.len()).unwrap_or(c_int::MAX);
-        let DLDataType { code, bits, lanes } = dtype;
+        let Dtype { code, bits, lanes } = dtype;
         let [class, bits, lanes] = [c_int::from(code), c_int::from(bits), c_int::from(lanes)];
         let mut array = ptr::null_mut();
         // SAFETY: a shape of that rank, and an out pointer.

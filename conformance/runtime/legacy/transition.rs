@@ -17,8 +17,9 @@ use super::super::{RawHandle, Runtime, newer};
 use crate::capi::legacy::{TVMPackedCFunc, TVMPackedCFuncFinalizer};
 use crate::conformance::runtime::Libraries;
 use crate::release::Layout;
+use crate::tensor::{Device, Dtype};
 use crate::value::legacy::{TVMValue, code};
-use crate::value::{AnyPayload, ByteArray, DLDataType, DLDevice, RawAny, index};
+use crate::value::{AnyPayload, ByteArray, RawAny, index};
 use registry::{find, names, register, remove};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -43,7 +44,7 @@ struct Functions {
     free: unsafe extern "C" fn(RawHandle) -> c_int,
     raised: unsafe extern "C" fn(*mut RawHandle),
     raise: unsafe extern "C" fn(*const c_char, *const c_char),
-    dtype_text: unsafe extern "C" fn(*const DLDataType, *mut RawHandle) -> c_int,
+    dtype_text: unsafe extern "C" fn(*const Dtype, *mut RawHandle) -> c_int,
 }
 
 /// The functions of the runtime, of which a process has only one.
@@ -361,14 +362,14 @@ unsafe extern "C" fn make_array(
     let extents: Vec<RawAny> = extents.collect();
     // All eight bytes are written, because a data type has only four.
     let mut dtype = RawAny::of(index::DATA_TYPE, AnyPayload { bits: 0 });
-    dtype.payload.dtype = DLDataType {
+    dtype.payload.dtype = Dtype {
         code: class as u8,
         bits: bits as u8,
         lanes: lanes as u16,
     };
-    let device = DLDevice {
-        device_type,
-        device_id,
+    let device = Device {
+        kind: device_type,
+        id: device_id,
     };
     let device = RawAny::of(index::DEVICE, AnyPayload { device });
     let made = called_global("ffi.Shape", &extents).and_then(|shape| {

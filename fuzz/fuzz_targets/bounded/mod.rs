@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, Once, PoisonError};
 use tvmspec::device::cpu::cpu;
-use tvmspec::device::{Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, ErrorKind, Space, Stream, manager};
+use tvmspec::device::{Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Space, Stream, manager};
+use tvmspec::Error;
+use tvmspec::function::ErrorKind;
 
 type Result<T> = std::result::Result<T, Error>;
 

@@ -79,7 +79,7 @@ impl Client {
         for token in tokens {
             let block = byte_of(*token);
             let from = match release.minor() {
-                7 => CopyTarget::Flat(*token, 0, Device::CPU, Dtype::scalar(1, 8)),
+                7 => CopyTarget::Flat(*token, 0, Device::CPU, Dtype::UINT8),
                 _ => CopyTarget::Block(block.clone()),
             };
             let mut free = vec![V::Handle(*token)];
@@ -202,5 +202,5 @@ fn begin(release: Release) -> Vec<u8> {
 }
 
 fn byte_of(data: u64) -> TensorBlock {
-    TensorBlock { data, device: Device::CPU, dtype: Dtype::scalar(1, 8), shape: vec![1], byte_offset: 0 }
+    TensorBlock { data, device: Device::CPU, dtype: Dtype::UINT8, shape: vec![1], byte_offset: 0 }
 }

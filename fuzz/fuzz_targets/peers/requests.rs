@@ -166,7 +166,7 @@ impl Maker<'_> {
 
     fn dtype(&mut self) -> Dtype {
         match self.choices.rarely(4) {
-            false => Dtype::scalar(2, 32),
+            false => Dtype::FLOAT32,
             true => Dtype::scalar(self.choices.below(6) as u8, self.choices.one(&[1, 4, 8, 32, 64, 255, 0])),
         }
     }

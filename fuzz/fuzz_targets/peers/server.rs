@@ -109,7 +109,7 @@ impl Server {
             8..11 => vec![of(13, 70), V::Tensor(self.block()), V::Handle(self.handle())],
             11 => vec![of(8, 71), V::Handle(self.handle())],
             12 => vec![of(3, 4), V::Handle(self.handle())],
-            13 => vec![of(5, 5), V::Dtype(Dtype::scalar(2, 32), 0)],
+            13 => vec![of(5, 5), V::Dtype(Dtype::FLOAT32, 0)],
             14 => vec![V::Int(self.choices.int()), V::Device(self.device())],
             _ => (0..self.choices.below(5)).map(|_| self.value()).collect(),
         }

@@ -9,6 +9,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// `TVMFFIVersion`: the version of the ABI, not of this crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct TVMFFIVersion {
     /// Major version.

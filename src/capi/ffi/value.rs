@@ -2,9 +2,9 @@
 
 use super::enter;
 use crate::object::big_int;
+use crate::tensor::Dtype;
 use crate::value::{
-    Any, AnyView, ByteArray, Bytes, DLDataType, RawAny, Str, dtype_from_text, dtype_to_text,
-    heap_str,
+    Any, AnyView, ByteArray, Bytes, RawAny, Str, dtype_from_text, dtype_to_text, heap_str,
 };
 
 /// Converts a view to an owned value.
@@ -112,7 +112,7 @@ pub unsafe extern "C-unwind" fn TVMFFIBigIntGetContentByteArray(value: *const Ra
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIDataTypeFromString(
     text: *const ByteArray,
-    out: *mut DLDataType,
+    out: *mut Dtype,
 ) -> i32 {
     enter(|| {
         // VAL-17: no type name contains the replacement character for invalid UTF-8, so the parser rejects such bytes.
@@ -131,7 +131,7 @@ pub unsafe extern "C-unwind" fn TVMFFIDataTypeFromString(
 /// `dtype` is readable, `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIDataTypeToString(
-    dtype: *const DLDataType,
+    dtype: *const Dtype,
     out: *mut RawAny,
 ) -> i32 {
     enter(|| {

@@ -8,9 +8,9 @@ use crate::device::Space;
 use crate::device::tensor::{HostCopy, allocate, copy_bytes};
 use crate::function::{Error, ErrorKind};
 use crate::object::Tensor;
+use crate::tensor::{Device, Dtype};
 use crate::value::dlpack::{DLManagedTensor, DLTensor};
 use crate::value::header::{Header, ObjectRef};
-use crate::value::{DLDataType, DLDevice};
 use std::ffi::{c_int, c_void};
 
 /// Creates an array of `ndim` extents on a device, with undefined content.
@@ -38,16 +38,16 @@ pub unsafe extern "C" fn TVMArrayAlloc(
                 format!("{number} is not a part of a data type"),
             )
         };
-        let dtype = DLDataType {
+        let dtype = Dtype {
             // TEN-01: the interface has ints, but a data type has 8 and 16 bits. Releases truncate them and create an array of another
             // type.
             code: u8::try_from(dtype_code).map_err(|_| part(dtype_code))?,
             bits: u8::try_from(dtype_bits).map_err(|_| part(dtype_bits))?,
             lanes: u16::try_from(dtype_lanes).map_err(|_| part(dtype_lanes))?,
         };
-        let device = DLDevice {
-            device_type,
-            device_id,
+        let device = Device {
+            kind: device_type,
+            id: device_id,
         };
         let tensor = allocate(shape, dtype, device)?;
         // SAFETY: `out` is a place for the handle, by this contract.

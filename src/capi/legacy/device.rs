@@ -5,7 +5,6 @@ use crate::device::api::of_stream;
 use crate::device::{Device, DeviceApi, Dtype, Manager, Space, Stream, TensorRef};
 use crate::function::{Error, ErrorKind, Result};
 use crate::value::dlpack::DLTensor;
-use crate::value::{DLDataType, DLDevice};
 use std::ffi::{c_char, c_int, c_void};
 
 /// Creates a stream of a device.
@@ -108,15 +107,14 @@ pub unsafe extern "C" fn TVMStreamStreamSynchronize(
 /// `out` is a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceAllocDataSpace(
-    device: DLDevice,
+    device: Device,
     nbytes: usize,
     alignment: usize,
-    hint: DLDataType,
+    hint: Dtype,
     out: *mut *mut c_void,
 ) -> c_int {
     guard(|| {
-        let device = Device::from(device);
-        let space = api(device)?.alloc(device, nbytes, alignment, Dtype::from(hint))?;
+        let space = api(device)?.alloc(device, nbytes, alignment, hint)?;
         // SAFETY: `out` is a place for the handle, by this contract.
         unsafe { put(out, space.0) }
     })
@@ -129,10 +127,10 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpace(
 /// `shape` holds `ndim` extents, `scope` is null or a C string, `out` is a place for the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
-    device: DLDevice,
+    device: Device,
     ndim: c_int,
     shape: *const i64,
-    dtype: DLDataType,
+    dtype: Dtype,
     scope: *const c_char,
     out: *mut *mut c_void,
 ) -> c_int {
@@ -146,8 +144,7 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
             // SAFETY: `scope` is not null, so a C string, by this contract.
             Some(unsafe { text(scope, "the scope") }?)
         };
-        let device = Device::from(device);
-        let space = api(device)?.alloc_scoped(device, shape, Dtype::from(dtype), scope)?;
+        let space = api(device)?.alloc_scoped(device, shape, dtype, scope)?;
         // SAFETY: `out` is a place for the handle, by this contract.
         unsafe { put(out, space.0) }
     })
@@ -159,8 +156,7 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
 ///
 /// `space` comes from one of the two functions above, for this device, is freed once, and is not in use.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: DLDevice, space: *mut c_void) -> c_int {
-    let device = Device::from(device);
+pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: Device, space: *mut c_void) -> c_int {
     // SAFETY: `space` is memory of this device, freed once and not in use, by this contract.
     on(device, |api| unsafe { api.free(device, Space(space)) })
 }

@@ -113,6 +113,7 @@ pub unsafe extern "C" fn TVMObjectFree(object: Handle) -> c_int {
 }
 
 /// A byte array in the form of this interface.
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct TVMByteArray {
     /// First byte.

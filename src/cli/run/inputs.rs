@@ -7,7 +7,7 @@ use crate::cli::call_tensor::path_and_type;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tvmspec::object::Tensor;
-use tvmspec::value::DLDataType;
+use tvmspec::tensor::Dtype;
 
 /// The inputs by name, none of them read yet.
 pub(super) struct Inputs {
@@ -20,7 +20,7 @@ pub(super) struct Inputs {
 /// The source of an input.
 enum InputSource {
     /// A separate file (--input), and the type after its name.
-    File(PathBuf, Option<DLDataType>),
+    File(PathBuf, Option<Dtype>),
     /// A member of the archive (--inputs), with this name.
     Member(String),
 }
@@ -75,7 +75,7 @@ impl Inputs {
         &mut self,
         name: &str,
         bound: Bound<'_>,
-        dtype: Option<DLDataType>,
+        dtype: Option<Dtype>,
     ) -> Result<Option<Tensor>, CliError> {
         let elements = dtype.map_or(Elements::Stored, |dtype| Elements::For(name, dtype));
         match (self.named.get(name), &mut self.archive) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::explain::{Package, is_image};
-use tvmspec::module::{Library, Module};
+use tvmspec::module::Module;
 
 /// An unpacked package.
 pub(super) struct UnpackedPackage {
@@ -84,10 +84,7 @@ pub(super) fn no_model(path: &Path, module: &Module) -> String {
     let name = output::file_name(path);
     let modules = module.walk();
     let has = |kind: &str| modules.iter().any(|module| module.kind() == kind);
-    let mut functions = modules
-        .iter()
-        .filter_map(Library::of)
-        .flat_map(Library::functions);
+    let mut functions = modules.iter().filter_map(Module::functions).flatten();
     let entry = functions.find(|function| function.ends_with("___tvm_main__"));
     if let Some(entry) = entry {
         return format!(

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use tvmspec::device::Device;
 use tvmspec::module::Module;
 use tvmspec::object::{Tensor, sequence_of};
-use tvmspec::value::{Any, AnyView, DLDataType, DLTensor, cast, dtype_to_text};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::{Any, AnyView, DLTensor, cast, dtype_to_text};
 use tvmspec::vm::VirtualMachine;
 
 /// Calls --func with its parameters, and writes outputs, times and profile as requested.
@@ -35,7 +36,7 @@ pub(super) fn run(
     let values = arguments(func, &params, &types.into_iter().collect(), &mut inputs)?;
     let mut result = Any::none();
     let times = timed(args.repeat, || {
-        result = machine.call(func, &values).map_err(CliError::of)?;
+        result = machine.call(func, &*values).map_err(CliError::of)?;
         Ok(())
     })?;
     let mut outputs = Vec::new();
@@ -56,7 +57,7 @@ pub(super) fn run(
 fn arguments(
     func: &str,
     params: &[&str],
-    types: &HashMap<String, DLDataType>,
+    types: &HashMap<String, Dtype>,
     inputs: &mut Inputs,
 ) -> Result<Vec<Any>, CliError> {
     // A set and one pass over the names, because a model may have thousands of parameters, its weights.
@@ -120,7 +121,7 @@ fn check_type(
     func: &str,
     name: &str,
     tensor: &Tensor,
-    wanted: Option<DLDataType>,
+    wanted: Option<Dtype>,
 ) -> Result<(), CliError> {
     let found = tensor.dl().dtype;
     // The type of a bool differs between eras.

@@ -99,6 +99,8 @@ pub struct DeviceTable {
         Option<unsafe extern "C" fn(*mut c_void, i32, *mut c_void, *mut c_void) -> c_int>,
 }
 
+debug_fields!(DeviceTable: magic, size);
+
 // SAFETY: a table's functions may be called with its context from any thread, as every method of `DeviceApi`
 // (`tvmspec_device.h`).
 unsafe impl Send for DeviceTable {}

@@ -20,6 +20,8 @@ pub struct SimulatedMemory {
     next: usize,
 }
 
+debug_fields!(SimulatedMemory: next);
+
 /// A live or freed space.
 struct SimulatedBlock {
     /// The contents of the space.

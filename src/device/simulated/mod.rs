@@ -9,7 +9,7 @@
 //! use tvmspec::device::simulated::Simulated;
 //! use tvmspec::device::{CopyRequest, Dtype, Device, DeviceApi, Space, Stream};
 //!
-//! # fn main() -> tvmspec::device::Result<()> {
+//! # fn main() -> tvmspec::Result<()> {
 //! let device = Device::ext_dev(0);
 //! let simulated = Simulated::new(7);
 //! let space = simulated.alloc(device, 4, 64, Dtype::UINT8)?;
@@ -85,6 +85,8 @@ pub struct Simulated {
     /// The number of devices; their ids start at 0.
     devices: i32,
 }
+
+debug_fields!(Simulated: devices);
 
 /// The state that a simulated device and its pools share.
 struct SimulatedState {

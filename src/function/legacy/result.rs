@@ -8,7 +8,7 @@ use crate::tensor::Dtype;
 use crate::value::Extension;
 use crate::value::header::Header;
 use crate::value::legacy::{TVMValue, argument_of, code};
-use crate::value::{Any, AnyView, ByteArray, DLDataType, VAL_19, bytes_bytes, custom_name, index};
+use crate::value::{Any, AnyView, ByteArray, VAL_19, bytes_bytes, custom_name, index};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 
@@ -20,7 +20,7 @@ thread_local! {
 /// Calls `function`. Text, bytes and data types in the result are valid until the next call on this thread that returns one (FUN-16). Any
 /// other handle has a reference, which the caller owns.
 pub(crate) fn call(function: &Function, args: &[AnyView<'_>]) -> Result<(TVMValue, c_int)> {
-    let returned = function.call(args)?;
+    let returned = function.call_packed(args)?;
     let returned = match returned.type_index() {
         // The name of a custom type comes from the registry, whose function may call this one.
         index::DATA_TYPE => Any::from(dtype_text(returned.as_raw().dtype())?),
@@ -95,7 +95,7 @@ impl ThreadResults {
 }
 
 /// Returns a data type in the spelling of releases with this interface: bool is one bit of `uint`, not a separate type.
-fn dtype_text(DLDataType { code, bits, lanes }: DLDataType) -> Result<String> {
+fn dtype_text(Dtype { code, bits, lanes }: Dtype) -> Result<String> {
     if code < Dtype::CUSTOM {
         return Ok(Dtype { code, bits, lanes }.text(SPOKEN)?);
     }

@@ -37,7 +37,7 @@ fn ask<T: Argument>(names: [&str; 2], about: &Any) -> Result<T, String> {
     // VAL-21: a library for older releases registers only the older name.
     let function = names.into_iter().find_map(lookup);
     let function = function.ok_or_else(|| format!("no global function `{}`", names[0]))?;
-    let answer = function.call(&[about.view()]);
+    let answer = function.call_packed(&[about.view()]);
     let answer = answer.and_then(|answer| cast(answer.view()).map_err(Error::from));
     answer.map_err(|error| error.message().to_owned())
 }

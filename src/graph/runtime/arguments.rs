@@ -7,7 +7,7 @@ use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Kind;
 use crate::tensor::Device;
-use crate::value::{AnyView, DLDevice, DLTensor, Str, cast, index};
+use crate::value::{AnyView, DLTensor, Str, cast, index};
 
 /// Reads devices, each as one device value or as a pair of type and index.
 pub(super) fn executor_devices(
@@ -20,8 +20,8 @@ pub(super) fn executor_devices(
         // fallback (GRF-30).
         (kind, id, devices) = match rest {
             _ if first.type_index() == index::DEVICE => {
-                let device = cast::<DLDevice>(*first)?;
-                (device.device_type, device.device_id, rest)
+                let device = cast::<Device>(*first)?;
+                (device.kind, device.id, rest)
             }
             [second, rest @ ..] => (i32::try_from(*first)?, i32::try_from(*second)?, rest),
             [] => {

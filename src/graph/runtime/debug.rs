@@ -266,7 +266,7 @@ pub fn dump(executor: &mut Executor) -> Result<DebugDump, Error> {
 
 /// Returns the text of the device in capitals, such as `CPU_0` or `CUDA_1`, as the Python package names the folder.
 fn device_name(device: Device) -> String {
-    let name = crate::value::device_to_text(crate::value::DLDevice::from(device));
+    let name = crate::value::device_to_text(device);
     name.to_uppercase()
         .replace([':', '('], "_")
         .replace(')', "")

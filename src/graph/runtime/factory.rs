@@ -11,7 +11,7 @@ use crate::object::{Map, Tensor};
 use crate::payload::Field;
 use crate::release::Layout;
 use crate::rule::{Findings, Kind};
-use crate::tensor::{Dtype, Sizing, TensorRecord};
+use crate::tensor::{Sizing, TensorRecord};
 use crate::value::AnyView;
 use crate::wire::{Cursor, Writer};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct GraphExecutorFactory {
     pub(super) name: String,
     pub(super) params: ModelParams,
 }
+
+debug_fields!(GraphExecutorFactory: name);
 
 /// The parameters of a model. They are read in place, so that loading a model of a gigabyte copies nothing.
 pub(super) enum ModelParams {
@@ -253,7 +255,7 @@ impl ModuleKind for GraphExecutorFactory {
         let mut tensors = Vec::new();
         self.params.each(|name, tensor| {
             let copy = tensor.to_object()?;
-            let dtype = Dtype::from(copy.dl().dtype);
+            let dtype = copy.dl().dtype;
             tensors.push((
                 name.to_owned(),
                 // PAY-40: factories exist since 0.7, so the bytes of a record are counted by the rule of 0.7.

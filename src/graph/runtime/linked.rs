@@ -5,7 +5,8 @@ use super::executor::{Executor, ExecutorDevice, PoolTensor};
 use crate::function::{Error, Function};
 use crate::module::{Library, Module};
 use crate::object::Tensor;
-use crate::value::{Any, AnyView, DLDevice, DLTensor, cast, index};
+use crate::tensor::Device;
+use crate::value::{Any, AnyView, DLTensor, cast, index};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub(super) fn link(
     };
     let graph = Arc::clone(executor.graph());
     let device = executor.devices().first().map(ExecutorDevice::device);
-    let device = device.map_or(DLDevice::CPU, DLDevice::from);
+    let device = device.unwrap_or(Device::CPU);
     // GRF-43: releases look up every storage id, but only those of inputs have a parameter.
     for (input, node) in graph.arg_nodes.iter().enumerate() {
         let entry = graph.node_row_ptr.get(*node);
@@ -42,15 +43,15 @@ pub(super) fn link(
         let mut template = *executor.input(input)?.as_dltensor();
         (template.data, template.byte_offset) = (null_mut(), 0);
         // GRF-43: a lookup fills in a tensor on the host, wherever the entry is.
-        template.device = DLDevice::CPU;
+        template.device = Device::CPU;
         let found = match &finder {
             LinkedLookup::OfCaller(lookup) => {
                 // SAFETY: the shape is the executor's; the lookup of a parameter takes shape and type from this and fills in
                 // the data, which is null.
                 let template = unsafe { AnyView::dltensor(&template) };
-                lookup.call(&[module.into(), storage.into(), template, device.into()])?
+                lookup.call_packed(&[module.into(), storage.into(), template, device.into()])?
             }
-            LinkedLookup::Own { lookup, .. } => lookup.call(&[storage.into()])?,
+            LinkedLookup::Own { lookup, .. } => lookup.call_packed(&[storage.into()])?,
         };
         match &finder {
             LinkedLookup::Own {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// A graph with its parameters and its library, ready to run.
 ///
 /// ```no_run
-/// # fn main() -> Result<(), tvmspec::function::Error> {
-/// # let x = tvmspec::object::Tensor::empty(&[1, 8], tvmspec::value::DLDataType { code: 2, bits: 32, lanes: 1 })?;
+/// # fn main() -> tvmspec::Result<()> {
+/// # let x = tvmspec::object::Tensor::empty(&[1, 8], tvmspec::tensor::Dtype::FLOAT32)?;
 /// use tvmspec::graph::Model;
 /// // SAFETY: the library is trusted code.
 /// let mut model = unsafe { Model::load("mlp.so") }?;
@@ -29,6 +29,8 @@ use std::sync::Arc;
 pub struct Model {
     executor: Executor,
 }
+
+debug_fields!(Model: );
 
 impl Model {
     /// Loads the model in the library at `path`, on the CPU.

@@ -156,7 +156,7 @@ impl RemoteAddress {
             key: server.key.to_owned(),
             tracker,
             options,
-            device: Device::from(device_from_text(device)?),
+            device: device_from_text(device)?,
         })
     }
 

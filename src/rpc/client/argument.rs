@@ -59,8 +59,8 @@ impl<'a> CallArguments<'a> {
             index::BOOL if !link.era.is_ffi() => PackedValue::Int(raw.int()),
             index::BOOL => PackedValue::Bool(raw.int()),
             index::FLOAT => PackedValue::Float(raw.float()),
-            index::DATA_TYPE => PackedValue::Dtype(Dtype::from(raw.dtype()), 0),
-            index::DEVICE => PackedValue::Device(link.unmasked(raw.device().into())?),
+            index::DATA_TYPE => PackedValue::Dtype(raw.dtype(), 0),
+            index::DEVICE => PackedValue::Device(link.unmasked(raw.device())?),
             index::DLTENSOR_PTR | index::TENSOR => self.tensor(link, view)?,
             index::RAW_STR | index::SMALL_STR | index::STR => {
                 // RPC-43: a C string in both eras, as upstream writes it. It cannot contain a NUL (RPC-44).
@@ -88,11 +88,11 @@ impl<'a> CallArguments<'a> {
             let text = "a tensor with strides: a server is passed compact ones";
             return Err(Error::new(ErrorKind::Value, text));
         }
-        let device = Device::from(dl.device);
+        let device = dl.device;
         let mut block = TensorBlock {
             data: 0,
             device: link.unmasked(device)?,
-            dtype: Dtype::from(dl.dtype),
+            dtype: dl.dtype,
             shape: shape.to_vec(),
             byte_offset: dl.byte_offset,
         };

@@ -40,7 +40,7 @@ impl Session {
         for form in forms(self) {
             let args = arguments(module, name, device, timing, *form);
             let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-            match evaluator.call(&views) {
+            match evaluator.call_packed(&views) {
                 Ok(made) => return Ok(Function::try_from(made)?),
                 // If the release is unknown, several forms are tried: the server rejects a form of another release by its number of
                 // arguments.
@@ -65,7 +65,7 @@ impl Session {
     ) -> Result<Vec<f64>> {
         let measured = self
             .time_evaluator(module, name, device, timing)?
-            .call(args)?;
+            .call_packed(args)?;
         let wrong = || Error::new(ErrorKind::Type, "a time evaluator returns bytes of doubles");
         let bytes = Bytes::from_any(measured).map_err(|_| wrong())?;
         let (doubles, rest) = bytes.as_bytes().as_chunks::<8>();

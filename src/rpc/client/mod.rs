@@ -27,7 +27,7 @@
 //! let session = Session::connect("localhost", 9090, "", &SessionOptions::default())?;
 //! session.upload("add.so", &std::fs::read("add.so")?)?;
 //! let add = session.load_module("add.so")?.require("add")?;
-//! println!("{:?}", add.call(&[1_i64.into(), 2_i64.into()])?);
+//! println!("{:?}", add.call((1_i64, 2_i64))?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -14,6 +14,12 @@ pub struct RemoteModule {
     pub(super) handle: RemoteHandle,
 }
 
+impl std::fmt::Debug for RemoteModule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RemoteModule({})", self.handle.handle)
+    }
+}
+
 impl RemoteModule {
     pub(super) fn new(handle: RemoteHandle) -> RemoteModule {
         RemoteModule { handle }

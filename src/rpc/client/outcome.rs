@@ -10,7 +10,7 @@ use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Kind;
 use crate::value::header::{Header, dynamic_object};
-use crate::value::{Any, AnyView, Bytes, DLDataType, DLDevice, DLTensor, Ref, Str, index};
+use crate::value::{Any, AnyView, Bytes, DLTensor, Ref, Str, index};
 use std::sync::Arc;
 
 /// Returns a function of the server as a function of this process.
@@ -66,8 +66,8 @@ fn outcome(link: &Arc<Link>, values: Vec<PackedValue<'_>>) -> Result {
         [V::Uint(value)] => i64::try_from(*value).map_err(|_| broken(&values))?.into(),
         [V::Bool(value)] => (*value != 0).into(),
         [V::Float(value)] => (*value).into(),
-        [V::Dtype(value, _)] => DLDataType::from(*value).into(),
-        [V::Device(value)] => DLDevice::from(*value).into(),
+        [V::Dtype(value, _)] => (*value).into(),
+        [V::Device(value)] => (*value).into(),
         [V::Str(text) | V::StrObject(text, _)] => Str::new(text).into(),
         [V::Bytes(bytes) | V::BytesObject(bytes, _)] => Bytes::new(bytes).into(),
         [V::Handle(handle)] => held(link, of, *handle),
@@ -100,7 +100,7 @@ fn tensor(link: &Arc<Link>, block: &TensorBlock, owner: u64) -> Result<Tensor> {
     let device = link.masked(block.device.without_session())?;
     // Nothing here reads the elements, but their size is computed and must be valid.
     let mut shape = block.shape.clone();
-    let dtype = DLDataType::from(block.dtype);
+    let dtype = block.dtype;
     let size = crate::device::byte_size(&shape, block.dtype, crate::release::Release::LAST);
     RPC_101.demand(Kind::Malformed, size.is_some(), || {
         format!("the server returns a tensor of shape {shape:?}")
@@ -111,7 +111,7 @@ fn tensor(link: &Arc<Link>, block: &TensorBlock, owner: u64) -> Result<Tensor> {
     });
     let description = DLTensor {
         data: data.0,
-        device: device.into(),
+        device,
         ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
         dtype,
         shape: shape.as_mut_ptr(),

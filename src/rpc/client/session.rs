@@ -13,12 +13,12 @@ use crate::device::tensor::{HostCopy, allocate, copy_bytes};
 use crate::device::{
     Attribute, AttributeValue, Device, Dtype, Manager, Space, TensorRef, bring_remote,
 };
-use crate::function::{Error, ErrorKind, Function, Result};
+use crate::function::{Error, ErrorKind, Function, IntoArgs, Result};
 use crate::module::Module;
 use crate::object::Tensor;
 use crate::release::Release;
 use crate::rule::Kind;
-use crate::value::{Any, Bytes, DLDataType};
+use crate::value::{Any, Bytes};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -192,7 +192,7 @@ impl Session {
     /// Errors of the server.
     pub fn upload(&self, name: &str, content: &[u8]) -> Result<()> {
         let function = self.require("tvm.rpc.server.upload")?;
-        function.call_with([name.into(), Bytes::new(content).into()])?;
+        function.call((name, Bytes::new(content)))?;
         Ok(())
     }
 
@@ -202,9 +202,7 @@ impl Session {
     ///
     /// Errors of the server; a TypeError for a result that is not bytes.
     pub fn download(&self, name: &str) -> Result<Vec<u8>> {
-        let content = self
-            .require("tvm.rpc.server.download")?
-            .call_with([name.into()])?;
+        let content = self.require("tvm.rpc.server.download")?.call((name,))?;
         match Bytes::from_any(content) {
             Ok(content) => Ok(content.as_bytes().to_vec()),
             Err(_) => Err(Error::new(ErrorKind::Type, "the server returns no bytes")),
@@ -218,7 +216,7 @@ impl Session {
     /// Errors of the server; a server of 0.27 reports none for a missing file.
     pub fn remove(&self, name: &str) -> Result<()> {
         let function = self.require("tvm.rpc.server.remove")?;
-        function.call_with([name.into()]).map(drop)
+        function.call((name,)).map(drop)
     }
 
     /// Loads an uploaded library. The server runs its code.
@@ -227,9 +225,7 @@ impl Session {
     ///
     /// Errors of the server; a TypeError for a result that is not a module.
     pub fn load_module(&self, name: &str) -> Result<Module> {
-        let loaded = self
-            .require("tvm.rpc.server.load_module")?
-            .call_with([name.into()])?;
+        let loaded = self.require("tvm.rpc.server.load_module")?.call((name,))?;
         Ok(Module::try_from(loaded)?)
     }
 
@@ -240,9 +236,7 @@ impl Session {
     /// A TypeError for a module of another session; errors of the server.
     pub fn import(&self, parent: &Module, child: &Module) -> Result<()> {
         let import = self.require("tvm.rpc.server.ImportModule")?;
-        import
-            .call_with([parent.clone().into(), child.clone().into()])
-            .map(drop)
+        import.call((parent.clone(), child.clone())).map(drop)
     }
 
     /// Allocates a tensor in memory of `device`, a device of this session or of the server. Its elements are not initialized.
@@ -250,9 +244,9 @@ impl Session {
     /// # Errors
     ///
     /// Errors of the server.
-    pub fn empty(&self, shape: &[i64], dtype: DLDataType, device: Device) -> Result<Tensor> {
+    pub fn empty(&self, shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
         let device = self.0.masked(self.0.unmasked(device)?)?;
-        allocate(shape, dtype, device.into())
+        allocate(shape, dtype, device)
     }
 
     /// Copies a tensor of the host to memory of `device`.
@@ -304,13 +298,13 @@ impl Session {
         Ok(found)
     }
 
-    /// Calls the global function `name` of the server.
+    /// Calls the global function `name` of the server. `args` are a tuple, an array or a slice of values.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`Session::require`] and of the function.
-    pub fn call<const N: usize>(&self, name: &str, args: [Any; N]) -> Result<Any> {
-        self.require(name)?.call_with(args)
+    pub fn call(&self, name: &str, args: impl IntoArgs) -> Result<Any> {
+        self.require(name)?.call(args)
     }
 
     /// Ends the session, even if functions and tensors of it are still in use: every later use fails. A call in progress on another thread
@@ -358,8 +352,8 @@ fn reference(tensor: &Tensor) -> TensorRef<'_> {
     let dl = tensor.dl();
     TensorRef {
         data: Space(dl.data),
-        device: dl.device.into(),
-        dtype: Dtype::from(dl.dtype),
+        device: dl.device,
+        dtype: dl.dtype,
         shape: tensor.shape(),
         strides: None,
         byte_offset: dl.byte_offset,

@@ -19,6 +19,8 @@ pub struct ProxyServer {
     shared: Arc<ProxyShared>,
 }
 
+debug_fields!(ProxyServer: listener, web);
+
 /// A handle to a proxy, which can stop it.
 #[derive(Clone)]
 pub struct ProxyHandle {
@@ -26,6 +28,8 @@ pub struct ProxyHandle {
     web: Option<SocketAddr>,
     shared: Arc<ProxyShared>,
 }
+
+debug_fields!(ProxyHandle: address, web);
 
 impl ProxyServer {
     /// Binds `address`; port 0 selects any free port.

@@ -166,7 +166,7 @@ impl SessionMemory {
         let dl = tensor.dl();
         let size = dl.byte_offset.saturating_add(tensor.nbytes() as u64);
         self.enter(Allocation {
-            device: Device::from(dl.device),
+            device: dl.device,
             space: Space(dl.data),
             size,
             is_client: false,

@@ -398,7 +398,7 @@ impl ServedSession<'_> {
         let prepared = unsafe { prepare(args, &self.handles, &self.memory, &self.era) }?;
         let result = {
             let views: Vec<_> = prepared.iter().map(|arg| arg.view()).collect();
-            function.call(&views)?
+            function.call_packed(&views)?
         };
         let values = encode(result, &mut self.handles, &mut self.memory, &self.era)?;
         Ok(ServerAnswer::Values(values))

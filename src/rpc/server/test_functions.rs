@@ -112,7 +112,7 @@ fn on_host(args: &[AnyView<'_>], dtype: &str) -> Result<(Vec<i64>, Vec<u8>)> {
     let shape = unsafe { dl.shape() };
     // SAFETY: as for the extents, and so are its strides.
     let is_whole = unsafe { dl.is_contiguous() };
-    let is_there = is_whole && Device::from(dl.device) == Device::CPU && !dl.data.is_null();
+    let is_there = is_whole && dl.device == Device::CPU && !dl.data.is_null();
     let is_right = is_there && Some(dl.dtype) == dtype_from_text(dtype).ok();
     let count = shape.iter().try_fold(1_usize, |count, extent| {
         count.checked_mul(usize::try_from(*extent).ok()?)

@@ -95,10 +95,10 @@ pub(super) fn evaluator(
         let mut timer = device::timer(api, device)?;
         // RPC-91: the preparing function is called before each repetition, with the same arguments.
         let prepare = || match &before {
-            Some(before) => before.call(args).map(drop),
+            Some(before) => before.call_packed(args).map(drop),
             None => Ok(()),
         };
-        let call = || function.call(args).map(drop);
+        let call = || function.call_packed(args).map(drop);
         let seconds = evaluator.run_prepared(api, device, &mut *timer, prepare, call)?;
         Ok(Bytes::new(to_bytes(&seconds)).into())
     }))

@@ -4,14 +4,13 @@ use super::super::{PackedValue, RPC_85, RPC_88, TensorBlock};
 use super::era::Era;
 use super::handles::{HandleContent, HandleTable};
 use super::memory::SessionMemory;
-use crate::device::{Device, Dtype};
 use crate::function::{Error, Function, Result};
 use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Kind;
 use crate::value::{
-    Any, AnyPayload, AnyView, ByteArray, DLDataType, DLDevice, DLTensor, ObjectRef, RawAny, Str,
-    bytes_bytes, index, str_bytes,
+    Any, AnyPayload, AnyView, ByteArray, DLTensor, ObjectRef, RawAny, Str, bytes_bytes, index,
+    str_bytes,
 };
 use std::borrow::Cow;
 use std::ffi::{CString, c_void};
@@ -44,8 +43,8 @@ pub(super) unsafe fn prepare(
             PackedValue::Uint(value) => Prepared::Value((*value).into()),
             PackedValue::Bool(value) => Prepared::Value((*value != 0).into()),
             PackedValue::Float(value) => Prepared::Value((*value).into()),
-            PackedValue::Dtype(dtype, _) => Prepared::Value(DLDataType::from(*dtype).into()),
-            PackedValue::Device(device) => Prepared::Value(DLDevice::from(*device).into()),
+            PackedValue::Dtype(dtype, _) => Prepared::Value((*dtype).into()),
+            PackedValue::Device(device) => Prepared::Value((*device).into()),
             PackedValue::Handle(token) => Prepared::Pointer(pointer(*token, handles)?),
             PackedValue::Tensor(block) => Prepared::Tensor(tensor(block, memory, era)?),
             PackedValue::Str(text) => Prepared::Text(c_string(text)),
@@ -123,10 +122,10 @@ fn tensor(
     let mut shape = block.shape.clone();
     let dl = DLTensor {
         data: place.space.0,
-        device: DLDevice::from(block.device),
+        device: block.device,
         // Fits into an i32, because the packet stores it as one.
         ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
-        dtype: DLDataType::from(block.dtype),
+        dtype: block.dtype,
         // The heap allocation does not move when the vector is moved.
         shape: shape.as_mut_ptr(),
         strides: std::ptr::null_mut(),
@@ -213,8 +212,8 @@ pub(super) fn encode(
             PackedValue::Int(raw.int())
         }
         index::FLOAT => PackedValue::Float(raw.float()),
-        index::DATA_TYPE => PackedValue::Dtype(Dtype::from(raw.dtype()), 0),
-        index::DEVICE => PackedValue::Device(Device::from(raw.device())),
+        index::DATA_TYPE => PackedValue::Dtype(raw.dtype(), 0),
+        index::DEVICE => PackedValue::Device(raw.device()),
         index::OPAQUE => PackedValue::Handle(match raw.ptr() {
             pointer if pointer.is_null() => 0,
             // RPC-85: the client gets a token, not an address of this process; released servers send the address itself.
@@ -287,7 +286,7 @@ fn encode_tensor(
     RPC_88.demand(Kind::Unsupported, contiguous, || {
         "a tensor that does not lie in one piece".to_owned()
     })?;
-    let (device, dtype) = (Device::from(dl.device), Dtype::from(dl.dtype));
+    let (device, dtype) = (dl.device, dl.dtype);
     let (shape, byte_offset) = (tensor.shape().to_vec(), dl.byte_offset);
     let data = memory.enter_tensor(&tensor);
     let token = handles.insert(HandleContent::Tensor(tensor, data));

@@ -24,6 +24,8 @@ pub struct TrackerClient {
     buffer: Vec<u8>,
 }
 
+debug_fields!(TrackerClient: stream);
+
 /// A server that a tracker has assigned to this client. When its session ends, the server offers itself again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -59,6 +59,8 @@ pub struct TrackerSchedule {
     arrivals: u64,
 }
 
+debug_fields!(TrackerSchedule: arrivals);
+
 /// Offers and requests of one key. One of the two is empty, except while a request is answered.
 struct KeyQueue {
     key: String,

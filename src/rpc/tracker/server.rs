@@ -49,12 +49,16 @@ pub struct TrackerServer {
     shared: Arc<TrackerShared>,
 }
 
+debug_fields!(TrackerServer: listener);
+
 /// A handle to a tracker, which can stop it and read its summary.
 #[derive(Clone)]
 pub struct TrackerHandle {
     address: SocketAddr,
     shared: Arc<TrackerShared>,
 }
+
+debug_fields!(TrackerHandle: address);
 
 struct TrackerShared {
     schedule: Mutex<TrackerSchedule>,

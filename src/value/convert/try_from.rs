@@ -2,8 +2,9 @@
 
 use super::cast;
 use crate::rule::{Kind, Violation};
+use crate::tensor::{Device, Dtype};
 use crate::value::header::ObjectRef;
-use crate::value::{AnyView, Bytes, DLDataType, DLDevice, Str, VAL_07};
+use crate::value::{AnyView, Bytes, Str, VAL_07};
 use std::ffi::c_void;
 
 /// Implements `TryFrom` borrowed and owned values, with [`cast`], for types that are an [`Argument`].
@@ -111,5 +112,5 @@ impl TryFrom<crate::value::Any> for f32 {
 
 // VAL-07: narrower numbers are not listed here, because `cast` truncates them. The impls above cover them.
 try_from_any! {
-    i64 bool f64 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
+    i64 bool f64 String Str Bytes Vec<u8> Dtype Device ObjectRef *mut c_void
 }

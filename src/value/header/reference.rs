@@ -14,6 +14,13 @@ use std::sync::atomic::Ordering;
 #[repr(transparent)]
 pub struct ObjectRef(NonNull<Header>);
 
+/// Formats as the type key in angle brackets, as a value does.
+impl std::fmt::Debug for ObjectRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "<{}>", crate::value::types::key_of(self.type_index()))
+    }
+}
+
 // SAFETY: counts are atomic, and any thread may read and drop an object (the contract of `Object`): the types of this crate that change in
 // place, such as lists and dicts, synchronize their operations.
 unsafe impl Send for ObjectRef {}
@@ -148,6 +155,12 @@ pub unsafe trait Object: Sized + 'static {
 /// A counted reference to an object of type `T`.
 #[repr(transparent)]
 pub struct Ref<T: Object>(ObjectRef, PhantomData<T>);
+
+impl<T: Object> std::fmt::Debug for Ref<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 impl<T: Object> Ref<T> {
     /// The deleter for objects of [`Ref::new`].

@@ -15,6 +15,8 @@ pub struct Column {
     begin_index: i32,
 }
 
+debug_fields!(Column: begin_index);
+
 /// A cell that changes once while others read it: from None to a value that is kept forever.
 #[repr(C)]
 struct AttributeCell {

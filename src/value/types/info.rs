@@ -36,6 +36,12 @@ pub struct FieldInfo {
     pub(crate) static_type_index: i32,
 }
 
+impl std::fmt::Debug for FieldInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FieldInfo({})", self.name())
+    }
+}
+
 /// One method of a type (`TVMFFIMethodInfo`, 72 bytes).
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -50,6 +56,12 @@ pub struct MethodInfo {
     pub(crate) method: RawAny,
 }
 
+impl std::fmt::Debug for MethodInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MethodInfo({})", self.name())
+    }
+}
+
 /// Metadata of a type (`TVMFFITypeMetadata`, 32 bytes).
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -62,6 +74,8 @@ pub struct TypeMetadata {
     /// Structural kind: 0 unsupported, 1 tree, 2 free variable, 3 DAG node, 4 const tree, 5 by identity.
     pub(crate) structural_kind: i32,
 }
+
+debug_fields!(TypeMetadata: total_size, structural_kind);
 
 /// One type (`TVMFFITypeInfo`, 72 bytes).
 #[repr(C)]
@@ -84,6 +98,12 @@ pub struct TypeInfo {
     pub(crate) methods: AtomicPtr<MethodInfo>,
     /// The metadata; null until it is registered.
     pub(crate) metadata: AtomicPtr<TypeMetadata>,
+}
+
+impl std::fmt::Debug for TypeInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TypeInfo({})", self.key())
+    }
 }
 
 #[cfg(target_pointer_width = "64")]

@@ -55,6 +55,8 @@ pub struct DynamicType {
     index: AtomicI32,
 }
 
+debug_fields!(DynamicType: key);
+
 impl DynamicType {
     /// Creates a type with the key `key`, derived from `ffi.Object`.
     pub const fn new(key: &'static str) -> DynamicType {

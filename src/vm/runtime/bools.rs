@@ -2,7 +2,7 @@
 
 use crate::object::{Array, Tensor, sequence_of};
 use crate::tensor::Dtype;
-use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
+use crate::value::{Any, AnyView, DLTensor, cast, index};
 
 const UINT1: Dtype = Dtype::scalar(Dtype::UINT, 1);
 const BOOL: Dtype = Dtype::scalar(Dtype::BOOL, 8);
@@ -14,7 +14,7 @@ pub(super) fn has_uint1(constants: &[Any]) -> bool {
         let mut types = constants
             .iter()
             .filter(|value| value.type_index() == index::DATA_TYPE);
-        types.any(|value| Dtype::from(value.as_raw().dtype()) == wanted)
+        types.any(|value| value.as_raw().dtype() == wanted)
     };
     has(UINT1) && !has(BOOL)
 }
@@ -23,10 +23,10 @@ pub(super) fn has_uint1(constants: &[Any]) -> bool {
 pub(super) fn as_uint1(value: AnyView<'_>) -> Option<Any> {
     if let Ok(tensor) = cast::<Tensor>(value) {
         let dl = *tensor.dl();
-        if Dtype::from(dl.dtype) != BOOL {
+        if dl.dtype != BOOL {
             return None;
         }
-        let dtype = DLDataType::from(UINT1);
+        let dtype = UINT1;
         // SAFETY: a description of the memory of `tensor`, with elements of a byte as before.
         let view = unsafe { Tensor::view_of(tensor.into_object(), &DLTensor { dtype, ..dl }) };
         return Some(view.into());

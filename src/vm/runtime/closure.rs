@@ -110,7 +110,7 @@ pub(super) fn invoke(
         .and_then(|object| Function::from_object(object).ok())
     {
         // VM-29: a plain function gets only the arguments, because it knows no machine.
-        return function.call(args);
+        return function.call_packed(args);
     }
     match object.map(|object| object.downcast::<VmClosure>()) {
         Some(Ok(closure)) => closure.call(machine, args),

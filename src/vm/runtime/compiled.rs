@@ -89,7 +89,7 @@ impl VirtualMachineImpl {
         );
         let [registers, constants, functions] = lists.handles();
         let args = [self.handle(), registers, constants, functions];
-        let returned = compiled.code.call(&args);
+        let returned = compiled.code.call_packed(&args);
         // This error comes first, because a missing value may have caused the other.
         lists.check()?;
         returned?;

@@ -2,7 +2,7 @@
 
 use super::allocator::VmDevice;
 use super::storage::lasting;
-use crate::device::{Device, Manager, TensorRef};
+use crate::device::tensor::copy;
 use crate::function::Error;
 use crate::object::{Array, Tensor, sequence_of};
 use crate::value::{Any, AnyView, DLTensor, cast, index};
@@ -24,7 +24,7 @@ pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Err
     // SAFETY: an argument of this type points to a description that lives as long as the view.
     let from = unsafe { &*from };
     // VM-62: a borrowed tensor is copied even if it is on the device, because its owner may free it before it is used.
-    if value.type_index() == index::TENSOR && Device::from(from.device) == place.device {
+    if value.type_index() == index::TENSOR && from.device == place.device {
         return Ok(value.to_any());
     }
     // SAFETY: an argument describes memory that its caller keeps for the call.
@@ -58,30 +58,4 @@ pub(super) unsafe fn copied_to_scope(
     // SAFETY: `from` stays for the call, the fresh tensor owns its memory; `copy` compares sizes and strides.
     unsafe { copy(from, to.dl()) }?;
     Ok(tensor)
-}
-
-/// Copies all elements between two devices, and waits for the copy.
-///
-/// # Safety
-///
-/// Both describe memory that is valid for the call; their extents and strides are readable.
-pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
-    // SAFETY: the extents and strides of `from` are readable.
-    let source = unsafe { TensorRef::of(from) };
-    // SAFETY: the extents and strides of `to` are readable too.
-    let target = unsafe { TensorRef::of(to) };
-    // The copy runs on a stream of the side that is not the host, and this function waits for that side.
-    let busy = if source.device.kind == Device::CPU.kind {
-        target.device
-    } else {
-        source.device
-    };
-    let api = Manager::global().api(busy.kind)?;
-    let stream = api.current_stream(busy);
-    // Another thread may read or fill either tensor.
-    let _copying = crate::object::container::tensor::copying();
-    // SAFETY: both describe memory that is valid for the call, at the end of which the copy is done.
-    unsafe { Manager::global().copy_tensor(&source, &target, stream) }?;
-    // VM-55: complete when this returns, because the memory of the source may be freed at once.
-    api.sync(busy, stream)
 }

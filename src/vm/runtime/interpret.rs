@@ -134,7 +134,7 @@ impl VirtualMachineImpl {
     #[inline]
     pub(super) fn call_index(&self, callee: usize, args: &[AnyView<'_>]) -> Result<Any, Error> {
         match &self.callees[callee] {
-            Callee::Packed(function) => Ok(function.call(args)?),
+            Callee::Packed(function) => Ok(function.call_packed(args)?),
             Callee::Builtin(Builtin::Plain(body) | Builtin::InPlace { trusted: body, .. }) => {
                 body(args)
             }
@@ -204,7 +204,7 @@ impl VirtualMachineImpl {
             result.view(),
         ];
         all.extend_from_slice(args);
-        instrument.call(&all)
+        instrument.call_packed(&all)
     }
 
     /// Adds the failed instruction to `fault`.

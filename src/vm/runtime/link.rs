@@ -4,18 +4,18 @@ use super::allocator::VmDevice;
 use super::builtin::{self, Builtin};
 use super::closure::VmClosure;
 use super::code::Callee;
-use super::copies::copy;
 use super::loaded::LoadedExecutable;
 use super::storage::lasting;
 use crate::device::byte_size;
+use crate::device::tensor::copy;
 use crate::function::{Error, Function, registry};
 use crate::module::Module;
 use crate::object::{Shape, Tensor};
 use crate::payload::relax_vm::{FunctionKind, RelaxConstant};
 use crate::release::{Layout, Release};
 use crate::rule::Kind;
-use crate::tensor::{Dtype, Elements, Packing};
-use crate::value::{Any, DLDataType, DLDevice, DLTensor, Str, cast};
+use crate::tensor::{Device, Dtype, Elements, Packing};
+use crate::value::{Any, DLTensor, Str, cast};
 use crate::vm::VM_11;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -131,7 +131,7 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
                     // TEN-35 is checked before memory is allocated, because elements that are not stored cost a file nothing. The
                     // size is the largest of all releases. A release that packs elements finds its bytes at the start (TEN-31).
                     let elements = record.elements(Packing::Each)?;
-                    let dtype = DLDataType::from(elements.dtype());
+                    let dtype = elements.dtype();
                     let tensor = lasting(first, elements.shape(), dtype, scope)?;
                     fill(&tensor, &elements)?;
                     tensor
@@ -140,7 +140,7 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
                 RelaxConstant::Text(text) => Str::from(&**text).into(),
                 RelaxConstant::Int(value) => (*value).into(),
                 RelaxConstant::Float(value) => (*value).into(),
-                RelaxConstant::Dtype(dtype) => DLDataType::from(*dtype).into(),
+                RelaxConstant::Dtype(dtype) => (*dtype).into(),
             })
         })
         .collect()
@@ -153,7 +153,7 @@ fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Error> {
     let (mut dtype, mut extents) = (tensor.dl().dtype, elements.shape().to_vec());
     if byte_size(&extents, elements.dtype(), Release::LAST) != Some(bytes.len()) {
         // The elements have fewer than eight bits and whole bytes each. A copy by their type would omit most of the bytes.
-        dtype = DLDataType::from(Dtype::scalar(Dtype::UINT, 8));
+        dtype = Dtype::scalar(Dtype::UINT, 8);
         extents = vec![bytes.len() as i64];
     }
     let to = DLTensor {
@@ -165,7 +165,7 @@ fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Error> {
     };
     let from = DLTensor {
         data: bytes.as_ptr().cast_mut().cast(),
-        device: DLDevice::CPU,
+        device: Device::CPU,
         byte_offset: 0,
         ..to
     };

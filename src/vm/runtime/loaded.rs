@@ -20,6 +20,8 @@ pub struct LoadedExecutable {
     _owner: BytesOwner,
 }
 
+debug_fields!(LoadedExecutable: layout);
+
 /// The owner of the bytes, which keeps them in place.
 enum BytesOwner {
     /// The library that the bytes are mapped with.

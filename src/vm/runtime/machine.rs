@@ -14,7 +14,7 @@ use super::loaded::LoadedExecutable;
 use super::observer::Observer;
 use crate::device::Device;
 use crate::device::timer::{DefaultTimer, Evaluator};
-use crate::function::{Error, ErrorKind, Function};
+use crate::function::{Error, ErrorKind, Function, IntoArgs};
 use crate::module::Module;
 use crate::payload::relax_vm::FunctionKind;
 use crate::rule::Kind;
@@ -168,15 +168,14 @@ impl VirtualMachine {
             .collect())
     }
 
-    /// Calls the function, or the one that was saved under that name (VM-64).
+    /// Calls the function, or the one that was saved under that name (VM-64). `args` are a tuple, an array or a slice of values.
     ///
     /// # Errors
     ///
     /// VM-61 for an unknown function; VM-60 for a wrong number of arguments; any error during the call, with the instructions that
     /// led to it.
-    pub fn call(&self, function: &str, args: &[Any]) -> Result<Any, Error> {
-        let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-        self.call_views(function, &views)
+    pub fn call(&self, function: &str, args: impl IntoArgs) -> Result<Any, Error> {
+        args.with_views(|views| self.call_views(function, views))
     }
 
     /// Calls as [`VirtualMachine::call`] does, with borrowed arguments.

@@ -117,7 +117,9 @@ fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -
     let mut args = args.to_vec();
     // VM-60: `least` is 2, so the last argument is never the name.
     let module = args.pop().unwrap_or(AnyView::none());
-    let params = cast::<Module>(module)?.require("get_params")?.call(&[])?;
+    let params = cast::<Module>(module)?
+        .require("get_params")?
+        .call_packed(&[])?;
     args.push(params.view());
     set_input(machine, &args)
 }
@@ -167,7 +169,7 @@ fn set_instrument(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     // VM-66: None, which removes the instrument, is an extension of this crate. A text names a global function, which creates the
     // instrument from the arguments after it.
     let instrument = match String::try_from(args[0]) {
-        Ok(name) => cast(registry::require(&name)?.call(&args[1..])?.view())?,
+        Ok(name) => cast(registry::require(&name)?.call_packed(&args[1..])?.view())?,
         Err(_) => cast::<Option<Function>>(args[0])?,
     };
     // VM-66: a function that started without a watcher runs to its end without one.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One finished call, as an [`Observer`] sees it.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct ObservedCall<'a> {
     /// The VM function that contains the instruction.

@@ -3,7 +3,7 @@
 use super::machine::VirtualMachine;
 use crate::function::Error;
 use crate::payload::relax_vm::{RelaxConstant, RelaxInstruction, RelaxOperand};
-use crate::value::DLDataType;
+use crate::tensor::Dtype;
 use std::collections::HashMap;
 
 impl VirtualMachine {
@@ -15,7 +15,7 @@ impl VirtualMachine {
     /// # Errors
     ///
     /// VM-61 for an unknown function.
-    pub fn parameter_types(&self, function: &str) -> Result<Vec<(String, DLDataType)>, Error> {
+    pub fn parameter_types(&self, function: &str) -> Result<Vec<(String, Dtype)>, Error> {
         let index = self.0.index(function)?;
         let code = self.0.loaded.executable().code();
         let function = &code.functions[index];
@@ -49,7 +49,7 @@ impl VirtualMachine {
                     let name = names.get(register);
                     let dtype = code.constants.get(*dtype as usize);
                     if let (Some(name), Some(RelaxConstant::Dtype(dtype))) = (name, dtype) {
-                        types.push((name.clone(), DLDataType::from(*dtype)));
+                        types.push((name.clone(), *dtype));
                     }
                 }
                 (

@@ -9,7 +9,7 @@ use crate::rule::Kind;
 use crate::tensor::Packing;
 use crate::value::header::{Header, Ref, dynamic_object};
 use crate::value::types::ObjectIndex;
-use crate::value::{Any, DLDataType, DLDevice, DLTensor, Object, cast, index};
+use crate::value::{Any, DLTensor, Object, cast, index};
 use crate::vm::{VM_31, VM_33};
 use std::sync::Arc;
 
@@ -78,10 +78,10 @@ impl VmStorage {
         this: &Ref<VmStorage>,
         offset: i64,
         shape: &[i64],
-        dtype: DLDataType,
+        dtype: Dtype,
     ) -> Result<Any, Error> {
         // VM-33, with the sizes of the newest release. Storage has room for whole bytes of each element (`room`).
-        let needed = byte_size(shape, Dtype::from(dtype), Release::LAST);
+        let needed = byte_size(shape, dtype, Release::LAST);
         let start = usize::try_from(offset).ok();
         let end = start
             .zip(needed)
@@ -99,7 +99,7 @@ impl VmStorage {
         };
         let dl = DLTensor {
             data,
-            device: DLDevice::from(this.device),
+            device: this.device,
             ndim: shape.len() as i32,
             dtype,
             shape: std::ptr::null_mut(),
@@ -115,14 +115,14 @@ impl VmStorage {
         this: &Ref<VmStorage>,
         offset: i64,
         shape: &[i64],
-        dtype: DLDataType,
+        dtype: Dtype,
     ) -> Result<Any, Error> {
         let value = VmStorage::tensor(this, offset, shape, dtype)?;
         let bits = u32::from(dtype.bits) * u32::from(dtype.lanes);
         if bits.is_multiple_of(8) || !this.is_on_host() {
             return Ok(value);
         }
-        let whole = Packing::Each.bytes(Dtype::from(dtype), shape);
+        let whole = Packing::Each.bytes(dtype, shape);
         let whole = whole.and_then(|bytes| usize::try_from(bytes).ok());
         let start = usize::try_from(offset).ok();
         let end = start
@@ -149,20 +149,18 @@ fn in_whole_bytes(storage: Ref<VmStorage>, dl: DLTensor) -> Any {
 pub(super) fn lasting(
     place: &VmDevice,
     shape: &[i64],
-    dtype: DLDataType,
+    dtype: Dtype,
     scope: &str,
 ) -> Result<Any, Error> {
-    let whole = room(shape, Dtype::from(dtype))?;
+    let whole = room(shape, dtype)?;
     // VM-32: the pool would round it up to pages and reuse it.
     let flat = matches!(scope, "" | "global");
     let space = if flat {
-        place
-            .api
-            .alloc(place.device, whole, ALIGNMENT, Dtype::from(dtype))?
+        place.api.alloc(place.device, whole, ALIGNMENT, dtype)?
     } else {
         place
             .api
-            .alloc_scoped(place.device, shape, Dtype::from(dtype), Some(scope))?
+            .alloc_scoped(place.device, shape, dtype, Some(scope))?
     };
     let storage = Ref::new(VmStorage {
         header: Header::new(index::OBJECT, nothing),
@@ -188,10 +186,10 @@ fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
 
 /// Creates the error of VM-33 for a tensor that is not inside its storage.
 #[cold]
-fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Error {
+fn outside(offset: i64, shape: &[i64], dtype: Dtype, nbytes: usize) -> Error {
     let message = format!(
         "a tensor of shape {shape:?} and {} at byte {offset} does not lie inside its storage of {nbytes} bytes",
-        Dtype::from(dtype)
+        dtype
     );
     VM_33.rejected(Kind::Limit, message).into()
 }

@@ -119,7 +119,7 @@ fn many_threads_find_one_api() {
 /// Returns a manager whose factories of `cuda` and `opencl` look up types: `cuda` looks up the CPU, `opencl` itself.
 fn manager_with_factories_that_look_up() -> &'static Manager {
     static MANAGER: OnceLock<Manager> = OnceLock::new();
-    fn found(kind: i32) -> tvmspec::device::Result<&'static dyn DeviceApi> {
+    fn found(kind: i32) -> tvmspec::Result<&'static dyn DeviceApi> {
         MANAGER
             .get()
             .expect("a manager that looks up is there")

@@ -15,7 +15,7 @@ fn copy(
     to: (Device, Space),
     nbytes: usize,
     stream: Stream,
-) -> tvmspec::device::Result<()> {
+) -> tvmspec::Result<()> {
     let copy = CopyRequest {
         from: from.1,
         from_offset: 0,

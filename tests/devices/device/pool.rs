@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use tvmspec::Result;
 use tvmspec::device::pool::{PAGE, SpaceSource, WorkspacePool};
-use tvmspec::device::{Device, Dtype, Result, Space};
+use tvmspec::device::{Device, Dtype, Space};
 
 #[derive(Default)]
 struct Log(Mutex<(usize, Vec<String>)>);

@@ -145,21 +145,19 @@ fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
         };
         // SAFETY: the kernel takes memory of its device, which is valid until it is read.
         let memory = unsafe { Any::handle(memory) };
-        arrive
-            .call_with([memory, 3i64.into(), 32i64.into()])
-            .unwrap();
+        arrive.call([memory, 3i64.into(), 32i64.into()]).unwrap();
         out.read()[0].to_bits()
     };
-    reset.call_with([]).unwrap();
+    reset.call(()).unwrap();
     assert_eq!([arrived(), arrived()], [96, 192]);
     // The function ignores its arguments.
-    reset.call_with([7i64.into()]).unwrap();
+    reset.call((7i64,)).unwrap();
     assert_eq!(arrived(), 96);
 
     // Each device has its own variable, and a thread resets the variable of its current device.
     if api.attribute(Device::cuda(1), Attribute::Exist) == Ok(AttributeValue::Int(1)) {
         api.set_device(Device::cuda(1)).unwrap();
-        reset.call_with([]).unwrap();
+        reset.call(()).unwrap();
         api.set_device(device).unwrap();
         assert_eq!(arrived(), 192);
     }
@@ -173,7 +171,7 @@ fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
         ("wide.ptx", &wide, "8 bytes"),
     ] {
         let reset = loaded(name, ptx).function(prepare, false).unwrap().unwrap();
-        let error = reset.call_with([]).unwrap_err();
+        let error = reset.call(()).unwrap_err();
         let broken = error.violation().expect("a rule is broken");
         assert_eq!(broken.rule().id(), "DEV-59", "{error}");
         assert!(error.to_string().contains(message), "{error}");

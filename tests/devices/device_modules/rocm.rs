@@ -131,7 +131,7 @@ fn rocm_without_a_card_is_no_device() {
 
 /// Calls a kernel of kind `hip` on the available device.
 #[cfg(feature = "hip")]
-fn from_payload_of_hip() -> tvmspec::device::Result<()> {
+fn from_payload_of_hip() -> tvmspec::Result<()> {
     let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
     let kernel = from_payload("hip", Layout::V0_22, &bytes)?.kernel("add_one");
     let null = Arg::Handle(std::ptr::null_mut());

@@ -35,9 +35,9 @@ fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>
     assert!(module.function("no such function", true)?.is_none());
     let kernel = module.require(function)?;
     done.push("load".to_owned());
-    let sum = session.call("rpc.test.addone", [41_i64.into()])?;
+    let sum = session.call("rpc.test.addone", (41,))?;
     assert_eq!(i64::try_from(&sum)?, 42);
-    let text = session.call("rpc.test.strcat", ["abc".into(), 11_i64.into()])?;
+    let text = session.call("rpc.test.strcat", ("abc", 11))?;
     assert_eq!(String::try_from(&text)?, "abc:11");
     done.push("numbers and texts".to_owned());
     let input: Vec<f32> = (0..12).map(|at| at as f32).collect();
@@ -49,10 +49,10 @@ fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>
         dtype_from_text("float32").expect("a type"),
         Device::CPU,
     )?;
-    kernel.call_with([there.clone().into(), result.clone().into()])?;
+    kernel.call((there.clone(), result.clone()))?;
     assert_eq!(session.fetch(&result)?.to_vec::<f32>()?, output);
     let copied = Tensor::from_slice(&[0.0_f32; 12], &[12])?;
-    kernel.call_with([here.into(), copied.clone().into()])?;
+    kernel.call((here, copied.clone()))?;
     assert_eq!(copied.to_vec::<f32>()?, output);
     done.push("tensors".to_owned());
     let timing = RemoteTiming::default();
@@ -60,16 +60,13 @@ fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>
     let times = session.time(Some(&module), function, Device::CPU, &timing, &args)?;
     assert!(times.len() == 1 && times[0] > 0.0, "{times:?}");
     done.push("time_evaluator".to_owned());
-    let failed = session.call("rpc.test.except", ["why not".into()]);
+    let failed = session.call("rpc.test.except", ("why not",));
     let failed = failed.expect_err("it raises");
     // The C++ code of such a server loses the message of a Python exception: it passes on an exception with an empty message.
     let is_lost = matches!(session.release().minor(), 16..=20);
     assert!(is_lost || failed.message().contains("why not"), "{failed}");
     // The session continues after the failure.
-    assert_eq!(
-        i64::try_from(&session.call("rpc.test.addone", [1_i64.into()])?)?,
-        2
-    );
+    assert_eq!(i64::try_from(&session.call("rpc.test.addone", (1,))?)?, 2);
     done.push(format!("exception ({})", failed.kind()));
     let bytes: Vec<u8> = (0..16 << 20).map(|at| (at % 251) as u8).collect();
     let large = Tensor::from_slice(&bytes, &[16 << 20])?;
@@ -88,8 +85,8 @@ fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>
     // A function of the server that another function of the server returned, and a tensor that it returns in turn. Our server has
     // no function of this name.
     if let Some(make) = session.function("rpc.test.remote_return_nd")? {
-        let get = Function::try_from(make.call_with(["get_arr".into()])?)?;
-        let array = Tensor::try_from(get.call(&[])?)?;
+        let get = Function::try_from(make.call(("get_arr",))?)?;
+        let array = Tensor::try_from(get.call(())?)?;
         assert_eq!(session.fetch(&array)?.to_vec::<f32>()?, [0.0; 10]);
         done.push("returned tensor".to_owned());
     }
@@ -100,69 +97,62 @@ fn steps(session: &Session, library: &str, function: &str) -> Result<Vec<String>
 fn test_functions(session: &Session, modern: bool) -> Result<(), Error> {
     let by_era = |old: &'static str, new: &'static str| if modern { new } else { old };
     let inner = |made: Any| -> Result<Function, Error> { Ok(Function::try_from(made)?) };
-    let add = inner(session.call("rpc.test.add_to_lhs", [10_i64.into()])?)?;
-    assert_eq!(i64::try_from(&add.call_with([12_i64.into()])?)?, 22);
-    let both = session.call("rpc.test.runtime_str_concat", ["abc".into(), "def".into()])?;
+    let add = inner(session.call("rpc.test.add_to_lhs", (10,))?)?;
+    assert_eq!(i64::try_from(&add.call((12_i64,))?)?, 22);
+    let both = session.call("rpc.test.runtime_str_concat", ("abc", "def"))?;
     assert_eq!(String::try_from(&both)?, "abcdef");
     let echo = session.require("testing.echo")?;
-    assert_eq!(
-        i64::try_from(&echo.call_with([1_i64.into(), 2_i64.into()])?)?,
-        1
-    );
-    assert_eq!(String::try_from(&echo.call_with(["xyz".into()])?)?, "xyz");
+    assert_eq!(i64::try_from(&echo.call((1_i64, 2_i64))?)?, 1);
+    assert_eq!(String::try_from(&echo.call(("xyz",))?)?, "xyz");
     // A tensor of ones, and one with another value.
     let check = by_era("rpc.test.remote_array_func", "rpc.test.remote_tensor_func");
     let tensor =
         |value: f64| session.send(&Tensor::from_slice(&[value; 12], &[3, 4])?, Device::CPU);
-    session.call(check, [tensor(1.0)?.into()])?;
-    session
-        .call(check, [tensor(2.0)?.into()])
-        .expect_err("no ones");
-    let nd = |name: &str| inner(session.call("rpc.test.remote_return_nd", [name.into()])?);
-    let array = nd("get_arr")?.call(&[])?;
+    session.call(check, (tensor(1.0)?,))?;
+    session.call(check, (tensor(2.0)?,)).expect_err("no ones");
+    let nd = |name: &str| inner(session.call("rpc.test.remote_return_nd", (name,))?);
+    let array = nd("get_arr")?.call(())?;
     for at in [0_i64, 9] {
-        let element = nd("get_elem")?.call_with([at.into()])?;
+        let element = nd("get_elem")?.call((at,))?;
         assert_eq!(f64::try_from(&element)?, 0.0);
-        let element = nd("get_arr_elem")?.call_with([array.clone(), at.into()])?;
+        let element = nd("get_arr_elem")?.call([array.clone(), at.into()])?;
         assert_eq!(f64::try_from(&element)?, 0.0);
     }
-    nd("get_elem")?
-        .call_with([10_i64.into()])
-        .expect_err("there are 10");
+    nd("get_elem")?.call((10_i64,)).expect_err("there are 10");
     let count = nd("ref_count")?;
     // Before 0.22 the function needs a module that no server imports.
     if modern {
-        assert!(i64::try_from(&count.call(&[])?)? > 0);
+        assert!(i64::try_from(&count.call(())?)? > 0);
     }
     session
-        .call("rpc.test.remote_return_nd", ["other".into()])
+        .call("rpc.test.remote_return_nd", ("other",))
         .expect_err("no such name");
     // An object that stays on the server.
     let make = session.require(by_era("runtime.ShapeTuple", "ffi.Shape"))?;
-    let shape = make.call_with([2_i64.into(), 3_i64.into()])?;
+    let shape = make.call((2_i64, 3_i64))?;
     let size = session.require(by_era(
         "runtime.GetShapeTupleSize",
         "rpc.testing.GetShapeSize",
     ))?;
-    assert_eq!(i64::try_from(&size.call_with([shape.clone()])?)?, 2);
+    assert_eq!(i64::try_from(&size.call([shape.clone()])?)?, 2);
     let element = session.require(by_era(
         "runtime.GetShapeTupleElem",
         "rpc.testing.GetShapeElem",
     ))?;
     for (at, extent) in [(0_i64, 2_i64), (1, 3)] {
-        let got = element.call_with([shape.clone(), at.into()])?;
+        let got = element.call([shape.clone(), at.into()])?;
         assert_eq!(i64::try_from(&got)?, extent);
     }
     element
-        .call_with([shape.clone(), 2_i64.into()])
+        .call([shape.clone(), 2_i64.into()])
         .expect_err("there are two");
     if modern {
         let raise = session.require("testing.test_raise_error")?;
-        let error = raise.call_with(["RuntimeError".into(), "why not".into()]);
+        let error = raise.call(("RuntimeError", "why not"));
         assert!(error.expect_err("it raises").message().contains("why not"));
     } else {
-        let made = session.call("testing.test_raise_error_callback", ["RuntimeError".into()])?;
-        inner(made)?.call(&[]).expect_err("it raises");
+        let made = session.call("testing.test_raise_error_callback", ("RuntimeError",))?;
+        inner(made)?.call(()).expect_err("it raises");
     }
     Ok(())
 }

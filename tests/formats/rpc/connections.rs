@@ -96,7 +96,7 @@ fn a_connection_shows_which_releases_speak_like_that() {
 #[test]
 fn a_connection_of_0_6_is_read_by_what_its_client_asked_for() {
     let release = Release::of(6);
-    let flat = |handle| CopyTarget::Flat(handle, 0, Device::CPU, Dtype::scalar(2, 32));
+    let flat = |handle| CopyTarget::Flat(handle, 0, Device::CPU, Dtype::FLOAT32);
     let (mut client, mut server) = (Writer::new(), Writer::new());
     let key = || Cow::Borrowed("client:old");
     Hello { key: key() }.write(&mut client).unwrap();

@@ -8,8 +8,8 @@ use tvmspec::graph::executor::{Executor, ExecutorDevice};
 use tvmspec::graph::{Graph, debug};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Findings;
-use tvmspec::tensor::{Device, Params};
-use tvmspec::value::{Any, AnyView, DLDataType, DLTensor, cast};
+use tvmspec::tensor::{Device, Dtype, Params};
+use tvmspec::value::{Any, AnyView, DLTensor, cast};
 use tvmspec::wire::Cursor;
 
 /// Returns the kernels of `samples/v0.8/graph-debug`, whose library was not kept.
@@ -83,11 +83,7 @@ fn the_debug_dump_is_the_released_one_but_for_its_quirks() {
     let read = Params::detect(&mut Cursor::new(&params), &mut Findings::default()).unwrap();
     executor.load_params(&read.0).unwrap();
     let x = &released["x____0"];
-    let float = DLDataType {
-        code: 2,
-        bits: 32,
-        lanes: 1,
-    };
+    let float = Dtype::FLOAT32;
     let input = Tensor::empty(&[2, 3], float).unwrap();
     input.fill(x).unwrap();
     let index = executor.require_input("x").unwrap();

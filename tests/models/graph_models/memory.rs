@@ -12,9 +12,9 @@ use tvmspec::graph::{Graph, Model};
 use tvmspec::module::{self, Data, Module, SymbolName, Symbols, load_symbols};
 use tvmspec::object::Tensor;
 use tvmspec::rule::{Findings, Strictness, Violation};
-use tvmspec::tensor::{Device, Params};
+use tvmspec::tensor::{Device, Dtype, Params};
 use tvmspec::value::legacy::{TVMValue, code};
-use tvmspec::value::{Any, AnyView, DLDataType, DLTensor, cast};
+use tvmspec::value::{Any, AnyView, DLTensor, cast};
 use tvmspec::wire::Cursor;
 
 #[test]
@@ -85,11 +85,7 @@ fn a_graph_on_two_devices_copies_and_waits() {
         let other = unsafe { ExecutorDevice::with(Device::ext_dev(0), api) };
         let places = vec![ExecutorDevice::of(Device::CPU).unwrap(), other];
         let mut executor = Executor::new(Arc::clone(&graph), &kernels, places).unwrap();
-        let float = DLDataType {
-            code: 2,
-            bits: 32,
-            lanes: 1,
-        };
+        let float = Dtype::FLOAT32;
         let x = Tensor::empty(&[4], float).unwrap();
         for round in 0..3_u8 {
             let values = [f32::from(round), 1.0, 2.0, 3.0];
@@ -185,7 +181,7 @@ fn linked_parameters_are_used_in_place() {
     for (name, record) in params.iter() {
         let (node, known) = graph.inputs().find(|(_, known)| *known == name).unwrap();
         let entry = &graph.entries[graph.node_row_ptr[node]];
-        let tensor = Tensor::empty(record.shape(), DLDataType::scalar(2, 32)).unwrap();
+        let tensor = Tensor::empty(record.shape(), Dtype::FLOAT32).unwrap();
         tensor.fill(record.data()).unwrap();
         memory.insert(entry.storage_id as i64, tensor);
         named = known;
@@ -216,11 +212,11 @@ fn linked_parameters_are_used_in_place() {
             0i64.into(),
         ];
         let args: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-        let executor = create.call(&args).unwrap();
+        let executor = create.call_packed(&args).unwrap();
         let executor = cast::<Module>(executor.view()).unwrap();
         let call = |name: &str, args: &[Any]| {
             let args: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-            executor.require(name).unwrap().call(&args)
+            executor.require(name).unwrap().call_packed(&args)
         };
         for (name, tensor) in &io {
             if let Some(name) = name.strip_prefix("in_") {

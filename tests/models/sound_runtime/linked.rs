@@ -8,8 +8,8 @@ use tvmspec::graph::executor::{Executor, ExecutorDevice};
 use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Kind;
-use tvmspec::tensor::Device;
-use tvmspec::value::{Any, AnyView, DLDataType, cast};
+use tvmspec::tensor::{Device, Dtype};
+use tvmspec::value::{Any, AnyView, cast};
 
 /// Module in safe code that returns the address of a parameter.
 struct Liar;
@@ -45,7 +45,7 @@ fn an_address_of_a_parameter_is_followed_for_compiled_code_alone() {
             0i64.into(),
         ];
         let args: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-        let error = create.call(&args).unwrap_err();
+        let error = create.call_packed(&args).unwrap_err();
         assert!(error.kind() == "TypeError", "{error}");
     }
 }
@@ -63,7 +63,7 @@ fn linked(parameter: &Tensor) -> Module {
         Ok(found.map_or(Any::none(), Any::from))
     });
     let library = Module::new(Liar);
-    let made = create.call_with([
+    let made = create.call([
         json.into(),
         library.into(),
         lookup.into(),
@@ -75,14 +75,14 @@ fn linked(parameter: &Tensor) -> Module {
 
 #[test]
 fn nothing_writes_to_a_linked_parameter() {
-    let int64 = DLDataType::scalar(0, 64);
+    let int64 = Dtype::INT64;
     let parameter = Tensor::empty(&[4], int64).unwrap();
     let bytes: Vec<u8> = (1..=4i64).flat_map(i64::to_le_bytes).collect();
     parameter.fill(&bytes).unwrap();
     let executor = linked(&parameter);
     let call = |name: &str, args: &[Any]| {
         let args: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
-        executor.require(name).unwrap().call(&args)
+        executor.require(name).unwrap().call_packed(&args)
     };
     let other = Tensor::empty(&[4], int64).unwrap();
     for index in [0i64, 1] {
@@ -97,7 +97,7 @@ fn nothing_writes_to_a_linked_parameter() {
     let builtin = |name: &str, args: &[Any]| {
         let args: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
         let name = format!("vm.builtin.{name}");
-        registry::require(&name).unwrap().call(&args)
+        registry::require(&name).unwrap().call_packed(&args)
     };
     let shape = tvmspec::object::Shape::new(&[2, 2]);
     let view = builtin("reshape", &[shown.clone().into(), shape.into()]).unwrap();
@@ -148,11 +148,11 @@ fn a_read_only_input_is_not_where_a_node_writes() {
     let kernels = |_: &str| Ok(Some(Function::from_packed(touch)));
     let cpu = ExecutorDevice::of(Device::CPU).unwrap();
     let mut executor = Executor::new(Arc::new(graph), &kernels, vec![cpu]).unwrap();
-    let int64 = DLDataType::scalar(0, 64);
+    let int64 = Dtype::INT64;
     let parameter = Tensor::empty(&[4], int64).unwrap();
     let constant = linked(&parameter);
     let constant = constant.require("get_input").unwrap();
-    let constant = constant.call(&[0i64.into()]).unwrap();
+    let constant = constant.call((0i64,)).unwrap();
     let constant: Tensor = cast(constant.view()).unwrap();
     for error in [
         executor.set_input_by_reference(0, &constant).unwrap_err(),

@@ -157,7 +157,7 @@ fn a_session_goes_over_any_stream() {
         let mut options = SessionOptions::default();
         options.release = release.map(Release::of);
         let session = Session::over(own, "", &options).expect("a session");
-        let sum = session.call("rpc.test.addone", [41_i64.into()]);
+        let sum = session.call("rpc.test.addone", (41,));
         assert_eq!(i64::try_from(sum.expect("a sum")), Ok(42), "{release:?}");
         session.close();
         let report = served.join().expect("no panic");

@@ -79,7 +79,7 @@ impl ServerProcess {
         self.accepted += 1;
         let session = Session::connect("127.0.0.1", self.port, "", &options);
         let session = session.map_err(|error| error.to_string())?;
-        let sum = session.call("rpc.test.addone", [41_i64.into()]);
+        let sum = session.call("rpc.test.addone", (41,));
         match sum.map(i64::try_from) {
             Ok(Ok(42)) => Ok(()),
             other => Err(format!("{other:?}")),

@@ -46,7 +46,7 @@ fn rpc_88_every_value_comes_back_with_its_type() {
         (V::None, 4, 0),
         (V::Int(-3), 0, 1),
         (V::Float(2.5), 2, 3),
-        (V::Dtype(Dtype::scalar(1, 8), 0), 5, 5),
+        (V::Dtype(Dtype::UINT8, 0), 5, 5),
         (V::Device(Device::new(1, 0)), 6, 6),
         (V::Str("a longer text".as_bytes().into()), 11, 65),
         (

@@ -9,9 +9,10 @@ use tvmspec::object::Tensor;
 use tvmspec::object::hash::any_hash;
 use tvmspec::object::json_graph::legacy::LegacyGraph;
 use tvmspec::release::Release;
+use tvmspec::tensor::Dtype;
 use tvmspec::value::header::{Header, ObjectRef};
 use tvmspec::value::types::{Column, FieldInfo, MethodInfo, TypeMetadata, flag};
-use tvmspec::value::{Any, AnyPayload, AnyView, ByteArray, DLDataType, RawAny, index};
+use tvmspec::value::{Any, AnyPayload, AnyView, ByteArray, RawAny, index};
 
 /// An object of a C type: a header and a number.
 #[repr(C)]
@@ -122,7 +123,7 @@ fn a_type_of_c_has_fields_and_attributes() {
     let method = unsafe { &*ptr::from_ref(method).cast::<Method>() };
     let double = unsafe { AnyView::from_raw(method.method) };
     let double: Function = tvmspec::value::cast(double).unwrap();
-    let doubled = double.call(&[21i64.into()]).unwrap();
+    let doubled = double.call((21i64,)).unwrap();
     assert_eq!(i64::try_from(&doubled).unwrap(), 42);
     let metadata = ptr::from_ref(info.metadata().unwrap()).cast::<Metadata>();
     let metadata = unsafe { &*metadata };
@@ -211,7 +212,7 @@ fn fields_are_saved_in_place_as_they_are_declared() {
     let object = Box::into_raw(Box::new(ThreeValues {
         header: Header::new(own, delete_values),
         values: [
-            Any::from(DLDataType::scalar(2, 32)),
+            Any::from(Dtype::FLOAT32),
             tensor(1).into(),
             tensor(2).into(),
         ],

@@ -11,9 +11,10 @@ use tvmspec::capi::ffi::tensor::*;
 use tvmspec::capi::ffi::value::*;
 use tvmspec::function::Error;
 use tvmspec::object::Tensor;
+use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::dlpack::{DLManagedTensorVersioned, DLPackVersion, DLTensor};
 use tvmspec::value::header::{Header, ObjectRef};
-use tvmspec::value::{Any, ByteArray, DLDataType, DLDevice, RawAny, index};
+use tvmspec::value::{Any, ByteArray, RawAny, index};
 
 #[test]
 fn texts_bytes_and_integers_come_and_go() {
@@ -48,7 +49,7 @@ fn texts_bytes_and_integers_come_and_go() {
     let big = own(big);
     let content = unsafe { TVMFFIBigIntGetContentByteArray(big.as_raw()) };
     assert_eq!(unsafe { content.as_slice() }, &words[..16]);
-    let mut dtype = DLDataType::scalar(0, 0);
+    let mut dtype = Dtype::scalar(0, 0);
     let mut text = RawAny::NONE;
     unsafe {
         let name = ByteArray::of(b"float32x4");
@@ -92,9 +93,9 @@ fn a_tensor_goes_out_and_in_and_is_viewed() {
     let mut shape = [2i64, 3];
     let prototype = DLTensor {
         data: data.as_mut_ptr().cast(),
-        device: DLDevice::CPU,
+        device: Device::CPU,
         ndim: 2,
-        dtype: DLDataType::scalar(2, 32),
+        dtype: Dtype::FLOAT32,
         shape: shape.as_mut_ptr(),
         strides: ptr::null_mut(),
         byte_offset: 0,
@@ -161,9 +162,9 @@ fn a_tensor_of_an_allocator_that_is_rejected_ends() {
     let mut shape = [2i64];
     let mut prototype = DLTensor {
         data: ptr::null_mut(),
-        device: DLDevice::CPU,
+        device: Device::CPU,
         ndim: 1,
-        dtype: DLDataType::scalar(2, 32),
+        dtype: Dtype::FLOAT32,
         shape: shape.as_mut_ptr(),
         strides: ptr::null_mut(),
         byte_offset: 0,

@@ -206,7 +206,7 @@ fn error_of(text: &str) -> Error {
         assert_eq!(TVMFuncFree(made), 0);
     }
     let function = registry::lookup("test.capi.fails_with").unwrap();
-    function.call_with([text.into()]).unwrap_err()
+    function.call((text,)).unwrap_err()
 }
 
 #[test]

@@ -43,11 +43,7 @@ fn the_name_of_a_custom_type_comes_of_a_function_that_calls() {
         assert_eq!(made, 0);
         assert_eq!(TVMFuncRegisterGlobal(name.as_ptr(), names, 1), 0);
     }
-    let v_type = tvmspec::value::DLDataType {
-        code: 150,
-        bits: 32,
-        lanes: 1,
-    };
+    let v_type = tvmspec::tensor::Dtype::scalar(150, 32);
     let (done, result, of) = call(echoes, TVMValue { v_type }, code::DATA_TYPE);
     assert_eq!((done, of), (0, code::STR), "{}", last_error());
     let text = unsafe { CStr::from_ptr(result.v_str) };

@@ -53,7 +53,7 @@ fn names_that_collide_are_rejected_before_they_cost_time() {
         format!("{{{}}}", members.join(", "))
     };
     let parse = builtin("ffi.json.Parse");
-    let parsed = |count| parse.call_with([Any::from(text(count).as_str())]);
+    let parsed = |count| parse.call([Any::from(text(count).as_str())]);
     assert_eq!(parsed(256).unwrap().type_index(), index::MAP);
     let error = parsed(257).unwrap_err();
     assert!(
@@ -63,7 +63,7 @@ fn names_that_collide_are_rejected_before_they_cost_time() {
     );
     // A repeated name does not count again.
     let twice = text(256).replace('}', &format!(", \"{}\": 2}}", keys[0]));
-    assert!(parse.call_with([Any::from(twice.as_str())]).is_ok());
+    assert!(parse.call([Any::from(twice.as_str())]).is_ok());
     // The keys that a program itself chooses have no limit.
     let pairs = keys
         .iter()

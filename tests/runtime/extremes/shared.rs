@@ -45,7 +45,7 @@ fn a_shared_container_is_looked_at_once() {
             ("ffi.DeepCopy", &[left]),
             ("ffi.ToJSONGraphString", &[left, AnyView::none()]),
         ] {
-            registry::require(name).unwrap().call(args).unwrap();
+            registry::require(name).unwrap().call_packed(args).unwrap();
         }
     }
     // tvm-ffi 0.1.15 gives this hash, for which it takes 2^20 steps.
@@ -68,7 +68,7 @@ fn a_shared_pair_that_differs_is_found() {
     let args = [left.view(), right.view(), true.into(), true.into()];
     let mismatch = registry::require("ffi.GetFirstStructuralMismatch")
         .unwrap()
-        .call(&args)
+        .call_packed(&args)
         .unwrap();
     assert!(mismatch.as_object().is_some());
 }

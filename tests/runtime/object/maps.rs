@@ -163,15 +163,15 @@ fn an_iterator_of_a_dict_that_was_emptied_is_at_its_end() {
         for number in 0..count {
             dict.set(number, heap_text(number)).unwrap();
         }
-        let made = make.call(&[(&dict).into()]).unwrap();
+        let made = make.call((&dict,)).unwrap();
         let next = cast::<Function>(made.view()).unwrap();
-        assert!(next.call(&[1i64.into()]).is_ok());
+        assert!(next.call((1i64,)).is_ok());
         dict.clear().unwrap();
         for command in [0i64, 1] {
-            let error = next.call(&[command.into()]).unwrap_err();
+            let error = next.call((command,)).unwrap_err();
             assert_eq!(error.kind(), "IndexError");
         }
-        let on = next.call(&[2i64.into()]).unwrap();
+        let on = next.call((2i64,)).unwrap();
         assert!(!bool::try_from(&on).unwrap());
     }
 }

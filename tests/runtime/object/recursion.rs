@@ -2,37 +2,38 @@
 
 use tvmspec::function::registry;
 use tvmspec::object::{Array, List, Tensor, sequence_of};
+use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::dlpack::DLTensor;
-use tvmspec::value::{Any, DLDataType, DLDevice, cast};
+use tvmspec::value::{Any, cast};
 
 #[test]
 fn a_search_for_devices_ends_in_what_nests_and_in_what_is_in_itself() {
     tvmspec::object::init();
     let first = registry::require("ffi.ContainerFindFirstNonCPUDevice").unwrap();
     let device = |value: &Any| {
-        let found = first.call(&[value.view()]).unwrap();
-        cast::<DLDevice>(found.view()).unwrap()
+        let found = first.call_packed(&[value.view()]).unwrap();
+        cast::<Device>(found.view()).unwrap()
     };
     let own = List::new(vec![]);
     own.push(own.clone().into());
-    assert_eq!(device(&own.clone().into()), DLDevice::CPU);
+    assert_eq!(device(&own.clone().into()), Device::CPU);
     own.clear();
     // Each list holds the one before it twice, so 100 lists have 2^100 paths.
     let mut twice = Any::from(List::new(vec![]));
     for _ in 0..100 {
         twice = Any::from(List::new(vec![twice.clone(), twice]));
     }
-    assert_eq!(device(&twice), DLDevice::CPU);
+    assert_eq!(device(&twice), Device::CPU);
 
     let elsewhere = |device_id| {
         let dl = DLTensor {
             data: std::ptr::null_mut(),
-            device: DLDevice {
-                device_type: 2,
-                device_id,
+            device: Device {
+                kind: 2,
+                id: device_id,
             },
             ndim: 0,
-            dtype: DLDataType::scalar(2, 32),
+            dtype: Dtype::FLOAT32,
             shape: std::ptr::null_mut(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,
@@ -45,7 +46,7 @@ fn a_search_for_devices_ends_in_what_nests_and_in_what_is_in_itself() {
         links.push(List::new(vec![links[at].clone().into(), elsewhere(1)]));
     }
     let all = Any::from(links[200_000].clone());
-    assert_eq!(device(&all).device_id, 0, "depth first");
+    assert_eq!(device(&all).id, 0, "depth first");
     // The lists are cleared from the inside out, because the end of a chain of values recurses, as in the reference.
     for link in links {
         link.clear();
@@ -73,7 +74,7 @@ fn a_deep_copy_has_no_original_of_a_container_in_itself() {
     let outside = Array::new(vec![first.clone(), inner.clone()]).into();
     let originals = [&first, &inner, &list.clone().into()].map(place);
     for from in [&first, &inner, &list.clone().into(), &outside] {
-        let copied = copy.call(&[from.view()]).unwrap();
+        let copied = copy.call_packed(&[from.view()]).unwrap();
         for steps in 0..7 {
             let met = at(&copied, steps);
             assert!(!originals.contains(&place(&met)), "{steps}");

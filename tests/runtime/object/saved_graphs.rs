@@ -189,11 +189,7 @@ fn node(index: usize) -> impl Strategy<Value = LegacyNode> {
 
 fn graphs() -> impl Strategy<Value = LegacyGraph> {
     let record = proptest::collection::vec(any::<u8>(), 0..9).prop_map(|data| {
-        let dtype = Dtype {
-            code: 1,
-            bits: 8,
-            lanes: 1,
-        };
+        let dtype = Dtype::UINT8;
         let shape = [data.len() as i64];
         let mut out = Writer::new();
         let record = TensorRecord::new(dtype, &shape, data, Sizing::V0_7).unwrap();

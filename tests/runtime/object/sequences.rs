@@ -32,7 +32,7 @@ fn builtins_that_look_into_a_container_take_its_own_type_alone() {
                 let zero = int(0);
                 let args = [value.view(), zero.view()];
                 let alone = matches!(*name, "Size" | "ForwardIterFunctor");
-                let called = function.call(&args[..if alone { 1 } else { 2 }]);
+                let called = function.call_packed(&args[..if alone { 1 } else { 2 }]);
                 match called {
                     Ok(_) => assert_eq!(kind, &own, "{name}"),
                     Err(error) => {
@@ -45,7 +45,7 @@ fn builtins_that_look_into_a_container_take_its_own_type_alone() {
     }
     // These functions change a list, and accept values that convert to a list.
     let reverse = registry::require("ffi.ListReverse").unwrap();
-    assert!(reverse.call(&[containers[0].1.view()]).is_ok());
+    assert!(reverse.call_packed(&[containers[0].1.view()]).is_ok());
 }
 
 #[test]
@@ -72,12 +72,14 @@ fn room_that_no_memory_has_is_an_error() {
     let own = Any::from(list.clone());
     // The room in bytes wraps to a small number, or is larger than the memory of any machine.
     for count in [(1i64 << 60) + 1, 1 << 62, i64::MAX, 1 << 59, 1 << 55] {
-        let error = reserve.call(&[own.view(), count.into()]).unwrap_err();
+        let error = reserve
+            .call_packed(&[own.view(), count.into()])
+            .unwrap_err();
         // The message was observed on the wheel of tvm-ffi 0.1.15.post2 for counts that do not wrap.
         let expected = (error.kind().as_str(), error.message());
         assert_eq!(expected, ("InternalError", "std::bad_alloc"), "{count}");
     }
-    reserve.call(&[own.view(), (-1i64).into()]).unwrap();
+    reserve.call_packed(&[own.view(), (-1i64).into()]).unwrap();
     for number in 2..100 {
         list.push(int(number));
     }

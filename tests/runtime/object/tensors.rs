@@ -2,14 +2,14 @@
 
 use tvmspec::object::{Scalar, Shape, Tensor};
 use tvmspec::rule::Kind;
+use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
-use tvmspec::value::{DLDataType, DLDevice};
 
 #[test]
 fn a_tensor_without_elements_has_extents_in_any_order() {
     let huge = 1_i64 << 40;
     for shape in [[0, huge, huge], [huge, 0, huge], [huge, huge, 0]] {
-        let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32)).unwrap();
+        let tensor = Tensor::empty(&shape, Dtype::FLOAT32).unwrap();
         assert_eq!(tensor.shape(), shape);
         assert!(tensor.to_vec::<f32>().unwrap().is_empty());
         assert!(Tensor::from_slice::<f32>(&[], &shape).is_ok());
@@ -18,7 +18,7 @@ fn a_tensor_without_elements_has_extents_in_any_order() {
 
 #[test]
 fn tensors_go_out_and_in_through_dlpack() {
-    let tensor = Tensor::empty(&[2, 3], DLDataType::scalar(2, 32)).unwrap();
+    let tensor = Tensor::empty(&[2, 3], Dtype::FLOAT32).unwrap();
     assert_eq!(tensor.to_bytes().unwrap().len(), 24);
     tensor.fill(&[7; 24]).unwrap();
     let out: *mut DLManagedTensorVersioned = tensor.to_dlpack_versioned();
@@ -163,14 +163,14 @@ fn elements_of_another_type_count_or_device_are_rejected() {
 }
 
 /// Returns a tensor over `numbers` with this description.
-fn over(numbers: &[i16], device: DLDevice, shape: &[i64], strides: &[i64], skipped: u64) -> Tensor {
+fn over(numbers: &[i16], device: Device, shape: &[i64], strides: &[i64], skipped: u64) -> Tensor {
     let mut numbers = numbers.to_vec();
     let (mut shape, mut strides) = (shape.to_vec(), strides.to_vec());
     let dl = DLTensor {
         data: numbers.as_mut_ptr().cast(),
         device,
         ndim: shape.len() as i32,
-        dtype: DLDataType::scalar(0, 16),
+        dtype: Dtype::INT16,
         shape: shape.as_mut_ptr(),
         strides: strides.as_mut_ptr(),
         byte_offset: skipped,
@@ -182,30 +182,27 @@ fn over(numbers: &[i16], device: DLDevice, shape: &[i64], strides: &[i64], skipp
 #[test]
 fn elements_are_read_by_their_strides() {
     let numbers: Vec<i16> = (0..24).collect();
-    let rows = over(&numbers, DLDevice::CPU, &[2, 3], &[12, 4], 2);
+    let rows = over(&numbers, Device::CPU, &[2, 3], &[12, 4], 2);
     assert_eq!(rows.to_vec::<i16>().unwrap(), [1, 5, 9, 13, 17, 21]);
     assert!(rows.to_bytes().is_err(), "it is not compact");
-    let transposed = over(&numbers, DLDevice::CPU, &[4, 6], &[1, 4], 0);
+    let transposed = over(&numbers, Device::CPU, &[4, 6], &[1, 4], 0);
     let expected: Vec<i16> = (0..4)
         .flat_map(|row| (0..6).map(move |column| row + 4 * column))
         .collect();
     assert_eq!(transposed.to_vec::<i16>().unwrap(), expected);
-    let backwards = over(&numbers, DLDevice::CPU, &[4], &[-2], 46);
+    let backwards = over(&numbers, Device::CPU, &[4], &[-2], 46);
     assert_eq!(backwards.to_vec::<i16>().unwrap(), [23, 21, 19, 17]);
-    let repeated = over(&numbers, DLDevice::CPU, &[2, 2], &[0, 1], 0);
+    let repeated = over(&numbers, Device::CPU, &[2, 2], &[0, 1], 0);
     assert_eq!(repeated.to_vec::<i16>().unwrap(), [0, 1, 0, 1]);
-    let empty = over(&numbers, DLDevice::CPU, &[2, 0, 3], &[9, 9, 9], 0);
+    let empty = over(&numbers, Device::CPU, &[2, 0, 3], &[9, 9, 9], 0);
     assert!(empty.to_vec::<i16>().unwrap().is_empty());
     // The row is repeated more often than memory has room for, and more often than can be counted.
-    let huge = over(&numbers, DLDevice::CPU, &[1 << 60, 4], &[0, 1], 0);
+    let huge = over(&numbers, Device::CPU, &[1 << 60, 4], &[0, 1], 0);
     let error = huge.to_vec::<i16>().unwrap_err();
     assert!(error.message().contains("no room in memory"), "{error}");
-    let uncounted = over(&numbers, DLDevice::CPU, &[1 << 62, 4], &[0, 1], 0);
+    let uncounted = over(&numbers, Device::CPU, &[1 << 62, 4], &[0, 1], 0);
     assert!(uncounted.to_vec::<i16>().is_err());
-    let cuda = DLDevice {
-        device_type: 2,
-        device_id: 1,
-    };
+    let cuda = Device { kind: 2, id: 1 };
     for strides in [[3, 1], [1, 2]] {
         let elsewhere = over(&numbers, cuda, &[2, 3], &strides, 0);
         let error = elsewhere.to_vec::<i16>().unwrap_err();
@@ -219,7 +216,7 @@ fn elements_are_read_by_their_strides() {
 
 #[test]
 fn a_tensor_without_memory_is_an_error_and_no_end() {
-    let float = DLDataType::scalar(2, 32);
+    let float = Dtype::FLOAT32;
     // The sizes exceed the address space of any machine, or overflow.
     for shape in [&[1 << 59][..], &[1 << 48, 4], &[i64::MAX], &[i64::MAX, 9]] {
         let error = Tensor::empty(shape, float).map(drop).unwrap_err();
@@ -229,5 +226,5 @@ fn a_tensor_without_memory_is_an_error_and_no_end() {
     let expected = "a tensor of shape [2, -1] has a negative extent";
     assert!(negative.message().contains(expected), "{negative}");
     assert_eq!(float.bytes_of(i64::MAX as u64), u64::MAX);
-    assert_eq!(DLDataType::scalar(1, 4).bytes_of(u64::MAX), 1 << 63);
+    assert_eq!(Dtype::scalar(1, 4).bytes_of(u64::MAX), 1 << 63);
 }

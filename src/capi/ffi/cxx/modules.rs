@@ -41,7 +41,7 @@ pub(crate) unsafe extern "C-unwind" fn visit_context_symbols(callback: *const *m
         let name = Str::new(&name);
         // SAFETY: the address of a symbol that was added under this name; `context::register` requires it to be valid.
         let address = unsafe { AnyView::handle(address) };
-        or_throw(function.call(&[(&name).into(), address]).map(drop));
+        or_throw(function.call_packed(&[(&name).into(), address]).map(drop));
     }
 }
 

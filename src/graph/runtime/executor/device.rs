@@ -11,6 +11,8 @@ pub struct ExecutorDevice {
     pub(super) api: &'static dyn DeviceApi,
 }
 
+debug_fields!(ExecutorDevice: device);
+
 impl ExecutorDevice {
     /// Returns `device` with its API, if the backend exists.
     ///

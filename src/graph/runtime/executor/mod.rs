@@ -48,6 +48,8 @@ pub struct Executor {
     set: HashSet<usize>,
 }
 
+debug_fields!(Executor: devices);
+
 impl Executor {
     /// Plans and allocates memory for `graph`, and finds every function that it calls.
     ///

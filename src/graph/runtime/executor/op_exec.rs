@@ -92,7 +92,7 @@ impl Executor {
             OpExec::Copy { from, to } => {
                 let (from, to) = (self.current(*from), self.current(*to));
                 // GRF-36: the device that is not the host makes the copy, and its tensor knows the device.
-                if to.view.device.device_type == Device::CPU_KIND {
+                if to.view.device.kind == Device::CPU_KIND {
                     // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to have the same size.
                     unsafe { from.copy_to(&to.view) }
                 } else {
@@ -103,7 +103,7 @@ impl Executor {
             OpExec::Call {
                 function,
                 arguments,
-            } => function.call(arguments.views()).map(drop),
+            } => function.call_packed(arguments.views()).map(drop),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::graph::{GRF_33, GRF_36};
 use crate::object;
 use crate::rule::{Kind, Violation};
 use crate::tensor::{Packing, TensorRecord};
-use crate::value::{Any, DLDataType, DLDevice, DLTensor, cast};
+use crate::value::{Any, DLTensor, cast};
 use std::sync::Arc;
 
 /// The owner of memory that is used in place, and whether the memory may be written.
@@ -54,6 +54,8 @@ pub struct PoolTensor {
     read_only: bool,
 }
 
+debug_fields!(PoolTensor: shape, dtype);
+
 impl PoolTensor {
     /// Creates a tensor in a pool, or returns `None` if its size exceeds the address space.
     pub(super) fn new(memory: Arc<PoolMemory>, dtype: Dtype, shape: &[i64]) -> Option<PoolTensor> {
@@ -61,9 +63,9 @@ impl PoolTensor {
         let shape: Arc<[i64]> = shape.into();
         let view = DLTensor {
             data: memory.space.0,
-            device: DLDevice::from(memory.home.device),
+            device: memory.home.device,
             ndim: shape.len() as i32,
-            dtype: DLDataType::from(dtype),
+            dtype,
             shape: shape.as_ptr().cast_mut(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,
@@ -190,7 +192,7 @@ impl PoolTensor {
         let mut bytes = vec![0_u8; self.nbytes()];
         let target = DLTensor {
             data: bytes.as_mut_ptr().cast(),
-            device: DLDevice::CPU,
+            device: Device::CPU,
             byte_offset: 0,
             ..self.view
         };
@@ -223,10 +225,10 @@ impl PoolTensor {
     ///
     /// The extents of `other` are readable.
     pub(super) unsafe fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
-        let dtype = Dtype::from(other.dtype);
+        let dtype = other.dtype;
         // GRF-33: a bool of a graph is `uint1`, and one of newer frontends is a `bool` of 8 bits: the same byte. Releases compare
         // only the size in bytes, so that int32 is accepted for float32.
-        let is_bool = |dtype: Dtype| is_flag(dtype) || DLDataType::from(dtype) == bool_of_today();
+        let is_bool = |dtype: Dtype| is_flag(dtype) || dtype == bool_of_today();
         let same_type = dtype == self.dtype || (is_bool(dtype) && is_bool(self.dtype));
         // SAFETY: the extents of `other` are readable.
         let shape = unsafe { other.shape() };
@@ -245,7 +247,7 @@ impl PoolTensor {
         let zeros = vec![0_u8; self.nbytes()];
         let source = DLTensor {
             data: zeros.as_ptr().cast_mut().cast(),
-            device: DLDevice::CPU,
+            device: Device::CPU,
             byte_offset: 0,
             ..self.view
         };
@@ -279,18 +281,14 @@ impl PoolTensor {
     ///
     /// Both describe memory of the size of this tensor, in one piece, that stays for the call.
     unsafe fn copy(&self, from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
-        let device = |device: DLDevice| Device {
-            kind: device.device_type,
-            id: device.device_id,
-        };
         let copy = CopyRequest {
             from: Space(from.data),
             from_offset: from.byte_offset as usize,
             to: Space(to.data),
             to_offset: to.byte_offset as usize,
             nbytes: self.nbytes(),
-            from_device: device(from.device),
-            to_device: device(to.device),
+            from_device: from.device,
+            to_device: to.device,
             hint: self.dtype,
         };
         let (api, busy) = self.copier(&copy)?;
@@ -342,9 +340,9 @@ pub(in crate::graph::runtime) fn with_record<T>(
     let shape = elements.shape();
     body(&DLTensor {
         data: elements.bytes().as_ptr().cast_mut().cast(),
-        device: DLDevice::CPU,
+        device: Device::CPU,
         ndim: shape.len() as i32,
-        dtype: DLDataType::from(elements.dtype()),
+        dtype: elements.dtype(),
         shape: shape.as_ptr().cast_mut(),
         strides: std::ptr::null_mut(),
         byte_offset: 0,
@@ -357,12 +355,8 @@ fn is_flag(dtype: Dtype) -> bool {
 }
 
 /// Returns the bool type of the newest release, with the same one byte per element.
-fn bool_of_today() -> DLDataType {
-    DLDataType {
-        code: Dtype::BOOL,
-        bits: 8,
-        lanes: 1,
-    }
+fn bool_of_today() -> Dtype {
+    Dtype::scalar(Dtype::BOOL, 8)
 }
 
 /// Returns a record as an object on the host. A bool of a graph (`uint1`, one byte per element) becomes a bool of the newest
@@ -384,7 +378,7 @@ pub(in crate::graph::runtime) fn whole(tensor: &object::Tensor) -> Result<&DLTen
     if tensor.has_whole_bytes() {
         return Ok(tensor.dl());
     }
-    let dtype = Dtype::from(tensor.dl().dtype);
+    let dtype = tensor.dl().dtype;
     let message = format!(
         "the elements of the tensor are {dtype} and may be packed; a graph has whole bytes for each"
     );

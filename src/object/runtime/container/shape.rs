@@ -31,6 +31,12 @@ static_object!(ShapeObj, index::SHAPE);
 #[repr(transparent)]
 pub struct Shape(Ref<ShapeObj>);
 
+impl std::fmt::Debug for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Shape({:?})", self.as_slice())
+    }
+}
+
 impl Shape {
     /// Creates a shape of `extents`.
     pub fn new(extents: &[i64]) -> Shape {

@@ -16,9 +16,10 @@ use crate::object::{
     Array, BareObject, Dict, List, Map, Shape, big_int, extents_of, pairs_of, sequence_of,
 };
 use crate::release::ParseError;
+use crate::tensor::Device;
 use crate::value::types;
 use crate::value::{
-    Any, AnyView, Bytes, DLDevice, bytes_bytes, dtype_from_text, dtype_to_text, index, str_bytes,
+    Any, AnyView, Bytes, bytes_bytes, dtype_from_text, dtype_to_text, index, str_bytes,
 };
 use crate::wire::json::float_form;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -41,7 +42,7 @@ pub fn to_json(value: AnyView<'_>) -> Value {
         // A separate form: 1 and 1.0 are one number in JSON, but two keys here (OBJ-02).
         index::FLOAT => json!({"float": float_form(raw.float())}),
         index::DATA_TYPE => json!({"dtype": dtype_to_text(raw.dtype()).unwrap_or_default()}),
-        index::DEVICE => json!({"device": [raw.device().device_type, raw.device().device_id]}),
+        index::DEVICE => json!({"device": [raw.device().kind, raw.device().id]}),
         // As text, because JSON readers turn numbers beyond 64 bits into floats.
         index::BIG_INT => {
             json!({"int": big_int::to_decimal(big_int::words_of(&value).unwrap_or_default())})
@@ -116,9 +117,9 @@ fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, ParseError>> {
         "dtype" => Any::from(dtype_from_text(content.as_str()?).ok()?),
         "device" => {
             let parts = content.as_array()?;
-            Any::from(DLDevice {
-                device_type: i32::try_from(parts.first()?.as_i64()?).ok()?,
-                device_id: i32::try_from(parts.get(1)?.as_i64()?).ok()?,
+            Any::from(Device {
+                kind: i32::try_from(parts.first()?.as_i64()?).ok()?,
+                id: i32::try_from(parts.get(1)?.as_i64()?).ok()?,
             })
         }
         "int" => big_int::from_decimal(content.as_str()?).ok()?,

@@ -18,7 +18,7 @@ type EqualHook = unsafe extern "C-unwind" fn(*const RawAny, *const RawAny) -> Ra
 /// Returns the hash of `value` by its type's `__any_hash__`, called in the form that the hook uses (OBJ-38).
 pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
     let Some(bare) = bare(hook)? else {
-        return hash_in(&function(hook)?.call(&[value])?);
+        return hash_in(&function(hook)?.call_packed(&[value])?);
     };
     let cell: *const RawAny = value.as_raw();
     // SAFETY: the type registered the address as its hash, which takes the address of a cell in both forms (OBJ-38).
@@ -40,7 +40,7 @@ pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
 /// Compares two values with their type's `__any_equal__`, called in the form that the hook uses (OBJ-38).
 pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let Some(bare) = bare(hook)? else {
-        return equality_in(&function(hook)?.call(&[left, right])?);
+        return equality_in(&function(hook)?.call_packed(&[left, right])?);
     };
     // SAFETY: the type registered the address as its equality.
     let answer = unsafe { ask_equal(bare, left, right) };

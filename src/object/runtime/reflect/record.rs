@@ -135,7 +135,7 @@ impl<'a> OwnField<'a> {
             let setter = cast::<Function>(AnyView::from(&setter))?;
             // SAFETY: the setter takes the address of such a field, and this is one.
             let at = unsafe { AnyView::handle(self.address()) };
-            setter.call(&[at, value])?;
+            setter.call_packed(&[at, value])?;
             return Ok(());
         }
         type Setter = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny) -> i32;
@@ -154,7 +154,7 @@ impl<'a> OwnField<'a> {
         }
         let default = self.default_value();
         if self.flags & flag::DEFAULT_IS_FACTORY != 0 {
-            let made = cast::<Function>(default)?.call(&[])?;
+            let made = cast::<Function>(default)?.call_packed(&[])?;
             self.set(made.view())?;
         } else {
             self.set(default)?;
@@ -184,7 +184,7 @@ pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
         }
     }
     if let Some(new) = column::NEW.value(info.type_index) {
-        let made = cast::<ObjectRef>(cast::<Function>(new)?.call(&[])?.view())?;
+        let made = cast::<ObjectRef>(cast::<Function>(new)?.call_packed(&[])?.view())?;
         // Any library may register the attribute with a function that creates an object of another type.
         if !types::is_instance(made.type_index(), info.type_index) {
             return Err(Error::new(

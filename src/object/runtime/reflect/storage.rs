@@ -4,10 +4,11 @@
 use super::record::{address, fields_of};
 use crate::function::{Error, ErrorKind, Result, guard_code};
 use crate::object::container::lock::with_lock;
+use crate::tensor::{Device, Dtype};
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, end_nested};
 use crate::value::heap::{release, try_allocate_zeroed};
 use crate::value::types::{self, FieldInfo, Getter, TypeInfo};
-use crate::value::{Any, AnyView, Argument, DLDataType, DLDevice, RawAny, cast, index};
+use crate::value::{Any, AnyView, Argument, RawAny, cast, index};
 use std::ffi::c_void;
 
 /// The storage form of a field.
@@ -226,8 +227,8 @@ pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
         // One byte, as in C++: any byte except 0 means true, which would be invalid for a Rust `bool`.
         index::BOOL => read_bool,
         index::OPAQUE => read_pointer,
-        index::DATA_TYPE => read_field::<DLDataType>,
-        index::DEVICE => read_field::<DLDevice>,
+        index::DATA_TYPE => read_field::<Dtype>,
+        index::DEVICE => read_field::<Device>,
         index::ANY | index::NONE => read_field::<Any>,
         own if own >= index::OBJECT_BEGIN => read_object,
         other => {
@@ -270,8 +271,8 @@ pub(crate) unsafe fn store(at: *mut c_void, field_type: i32, value: Any) -> Resu
         index::FLOAT => put::<f64>,
         index::BOOL => put_bool,
         index::OPAQUE => put::<*mut c_void>,
-        index::DATA_TYPE => put::<DLDataType>,
-        index::DEVICE => put::<DLDevice>,
+        index::DATA_TYPE => put::<Dtype>,
+        index::DEVICE => put::<Device>,
         index::ANY | index::NONE => put::<Any>,
         own if own >= index::OBJECT_BEGIN => put::<Option<ObjectRef>>,
         other => {

@@ -136,7 +136,7 @@ impl Copier {
             ));
         };
         // A shallow copy shares all fields, so fields without a setter are covered.
-        let copy = cast::<Function>(shallow)?.call(&[AnyView::from(object)])?;
+        let copy = cast::<Function>(shallow)?.call_packed(&[AnyView::from(object)])?;
         self.remember(object, &copy);
         let target = cast::<ObjectRef>(copy.view())?;
         // OBJ-14: upstream returns the object of the other type.

@@ -111,7 +111,7 @@ impl Hasher {
             let callback = Function::named(None, move |value: Any| {
                 hasher.hash(value.view(), depth + 1).map(|hash| hash as i64)
             });
-            let hash = cast::<Function>(hook)?.call(&[view, (&callback).into()])?;
+            let hash = cast::<Function>(hook)?.call_packed(&[view, (&callback).into()])?;
             return Ok(cast::<i64>(hash.view())? as u64);
         }
         if let Some(items) = sequence_of(view) {
@@ -174,10 +174,7 @@ fn hash_plain(value: AnyView<'_>) -> u64 {
         }
         index::DEVICE => {
             let device = raw.device();
-            combine(
-                combine(own, device.device_type as u64),
-                device.device_id as u64,
-            )
+            combine(combine(own, device.kind as u64), device.id as u64)
         }
         _ => combine(own, raw.bits()),
     }
@@ -294,7 +291,7 @@ impl Comparer {
             }
             index::DEVICE => {
                 let (a, b) = (a.device(), b.device());
-                sign((a.device_type, a.device_id).cmp(&(b.device_type, b.device_id)))
+                sign((a.kind, a.id).cmp(&(b.kind, b.id)))
             }
             // A pointer or a bare tag: equal or not, without an order.
             _ if a.bits() == b.bits() && a.aux == b.aux => 0,
@@ -414,7 +411,7 @@ impl Comparer {
                 Ok::<bool, Error>(order == 0)
             });
             let args = [left.into(), right.into(), (&callback).into()];
-            let answer = cast::<Function>(hook)?.call(&args)?;
+            let answer = cast::<Function>(hook)?.call_packed(&args)?;
             return Ok(Some(i64::from(!cast::<bool>(answer.view())?)));
         }
         let Some(hook) = column::COMPARE.value(own) else {
@@ -424,7 +421,7 @@ impl Comparer {
             comparer.compare(left.view(), right.view(), depth + 1)
         });
         let args = [left.into(), right.into(), (&callback).into()];
-        let answer = cast::<Function>(hook)?.call(&args)?;
+        let answer = cast::<Function>(hook)?.call_packed(&args)?;
         Ok(Some(cast::<i64>(answer.view())?))
     }
 }

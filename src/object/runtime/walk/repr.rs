@@ -162,7 +162,7 @@ impl Printer {
             let callback = Function::named(None, move |value: Any| {
                 printer.print(value.view(), depth + 1)
             });
-            let text = cast::<Function>(hook)?.call(&[view, (&callback).into()])?;
+            let text = cast::<Function>(hook)?.call_packed(&[view, (&callback).into()])?;
             return Ok(cast::<String>(text.view())?);
         }
         let key = types::key_of(type_index);

@@ -8,7 +8,7 @@ use crate::object::{extents_of, item_count};
 use crate::rule::{Kind, Rule};
 use crate::tensor::Dtype;
 use crate::value::types::key_of;
-use crate::value::{Any, AnyView, DLDataType, Object, cast, index};
+use crate::value::{Any, AnyView, Object, cast, index};
 use crate::vm::{VM_40, VM_41, VM_42, VM_43, VM_44, VM_57};
 use std::ffi::c_void;
 
@@ -34,17 +34,17 @@ pub(super) fn tensor_info(args: &[AnyView<'_>]) -> VmResult {
     let rank = cast::<i64>(arg(args, 1))?;
     // VM-40: the type may be None or missing. The text is last in both forms, so their lengths differ.
     let dtype = match args {
-        [_, _, dtype, _, ..] => cast::<Option<DLDataType>>(*dtype)?.map(Dtype::from),
+        [_, _, dtype, _, ..] => cast::<Option<Dtype>>(*dtype)?,
         _ => None,
     };
     let found = tensor(arg(args, 0));
     let kept = found.is_some_and(|dl| {
-        let same = |dtype: Dtype| dtype == Dtype::from(dl.dtype);
+        let same = |dtype: Dtype| dtype == dl.dtype;
         (rank == -1 || i64::from(dl.ndim) == rank) && dtype.is_none_or(same)
     });
     check(VM_40, kept, args, || {
         let wanted = dtype.map(|dtype| dtype.to_string());
-        let found = found.map(|dl| format!(" (of ndim {} and {})", dl.ndim, Dtype::from(dl.dtype)));
+        let found = found.map(|dl| format!(" (of ndim {} and {})", dl.ndim, dl.dtype));
         format!(
             "Tensor with ndim {rank} and dtype {}{}",
             wanted.unwrap_or_else(|| "any".to_owned()),
@@ -76,7 +76,7 @@ pub(super) fn tuple_info(args: &[AnyView<'_>]) -> VmResult {
 /// Checks a value that converts to the type (VM-43); arguments: `(value, type, text)`.
 pub(super) fn prim_value_info(args: &[AnyView<'_>]) -> VmResult {
     let value = arg(args, 0);
-    let dtype = Dtype::from(cast::<DLDataType>(arg(args, 1))?);
+    let dtype = cast::<Dtype>(arg(args, 1))?;
     let kept = match dtype.code {
         // VM-43: each of these converts to the others. A value does not know its number of bits.
         Dtype::INT | Dtype::UINT | Dtype::BOOL => {

@@ -71,5 +71,5 @@ pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
     // VM-54: one integer for each extent, in any number, because the kernel was compiled for it.
     let mut all: Vec<AnyView<'_>> = middle.to_vec();
     all.extend(extents.iter().map(|extent| AnyView::from(*extent)));
-    function.call(&all)
+    function.call_packed(&all)
 }

@@ -4,11 +4,11 @@ use super::super::calling::CallingMachine;
 use super::super::fault::VmResult;
 use super::super::storage::lasting;
 use super::arguments::{arg, context, extents, int, is_compact, tensor, wrong_type};
-use crate::device::Device;
 use crate::object::{Shape, Tensor, extents_of};
 use crate::rule::{Kind, Rule};
+use crate::tensor::Dtype;
 use crate::value::types::key_of;
-use crate::value::{Any, AnyView, DLDataType, DLTensor, cast};
+use crate::value::{Any, AnyView, DLTensor, cast};
 use crate::vm::{VM_45, VM_46, VM_47, VM_48};
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>
     let size = int(args, 1)?;
     // VM-48: upstream takes the last device, and fails if it is not the host; for Hexagon it takes the first. Here it is the last
     // device that is the host, because this processor reads and writes the cells.
-    let int64 = DLDataType::scalar(0, 64);
+    let int64 = Dtype::INT64;
     lasting(machine.host()?, &[size], int64, "")
 }
 
@@ -34,7 +34,7 @@ fn heap<'a>(view: AnyView<'a>) -> VmResult<ShapeHeap<'a>> {
     }
     let usable = tensor(view).filter(|dl| {
         (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes) == (0, 64, 1)
-            && Device::from(dl.device).is_host()
+            && dl.device.is_host()
             && extents(dl).len() == 1
             && is_compact(dl)
             && !dl.data.is_null()

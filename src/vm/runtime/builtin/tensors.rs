@@ -14,7 +14,7 @@ use crate::rule::Kind;
 use crate::tensor::{Dtype, Packing};
 use crate::value::header::Ref;
 use crate::value::types::key_of;
-use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
+use crate::value::{Any, AnyView, DLTensor, cast, index};
 use crate::vm::{VM_31, VM_33, VM_50, VM_51, VM_52, VM_53, VM_55};
 
 /// Allocates memory of the product of the extents times the bytes of the type (VM-31); arguments: `(machine, shape, device, type[,
@@ -36,7 +36,7 @@ pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) 
         );
     };
     let place = machine.place(cast::<i64>(*place)?)?;
-    let dtype = Dtype::from(cast::<DLDataType>(*dtype)?);
+    let dtype = cast::<Dtype>(*dtype)?;
     let scope = match rest {
         [scope, ..] => cast::<String>(*scope)?,
         [] => String::new(),
@@ -75,7 +75,7 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
             ),
         );
     };
-    let (offset, dtype) = (cast::<i64>(*offset)?, cast::<DLDataType>(*dtype)?);
+    let (offset, dtype) = (cast::<i64>(*offset)?, cast::<Dtype>(*dtype)?);
     let scope = match rest {
         [scope, ..] => cast::<String>(*scope)?,
         [] => String::new(),
@@ -128,7 +128,7 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     let dl = value.dl();
     // More packed elements of fewer bits than a byte may fit into the same bytes. Compiled code that takes a byte for each (DEV-15)
     // would then write past the end.
-    let bytes = |shape: &[i64]| Packing::Each.bytes(Dtype::from(dl.dtype), shape);
+    let bytes = |shape: &[i64]| Packing::Each.bytes(dl.dtype, shape);
     // VM-50: upstream accepts a negative extent next to one of 0. Here such a shape has no size and is rejected.
     let fits = bytes(shape)
         .zip(bytes(extents(dl)))
@@ -161,7 +161,7 @@ pub(super) fn ensure_zero_offset(args: &[AnyView<'_>]) -> VmResult {
         return Ok(value.into());
     }
     // Naive, because this allocator ends with the call, so a pool would be useless.
-    let place = VmDevice::new(Device::from(dl.device), AllocatorKind::Naive)?;
+    let place = VmDevice::new(dl.device, AllocatorKind::Naive)?;
     // SAFETY: the memory of `value`, which lives for the call.
     unsafe { copied(dl, &place) }
 }
@@ -280,7 +280,7 @@ fn truth(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> Vm
             VM_53,
             format!(
                 "a condition is a tensor of integers with an element, not of {}",
-                Dtype::from(dl.dtype)
+                dl.dtype
             ),
         ),
     }
@@ -289,7 +289,7 @@ fn truth(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> Vm
 /// Reads a scalar of one byte on the host in place, without a copy. The `uint1` of releases up to 0.22 is also one byte. Returns
 /// `None` for any other tensor, which `integers` copies.
 fn byte_in_place(dl: &DLTensor) -> Option<u8> {
-    let plain = Device::from(dl.device) == Device::CPU
+    let plain = dl.device == Device::CPU
         && matches!(
             (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes, dl.ndim),
             (0 | 1 | 6, 1 | 8, 1, 0)

@@ -175,11 +175,23 @@ macro_rules! map_type {
 #[repr(transparent)]
 pub struct Map(Ref<MapKind>);
 
+impl std::fmt::Debug for Map {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
 /// A mutable map that all holders share, on any thread. Each operation is atomic for other threads. The hash or equality hook of a key gets
 /// a RuntimeError in two cases: it changes the dict in which the key is looked up, or it needs another dict that another thread is using.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Dict(Ref<DictKind>);
+
+impl std::fmt::Debug for Dict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.to_vec()).finish()
+    }
+}
 
 map_type!(
     Map,

@@ -11,6 +11,12 @@ use std::marker::PhantomData;
 /// borrowed. The pairs of a [`Dict`](super::Dict), which may change, are a copy from the time of creation.
 pub struct Pairs<'a>(PairSource<'a>);
 
+impl std::fmt::Debug for Pairs<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self).finish()
+    }
+}
+
 /// The storage of [`Pairs`].
 enum PairSource<'a> {
     /// The pairs of a map that a view keeps alive for `'a`.
@@ -41,6 +47,8 @@ impl<'a> IntoIterator for &'a Pairs<'_> {
 
 /// An iterator over the pairs of a map: keys and values.
 pub struct PairIter<'a>(pub(super) PairSteps<'a>);
+
+debug_fields!(PairIter<'_>: );
 
 /// The state of an iterator over pairs: a position in a borrowed map, or the rest of the copies.
 pub(super) enum PairSteps<'a> {

@@ -12,6 +12,12 @@ use crate::value::{Any, AnyView, index};
 #[repr(transparent)]
 pub struct Array(pub(super) Ref<ArrayObj>);
 
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
+    }
+}
+
 impl Array {
     /// Creates an array of `items`. Panics if their stated length exceeds memory, as [`Vec`] does.
     pub fn new(items: impl IntoIterator<Item = Any, IntoIter: ExactSizeIterator>) -> Array {

@@ -16,6 +16,12 @@ const LIST_ROOM: usize = 4;
 #[repr(transparent)]
 pub struct List(pub(super) Ref<ListObj>);
 
+impl std::fmt::Debug for List {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.to_vec()).finish()
+    }
+}
+
 impl List {
     /// Creates a list of `items`.
     pub fn new(items: impl IntoIterator<Item = Any, IntoIter: ExactSizeIterator>) -> List {

@@ -4,9 +4,10 @@ use super::{DataOwner, Tensor, compact_strides};
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::OBJ_12;
 use crate::rule::Kind;
+use crate::tensor::Device;
 use crate::value::dlpack::{DLPackVersion, DLTensor};
 use crate::value::header::ObjectRef;
-use crate::value::{DLDevice, DLManagedTensor, DLManagedTensorVersioned};
+use crate::value::{DLManagedTensor, DLManagedTensorVersioned};
 use std::ffi::c_void;
 
 /// Flag of a DLPack 1.x tensor: its memory must not be written.
@@ -171,8 +172,8 @@ unsafe fn dims_if_needed(dl: &DLTensor) -> Option<(Vec<i64>, Vec<i64>)> {
 
 /// Returns whether data pointers of a device are addresses: CPU, CUDA, pinned memory of CUDA, ROCm, pinned memory of ROCm, managed memory
 /// of CUDA.
-fn is_addressable(device: DLDevice) -> bool {
-    matches!(device.device_type, 1 | 2 | 3 | 10 | 11 | 13)
+fn is_addressable(device: Device) -> bool {
+    matches!(device.kind, 1 | 2 | 3 | 10 | 11 | 13)
 }
 
 /// Checks an import against OBJ-12.

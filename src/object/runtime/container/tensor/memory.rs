@@ -4,8 +4,7 @@ use super::Tensor;
 use crate::function::{Error, Result};
 use crate::object::{OBJ_11, OBJ_12};
 use crate::rule::Kind;
-use crate::tensor::Packing;
-use crate::value::DLDevice;
+use crate::tensor::{Device, Packing};
 use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 
@@ -13,7 +12,6 @@ use std::sync::{PoisonError, RwLock};
 static COPIES: RwLock<()> = RwLock::new(());
 
 /// Locks out all reads and writes of tensor memory by safe code, for a copy from one tensor to another.
-#[cfg(any(feature = "graph", feature = "vm"))]
 pub(crate) fn copying() -> std::sync::RwLockWriteGuard<'static, ()> {
     COPIES.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -58,7 +56,7 @@ impl Tensor {
     /// Returns the memory with whole bytes for each element.
     fn whole_memory(&self) -> Result<NonNull<[u8]>> {
         let memory = self.memory()?;
-        let size = Packing::Each.bytes(self.dl().dtype.into(), self.shape());
+        let size = Packing::Each.bytes(self.dl().dtype, self.shape());
         match size.and_then(|size| usize::try_from(size).ok()) {
             Some(size) if self.has_whole_bytes() => {
                 Ok(NonNull::slice_from_raw_parts(memory.cast(), size))
@@ -188,12 +186,12 @@ fn write(room: NonNull<[u8]>, bytes: &[u8]) -> Result<()> {
 /// Returns the error for a tensor whose bytes are not contiguous in CPU memory (OBJ-11).
 #[cold]
 pub(super) fn out_of_reach() -> Error {
-    let message = "the bytes of a tensor are only at hand when it is compact and on the CPU";
+    let message = "expected a compact tensor in memory of the CPU; `Tensor::to_cpu` copies one of another device";
     OBJ_11.rejected(Kind::Unsupported, message).into()
 }
 
 /// Returns whether the CPU can read memory of the device: its own memory, pinned memory of CUDA (3) and ROCm (11), managed memory of CUDA
 /// (13).
-pub(super) fn is_cpu(device: DLDevice) -> bool {
-    matches!(device.device_type, 1 | 3 | 11 | 13)
+pub(super) fn is_cpu(device: Device) -> bool {
+    matches!(device.kind, 1 | 3 | 11 | 13)
 }

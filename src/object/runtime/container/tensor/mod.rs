@@ -7,25 +7,24 @@
 //!
 //! `memory` reads and writes the bytes, `scalar` converts elements to Rust numbers, and `dlpack` imports and exports tensors.
 
+mod call;
 mod dlpack;
 mod memory;
 mod scalar;
 
 pub(crate) use dlpack::TensorAllocator;
-#[cfg(any(feature = "graph", feature = "vm"))]
 pub(crate) use memory::copying;
 pub use scalar::Scalar;
 
 use crate::function::{Error, Result};
 use crate::object::OBJ_11;
 use crate::rule::Kind;
-use crate::tensor::{Packing, TensorRecord, extents_times};
+use crate::tensor::{Device, Dtype, Packing, TensorRecord, extents_times};
 use crate::value::dlpack::DLTensor;
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
 use crate::value::types::ObjectIndex;
 use crate::value::{
-    Any, AnyView, Argument, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
-    Schema, VAL_10, index,
+    Any, AnyView, Argument, DLManagedTensor, DLManagedTensorVersioned, Schema, VAL_10, index,
 };
 use std::ptr::NonNull;
 
@@ -191,19 +190,20 @@ impl Tensor {
         // Whole bytes for each element are expected by releases that do not pack. Releases that pack read the beginning of the memory
         // (TEN-31).
         let elements = record.elements(Packing::Each)?;
-        let tensor = Tensor::empty(elements.shape(), elements.dtype().into())?;
+        let tensor = Tensor::empty(elements.shape(), elements.dtype())?;
         let (bytes, data) = (elements.bytes(), tensor.dl().data.cast::<u8>());
         // SAFETY: `empty` allocated whole bytes for each element, as many as `Packing::Each` counts, and the tensor is not shared yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
         Ok(tensor)
     }
 
-    /// Creates a compact tensor of zeros on the CPU, aligned to 64 bytes, as compiled code expects.
+    /// Creates a compact tensor of zeros on the CPU, aligned to 64 bytes, as compiled code expects. [`Tensor::empty_on`] creates one on
+    /// another device, and [`Tensor::from_slice`] one with given elements.
     ///
     /// # Errors
     ///
     /// Returns OBJ-11 of kind limit for a negative extent, for a size beyond the address space, and if there is not enough memory.
-    pub fn empty(shape: &[i64], dtype: DLDataType) -> Result<Tensor> {
+    pub fn empty(shape: &[i64], dtype: Dtype) -> Result<Tensor> {
         let elements = extents_times(1, shape).and_then(|elements| u64::try_from(elements).ok());
         let bytes = elements
             .map(|elements| dtype.bytes_of(elements))
@@ -235,7 +235,7 @@ impl Tensor {
         }
         let dl = DLTensor {
             data: data.cast(),
-            device: DLDevice::CPU,
+            device: Device::CPU,
             ndim: shape.len() as i32,
             dtype,
             shape: std::ptr::null_mut(),
@@ -275,6 +275,16 @@ impl Tensor {
     /// lives. The caller orders reads and writes through them.
     pub fn dl(&self) -> &DLTensor {
         &self.0.dl
+    }
+
+    /// Returns the element type.
+    pub fn dtype(&self) -> Dtype {
+        self.dl().dtype
+    }
+
+    /// Returns the device of the memory.
+    pub fn device(&self) -> Device {
+        self.dl().device
     }
 
     /// Returns the extents, the outermost first. A scalar has none.

@@ -5,8 +5,8 @@ use super::memory::{is_cpu, out_of_reach};
 use crate::function::{Error, Result};
 use crate::object::OBJ_11;
 use crate::rule::Kind;
-use crate::tensor::extents_times;
-use crate::value::{DLDataType, device_to_text};
+use crate::tensor::{Dtype, extents_times};
+use crate::value::device_to_text;
 use half::{bf16, f16};
 use std::fmt;
 
@@ -16,7 +16,7 @@ use std::fmt;
 /// Sealed, because elements are copied as bytes: a type must have no padding, and must accept any bytes of its width.
 pub trait Scalar: Copy + sealed::ElementBytes {
     /// The data type of a tensor with such elements.
-    const DTYPE: DLDataType;
+    const DTYPE: Dtype;
 }
 
 mod sealed {
@@ -41,7 +41,7 @@ macro_rules! scalars {
         }
 
         impl Scalar for $type {
-            const DTYPE: DLDataType = DLDataType::scalar($code, (size_of::<$type>() * 8) as u8);
+            const DTYPE: Dtype = Dtype::scalar($code, (size_of::<$type>() * 8) as u8);
         }
     )*};
 }
@@ -57,7 +57,7 @@ unsafe impl sealed::ElementBytes for bool {
 }
 
 impl Scalar for bool {
-    const DTYPE: DLDataType = DLDataType::scalar(6, 8);
+    const DTYPE: Dtype = Dtype::scalar(6, 8);
 }
 
 impl Tensor {

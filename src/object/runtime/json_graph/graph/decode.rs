@@ -9,10 +9,9 @@ use crate::object::walk::depth;
 use crate::object::{Array, Dict, List, Map, OBJ_18, OBJ_19, OBJ_20, Shape};
 use crate::object::{lookup_in, sequence_of};
 use crate::rule::Kind;
+use crate::tensor::Device;
 use crate::value::types::{self, FieldInfo};
-use crate::value::{
-    Any, AnyView, Argument, Bytes, DLDevice, Str, cast, dtype_from_text, index, str_bytes,
-};
+use crate::value::{Any, AnyView, Argument, Bytes, Str, cast, dtype_from_text, index, str_bytes};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 /// Returns the value of a graph. Decodes only nodes that the root reaches. Rejects a cycle (OBJ-19), at which the reference runs out of
@@ -222,7 +221,7 @@ impl GraphDecoder {
         }
         // OBJ-18: such a type defines its own form of `data`, which is not checked here.
         if let Some(hook) = column::DATA_FROM_JSON.value(type_index) {
-            return cast::<Function>(hook)?.call(&[data]);
+            return cast::<Function>(hook)?.call_packed(&[data]);
         }
         let info = described(type_index)?;
         // Upstream aborts the process for a node of `ffi.Object`, which has no creator. Here this is an error, as for any type without a
@@ -275,16 +274,16 @@ impl GraphDecoder {
 }
 
 /// Reads a device from its type and number.
-fn device(parts: &Array) -> Result<DLDevice> {
+fn device(parts: &Array) -> Result<Device> {
     let [device_type, device_id] = parts.as_slice() else {
         return Err(reject(format!(
             "Invalid JSON Object Graph: Device data must be an array of [device_type, device_id], got {} element(s)",
             parts.len()
         )));
     };
-    Ok(DLDevice {
-        device_type: cast(device_type.view())?,
-        device_id: cast(device_id.view())?,
+    Ok(Device {
+        kind: cast(device_type.view())?,
+        id: cast(device_id.view())?,
     })
 }
 

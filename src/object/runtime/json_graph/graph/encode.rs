@@ -99,7 +99,7 @@ impl GraphEncoder {
             index::DEVICE => {
                 let device = raw.device();
                 // OBJ-18: stored by its numbers, which are the same in every process, not by its name.
-                let parts = [device.device_type, device.device_id];
+                let parts = [device.kind, device.id];
                 Any::from(Array::new(parts.map(Any::from).to_vec()))
             }
             // Text in a cell has the same key as text on the heap (VAL-03). The same holds for bytes.
@@ -163,7 +163,7 @@ impl GraphEncoder {
             });
         }
         if let Some(hook) = column::DATA_TO_JSON.value(own) {
-            return cast::<Function>(hook)?.call(&[AnyView::from(object)]);
+            return cast::<Function>(hook)?.call_packed(&[AnyView::from(object)]);
         }
         let info = described(own)?;
         // Checked by the writer, so that it writes no object that cannot be created again.

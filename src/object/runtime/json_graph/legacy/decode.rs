@@ -7,9 +7,9 @@ use crate::object::reflect::record::{can_create, create, fields_of};
 use crate::object::walk::depth;
 use crate::object::{Array, Map, OBJ_23, OBJ_27, OBJ_33, Shape, Tensor};
 use crate::rule::{Findings, Kind, Violation};
-use crate::tensor::{Sizing, TensorRecord};
+use crate::tensor::{Device, Sizing, TensorRecord};
 use crate::value::types::{self, FieldInfo, TypeInfo};
-use crate::value::{Any, Bytes, DLDevice, Str, dtype_from_text, index};
+use crate::value::{Any, Bytes, Str, dtype_from_text, index};
 use crate::wire::Cursor;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
@@ -308,9 +308,9 @@ fn plain(node: &LegacyNode) -> Result {
         "bool" => truth(node, attr("v_int64")?)?.into(),
         "float" => float(node, attr("v_float64")?)?.into(),
         "DataType" => dtype_from_text(attr("v_type")?)?.into(),
-        "Device" => DLDevice {
-            device_type: parse(node, attr("v_device_type")?)?,
-            device_id: parse(node, attr("v_device_id")?)?,
+        "Device" => Device {
+            kind: parse(node, attr("v_device_type")?)?,
+            id: parse(node, attr("v_device_id")?)?,
         }
         .into(),
         "runtime.ShapeTuple" | "ffi.Shape" => shape(node)?.into(),

@@ -8,7 +8,7 @@ use crate::object::walk::text::general;
 use crate::object::{Dict, OBJ_27, OBJ_33, Tensor, extents_of, pairs_of, sequence_of};
 use crate::release::Release;
 use crate::rule::Kind;
-use crate::tensor::{Dtype, Sizing, TensorRecord};
+use crate::tensor::{Sizing, TensorRecord};
 use crate::value::header::ObjectRef;
 use crate::value::types::{self, TypeInfo};
 use crate::value::{Any, AnyView, bytes_bytes, cast, dtype_to_text, index, str_bytes};
@@ -210,8 +210,8 @@ impl LegacyEncoder {
             }
             index::DEVICE => {
                 let device = raw.device();
-                attr("v_device_id", device.device_id.to_string());
-                attr("v_device_type", device.device_type.to_string());
+                attr("v_device_id", device.id.to_string());
+                attr("v_device_type", device.kind.to_string());
                 node.type_key = self.key(value, "", NEVER, "Device")?;
             }
             index::SMALL_STR | index::STR => {
@@ -306,7 +306,6 @@ impl LegacyEncoder {
     fn tensor_record(&self, value: AnyView<'_>) -> Result<Vec<u8>> {
         let tensor = cast::<Tensor>(value)?;
         let dtype = tensor.dl().dtype;
-        let dtype = Dtype::from(dtype);
         let sizing = Sizing::of(self.release);
         let mut out = Writer::new();
         TensorRecord::new(dtype, tensor.shape(), tensor.to_bytes()?, sizing)?.write(&mut out);

@@ -9,7 +9,8 @@ use crate::function::{Error, ErrorKind, Function, Param, Parameter, Result};
 use crate::object::container::map::MapCursor;
 use crate::object::hash::any_equal;
 use crate::object::{Array, Dict, List, Map, Shape, VisitedObjects, pairs_of, sequence_of};
-use crate::value::{Any, AnyView, Argument, DLDevice, Schema, cast, index};
+use crate::tensor::Device;
+use crate::value::{Any, AnyView, Argument, Schema, cast, index};
 use std::sync::{Mutex, PoisonError};
 
 /// Registers the functions of this file.
@@ -39,7 +40,7 @@ pub(super) fn register() {
     // Returns the CPU if there is no other device, so the result is never None.
     def(
         "ffi.ContainerFindFirstNonCPUDevice",
-        |value: AnyView<'_>| first_device(value).unwrap_or(DLDevice::CPU),
+        |value: AnyView<'_>| first_device(value).unwrap_or(Device::CPU),
     );
 }
 
@@ -263,7 +264,7 @@ fn maps() {
 
 /// Returns the device of the first tensor, depth first, that is not on the CPU. Uses no recursion, so that nesting costs no stack. Visits
 /// each container once, because one may be in many places, and a list may contain itself.
-fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
+fn first_device(value: AnyView<'_>) -> Option<Device> {
     // Upstream recurses and revisits shared containers. Deep or shared containers cost it the stack or exponential time.
     let seen = VisitedObjects::new();
     let mut open = vec![value.as_object()?.clone()];
@@ -273,7 +274,7 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
             let tensor = cast::<crate::object::Tensor>(view).ok();
             let device = tensor.map(|tensor| tensor.dl().device);
             // 1 is the CPU. Other memory that the CPU can access, such as pinned memory of CUDA (3), counts as another device.
-            match device.filter(|device| device.device_type != 1) {
+            match device.filter(|device| device.kind != 1) {
                 None => continue,
                 found => return found,
             }

@@ -184,7 +184,11 @@ fn is_prefix(short: &AccessPath, long: &AccessPath) -> Result<bool> {
 /// Returns the text of a step: `.name`, `[0]`, `["key"]`, or `[<missing:..>]` if that side lacks the part.
 fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
     let plain = || -> Result<String> { Ok(cast::<i64>(step.key.view())?.to_string()) };
-    let shown = || -> Result<String> { Ok(cast::<String>(repr.call(&[step.key.view()])?.view())?) };
+    let shown = || -> Result<String> {
+        Ok(cast::<String>(
+            repr.call_packed(&[step.key.view()])?.view(),
+        )?)
+    };
     // The numbers of `AccessKind`. A map key can be any value, so `repr` prints it, with quotes around a string.
     Ok(match step.kind {
         0 => format!(".{}", cast::<String>(step.key.view())?),
@@ -273,7 +277,7 @@ pub(super) fn register() {
             Function::named(None, |path: AccessPath, repr: Function| {
                 let mut text = "<root>".to_owned();
                 for step in steps(&path)? {
-                    text.push_str(&cast::<String>(repr.call(&[step.view()])?.view())?);
+                    text.push_str(&cast::<String>(repr.call_packed(&[step.view()])?.view())?);
                 }
                 Ok::<String, Error>(text)
             })

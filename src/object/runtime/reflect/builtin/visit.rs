@@ -77,7 +77,7 @@ fn register_visits() {
         |visitor: Ref<VisitorObj>, kind: i32, body: Function| {
             Visitor::of(&visitor)
                 .region()
-                .within(kind, || body.call(&[]))
+                .within(kind, || body.call_packed(&[]))
         },
     );
     def(
@@ -129,7 +129,7 @@ fn register_rewrites() {
         |mutator: Ref<MutatorObj>, kind: i32, body: Function| {
             Mutator::of(&mutator)
                 .region()
-                .within(kind, || body.call(&[]))
+                .within(kind, || body.call_packed(&[]))
         },
     );
     def(

@@ -349,7 +349,7 @@ impl StructuralComparer {
                 Ok(Any::from(equal))
             });
             let args = [left.into(), right.into(), (&callback).into()];
-            let answer = cast::<Function>(hook)?.call(&args)?;
+            let answer = cast::<Function>(hook)?.call_packed(&args)?;
             return Ok(cast::<bool>(answer.view())?);
         }
         for (field, other) in fields_of_both(left, right) {

@@ -210,7 +210,7 @@ impl StructuralHasher {
                     Ok::<i64, Error>(combine(before as u64, own) as i64)
                 });
             let args = [object.into(), (hash as i64).into(), (&callback).into()];
-            let answer = cast::<Function>(hook)?.call(&args)?;
+            let answer = cast::<Function>(hook)?.call_packed(&args)?;
             return Ok(cast::<i64>(answer.view())? as u64);
         }
         for field in fields_of(object) {

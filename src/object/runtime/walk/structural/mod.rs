@@ -54,7 +54,7 @@ fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
 /// Returns the elements of a tensor for comparison and hash (OBJ-11).
 fn tensor_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     // Checked separately from `to_bytes`, which also rejects it, because upstream has a message for each case.
-    if tensor.dl().device.device_type != 1 {
+    if tensor.dl().device.kind != 1 {
         return Err(Error::new(
             ErrorKind::Internal,
             "can only compare CPU tensor",

@@ -248,7 +248,7 @@ impl Visitor {
                 native::settle(unsafe { Any::from_raw(answer) })
             }
             Some(hook) if hook.type_index() == index::FUNCTION => {
-                interrupt_or_none(native::function(hook)?.call(&[self.view(), value])?)
+                interrupt_or_none(native::function(hook)?.call_packed(&[self.view(), value])?)
             }
             // Another kind of attribute is an error, not a missing hook: the fields alone may not reflect the type's meaning.
             Some(_) => Err(Error::new(

@@ -201,7 +201,7 @@ impl Mutator {
             }
             index::FUNCTION => Some(
                 native::function(hook)
-                    .and_then(|hook| hook.call(&[self.view(), value]))
+                    .and_then(|hook| hook.call_packed(&[self.view(), value]))
                     .and_then(native::settle),
             ),
             _ => None,
@@ -291,7 +291,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
             "__ffi_shallow_copy__ must be an ffi.Function",
         ));
     };
-    let made = native::settle(cast::<Function>(hook)?.call(&[object.into()])?)?;
+    let made = native::settle(cast::<Function>(hook)?.call_packed(&[object.into()])?)?;
     match made.into_object() {
         // Fields are written into the result of the hook, so it must not be the original and must have the same type.
         Ok(copy)

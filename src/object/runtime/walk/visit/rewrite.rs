@@ -185,7 +185,7 @@ impl Rewrite {
                 // A callback without the third parameter would fail with one argument too many.
                 let count = if *takes_mode { 3 } else { 2 };
                 link.function
-                    .call(args.get(..count).unwrap_or(&args))
+                    .call_packed(args.get(..count).unwrap_or(&args))
                     .and_then(native::settle)
                     .inspect_err(|error| attach(error, value))
             }

@@ -29,10 +29,13 @@ impl Links {
         let find = |list: &Callbacks| list.0.iter().find(|link| link.takes(actual)).cloned();
         // OBJ-34: the first callback for the type is called. Those without the region precede those with it.
         if let Some(link) = find(&self.plain) {
-            return Some(link.function.call(&[value]));
+            return Some(link.function.call_packed(&[value]));
         }
         let link = find(&self.with_region)?;
-        Some(link.function.call(&[value, i64::from(region).into()]))
+        Some(
+            link.function
+                .call_packed(&[value, i64::from(region).into()]),
+        )
     }
 }
 
@@ -169,7 +172,9 @@ impl CallbackWalk {
             WalkMode::Visit(callbacks) => {
                 let own = callbacks.0.iter();
                 match own.clone().find(|link| link.takes(value.type_index())) {
-                    Some(link) => interrupt_or_none(link.function.call(&[value, visitor.view()])?),
+                    Some(link) => {
+                        interrupt_or_none(link.function.call_packed(&[value, visitor.view()])?)
+                    }
                     None => visitor.default_visit(value),
                 }
             }
