@@ -59,9 +59,9 @@ fn partial(args: &Value) -> Result<Answer, OpError> {
     let pairs = pairs.map(|(kind, known)| (&**kind, known.as_str().unwrap_or_default()));
     let foreign = ForeignKinds::new(pairs)
         .map_err(|kind| OpError::Unsupported(format!("no release has kind `{kind}`")))?;
-    let partial = Blob::read_foreign(&data, layout, Findings::default(), None, &foreign);
+    let partial = Blob::read_foreign(&data, layout, None, &foreign);
     let decoded = partial.blob.modules.iter().map(|module| {
-        let payload = foreign.decode(module, layout);
+        let payload = module.stored().and_then(|module| foreign.decode(module));
         payload.map(|payload| payload.to_json())
     });
     let value = json!({

@@ -5,8 +5,8 @@ use super::input::{Input, foreign_kinds, payload, subject};
 use super::{CliError, explain, library, output, rule};
 use serde_core::Serialize;
 use tvmspec::blob::Blob;
-use tvmspec::examine::inspect::InspectOptions;
 use tvmspec::examine::Subject;
+use tvmspec::examine::inspect::InspectOptions;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Violation;
 
@@ -81,9 +81,7 @@ pub fn report(
             let subject = match &options.kind {
                 Some(kind) => payload(input, kind, options.layout)?,
                 None => Subject::open(&input.name, input.bytes(), options.layout)
-                    .unwrap_or_else(|broken| {
-                        Subject::damaged(&input.name, input.bytes(), broken)
-                    }),
+                    .unwrap_or_else(|broken| Subject::damaged(&input.name, input.bytes(), broken)),
             };
             output::json_text(&subject.dump_from(options.from).map_err(CliError::line)?)
         }
