@@ -25,7 +25,7 @@ const FILES = [
   { file: "golden/blob/containers/tree3-0.8.so", tabs: { bytes: "nbytes", releases: "0.7 to 0.12", modules: "kernel void", rules: "No rule is broken" }, head: "ELF shared object" },
   { file: "golden/graph/models/v0.19/dtypes.so", tabs: { graph: "storage", modules: "GraphExecutorFactory" }, head: "ELF shared object" },
   { file: "golden/graph/dtypes-0.19.json", tabs: { graph: "storage" }, head: "graph JSON" },
-  { file: "golden/vm/mlp.so", tabs: { graph: "relu", code: "vm.builtin.alloc_storage", tensors: "[8, 16]", releases: "0.22 and later" }, head: "ELF shared object" },
+  { file: "golden/vm/mlp.so", tabs: { graph: "relu", code: "vm.builtin.alloc_storage", tensors: "[8, 16]", releases: "0.23 and later" }, head: "ELF shared object" },
   { file: "golden/graph/models/v0.8/resnet8.params", tabs: { tensors: "smallest, mean, largest", bytes: "TEN-" }, head: "parameter file" },
   { file: "golden/graph/tvmc-package-0.19.tar", tabs: { releases: "package", bytes: "0x0" }, head: "tar archive" },
   { file: "golden/blob/tree-twice.bin", tabs: { bytes: "This byte breaks BLOB-07", rules: "The import tree occurs once" }, head: "Breaks BLOB-07" },
