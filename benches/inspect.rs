@@ -37,7 +37,7 @@ fn main() {
             let found = container::open(&map).expect("a container");
             let (_, blob) = found.blobs().next().expect("a blob in it");
             let read = Blob::read(&blob.bytes, Layout::V0_22).expect("a good blob");
-            assert_eq!(read.modules.len(), 2);
+            assert_eq!(read.value.modules.len(), 2);
         });
         let after = memory();
         let copy = fastest(|| drop(std::hint::black_box(map.to_vec())));

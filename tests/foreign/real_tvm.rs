@@ -213,8 +213,7 @@ fn a_blob_of_0_7_loads_after_conversion() {
         "imports": [[1, 2], [3], [], []],
     });
     let older = ours(&graph, Layout::V0_7).unwrap().write().unwrap();
-    let mut findings = Findings::default();
-    let read = Blob::read(&older, Layout::V0_7, &mut findings).unwrap();
+    let read = Blob::read(&older, Layout::V0_7).unwrap().value;
     let converted = read.convert(Layout::V0_22).unwrap().write().unwrap();
     let naming = SymbolNaming::library(Release::of(27));
     pack::shared(&converted, &naming, &LinkOptions::default(), &output).unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tvmspec::blob::{Blob, LibraryModule, container, detect};
 use tvmspec::release::Layout;
-use tvmspec::rule::{Finding, Findings};
+use tvmspec::rule::Finding;
 
 const LAYOUTS: [Layout; 4] = [Layout::V0_2, Layout::V0_7, Layout::V0_21, Layout::V0_22];
 
@@ -51,8 +51,7 @@ fn libraries() -> Vec<(PathBuf, Vec<u8>, Layout)> {
         };
         let symbol = Some(blob.symbol.as_str()).filter(|symbol| !symbol.is_empty());
         let layout = detect::detect(&blob.bytes, symbol);
-        let mut findings = Findings::default();
-        if Blob::read(&blob.bytes, layout, &mut findings).is_ok() && findings.is_empty() {
+        if Blob::read(&blob.bytes, layout).is_ok_and(|read| read.findings.is_empty()) {
             found.push((path, blob.bytes.clone().into_owned(), layout));
         }
     }

@@ -92,7 +92,7 @@ pub fn perhaps_missing(subject: &Subject<'_>, names: &RegisteredNames) -> Option
 
 /// Returns the names that the file needs and the runtime lacks: loaders, functions of virtual machines and of host code, C functions.
 ///
-/// `accounts` is the result of [`explain`](crate::examine::explain::explain) for the file. Host code stores the names that it looks up
+/// `accounts` is the result of [`Subject::explain`] for the file. Host code stores the names that it looks up
 /// as texts. Only names that some release registers are found among them.
 pub fn missing(
     subject: &Subject<'_>,
