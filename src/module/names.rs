@@ -139,6 +139,7 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
 }
 
 /// First bytes of the symbols that [`is_of_runtime`] accepts: `TVM`, `_Z`.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 pub(super) const INITIALS: [u8; 2] = *b"T_";
 
 /// Returns whether `symbol` is a function or a class of a TVM runtime, in C or in C++.
