@@ -82,6 +82,12 @@ fn with_room<R>(
             *view = unsafe { AnyView::dltensor(described) };
             continue;
         }
+        if let Ok(tensor) = object.cast_exact::<Tensor>() {
+            let value = AnyView::from(tensor.get().0.as_object());
+            // SAFETY: the tuple keeps the tensor for the call, and a frozen class never replaces its value.
+            *view = unsafe { AnyView::from_raw(*value.as_raw()) };
+            continue;
+        }
         *owned = to_any(&object, is_compiled)?;
         *view = owned.view();
     }
