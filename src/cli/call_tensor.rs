@@ -265,13 +265,10 @@ fn element_type(name: &str) -> Option<Dtype> {
     Release::all().find_map(|release| {
         let old = Dtype::parse(name, release).ok()?;
         let new = Dtype::parse(old.meaning(release)?, Release::LAST).ok()?;
-        Some(
-            Dtype {
-                lanes: old.lanes,
-                ..new
-            }
-            .into(),
-        )
+        Some(Dtype {
+            lanes: old.lanes,
+            ..new
+        })
     })
 }
 

@@ -36,7 +36,7 @@ impl DeviceMirror {
             .map_err(CliError::of)?;
         let dl = DLTensor {
             data: space.0,
-            device: device,
+            device,
             shape: shape.as_mut_ptr(),
             // Null strides mean a compact tensor in row-major order, as `host` is.
             strides: std::ptr::null_mut(),

@@ -238,7 +238,7 @@ fn a_graph_that_was_not_read_is_checked_before_it_runs() {
         let kernels = |_: &str| Ok(Some(Function::from_packed(touch)));
         let cpu = ExecutorDevice::of(Device::CPU).unwrap();
         let made = Executor::new(Arc::new(graph), &kernels, vec![cpu]);
-        let error = made.err().expect("an error");
+        let error = made.expect_err("an error");
         let rule = error.violation().expect("a rule").rule().id();
         format!("{rule}: {}", error.message())
     };

@@ -179,7 +179,7 @@ fn global_functions_run_beside_each_other() {
                 &[first, text.view()],
             ];
             // A call that only fails touches no object.
-            let Some(form) = forms.iter().find(|form| function.call(form).is_ok()) else {
+            let Some(form) = forms.iter().find(|form| function.call_packed(form).is_ok()) else {
                 continue;
             };
             let args: Vec<Any> = form.iter().map(|arg| arg.to_any()).collect();
