@@ -110,12 +110,9 @@ impl LibraryModule<'static> {
                 let message = format!("module `{kind}` has no payload");
                 return Err(BLOB_17.rejected(Kind::Missing, message));
             }
-            Some(Value::String(text)) => {
-                let bytes = BASE64_STANDARD
-                    .decode(text)
-                    .map_err(|_| wrong("`payload` is not base64"))?;
-                bytes
-            }
+            Some(Value::String(text)) => BASE64_STANDARD
+                .decode(text)
+                .map_err(|_| wrong("`payload` is not base64"))?,
             _ => return Err(wrong("a module's `payload` must be base64")),
         };
         Ok(StoredModule::new(kind.to_owned(), payload, layout).into())

@@ -32,6 +32,15 @@ pub struct Input {
     bytes: Bytes,
 }
 
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input")
+            .field("name", &self.name)
+            .field("bytes", &self.bytes().len())
+            .finish()
+    }
+}
+
 /// The place of the content.
 enum Bytes {
     /// The page cache of the system.

@@ -45,11 +45,13 @@ pub(crate) fn run(args: ProxyArgs) -> Result<Exit, CliError> {
         let made = std::fs::create_dir_all(folder);
         made.map_err(|why| format!("{}: {why}", output::file_name(folder)))?;
     }
-    let mut options = ProxyOptions::default();
-    options.to = to;
-    options.capture = args.capture;
-    options.tracker = args.tracker;
-    options.web = args.web_port.map(|port| SocketAddr::new(args.host, port));
+    let options = ProxyOptions {
+        to,
+        capture: args.capture,
+        tracker: args.tracker,
+        web: args.web_port.map(|port| SocketAddr::new(args.host, port)),
+        ..ProxyOptions::default()
+    };
     let address = SocketAddr::new(args.host, args.port);
     let server = ProxyServer::bind(address, options);
     let server = server.map_err(|why| format!("{address}: {why}"))?;

@@ -56,8 +56,10 @@ pub fn report(
 ) -> Result<String, CliError> {
     match kind {
         ReportKind::Inspect => {
-            let mut wanted = InspectOptions::default();
-            wanted.code = options.code;
+            let wanted = InspectOptions {
+                code: options.code,
+                ..InspectOptions::default()
+            };
             let subject = open(input, options)?;
             let inspection = subject.inspect_with(wanted).map_err(CliError::line)?;
             output::json_text(&inspection.into_json())

@@ -44,8 +44,10 @@ impl HeldAgainst {
                 )));
             }
         }
-        let mut limits = Limits::default();
-        limits.timeout = timeout;
+        let limits = Limits {
+            timeout,
+            ..Limits::default()
+        };
         let mut names = registered_names(&paths.join(","), limits).map_err(|error| {
             let why = error.to_string();
             let more = if why.contains("libtvm_ffi.so: cannot open") {

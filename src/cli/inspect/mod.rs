@@ -67,11 +67,12 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
 /// Creates the report on one file, in the form that the options select. With `--html` it writes the page and returns no text.
 fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
-    let mut options = InspectOptions::default();
-    // A page has a view of the code.
-    options.code = args.code || args.html.is_some();
-    // A page contains two texts of the report.
-    options.copies = if args.html.is_some() { 2 } else { 0 };
+    let options = InspectOptions {
+        // A page has a view of the code.
+        code: args.code || args.html.is_some(),
+        // A page contains two texts of the report.
+        copies: if args.html.is_some() { 2 } else { 0 },
+    };
     let subject = match &args.kind {
         Some(kind) => Ok(payload(&input, kind, args.layout)?),
         None => subject(&input, path, args.layout),
