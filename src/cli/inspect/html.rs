@@ -45,11 +45,20 @@ pub(super) fn page(report: &Value, data: &Value, broken: &str) -> String {
     out
 }
 
-/// Leaves out the last line, the address of a file that the page does not have.
-fn without_map(script: &str) -> &str {
-    script
+/// Leaves out the last line, the address of a file that the page does not have, and escapes the control characters in its texts.
+fn without_map(script: &str) -> String {
+    let script = script
         .split_once("\n//# sourceMappingURL=")
-        .map_or(script, |(script, _)| script)
+        .map_or(script, |(script, _)| script);
+    let mut out = String::with_capacity(script.len());
+    for letter in script.chars() {
+        if letter.is_control() && letter != '\n' {
+            let _ = write!(out, "\\x{:02x}", u32::from(letter));
+        } else {
+            out.push(letter);
+        }
+    }
+    out
 }
 
 /// Writes the lines of the terminal, for a reader without JavaScript.
