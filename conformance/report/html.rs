@@ -199,11 +199,11 @@ impl Interned {
     }
 }
 
-/// Returns JSON that neither ends a script nor hides or reverses its surroundings.
+/// Returns JSON that neither ends a script or a comment nor hides or reverses its surroundings.
 fn in_script(value: &Value) -> String {
     let mut out = String::new();
     for letter in value.to_string().chars() {
-        if letter == '<' || is_unseen(letter) {
+        if matches!(letter, '<' | '>') || is_unseen(letter) {
             out.push_str(&json::escaped(letter));
         } else {
             out.push(letter);

@@ -336,7 +336,12 @@ impl From<String> for CliError {
 ///
 /// Some subcommands start this program a second time, for work that may crash. `program` states how: its file and the words that come
 /// before the subcommand. With `None` it is the file of the current process, which is wrong if that is an interpreter of a language.
-pub fn run(words: Vec<OsString>, program: Option<Vec<OsString>>) -> u8 {
+///
+/// # Safety
+///
+/// `call`, `run`, `serve` and others load the libraries that `words` name, and run their code, under the contract of
+/// [`module::load`](crate::module::load).
+pub unsafe fn run(words: Vec<OsString>, program: Option<Vec<OsString>>) -> u8 {
     if let Some(program) = program {
         own_program::set(program);
     }

@@ -267,6 +267,12 @@ fn text(bytes: &[u8]) -> Option<String> {
     let lower = head.to_ascii_lowercase();
     let begins = |word: &[u8]| lower.starts_with(word);
     let has = |word: &[u8]| lower.windows(word.len()).any(|window| window == word);
+    // A name that only begins so, such as that of a module `tvmspec`, does not count.
+    let has_whole = |word: &[u8]| {
+        lower.windows(word.len().saturating_add(1)).any(|window| {
+            window.starts_with(word) && window.last().is_some_and(|next| b" .\n\r".contains(next))
+        })
+    };
     let is = if begins(b"#[version = \"0.0.") || begins(b"v0.0.") {
         "text of Relay, a program before it is compiled. Parse it (`tvm.relay.parse` of 0.13 to 0.19, `tvm.parser.parse` of 0.7 to 0.12), build it and export the library"
     } else if (has(b".globl") || has(b".global"))
@@ -284,7 +290,7 @@ fn text(bytes: &[u8]) -> Option<String> {
         "PTX, code for CUDA without the module around it that TVM loads. Name it .ptx, with its side file beside it"
     } else if has(b"target triple") || begins(b"; moduleid") {
         "text of LLVM. `tvmspec explain` reads it under a name that ends in .ll"
-    } else if has(b"import tvm") || has(b"from tvm") {
+    } else if has_whole(b"import tvm") || has_whole(b"from tvm") {
         "a program of Python"
     } else {
         return None;

@@ -186,7 +186,8 @@ fn write(room: NonNull<[u8]>, bytes: &[u8]) -> Result<()> {
 /// Returns the error for a tensor whose bytes are not contiguous in CPU memory (OBJ-11).
 #[cold]
 pub(super) fn out_of_reach() -> Error {
-    let message = "expected a compact tensor on the CPU; `Tensor::to_cpu` copies one of another device";
+    let message =
+        "expected a compact tensor on the CPU; `Tensor::to_cpu` copies one of another device";
     OBJ_11.rejected(Kind::Unsupported, message).into()
 }
 
