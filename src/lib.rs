@@ -37,7 +37,7 @@
 //!
 //! # Features
 //!
-//! | feature | what it brings | crates |
+//! | feature | adds | crates |
 //! |---|---|---|
 //! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` | 20 |
 //! | `inspect` | `examine`, the verdict of each release on a file, also for wasm; with `runtime` `tvmspec_examine` for C, which is 1,036 KB of a small library | 20 |

@@ -30,7 +30,7 @@ pub struct Exec {
     suite: String,
     /// The number of starts; more than one after a loss.
     starts: u64,
-    /// Whether it may answer with a part of a value. Workers of this crate may; other testees could otherwise choose the compared
+    /// True if an answer may be a part of a value. Only for workers of this crate; other testees could choose the compared
     /// part.
     shows_parts: bool,
     /// The number of requests since the last start. It is kept after a loss, so that the runner can ask for it.

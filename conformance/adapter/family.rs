@@ -111,7 +111,7 @@ mod system {
     /// missed.
     static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-    /// Whether this program is ending, so that no more testees are started.
+    /// Set while this program ends, so that no more testees are started.
     static ENDS: AtomicBool = AtomicBool::new(false);
 
     /// Whether orphans become children of this process.
@@ -191,7 +191,7 @@ mod system {
     }
 
     /// Kills the descendants of this process, except those of testees that still run. A killed process may have started another one
-    /// in the meantime, and new orphans are waited for. The loop therefore runs until there are none.
+    /// in the meantime, and new orphans are waited for. The loop therefore runs until no descendant is left.
     fn sweep(running: &BTreeSet<u32>) {
         if !ADOPTS.load(Ordering::SeqCst) {
             return;

@@ -120,7 +120,7 @@ fn object_facts(file: &File<'_>, blob: &[u8]) -> Value {
     })
 }
 
-/// Returns what a linker and a loader see of one symbol: its section, whether it is writable, its alignment, and whether the section
+/// Returns the properties of one symbol that linkers and loaders use: its section, whether it is writable, its alignment, and whether the section
 /// contains the whole library binary.
 fn symbol_facts(file: &File<'_>, symbol: &Symbol<'_, '_>, blob: &[u8]) -> Value {
     let section = symbol

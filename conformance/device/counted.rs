@@ -1,4 +1,4 @@
-//! A simulated device that counts live memory: what a graph executor or a machine has allocated and not freed.
+//! A simulated device that counts live memory: the memory that a graph executor or a machine has allocated but not freed.
 
 use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::{Device, manager};

@@ -109,7 +109,7 @@ impl Simulation<'_> {
             "fail-alloc" => self.simulated.fail_alloc(step.number(1)?),
             "fail-copy" => self.simulated.fail_copy(step.number(1)?),
             "device" => {
-                // Calls of a script use the device of the step, whatever device a space is from.
+                // Calls of a script use the device of the step, even if a space is from another one.
                 let set = self.calls.call(step);
                 let device = self.calls.device;
                 let spaces = self.calls.spaces.values_mut();

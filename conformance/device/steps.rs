@@ -22,7 +22,7 @@ pub(super) enum Stop {
     Malformed(String),
     /// A call failed.
     Failed(Error),
-    /// A rule is broken, or the device lacks what the program needs.
+    /// A rule is broken, or the device lacks a requirement of the program.
     Judged(Failure),
 }
 
@@ -185,7 +185,7 @@ pub(super) struct NamedCalls<'a> {
     pub(super) streams: HashMap<String, (Stream, Device)>,
     /// The host buffers.
     pub(super) hosts: HashMap<String, Staging>,
-    /// Whether an unknown stream means the default one, as in `device.simulate`.
+    /// True if an unknown stream means the default one, as in `device.simulate`.
     pub(super) any_stream: bool,
 }
 

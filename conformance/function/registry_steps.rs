@@ -146,7 +146,7 @@ fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value,
 static FINISHED: AtomicU64 = AtomicU64::new(0);
 
 /// Waits until replaced and removed functions have ended. While another thread reads the registry, a runtime may delay their end until the
-/// next registration. So this function registers functions of its own until one of them ends.
+/// next registration. So this function registers further functions until one of them ends.
 fn settle(api: &'static FfiApi) -> Result<(), Raised> {
     unsafe extern "C" fn body(_: RawHandle, _: *const RawAny, _: i32, _: *mut RawAny) -> i32 {
         0

@@ -97,7 +97,7 @@ pub(super) fn begin(api: &'static LegacyApi) {
 pub(super) struct Extras<'a> {
     /// The modules of the library, as it stores them.
     pub(super) blob: Option<&'a [u8]>,
-    /// Whether it has a function that finds the parameters of [`link`].
+    /// True if it has a function that finds the parameters of [`link`].
     pub(super) linked: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Results of functions that measure time, reduced to what a case can state, because no two runs take the same time.
+//! Results of functions that measure time, reduced to the parts that do not differ between runs.
 
 use crate::conformance::reply::Reply;
 use crate::conformance::runtime::ffi::unsupported;

@@ -81,7 +81,7 @@ pub(super) fn symbols(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
 thread_local! {
     /// Arguments of the compiled function of the case.
     static SEEN: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
-    /// Whether the data that an argument points to is also read.
+    /// Set if the data that an argument points to is also read.
     static READS: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -241,7 +241,7 @@ fn fields(tensor: &DLTensor) -> Result<String> {
     Ok(format!("{dtype} [{}] {bytes}", shape.join(", ")))
 }
 
-/// Doubles the elements in place: the client must see what a function writes (RPC-102).
+/// Doubles the elements in place: the client must see the change (RPC-102).
 fn double(tensor: &DLTensor) -> Result<Any> {
     let (start, size) = memory(tensor)?;
     for at in (0..size / 4).map(|at| at * 4) {

@@ -53,7 +53,7 @@ impl HopPlace {
             match release.minor() {
                 // RPC-80: the flag exists from 0.9 on.
                 0..=8 => {}
-                // RPC-43: in these releases a bool has no code of its own.
+                // RPC-43: in these releases a bool has no separate code.
                 9..=17 => args.push(PackedValue::Int(0)),
                 _ => args.push(PackedValue::Bool(0)),
             }
@@ -72,7 +72,7 @@ struct NextServer {
     place: HopPlace,
     /// Thread of the server; `None` for an absent server.
     runs: Option<JoinHandle<Result<PeerInput, OpError>>>,
-    /// Whether the session has ended: then the next connection only wakes the thread.
+    /// Set when the session has ended: then the next connection only wakes the thread.
     is_over: Arc<AtomicBool>,
 }
 

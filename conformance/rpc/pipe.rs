@@ -1,4 +1,4 @@
-//! An in-process connection: each end reads what the other one writes.
+//! An in-process connection: each end reads the bytes that the other one writes.
 
 use crate::rpc::transport::RpcStream;
 use std::collections::VecDeque;
@@ -78,7 +78,7 @@ impl PipeWriter {
     }
 }
 
-// Like a socket: a read waits for the first byte and takes what has come in. A limit ends the wait with an error, and no bytes mean the
+// Like a socket: a read waits for the first byte and takes all bytes that have arrived. A limit ends the wait with an error, and no bytes mean the
 // end.
 impl Read for PipeEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

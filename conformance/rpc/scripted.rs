@@ -36,7 +36,7 @@ pub(super) struct ScriptedPeer {
     accepts: JoinHandle<Vec<Value>>,
 }
 
-/// The script of one connection; it returns what it read.
+/// The script of one connection; returns the bytes that it read.
 pub(super) trait Script: Send + 'static {
     fn play(self, stream: TcpStream) -> Value;
 }
@@ -78,7 +78,7 @@ impl ScriptedPeer {
         self.port
     }
 
-    /// Returns what was read on each connection, after all of them have ended.
+    /// Waits for the end of all connections, and returns the bytes read on each.
     pub(super) fn end(self) -> Vec<Value> {
         self.is_over.store(true, Ordering::SeqCst);
         // Wakes the listener, which waits for a connection.
@@ -162,7 +162,7 @@ impl SessionOfScript {
         Ok(script)
     }
 
-    /// Plays the session, and adds what the client wrote to `read`.
+    /// Plays the session, and appends the bytes of the client to `read`.
     ///
     /// Requests that free something are answered without the script, because the client sends them when a value is dropped, which cases do
     /// not count. The session ends with the script.

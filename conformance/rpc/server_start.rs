@@ -19,7 +19,7 @@ use std::time::Duration;
 // A misspelt option must be rejected: it would start a different server than the case is about, and pass.
 #[serde(default, deny_unknown_fields)]
 pub(in crate::conformance) struct ServerStart {
-    /// Whether the server detects the release of its clients (RPC-84), instead of being started for it.
+    /// True if the server detects the release of its clients (RPC-84), instead of being started for it.
     finds_out: bool,
     key: Option<String>,
     allow: Option<Vec<String>>,
@@ -35,13 +35,13 @@ pub(in crate::conformance) struct ServerStart {
     connect: Option<Vec<String>>,
     /// The peer to which it connects.
     pub(super) hop: Option<HopStart>,
-    /// Whether it has a simulated device, of number 95.
+    /// True if it has a simulated device, of number 95.
     pub(super) simulated: bool,
-    /// Whether the report of the session is returned.
+    /// True if the report of the session is returned.
     pub(super) report: bool,
-    /// Whether another thread may end the session.
+    /// True if another thread may end the session.
     watch: bool,
-    /// Whether it waits at a proxy (RPC-94).
+    /// True if it waits at a proxy (RPC-94).
     pub(super) paired: bool,
 }
 

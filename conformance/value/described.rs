@@ -75,7 +75,7 @@ fn method(api: &'static FfiApi, type_index: i32, [name, doc]: [&[u8]; 2]) -> Res
     register(api, "TVMFFITypeRegisterMethod", type_index, &info)
 }
 
-/// Registers metadata of a type without fields of its own.
+/// Registers metadata of a type that adds no fields.
 fn metadata(api: &'static FfiApi, type_index: i32, doc: &[u8]) -> Result<(), Reply> {
     let metadata = TypeMetadata {
         doc: ByteArray::of(doc),

@@ -223,7 +223,7 @@ unsafe extern "C-unwind" fn note_flags(_: *mut Header, flags: i32) {
     FLAGS.with_borrow_mut(|noted| noted.push(flags));
 }
 
-/// Performs `value.life`: shows what the runtime does when the last strong reference of an object of the suite is dropped.
+/// Performs `value.life`: records how the runtime drops the last strong reference of an object of the suite.
 ///
 /// Weak references are counted by their holders in the header, so only the flags of that one call are visible. This crate's own runtime is
 /// tested in full, by functions that it provides. Upgrading is inlined in C++, and no function of the interface does it.

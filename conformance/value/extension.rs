@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How often the copies of one value were made and destroyed.
+/// Number of copies of one value that were made and destroyed.
 #[derive(Default)]
 struct ExtensionCounts {
     clones: AtomicI64,

@@ -25,7 +25,7 @@ pub(crate) const OPS: &[Op] = &[
     },
 ];
 
-/// Runs `vm.decode`: returns the executable as functions, constants and instructions (VM-01 to VM-05 check what they mean
+/// Runs `vm.decode`: returns the executable as functions, constants and instructions (VM-01 to VM-05 check how they fit
 /// together).
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;

@@ -20,7 +20,7 @@ pub(crate) fn is_held(kind: &str) -> bool {
     kind.starts_with("relax.") || FACTORIES.contains(&kind)
 }
 
-/// Checks the content of a valid payload against the rules of its own chapter. `start` is the offset of the payload, to which the
+/// Checks the content of a valid payload against the rules of the chapter of its content. `start` is the offset of the payload, to which the
 /// offset of the violation refers. For VM code, the offset is the one that was recorded when its words were read.
 ///
 /// Code of the Relax VM is checked against VM-01 to VM-05. A graph is checked against GRF-01 to GRF-24 and GRF-51 to GRF-53, including

@@ -307,7 +307,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Checks JSON of models and of objects against the rules of its own chapter. Graph JSON belongs to chapter graph, objects belong
+    /// Checks JSON of models and of objects against the rules of its chapter. Graph JSON belongs to chapter graph, objects belong
     /// to chapter object. Returns `None` for any other form. Offsets are those of JSON values.
     pub fn json(&self) -> Option<Reading> {
         let mut findings = Findings::default();

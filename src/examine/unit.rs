@@ -235,7 +235,7 @@ impl Unit<'_> {
     }
 }
 
-/// Returns TEN-32 if the data of a tensor in a file end early, because loaders of such files take what is there. Elsewhere such data is
+/// Returns TEN-32 if the data of a tensor in a file end early, because loaders of such files accept the shorter data. Elsewhere such data is
 /// rejected (WIRE-01).
 fn cut_data(broken: Violation) -> Violation {
     let field = broken.field();

@@ -23,7 +23,7 @@ pub struct Verification {
     pub guessed: bool,
     /// The number of further oddities.
     pub omitted: usize,
-    /// Whether nothing in the file has fields, because it is compiled code without a library binary.
+    /// True if the file has no fields, because it is compiled code without a library binary.
     pub host_only: bool,
 }
 

@@ -75,7 +75,7 @@ pub trait Parameter: 'static {
 pub struct Param {
     /// Returns the schema of its type.
     pub(crate) schema: fn() -> Schema,
-    /// How it is borrowed, if it is borrowed.
+    /// The kind of borrowing, for a borrowed parameter.
     pub(crate) borrowed: Option<Borrowing>,
     /// Returns whether it can read a view. May take the object of an r-value reference.
     pub(crate) reads: fn(AnyView<'_>) -> bool,

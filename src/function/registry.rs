@@ -301,7 +301,7 @@ pub(crate) unsafe fn register_with(
 /// # Safety
 /// As for [`register_with`].
 unsafe fn enter(name: &[u8], function: Function, claim: Claim, details: Details) -> Result<()> {
-    // VAL-21: custom types are functions of the registry, so there are none before the first registration.
+    // VAL-21: custom types are functions of the registry, so they cannot exist before the first registration.
     custom_types::serve();
     // Dropped after the lock is released, because a destructor may use the registry.
     replaced(name, function, claim, details).map(drop)

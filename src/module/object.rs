@@ -82,7 +82,7 @@ impl Module {
                 header: Header::new(index::MODULE, delete),
                 // An array even without imports, as in a module of C++, because reflection shows the field as an array.
                 imports: AtomicPtr::new(no_imports().into_raw()),
-                // C++ sets it when it looks up in a module of its own; ours cache their results in `found` (MOD-14).
+                // C++ sets it in lookups of its modules; ours cache their results in `found` (MOD-14).
                 lookup_cache: AtomicPtr::new(std::ptr::null_mut()),
             },
             body: ManuallyDrop::new(ModuleBody {
@@ -192,7 +192,7 @@ impl Module {
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
-            // The array of C++ has no lock of its own: another thread may replace it between reading the field and counting the reference.
+            // The array of C++ has no lock: another thread may replace it between reading the field and counting the reference.
             None => foreign::alone(|| self.foreign_imports()),
         }
     }

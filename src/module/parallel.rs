@@ -113,9 +113,9 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
 ///
 /// # Safety
 ///
-/// `group` must be what the launch passed to the task, and `task` the task's own number.
+/// `group` must be the pointer that the launch passed to the task, and `task` the number of the task.
 pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
-    // SAFETY: `group` is what the launch passed to the task, which lives until the task returns.
+    // SAFETY: the launch passed `group` to the task, and it lives until the task returns.
     let group = unsafe { &*group };
     let count = usize::try_from(group.num_task).unwrap_or(0);
     // SAFETY: the launch put `num_task` counters at `sync_handle`, and they live until every task is done.

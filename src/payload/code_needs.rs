@@ -1,6 +1,6 @@
 //! The requirements of device code on a device and its driver, as far as the code states them.
 //!
-//! | code | what is read |
+//! | code | fields read |
 //! |---|---|
 //! | PTX | `.version`, `.target` |
 //! | cubin, fatbin | architecture of each image |

@@ -16,7 +16,7 @@ pub struct Finding {
     pub offset: u64,
     /// A description of the oddity, for people.
     pub message: String,
-    /// Whether the content can be used. If it cannot, a MUST for its user is broken, and a verdict on the file counts a violation
+    /// False if the content cannot be used. Then a MUST for its user is broken, and a verdict on the file counts a violation
     /// (TEN-35).
     pub usable: bool,
 }

@@ -100,7 +100,7 @@ impl RuleText {
         self.part(Some(UPSTREAM))
     }
 
-    /// Returns the decisions of this crate beyond the norm; empty if there are none.
+    /// Returns the decisions of this crate beyond the norm, or an empty text.
     pub fn here(&self) -> &str {
         self.part(Some(HERE))
     }

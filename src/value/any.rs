@@ -358,7 +358,7 @@ plain! {
 impl From<ObjectRef> for Any {
     #[inline]
     fn from(object: ObjectRef) -> Any {
-        // VAL-01: the tag is the index of the object's own type, whatever the static type of the reference.
+        // VAL-01: the tag is the index of the dynamic type, not of the static type of the reference.
         let ptr = object.into_raw();
         // SAFETY: `ptr` is a live object; its reference moves into the cell.
         let type_index = unsafe { (*ptr).type_index };

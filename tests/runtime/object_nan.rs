@@ -13,7 +13,7 @@ fn call(name: &str, args: &[&Any]) -> Any {
         .unwrap()
 }
 
-/// OBJ-14: NaN equals NaN, whatever its bits are, and equal values have the same hash.
+/// OBJ-14: NaN equals NaN, even with other bits, and equal values have the same hash.
 #[test]
 fn what_is_no_number_is_equal_to_what_is_none() {
     tvmspec::object::init();

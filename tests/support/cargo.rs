@@ -14,7 +14,7 @@ fn features() -> String {
     built.map(|(name, _)| name).collect::<Vec<_>>().join(",")
 }
 
-/// Returns cargo with `command`, for builds that share their dependencies with this test. The error says why there is none.
+/// Returns cargo with `command`, for builds that share their dependencies with this test. The error says why cargo cannot be used.
 fn cargo(command: &str) -> Result<Command, String> {
     let cargo = std::env::var_os("CARGO").ok_or("cargo did not start this test")?;
     let mut cargo = Command::new(cargo);

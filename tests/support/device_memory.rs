@@ -16,7 +16,7 @@ pub(crate) fn golden(name: &str) -> PathBuf {
     Path::new("golden/device").join(name)
 }
 
-/// Returns the API of `device`. If there is none, says why the test is skipped.
+/// Returns the API of `device`. Without one, prints why the test is skipped.
 pub(crate) fn here(device: Device) -> Option<&'static dyn DeviceApi> {
     let api = match Manager::global().api(device.kind) {
         Ok(api) => api,

@@ -11,7 +11,7 @@
 //! | `tensor.encode`         | `runtime.SaveParams`                                 | the bytes                 |
 //! | `tensor.dtype_*`, `value.dtype` | `TVMFFIDataTypeFromString`, `TVMFFIDataTypeToString` | the value         |
 //! | `value.cell`            | reading a value that the runtime made                | the value                 |
-//! | `value.convert`, `value.device` | a typed function that shows what it took the argument for | the value    |
+//! | `value.convert`, `value.device` | a typed function that returns its converted argument | the value             |
 //! | `value.own`             | `TVMFFIAnyViewToOwnedAny`                            | the value                 |
 //! | `value.life`            | `TVMFFIObjectIncRef` and `DecRef` on an object of ours | the view `released`     |
 //! | `value.types`           | `TVMFFITypeGetOrAllocIndex`, `TVMFFIGetTypeInfo`     | the value                 |
@@ -39,7 +39,7 @@
 //! | `target.options`        | `target.ListTargetKindOptionsFromName`               | the value                 |
 //! | `vm.run`                | `ffi.Module.load_from_file.relax.VMExecutable`       | the value                 |
 //!
-//! A loader of the runtime may know one kind and not another, and does not show what it read. For `blob.decode`, every kind in
+//! A loader of the runtime knows only some kinds, and does not show the fields that it read. For `blob.decode`, every kind in
 //! printable ASCII therefore gets a loader of this crate. It logs kind and payload, and returns an empty module of the runtime (a
 //! system library with a unique name). Only the container is judged. A kind that is not printable is left to the runtime.
 //! Rejections contain the runtime's message but no kind, rule or offset, because the interface has none of these.

@@ -176,7 +176,7 @@ fn called_global(name: &str, args: &[RawAny]) -> Result<RawAny, c_int> {
     result
 }
 
-/// Writes the object of a result to `out`, or null if there is none.
+/// Writes the object of a result to `out`, or null for other results.
 ///
 /// # Safety
 ///

@@ -274,7 +274,7 @@ struct Constructor {
     absolute: elf::RelocationType,
 }
 
-/// Returns the constructor for `target`; `None` if there is none (BLOB-67).
+/// Returns the constructor for `target`, if its format has one (BLOB-67).
 fn constructor(target: ObjectTarget) -> Option<Constructor> {
     match target {
         ObjectTarget {

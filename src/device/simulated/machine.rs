@@ -288,7 +288,7 @@ impl SimulatedMachine {
         self.clock ^= self.clock >> 7;
         self.clock ^= self.clock << 17;
         if self.clock.is_multiple_of(8) {
-            // There is at least one queue: `push`, which calls this, has added one if there was none.
+            // At least one queue exists, because `push`, which calls this, adds the first one.
             let pick = (self.clock >> 8) as usize % self.queues.len();
             if let Some(queue) = self.queues.keys().nth(pick) {
                 self.step(*queue);

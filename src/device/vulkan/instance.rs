@@ -212,7 +212,7 @@ fn memory_types(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, u32
     };
     let host =
         with(vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT)?;
-    // A device that shares the memory of the host may have no memory of its own.
+    // A device that shares the memory of the host may have no separate memory.
     let device = with(vk::MemoryPropertyFlags::DEVICE_LOCAL).unwrap_or(host);
     Some((device, host))
 }

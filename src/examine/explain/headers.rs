@@ -8,7 +8,7 @@ use crate::release::Release;
 
 /// Refines `account` by the headers that the sources of `file` include.
 ///
-/// Python's `load_module` compiles with the headers of its own release. The verdicts so far assume a library that was compiled
+/// Python's `load_module` compiles with the headers of the release that runs. The verdicts so far assume a library that was compiled
 /// elsewhere.
 pub(super) fn judge(file: &ContainerFile<'_>, account: &mut Account) {
     let headers = || {

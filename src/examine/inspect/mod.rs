@@ -49,7 +49,7 @@ pub(super) fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspectio
     }
 }
 
-/// Reports what is in a file, both before and after a broken rule.
+/// Describes the content of a file, both before and after a broken rule.
 ///
 /// # Errors
 ///

@@ -114,7 +114,7 @@ unsafe extern "C" fn personality(
     const CONTINUE: c_int = 8;
     const GNU_CXX: u64 = u64::from_be_bytes(*b"GNUCC++\0");
     // A thread that is cancelled unwinds by force, which nothing may stop. A Rust panic, or an exception of a third language, belongs to a
-    // handler of its own language further up the stack.
+    // handler of that language further up the stack.
     if actions & FORCED != 0 || class & !0xff != GNU_CXX {
         return CONTINUE;
     }
@@ -230,7 +230,7 @@ unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> 
     if unsafe { name_of(own) } == wanted {
         return Some(object);
     }
-    // SAFETY: type information begins with a pointer to the table of its own class.
+    // SAFETY: type information begins with a pointer to the vtable of its class.
     let table = unsafe { own.cast::<*const CxxType>().read() };
     // SAFETY: the word before the functions of every table is the type information of the table's class.
     let form = unsafe { table.wrapping_sub(1).read() };
@@ -304,6 +304,6 @@ unsafe fn finish(thrown: *mut Unwind) {
     };
     // SAFETY: the exception is caught, by this contract, and nothing else has begun to handle it.
     unsafe { begin(thrown) };
-    // SAFETY: ends what was just begun; the exception is not used again.
+    // SAFETY: pairs with `begin` above; the exception is not used again.
     unsafe { end() };
 }

@@ -344,7 +344,7 @@ impl<'a> SideReader<'a> {
             return self.tracker_message(cursor);
         }
         Ok(match (self.is_first, self.spoken.speaker) {
-            // RPC-01, RPC-04: each side writes one message of its own form before the packets.
+            // RPC-01, RPC-04: each side writes one message in a form that differs from packets.
             (true, Speaker::Client) => {
                 ConnectionMessage::Hello(Hello::read(cursor)?.whole(cursor)?)
             }

@@ -26,7 +26,7 @@ pub enum TrackerRequest {
         /// Requests of higher priority are served first; the default of clients is 1.
         priority: i64,
     },
-    /// 5: sets what the summary shows of this connection.
+    /// 5: sets the entry of this connection in the summary.
     UpdateInfo(TrackerPeer),
     /// 6: requests the numbers of servers and requests.
     Summary,

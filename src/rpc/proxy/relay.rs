@@ -108,7 +108,7 @@ fn copy(
     loop {
         let count = match from.read(&mut piece) {
             Ok(0) => {
-                // RPC-73: only this direction ends: the other side may still answer what it has read.
+                // RPC-73: only this direction ends: the other side may still answer earlier requests.
                 let _ = to.shutdown(Shutdown::Write);
                 return passed;
             }

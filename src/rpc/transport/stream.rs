@@ -16,7 +16,7 @@ pub trait RpcStream: Read + Write + Send {
     /// [`io::Error`] of setting the timeouts of a socket.
     fn set_limit(&self, limit: Option<Duration>) -> io::Result<()>;
 
-    /// Reads bytes that have already arrived, and returns `None` if there are none. A stream that cannot tell waits, like `read`.
+    /// Reads bytes that have already arrived. Returns `None` if no byte has arrived. A stream that cannot tell waits, like `read`.
     fn read_ready(&mut self, room: &mut [u8]) -> Option<io::Result<usize>> {
         Some(self.read(room))
     }

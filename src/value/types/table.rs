@@ -16,7 +16,7 @@ type Chunk = [AtomicPtr<TypeEntry>; CHUNK];
 /// A type with its remaining reserve of indices for derived types (VAL-14).
 pub(super) struct TypeEntry {
     pub(super) info: TypeInfo,
-    /// Number of its own index and the indices that it reserved after it.
+    /// Number of indices: that of the type and those reserved after it.
     pub(super) total: i32,
     /// Number of these indices that have a type. Changes only under the writer's lock.
     pub(super) taken: AtomicI32,

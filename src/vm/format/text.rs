@@ -109,7 +109,7 @@ impl Executable<'_> {
         text
     }
 
-    /// Returns instruction `index` as text that is short enough for a message; empty if there is none.
+    /// Returns instruction `index` as text that is short enough for a message, or an empty text.
     pub(crate) fn instruction_text(&self, index: usize) -> String {
         // PAY-88: a call may have as many operands as the file has words, so the text is cut.
         const LONGEST: usize = 4096;

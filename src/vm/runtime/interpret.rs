@@ -1,6 +1,6 @@
 //! The interpreter of the four instructions.
 //!
-//! A run allocates no memory of its own, because frames are reused from call to call.
+//! A run allocates no memory for frames, because calls reuse them.
 
 use super::builtin::Builtin;
 use super::calling::CallingMachine;

@@ -111,7 +111,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // The process group includes the sessions, which servers of TVM leave behind.
+        // The process group includes the sessions, which outlive servers of TVM.
         let group = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _ = self.child.wait();

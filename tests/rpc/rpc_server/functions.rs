@@ -238,7 +238,7 @@ fn rpc_90_uploaded_code_runs_only_where_it_is_allowed() {
             .flat_map(|two| two.to_le_bytes())
             .collect();
         assert_eq!(client.ask(&from(b, &[4], 0, 16)), Ok(Answer::Content(twos)));
-        // A compiled function that gets other arguments returns an error of its own.
+        // A compiled function that gets other arguments returns its error.
         client
             .call_handle(add, vec![V::Int(1)])
             .expect_err("one argument");

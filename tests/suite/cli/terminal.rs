@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Returns the output of `tvmspec`, whatever its exit code.
+/// Returns the output of `tvmspec`, for any exit code.
 fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
         .args(arguments)

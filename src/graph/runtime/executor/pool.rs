@@ -27,7 +27,7 @@ impl PoolMemory {
         // Memory of a scope is requested by shape. The shape of a pool is one row of float32 words.
         let words = i64::try_from(whole / 4).map_err(|_| rejected())?;
         let bytes = usize::try_from(bytes).map_err(|_| rejected())?;
-        // GRF-30: the device sees a pool of float32, whatever its entries are, because releases allocate a float32 vector.
+        // GRF-30: the device sees a pool of float32 even for other entries, because releases allocate a float32 vector.
         let hint = Dtype::scalar(Dtype::FLOAT, 32);
         let scope = pool.scope.as_str();
         let space = match (&pool.texture, scope) {

@@ -111,7 +111,7 @@ pub fn from_json(form: &Value) -> Result<LegacyGraph, FormError> {
 /// The reason why a form is not a graph.
 #[derive(Debug)]
 pub enum FormError {
-    /// The JSON does not match the form. The message says what is missing or wrong.
+    /// The JSON does not match the form. The message names the missing or wrong member.
     Form(ParseError),
     /// A tensor breaks a rule.
     Broken(Violation),

@@ -18,7 +18,8 @@ struct ObjectLock {
     stays: AtomicU32,
 }
 
-/// The table of locks. All bytes are zero, so the table takes no space in the library's file.
+/// The table of locks. With a single lock, unrelated objects would wait for each other. With 64, threads collide rarely, and the table
+/// still fits into 512 bytes. All bytes are zero, so the table takes no space in the library's file.
 static LOCKS: [ObjectLock; 64] = [const {
     ObjectLock {
         is_held: AtomicBool::new(false),

@@ -282,6 +282,6 @@ pub(crate) unsafe fn store(at: *mut c_void, field_type: i32, value: Any) -> Resu
             ));
         }
     };
-    // SAFETY: the function matches `field_type`, which says what is stored, by this contract.
+    // SAFETY: by this contract, the function matches `field_type`, the type of the stored value.
     unsafe { put(at, value) }
 }

@@ -61,7 +61,7 @@ impl Copier {
         self.compound(object, depth)
     }
 
-    /// Records that the copy replaces the original from now on (OBJ-14: a deep copy shares what the original shares).
+    /// Records that the copy replaces the original from now on (OBJ-14: a deep copy keeps the sharing of the original).
     fn remember(&mut self, original: &ObjectRef, copy: &Any) {
         let at = original.as_ptr() as usize;
         // The original is kept alive, so that no other object gets its address during the copy.

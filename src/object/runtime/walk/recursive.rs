@@ -323,7 +323,7 @@ impl Comparer {
         if is_kept && pairs.equal.contains_key(&pair) {
             return Ok(0);
         }
-        // The same pair is being compared further up, so both objects contain themselves. Equality can assume that they are equal, but an
+        // A caller further up compares this pair, so both objects contain themselves. Equality can assume that they are equal, but an
         // order cannot be derived.
         if !pairs.open.insert(pair) {
             if self.only_equal {

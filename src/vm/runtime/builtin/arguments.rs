@@ -14,7 +14,7 @@ pub(super) fn int(args: &[AnyView<'_>], at: usize) -> VmResult<i64> {
     Ok(cast::<i64>(arg(args, at))?)
 }
 
-/// Returns the text that a compiler passes last, for messages; empty if there is none.
+/// Returns the text that a compiler passes last, for messages, or an empty text.
 pub(super) fn context(args: &[AnyView<'_>]) -> String {
     let last = args.last().copied().unwrap_or(AnyView::none());
     cast::<String>(last).map_or_else(|_| String::new(), |text| text.trim_end().to_owned() + " ")

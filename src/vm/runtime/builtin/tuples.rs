@@ -13,7 +13,7 @@ pub(super) fn make_tuple(args: &[AnyView<'_>]) -> VmResult {
     Ok(Array::new(args.iter().map(|value| value.to_any())).into())
 }
 
-/// Returns the element, or VM-49 if there is none; arguments: `(tuple, index)`. A negative index has no element.
+/// Returns the element at an index, or VM-49 beyond the end; arguments: `(tuple, index)`. A negative index has no element.
 pub(super) fn tuple_getitem(args: &[AnyView<'_>]) -> VmResult {
     let at = int(args, 1)?;
     let items = sequence_of(arg(args, 0));

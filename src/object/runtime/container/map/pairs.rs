@@ -92,7 +92,7 @@ pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
 }
 
 /// A cursor over a map that keeps the map alive: the state of the iterator functions. If a dict changes between two calls, the cursor
-/// continues with the pair at its position, and ends if there is none.
+/// continues with the pair at its position, or ends at the end.
 pub(crate) struct MapCursor {
     /// A map or a dict.
     map: ObjectRef,

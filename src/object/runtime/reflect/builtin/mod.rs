@@ -1,7 +1,7 @@
 //! Types, attributes and global functions that every library of this ABI registers when it is initialized.
 //!
 //! Frontends find them only by name, so names, metadata and kinds of errors are part of the interface. A build without the feature
-//! `frontend` contains only what the runtime itself needs: `core`, `containers`, and the types of paths.
+//! `frontend` contains only the types that the runtime itself needs: `core`, `containers`, and the types of paths.
 
 mod containers;
 mod core;

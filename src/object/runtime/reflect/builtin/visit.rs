@@ -25,7 +25,7 @@ use crate::value::header::{Object, ObjectRef, Ref};
 use crate::value::types::ObjectIndex;
 use crate::value::{Any, cast, index, types};
 
-/// The interrupt that ended a visit early; None if there was none.
+/// The interrupt that ended a visit early, if any.
 type WalkInterrupt = Option<Ref<Interrupt>>;
 
 /// Combines the two lists of callbacks of `ffi.StructuralWalk` and `ffi.StructuralMap`: those that take only the value, and those that also

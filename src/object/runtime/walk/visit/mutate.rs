@@ -156,7 +156,7 @@ impl Mutator {
         native::settle(unsafe { Any::from_raw(answer) })
     }
 
-    /// Returns the replacement of a variable or a shared node; None if there is none.
+    /// Returns the replacement of a variable or a shared node, or None.
     pub(crate) fn remap_get(self, variable: AnyView<'_>) -> Result {
         self.call(self.table().remap_get, variable)
     }
