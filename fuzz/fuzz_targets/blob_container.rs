@@ -12,7 +12,7 @@ mod made;
 use arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;
 use made::{Found, Made, Verdict};
-use tvmspec::blob::container::{self, File, FileForm, Size};
+use tvmspec::blob::container::{self, ContainerFile, FileForm, Size};
 use tvmspec::rule::Strictness;
 
 fuzz_target!(|data: &[u8]| {
@@ -70,7 +70,7 @@ fn check(made: &Made) {
     }
 }
 
-fn found(made: &Made, file: &File<'_>) {
+fn found(made: &Made, file: &ContainerFile<'_>) {
     let odd: Vec<&str> = file.findings.as_slice().iter().map(|finding| finding.rule.id()).collect();
     match made.verdict {
         Verdict::Odd(rule) => assert_eq!(odd, [rule]),

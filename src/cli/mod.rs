@@ -1,6 +1,6 @@
 //! The command line: one file per subcommand, with its arguments and its `run` function.
 //!
-//! A `run` function takes the arguments and returns an [`Exit`], or a [`CliError`] if it could not do its work. It computes nothing
+//! A `run` function takes the arguments and returns an `Exit`, or a [`CliError`] if it could not do its work. It computes nothing
 //! about TVM itself: all knowledge about a file comes from `tvmspec::examine`, and the commands turn it into text, JSON or files.
 //! Shared code is in files that are not subcommands:
 //!

@@ -17,7 +17,7 @@
 //! | `load`          | device modules from payloads, and their loaders                      | DEV-54           |
 //! | `tensor`        | tensors of a device, and copies between them and the host            |                  |
 //! | `timer`         | timers and the time evaluator                                        | DEV-44, DEV-45   |
-//! | `error`         | constructors of [`Error`](crate::Error) for device calls                           |                  |
+//! | `error`         | constructors of [`Error`] for device calls                                         |                  |
 //! | `c_table`       | a device as a table of C functions, in both directions               | DEV-02           |
 //! | `cpu`           | the host                                                             |                  |
 //! | `simulated`     | an asynchronous device without hardware, for tests                   |                  |
