@@ -56,7 +56,7 @@ impl<'a> StoredLibrary<'a> {
     ///     Ok::<(), Violation>(())
     /// })?;
     /// let changed = library.replace_in(&file)?;
-    /// assert_eq!(blob::open(&changed)?[0].modules(), library.modules());
+    /// assert_eq!(blob::open(&changed)?[0].modules()[1].payload(), library.modules()[1].payload());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
