@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+#[cfg(feature = "cli")]
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -23,11 +24,13 @@ pub(crate) fn words() -> io::Result<Vec<OsString>> {
 }
 
 /// Returns the command that starts this program, without a subcommand.
+#[cfg(feature = "cli")]
 pub(crate) fn command() -> io::Result<Command> {
     words().map(|words| command_of(&words))
 }
 
 /// Returns the command of these [`words`].
+#[cfg(feature = "cli")]
 pub(crate) fn command_of(words: &[OsString]) -> Command {
     let mut words = words.iter();
     let mut command = Command::new(words.next().map_or("tvmspec".as_ref(), OsString::as_os_str));

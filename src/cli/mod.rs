@@ -169,6 +169,8 @@ struct CommandLine {
 }
 
 // In the order of the help: looking into files, writing them, running them, judging implementations, help.
+// The size does not matter for a value that exists once.
+#[cfg_attr(not(feature = "cli"), allow(clippy::large_enum_variant))]
 #[derive(Subcommand)]
 enum Command {
     /// Show what a file holds: layout, modules, import tree, functions, payloads; nothing is executed
