@@ -16,6 +16,7 @@ mod tree;
 #[path = "build/rule_docs.rs"]
 mod rule_docs;
 
+use rule_docs::is_rule;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -124,14 +125,14 @@ fn places(code: &mut String, root: &Path) {
             if line.trim_start().starts_with("//") {
                 let words =
                     line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
-                for word in words.filter(|word| is_constant(&word.replace('-', "_"))) {
+                for word in words.filter(|word| is_rule(word, '-')) {
                     let of = mentions.entry(word.to_owned()).or_default();
                     of.push(format!("src/{file}:{number}"));
                 }
                 continue;
             }
             let words = line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-            for word in words.filter(|word| is_constant(word)) {
+            for word in words.filter(|word| is_rule(word, '_')) {
                 let of = places.entry(word.replace('_', "-")).or_default();
                 of.push(format!("src/{file}:{number}"));
             }
@@ -145,16 +146,6 @@ fn places(code: &mut String, root: &Path) {
         writeln!(code, "    ({id:?}, &{places:?}),").expect("strings grow");
     }
     code.push_str("];\n");
-}
-
-/// `BLOB_07`: the constant of a rule.
-fn is_constant(word: &str) -> bool {
-    word.split_once('_').is_some_and(|(chapter, number)| {
-        chapter.len() > 1
-            && chapter.bytes().all(|byte| byte.is_ascii_uppercase())
-            && number.len() >= 2
-            && number.bytes().all(|byte| byte.is_ascii_digit())
-    })
 }
 
 fn table(code: &mut String, root: &Path, name: &str, kind: &str, room: &str, files: &[String]) {

@@ -61,12 +61,12 @@ pub(crate) fn write(root: &Path, spec: &[String], folder: &Path) {
 /// Splits `### BLOB-07 Title` into id and title.
 fn heading(line: &str) -> Option<(&str, &str)> {
     let (id, title) = line.strip_prefix("### ")?.split_once(' ')?;
-    is_id(id).then_some((id, title))
+    is_rule(id, '-').then_some((id, title))
 }
 
-/// Whether the word is a rule id, such as `BLOB-07`.
-fn is_id(word: &str) -> bool {
-    word.split_once('-').is_some_and(|(chapter, number)| {
+/// Returns whether the word names a rule, with this character before the number: `BLOB-07` in texts, `BLOB_07` in code.
+pub(crate) fn is_rule(word: &str, separator: char) -> bool {
+    word.split_once(separator).is_some_and(|(chapter, number)| {
         chapter.len() > 1
             && chapter.bytes().all(|byte| byte.is_ascii_uppercase())
             && number.len() >= 2
@@ -74,7 +74,7 @@ fn is_id(word: &str) -> bool {
     })
 }
 
-/// Whether this build has the module of the chapter, so that a link to it works.
+/// Returns whether this build has the module of the chapter, so that a link to it works.
 fn is_built(chapter: &str) -> bool {
     FEATURES
         .iter()

@@ -45,7 +45,7 @@ mod golden;
 pub mod known;
 mod op;
 pub mod parts;
-mod plain_text;
+pub(crate) mod plain_text;
 mod reply;
 pub mod report;
 pub mod runner;

@@ -2,8 +2,8 @@
 //!
 //! Ids, texts and answers come from a testee, so everything is escaped. The script creates text nodes, never markup.
 
-use super::{Obligation, evidence, headline, json, quoted};
-use crate::conformance::plain_text::is_unseen;
+use super::{Obligation, evidence, headline, quoted};
+use crate::conformance::plain_text::{is_unseen, script_json};
 use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use crate::release::Release;
@@ -73,7 +73,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     let _ = writeln!(
         out,
         "<script>\nconst DATA = {};\n{SCRIPT}</script>",
-        in_script(&data(report))
+        script_json(&data(report).to_string())
     );
     out.push_str("</body>\n</html>\n");
     out
@@ -197,19 +197,6 @@ impl Interned {
         }
         place
     }
-}
-
-/// Returns JSON that neither ends a script or a comment nor hides or reverses its surroundings.
-fn in_script(value: &Value) -> String {
-    let mut out = String::new();
-    for letter in value.to_string().chars() {
-        if matches!(letter, '<' | '>') || is_unseen(letter) {
-            out.push_str(&json::escaped(letter));
-        } else {
-            out.push(letter);
-        }
-    }
-    out
 }
 
 /// Writes one failure, opened unless it is known: its purpose, the answer, and the command to repeat it.

@@ -1,7 +1,7 @@
 //! The report for programs. `spec/schema/report.json` is its JSON Schema, and a test compares the two.
 
 use super::evidence;
-use crate::conformance::plain_text::is_unseen;
+use crate::conformance::plain_text::escaped_json;
 use crate::conformance::runner::{CaseOutcome, Report, VerdictCounts};
 use crate::conformance::verdict::Verdict;
 use serde_json::{Map, Value, json};
@@ -10,20 +10,7 @@ use serde_json::{Map, Value, json};
 pub(super) fn render(report: &Report<'_>) -> String {
     // The report contains the testee's answers in full, and a terminal would obey their control characters. Escaped, it is the same
     // JSON.
-    format!("{:#}\n", value(report))
-        .chars()
-        .map(|letter| match letter {
-            letter if letter != '\n' && is_unseen(letter) => escaped(letter),
-            letter => letter.to_string(),
-        })
-        .collect()
-}
-
-/// Returns a character as an ASCII escape of JSON.
-pub(super) fn escaped(letter: char) -> String {
-    let mut units = [0; 2];
-    let units = letter.encode_utf16(&mut units);
-    units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    escaped_json(&format!("{:#}\n", value(report)), |_| false)
 }
 
 /// Returns the report as a value. A failure includes its request and its expectation, so that a program can repeat it without the

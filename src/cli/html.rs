@@ -1,6 +1,6 @@
 //! The common parts of pages: escaped texts, the style, and the views of `web/page` as one script.
 
-use super::output::{is_unseen, plain};
+use super::output::plain;
 use std::fmt::Write as _;
 
 /// Colours and shapes, also of the page of `web/` and of the site.
@@ -54,20 +54,4 @@ pub(crate) fn escape(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
-}
-
-/// Escapes JSON for the content of a `script` element, which does not change its meaning: no character is invisible, and no text ends
-/// the element.
-pub(crate) fn script_json(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter == '\n' || (!is_unseen(letter) && letter != '<') {
-            out.push(letter);
-            continue;
-        }
-        for unit in letter.encode_utf16(&mut [0; 2]) {
-            let _ = write!(out, "\\u{unit:04x}");
-        }
-    }
-    out
 }

@@ -181,6 +181,27 @@ pub(crate) fn subject<'i>(
     Ok(subject)
 }
 
+/// Opens the input as `inspect`, `verify` and `explain` do: as a file, or with `kind` as the payload of a module of this kind. A file whose
+/// container is broken is a subject too ([`Subject::broken`]); nothing in it was read, so that `grammar` has no effect.
+pub(crate) fn examined<'i>(
+    input: &'i Input,
+    kind: Option<&str>,
+    layout: Option<Layout>,
+    grammar: &[String],
+) -> Result<Subject<'i>, CliError> {
+    let opened = match kind {
+        Some(kind) => Ok(payload(input, kind, layout)?),
+        None => subject(input, input.path(), layout),
+    };
+    match opened {
+        Ok(mut subject) => {
+            subject.foreign = foreign_kinds(grammar)?;
+            Ok(subject)
+        }
+        Err(broken) => Ok(Subject::damaged(&input.name, input.bytes(), broken)),
+    }
+}
+
 /// Treats the whole input as the payload of a module of `kind`, in layout 0.22 if none is stated.
 pub(crate) fn payload<'i>(
     input: &'i Input,

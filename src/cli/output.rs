@@ -14,6 +14,7 @@
 use super::CliError;
 use super::closed_stdout;
 use super::color::{self, StyledWrite, TerminalText};
+use crate::conformance::plain_text::is_unseen;
 use anstyle::Style;
 use serde_core::Serialize;
 use std::borrow::Cow;
@@ -251,15 +252,6 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
         }
     }
     out
-}
-
-/// Returns whether the character is invisible: control characters, line ends, changes of direction, characters without width. With one
-/// of them, a name could look like another name.
-pub(crate) fn is_unseen(letter: char) -> bool {
-    // C0, DEL and C1; then soft hyphens, direction marks, line separators, joiners, the byte order mark and tags.
-    letter.is_control()
-        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Writes `bytes` to `path`, or to stdout for `-`. Binary content never goes to a terminal.

@@ -1,7 +1,7 @@
 //! The JSON that `inspect`, `verify`, `explain` and `dump` print with `--json`, for a program that has the command line in its process,
 //! such as the Python module.
 
-use super::input::{Input, foreign_kinds, payload, subject};
+use super::input::{Input, examined, payload};
 use super::{CliError, explain, library, output, rule};
 use serde_core::Serialize;
 use tvmspec::blob::Blob;
@@ -54,25 +54,25 @@ pub fn report(
     input: &Input,
     options: &ReportOptions,
 ) -> Result<String, CliError> {
+    let open = |kind: Option<&str>| examined(input, kind, options.layout, &options.grammar);
     match kind {
         ReportKind::Inspect => {
             let wanted = InspectOptions {
                 code: options.code,
                 ..InspectOptions::default()
             };
-            let subject = open(input, options)?;
+            let subject = open(options.kind.as_deref())?;
             let inspection = subject.inspect_with(wanted).map_err(CliError::line)?;
             output::json_text(&inspection.into_json())
         }
         ReportKind::Verify => {
-            let found = open(input, options)?.verify().map_err(CliError::line)?;
+            let subject = open(options.kind.as_deref())?;
+            let found = subject.verify().map_err(CliError::line)?;
             output::json_text(&found.to_json())
         }
         ReportKind::Explain => {
-            let mut options = options.clone();
-            // `explain` has no option for it.
-            options.kind = None;
-            let subject = open(input, &options)?;
+            // `explain` has no option `kind`.
+            let subject = open(None)?;
             let (mut accounts, form, foreign) = explain::accounts(&subject, options.release)?;
             if !options.elsewhere {
                 explain::judge_here(&mut accounts, form, foreign, input, None);
@@ -82,26 +82,10 @@ pub fn report(
         ReportKind::Dump => {
             let subject = match &options.kind {
                 Some(kind) => payload(input, kind, options.layout)?,
-                None => Subject::open(&input.name, input.bytes(), options.layout)
-                    .unwrap_or_else(|broken| Subject::damaged(&input.name, input.bytes(), broken)),
+                None => Subject::of_any(&input.name, input.bytes(), options.layout),
             };
             output::json_text(&subject.dump_from(options.from).map_err(CliError::line)?)
         }
-    }
-}
-
-/// Opens the file as the commands do.
-fn open<'i>(input: &'i Input, options: &ReportOptions) -> Result<Subject<'i>, CliError> {
-    let opened = match &options.kind {
-        Some(kind) => Ok(payload(input, kind, options.layout)?),
-        None => subject(input, input.path(), options.layout),
-    };
-    match opened {
-        Ok(mut subject) => {
-            subject.foreign = foreign_kinds(&options.grammar)?;
-            Ok(subject)
-        }
-        Err(broken) => Ok(Subject::damaged(&input.name, input.bytes(), broken)),
     }
 }
 

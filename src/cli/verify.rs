@@ -2,7 +2,7 @@
 
 use super::color::{BAD, GOOD, ODD, StyledWrite as _, TerminalText};
 use super::diagnostic::{DiagnosedBytes, count};
-use super::input::{Input, foreign_kinds, payload, subject};
+use super::input::{Input, examined};
 use super::output::{self, TerminalWriter, line_of};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
@@ -96,7 +96,6 @@ fn verify(
     totals: &mut Totals,
 ) -> Result<(FileAnswer, Exit), CliError> {
     let input = Input::open(path)?;
-    let bytes = input.bytes();
     let mut text = TerminalText::new();
     // The limit applies to all units of the file together.
     let mut left = MOST;
@@ -104,21 +103,9 @@ fn verify(
     let each = |judged: &CheckedRun<'_>| {
         shown = shown.and_then(|()| show(&mut text, &mut left, judged));
     };
-    let subject = match &args.kind {
-        Some(kind) => Ok(payload(&input, kind, args.layout)?),
-        None => subject(&input, path, args.layout),
-    };
-    let found = match subject {
-        Ok(mut subject) => {
-            subject.foreign = foreign_kinds(&args.grammar)?;
-            subject.verify_each(each).map_err(CliError::line)?
-        }
-        // A container that breaks a rule has no parts, and its violation is reported like any other.
-        Err(broken) => {
-            let damaged = Subject::damaged(&input.name, bytes, broken);
-            damaged.verify_each(each).map_err(CliError::line)?
-        }
-    };
+    let subject = examined(&input, args.kind.as_deref(), args.layout, &args.grammar)?;
+    // A container that breaks a rule has no parts, and its violation is reported like any other.
+    let found = subject.verify_each(each).map_err(CliError::line)?;
     totals.add(&found);
     // A finding is a tolerated oddity: the file is readable, and a finding alone is no failure.
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;

@@ -7,7 +7,7 @@ mod needed;
 mod runtime;
 mod text;
 
-use super::input::{Input, foreign_kinds, subject};
+use super::input::{Input, examined, subject};
 use super::{CliError, Exit, output};
 use json::AccountJson;
 use runtime::HeldAgainst;
@@ -70,13 +70,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         Some(libraries) => Some(HeldAgainst::load(libraries, args.timeout)?),
         None => None,
     };
-    let subject = match subject(&input, &args.file, args.layout) {
-        Ok(mut subject) => {
-            subject.foreign = foreign_kinds(&args.grammar)?;
-            subject
-        }
-        Err(broken) => Subject::damaged(&input.name, input.bytes(), broken),
-    };
+    let subject = examined(&input, None, args.layout, &args.grammar)?;
     let (mut accounts, form, foreign) = accounts(&subject, args.release)?;
     if subject.broken().is_none() {
         if let Some(lib) = &args.lib {

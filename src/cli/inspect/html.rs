@@ -1,8 +1,9 @@
 //! The report as a single self-contained page, with the views of the page in `web/`. It makes no request, so that it can be sent by mail
 //! and opened offline. Without JavaScript it shows the lines of the terminal.
 
-use crate::cli::html::{LAYOUT, STYLE, VIEW_STYLE, escape, script_json, views};
+use crate::cli::html::{LAYOUT, STYLE, VIEW_STYLE, escape, views};
 use crate::cli::output::line_of;
+use crate::conformance::plain_text::script_json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};

@@ -11,7 +11,7 @@ mod words;
 
 use super::color::{StyledWrite, TerminalText};
 use super::diagnostic::DiagnosedBytes;
-use super::input::{Input, foreign_kinds, payload, subject};
+use super::input::{Input, examined};
 use super::output::{self, Content};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
@@ -73,32 +73,18 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
         // A page contains two texts of the report.
         copies: if args.html.is_some() { 2 } else { 0 },
     };
-    let subject = match &args.kind {
-        Some(kind) => Ok(payload(&input, kind, args.layout)?),
-        None => subject(&input, path, args.layout),
-    };
-    let (mut inspection, subject) = match subject {
-        Ok(mut subject) => {
-            subject.foreign = foreign_kinds(&args.grammar)?;
-            let inspection = subject.inspect_with(options).map_err(CliError::line)?;
-            (inspection, Ok(subject))
-        }
-        Err(wrong) => {
-            let damaged = Subject::damaged(&input.name, input.bytes(), wrong.clone());
-            let inspection = damaged.inspect_with(options).map_err(CliError::line)?;
-            (inspection, Err(wrong))
-        }
-    };
+    let subject = examined(&input, args.kind.as_deref(), args.layout, &args.grammar)?;
+    let mut inspection = subject.inspect_with(options).map_err(CliError::line)?;
     let broken_rules = std::mem::take(&mut inspection.broken);
-    let diagnostics = |out: &mut dyn StyledWrite| match &subject {
-        Ok(subject) => broken(out, subject, &broken_rules),
-        Err(wrong) => whole(&input.name, input.bytes()).violation(out, wrong),
+    let diagnostics = |out: &mut dyn StyledWrite| match subject.broken() {
+        None => broken(out, &subject, &broken_rules),
+        Some(wrong) => whole(&input.name, input.bytes()).violation(out, wrong),
     };
     let is_unknown = |broken: &(Option<usize>, Violation)| is_unknown_kind(&broken.1);
-    let exit = match &subject {
-        Ok(_) if broken_rules.is_empty() => Exit::Good,
+    let exit = match subject.broken() {
+        None if broken_rules.is_empty() => Exit::Good,
         // BLOB-06: no fault is known, but a part was not read.
-        Ok(_) if broken_rules.iter().all(is_unknown) => Exit::Failed,
+        None if broken_rules.iter().all(is_unknown) => Exit::Failed,
         _ => Exit::Bad,
     };
     let report = inspection.into_json();
@@ -112,14 +98,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     let answer = if let Some(path) = &args.html {
         let mut broken = String::new();
         diagnostics(&mut broken).map_err(CliError::new)?;
-        let shown = match &subject {
-            Ok(subject) => html::data(&report, subject),
-            Err(wrong) => html::data(
-                &report,
-                &Subject::damaged(&input.name, input.bytes(), wrong.clone()),
-            ),
-        };
-        let page = html::page(&report, &shown, &broken);
+        let page = html::page(&report, &html::data(&report, &subject), &broken);
         output::write(path, page.as_bytes(), Content::Text)?;
         // Nothing is printed, because the page has everything.
         FileAnswer::Text(TerminalText::new())
