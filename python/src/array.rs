@@ -12,8 +12,8 @@ use std::ffi::{c_char, c_int};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use tvmspec::tensor::Dtype;
-use tvmspec::value::{DLDataType, DLDevice, DLTensor, dtype_from_text};
+use tvmspec::tensor::{Device, Dtype};
+use tvmspec::value::{DLTensor, dtype_from_text};
 
 /// The beginning of `PyArrayObject_fields`.
 #[repr(C)]
@@ -111,7 +111,7 @@ impl<'a> Array<'a> {
         let dtype = dtype_of(py, self.0.descr)?;
         let mut tensor = DLTensor {
             data: self.0.data.cast(),
-            device: DLDevice::CPU,
+            device: Device::CPU,
             ndim: self.0.ndim,
             dtype,
             shape: self.0.shape.cast(),
@@ -151,7 +151,7 @@ impl<'a> Array<'a> {
 struct KnownType {
     /// Its address. A reference is kept, so that no other description gets it.
     descr: usize,
-    dtype: DLDataType,
+    dtype: Dtype,
 }
 
 /// The element types that were seen. numpy has one description for each, except for those of other byte orders.
@@ -159,7 +159,7 @@ static KNOWN: [OnceLock<KnownType>; 32] = [const { OnceLock::new() }; 32];
 
 /// Returns the type of the elements of an array.
 #[inline]
-fn dtype_of(py: Python<'_>, descr: *mut ffi::PyObject) -> PyResult<DLDataType> {
+fn dtype_of(py: Python<'_>, descr: *mut ffi::PyObject) -> PyResult<Dtype> {
     for known in &KNOWN {
         let Some(known) = known.get() else { break };
         if known.descr == descr.addr() {
@@ -170,7 +170,7 @@ fn dtype_of(py: Python<'_>, descr: *mut ffi::PyObject) -> PyResult<DLDataType> {
 }
 
 #[cold]
-fn read_dtype(py: Python<'_>, descr: *mut ffi::PyObject) -> PyResult<DLDataType> {
+fn read_dtype(py: Python<'_>, descr: *mut ffi::PyObject) -> PyResult<Dtype> {
     // SAFETY: a live object, which the array owns.
     let descr = unsafe { Bound::from_borrowed_ptr(py, descr) };
     let dtype = element_type(&descr)?;
@@ -189,7 +189,7 @@ fn read_dtype(py: Python<'_>, descr: *mut ffi::PyObject) -> PyResult<DLDataType>
 }
 
 /// Returns the type that a `numpy.dtype` names.
-fn element_type(descr: &Bound<'_, PyAny>) -> PyResult<DLDataType> {
+fn element_type(descr: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     let name: String = descr.getattr("name")?.extract()?;
     if !descr.getattr("isnative")?.extract::<bool>()? {
         return Err(PyTypeError::new_err(format!(
@@ -197,7 +197,7 @@ fn element_type(descr: &Bound<'_, PyAny>) -> PyResult<DLDataType> {
         )));
     }
     if name == "bool" {
-        return Ok(DLDataType::from(Dtype::scalar(Dtype::BOOL, 8)));
+        return Ok(Dtype::scalar(Dtype::BOOL, 8));
     }
     dtype_from_text(&name)
         .map_err(|_| PyTypeError::new_err(format!("TVM has no elements of numpy's type {name}")))

@@ -28,7 +28,7 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Module> {
     if let Err(failure) = std::fs::File::open(&path) {
         return Err(errors::file(&path, failure));
     }
-    // SAFETY: whoever calls `load` trusts the file; the documentation of the function says so.
+    // SAFETY: the contract of `load` is documented: its caller trusts the file.
     let loaded = py.detach(|| unsafe { module::load(&path) });
     loaded
         .map(Module)
@@ -91,7 +91,7 @@ unsafe impl Send for Detached<'_> {}
 
 impl Detached<'_> {
     fn call(self) -> Called {
-        Called(self.0.call(self.1))
+        Called(self.0.call_packed(self.1))
     }
 }
 

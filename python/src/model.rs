@@ -102,7 +102,7 @@ fn run_machine(
             )));
         }
     }
-    let result = machine.call(function, &values).map_err(fail)?;
+    let result = machine.call(function, &values[..]).map_err(fail)?;
     let mut outputs = Vec::new();
     leaves(&result, &mut outputs);
     Ok(outputs)

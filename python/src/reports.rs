@@ -61,7 +61,7 @@ where
 
 /// Returns the JSON that the command prints with `--json`.
 #[pyfunction]
-#[pyo3(signature = (kind, source, name, layout, payload, grammar, code, release, elsewhere, start))]
+#[pyo3(signature = (kind, source, name, layout, *, payload = None, grammar = Vec::new(), code = false, release = None, elsewhere = false, start = 0))]
 #[allow(clippy::too_many_arguments, reason = "the options of four commands")]
 pub(crate) fn report(
     py: Python<'_>,

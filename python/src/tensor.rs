@@ -9,9 +9,8 @@ use pyo3::types::{PyDict, PyTuple};
 use std::ffi::{CStr, c_void};
 use std::ptr;
 use tvmspec::object;
-use tvmspec::value::{
-    DLDataType, DLManagedTensor, DLManagedTensorVersioned, DLTensor, dtype_to_text,
-};
+use tvmspec::tensor::Dtype;
+use tvmspec::value::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, dtype_to_text};
 
 /// An array in memory that compiled code can use. numpy and every other library that knows DLPack read it without a copy.
 #[pyclass(frozen, module = "tvmspec")]
@@ -39,7 +38,7 @@ impl Tensor {
     /// Type and number of the device, as DLPack numbers them.
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = self.0.dl().device;
-        (device.device_type, device.device_id)
+        (device.kind, device.id)
     }
 
     /// The tensor as a capsule, which owns a reference to it. Memory on a device is not waited for.
@@ -62,15 +61,9 @@ impl Tensor {
             ));
         }
         let made = if max_version.is_some_and(|(major, _)| major >= 1) {
-            let managed = self.0.to_dlpack_versioned();
-            // SAFETY: the capsule owns what was made for it, and its destructor knows its name.
-            unsafe {
-                ffi::PyCapsule_New(managed.cast(), VERSIONED.0.as_ptr(), Some(drop_versioned))
-            }
+            capsule(self.0.to_dlpack_versioned())
         } else {
-            let managed = self.0.to_dlpack();
-            // SAFETY: as above.
-            unsafe { ffi::PyCapsule_New(managed.cast(), PLAIN.0.as_ptr(), Some(drop_plain)) }
+            capsule(self.0.to_dlpack())
         };
         // SAFETY: a new reference, or null with an exception.
         unsafe { Bound::from_owned_ptr_or_err(py, made) }
@@ -89,7 +82,7 @@ impl Tensor {
             }
         };
         let dl = DLTensor {
-            dtype: DLDataType::scalar(1, bits),
+            dtype: Dtype::scalar(Dtype::UINT, bits),
             ..*self.0.dl()
         };
         let owner = self.0.clone();
@@ -230,34 +223,49 @@ fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<object::Tensor> {
     Err(PyTypeError::new_err("`__dlpack__` returned no tensor"))
 }
 
-/// Drops the tensor of a capsule that no consumer has taken.
-unsafe extern "C" fn drop_plain(capsule: *mut ffi::PyObject) {
-    // SAFETY: the destructor gets the capsule.
-    if unsafe { ffi::PyCapsule_IsValid(capsule, PLAIN.0.as_ptr()) } == 0 {
-        return;
-    }
-    // SAFETY: it has this name.
-    let managed = unsafe { ffi::PyCapsule_GetPointer(capsule, PLAIN.0.as_ptr()) };
-    let managed = managed.cast::<DLManagedTensor>();
-    // SAFETY: `__dlpack__` put it there, and no consumer has taken it.
-    if let Some(deleter) = unsafe { ptr::read(managed) }.deleter {
-        // SAFETY: the one call of the deleter.
-        unsafe { deleter(managed) }
+/// A tensor in a capsule, which owns it until a consumer takes it.
+trait Managed: Sized {
+    /// The name of the capsule.
+    const NAME: &CStr;
+
+    /// Frees the tensor.
+    fn deleter(&self) -> Option<unsafe extern "C-unwind" fn(*mut Self)>;
+}
+
+impl Managed for DLManagedTensor {
+    const NAME: &CStr = PLAIN.0;
+
+    fn deleter(&self) -> Option<unsafe extern "C-unwind" fn(*mut Self)> {
+        self.deleter
     }
 }
 
-/// Like [`drop_plain`], for a tensor of DLPack 1.
-unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
-    // SAFETY: the destructor gets the capsule.
-    if unsafe { ffi::PyCapsule_IsValid(capsule, VERSIONED.0.as_ptr()) } == 0 {
+impl Managed for DLManagedTensorVersioned {
+    const NAME: &CStr = VERSIONED.0;
+
+    fn deleter(&self) -> Option<unsafe extern "C-unwind" fn(*mut Self)> {
+        self.deleter
+    }
+}
+
+/// Creates the capsule of a new tensor. Returns a new reference, or null with an exception.
+fn capsule<T: Managed>(managed: *mut T) -> *mut ffi::PyObject {
+    // SAFETY: the capsule owns what was made for it, and its destructor knows its name.
+    unsafe { ffi::PyCapsule_New(managed.cast(), T::NAME.as_ptr(), Some(drop_untaken::<T>)) }
+}
+
+/// Drops the tensor of a capsule that no consumer has taken. A consumer renames the capsule.
+unsafe extern "C" fn drop_untaken<T: Managed>(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls a destructor with its capsule.
+    if unsafe { ffi::PyCapsule_IsValid(capsule, T::NAME.as_ptr()) } == 0 {
         return;
     }
-    // SAFETY: it has this name.
-    let managed = unsafe { ffi::PyCapsule_GetPointer(capsule, VERSIONED.0.as_ptr()) };
-    let managed = managed.cast::<DLManagedTensorVersioned>();
+    // SAFETY: the capsule has this name.
+    let managed = unsafe { ffi::PyCapsule_GetPointer(capsule, T::NAME.as_ptr()) };
+    let managed = managed.cast::<T>();
     // SAFETY: `__dlpack__` put it there, and no consumer has taken it.
-    if let Some(deleter) = unsafe { ptr::read(managed) }.deleter {
-        // SAFETY: the one call of the deleter.
+    if let Some(deleter) = unsafe { ptr::read(managed) }.deleter() {
+        // SAFETY: the one call of the deleter, because the capsule dies with it.
         unsafe { deleter(managed) }
     }
 }

@@ -137,7 +137,7 @@ def test_other_threads_run_during_a_command(golden: Path, tmp_path: Path) -> Non
     thread.start()
     start = time.perf_counter()
     for _ in range(5):
-        tvmspec._tvmspec.report("verify", tmp_path / "many.params", None, None, None, [], False, None, False, 0)
+        tvmspec._tvmspec.report("verify", tmp_path / "many.params", None, None)
     end = time.perf_counter()
     done.set()
     thread.join()

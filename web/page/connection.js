@@ -1,4 +1,4 @@
-// What client and server of an RPC connection wrote to each other.
+// Shows the messages of an RPC connection.
 import { element, hex, table } from "./dom.js";
 
 /** Messages that are shown. */

@@ -150,7 +150,7 @@ function welcome(message) {
     type: "button", onclick: () => void openFiles([new File([Uint8Array.from(atob(each.textContent.trim()), (letter) => letter.charCodeAt(0))], each.dataset.example)]),
   }, each.dataset.title));
   main.replaceChildren(...(message ? [element("div", { class: "note bad", role: "alert" }, message)] : []), drop,
-    element("p", { class: "row" }, "Without a file at hand: ", ...examples),
+    element("p", { class: "row" }, "Examples: ", ...examples),
     element("h2", {}, "What it shows"),
     element("ul", {}, ["which rule of the specification a file breaks, and at which byte", "which releases of TVM load it, from 0.2 to 0.27, and why another does not", "every byte with its field and its rule", "modules with their source code, a model's graph, VM code, and tensors with a histogram"].map((each) => element("li", {}, each))));
 }

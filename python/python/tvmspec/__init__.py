@@ -66,7 +66,7 @@ def inspect(
     `grammar` has texts ``KIND=KNOWN`` for kinds that no release has. `code` adds the code of executables. `name` stands for the file
     of a buffer.
     """
-    text = _tvmspec.report("inspect", source, name, layout, kind, list(grammar), code, None, False, 0)
+    text = _tvmspec.report("inspect", source, name, layout, payload=kind, grammar=list(grammar), code=code)
     return _results.inspection(text)
 
 
@@ -79,7 +79,7 @@ def verify(
     name: Optional[str] = None,
 ) -> Verification:
     """Find every broken rule and every oddity. The options are those of `inspect`."""
-    text = _tvmspec.report("verify", source, name, layout, kind, list(grammar), False, None, False, 0)
+    text = _tvmspec.report("verify", source, name, layout, payload=kind, grammar=list(grammar))
     return _results.verification(text)
 
 
@@ -96,7 +96,7 @@ def explain(
 
     `release` limits the answer to one. With `elsewhere` libraries and devices of this machine are left out.
     """
-    text = _tvmspec.report("explain", source, name, layout, None, list(grammar), False, release, elsewhere, 0)
+    text = _tvmspec.report("explain", source, name, layout, grammar=list(grammar), release=release, elsewhere=elsewhere)
     return _results.explanation(text, _name_of(source, name))
 
 
@@ -109,7 +109,7 @@ def dump(
     name: Optional[str] = None,
 ) -> Dump:
     """List every field with its bytes and its rule. Fields that end at `start` or before are left out."""
-    text = _tvmspec.report("dump", source, name, layout, kind, [], False, None, False, start)
+    text = _tvmspec.report("dump", source, name, layout, payload=kind, start=start)
     return _results.dump(text, _name_of(source, name))
 
 

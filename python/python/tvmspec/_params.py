@@ -114,7 +114,7 @@ def _unpacked(packed: Array, dtype: str, bits: int, shape: list[int]) -> Array:
 
 
 def _bits(dtype: str) -> int:
-    """Return the number at the end of the name of a type, or in front of ``_``: 32 of ``float32``, 8 of ``float8_e4m3fn``."""
+    """Return the number at the end of the name of a type, or before ``_``: 32 of ``float32``, 8 of ``float8_e4m3fn``."""
     digits = dtype.split("_")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
     return int(digits) if digits.isdigit() else 8
 

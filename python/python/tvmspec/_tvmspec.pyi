@@ -10,12 +10,13 @@ def report(
     source: Any,
     name: Optional[str],
     layout: Optional[str],
-    payload: Optional[str],
-    grammar: Sequence[str],
-    code: bool,
-    release: Optional[str],
-    elsewhere: bool,
-    start: int,
+    *,
+    payload: Optional[str] = None,
+    grammar: Sequence[str] = (),
+    code: bool = False,
+    release: Optional[str] = None,
+    elsewhere: bool = False,
+    start: int = 0,
 ) -> str: ...
 def rules(ids: Sequence[str]) -> str: ...
 def unpack(source: Any, name: Optional[str], layout: Optional[str], blob: Optional[int]) -> tuple[str, dict[str, bytes]]: ...
