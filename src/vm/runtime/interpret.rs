@@ -160,8 +160,8 @@ impl VirtualMachineImpl {
         let name = self.name(callee);
         if let Some(instrument) = &instrument {
             let answer = self.notify(instrument, callee, name, true, &Any::none(), args)?;
-            // VM-66: only the integer 1 skips the call; true does not.
-            if answer.type_index() == index::INT && answer.as_raw().int() == 1 {
+            // VM-66: a boolean is converted to an integer, another value is ignored.
+            if matches!(i64::try_from(answer.view()), Ok(1)) {
                 return Ok(Any::none());
             }
         }
