@@ -35,7 +35,7 @@ pub struct Run {
     pub crashes: usize,
     /// The chapters whose cases run one after another in the caller's thread, if several testees share a process.
     pub in_turn: Vec<String>,
-    /// Whether the run must be complete. It then includes cases that need a C compiler. An unsupported or skipped case fails the
+    /// `true` if the run must be complete. It then includes cases that need a C compiler. An unsupported or skipped case fails the
     /// run, unless it is known or its operation is optional.
     pub complete: bool,
     /// The present day as `YYYY-MM-DD`, for the expiry of known failures.

@@ -46,8 +46,8 @@ pub trait Testee {
         Ok(())
     }
 
-    /// Returns whether it must state everything that a case states: kind, rule, offset and field of every rejection, and every
-    /// finding in full. Other testees may omit what they do not know.
+    /// Returns whether this testee must state all that a case states: kind, rule, offset and field of every rejection, and every
+    /// finding in full. Other testees may omit parts that they do not know.
     fn answers_in_full(&self) -> bool {
         false
     }

@@ -433,7 +433,7 @@ enum PreparedArg {
     Text(std::ffi::CString),
     Bytes(
         Box<ByteArray>,
-        #[expect(dead_code, reason = "what the array points to")] Vec<u8>,
+        #[expect(dead_code, reason = "the array points to these bytes")] Vec<u8>,
     ),
     Tensor(ViewedTensor),
     LegacyValue(LegacyValue),

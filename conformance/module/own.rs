@@ -100,7 +100,7 @@ fn mask(kind: String, release: String, runs: bool) -> Result<i64, Error> {
     Ok(i64::from(property_mask(&kind, read(&release)?, runs)))
 }
 
-/// `address`: returns the address for a prefix and a name in the system library; None if there is none.
+/// `address`: returns the address for a prefix and a name in the system library, or `None` without such a symbol.
 fn address(prefix: String, name: String) -> Result<Any, Error> {
     let found = system::SystemSymbols::new(&prefix).address(SymbolName::of(&name));
     let Some(found) = found else {

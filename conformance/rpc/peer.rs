@@ -16,7 +16,7 @@ use std::time::Instant;
 /// The longest packet that a script reads, in bytes.
 const LARGEST: usize = 1 << 20;
 
-/// Plays `steps`, and returns what they read, up to the first one whose bytes do not come in time. Reads obey the timeout of the socket.
+/// Plays `steps` and returns the data that they read. Stops at the first step whose bytes do not come before the socket's timeout.
 /// The owner of the stream closes the connection. Packets are those of a client and a server of `release`.
 pub(super) fn play(
     steps: &[Value],

@@ -110,7 +110,7 @@ pub(super) struct WorkSummary {
     pub(super) gave_up: Option<String>,
 }
 
-/// Sends cases of the queue to a testee until there are none, and passes each outcome to `settle` with its position. Only the
+/// Sends cases to a testee until the queue is empty, and passes each outcome to `settle` with its position. Only the
 /// worker that `takes_turns` also runs the cases that share state.
 pub(super) fn work<'a>(
     queue: &CaseQueue<'a>,

@@ -131,7 +131,7 @@ fn misspelled_keys_and_kinds_are_rejected() {
     rejected(
         "{\"hex\":\"01\"}",
         "{\"value\":1}",
-        "`offset` of what was never bytes",
+        "`offset` in an input that is not bytes",
     );
     rejected("\"01\"", "\"0\"", "half a byte");
     rejected("\"..\"", "\"0.9..0.3\"", "runs backwards");

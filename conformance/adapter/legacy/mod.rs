@@ -184,7 +184,7 @@ fn why_not(op: &str) -> String {
     }
     match op {
         "module.call" => {
-            "a compiled function is passed what the caller of this interface passes".to_owned()
+            "this interface passes the arguments to a compiled function unchanged".to_owned()
         }
         "module.script" => "the steps name functions of 0.22 on".to_owned(),
         _ if op.starts_with("graph.") => {

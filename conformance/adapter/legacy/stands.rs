@@ -143,11 +143,11 @@ impl fmt::Display for RuntimeReleases {
             Certainty::Exactly => write!(f, "C interface of {first}"),
             Certainty::Narrowed => write!(
                 f,
-                "C interface of {first} to {last}, @RELEASE behind the library says which"
+                "C interface of {first} to {last}; add @RELEASE after the library to choose one"
             ),
             Certainty::Contradicted => write!(
                 f,
-                "C interface of {first} to {last}, no release has what it shows: @RELEASE behind the library says which is meant"
+                "C interface of {first} to {last}, but it matches no release exactly; add @RELEASE after the library to choose one"
             ),
         }
     }

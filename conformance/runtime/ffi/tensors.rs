@@ -93,7 +93,7 @@ fn before_record() -> Vec<u8> {
 pub(in crate::conformance) fn shown(tensor: &OwnedValue) -> Result<Value, Reply> {
     let described = tensor
         .dltensor()
-        .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
+        .ok_or_else(|| unsupported("the loaded value is not a tensor"))?;
     let rank = usize::try_from(described.ndim).map_err(wrong)?;
     let shape = match rank {
         0 => &[][..],
@@ -372,7 +372,7 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
         Ok(tensor) => {
             let described = tensor.dltensor();
             let described =
-                described.ok_or_else(|| unsupported("what was taken over is not a tensor"))?;
+                described.ok_or_else(|| unsupported("the imported value is not a tensor"))?;
             // SAFETY: a tensor has an extent for each dimension.
             accepted(json!({"shape": unsafe { described.shape() }}))
         }
