@@ -161,7 +161,7 @@ impl Column {
             if seed % HONEST == 0 {
                 server
                     .serves(OUR_PATIENCE)
-                    .map_err(|why| format!("{} behind seed {seed}: {why}", self.name))?;
+                    .map_err(|why| format!("{} after seed {seed}: {why}", self.name))?;
                 our_code(&server);
                 // By now each of its threads has run once.
                 before.get_or_insert_with(|| (settled(&server), server.resident()));

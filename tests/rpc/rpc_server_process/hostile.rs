@@ -225,8 +225,11 @@ fn rpc_02_hostile_hellos_end_their_session_and_the_next_client_is_served() {
         ("no key", hello(b"")),
         ("another key", hello(b"client:other")),
         ("a server", hello(b"server:")),
-        ("a key that is no UTF-8", hello(&[0xff; 7])),
-        ("a timeout that is none", hello(b"client: -timeout=abc")),
+        ("a key that is not UTF-8", hello(&[0xff; 7])),
+        (
+            "a timeout that is not a number",
+            hello(b"client: -timeout=abc"),
+        ),
         ("a timeout below 0", hello(b"client: -timeout=-1")),
         ("a key of 2 GiB", long),
         ("a key of -1", negative),
