@@ -86,7 +86,7 @@ pub(in crate::conformance) fn name(tensor: &Value) -> Option<&str> {
 fn open_one(path: &Path) -> Result<&'static libloading::Library, String> {
     use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
     // This program exports the same interface for the libraries that it loads. A runtime under test must find its own functions
-    // first. Where libraries have separate namespaces anyway, there is no flag for it.
+    // first. Systems that give each library a separate namespace need no flag for that.
     let own_first = if cfg!(all(target_os = "linux", target_env = "gnu")) {
         0x8 // RTLD_DEEPBIND
     } else {

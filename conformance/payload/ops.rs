@@ -75,7 +75,7 @@ fn read<'a>(
     Ok(payload)
 }
 
-/// Runs `payload.shown`, which returns what tools show of a payload beside its fields, sorted where the payload has no order.
+/// Runs `payload.shown`, which returns the parts of a payload that tools show in addition to its fields. Parts without an order are sorted.
 fn shown(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let mut findings = Findings::default();

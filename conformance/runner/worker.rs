@@ -106,7 +106,7 @@ pub(super) struct WorkSummary {
     pub(super) identity: Identity,
     /// The parts that any of its answers states.
     pub(super) stated: Parts,
-    /// The reason why it was not asked to the end, while others were.
+    /// The reason why it got no more cases, while other testees continued.
     pub(super) gave_up: Option<String>,
 }
 
@@ -159,7 +159,7 @@ pub(super) fn work<'a>(
             (Some(stray), Some((_, last))) => charge(last, stray, &mut suspicious),
             (Some(stray), None) => {
                 let wrong = judge(case, &stray).verdict.reason();
-                // There is no case yet that it could be charged to.
+                // No case precedes this line, so none can be charged with it.
                 return Err(ParseError::new(format!("after hello: {wrong}")));
             }
             (None, _) => {}

@@ -221,7 +221,7 @@ fn sessions_are_recorded_behind_those_that_are_there() {
     assert_eq!(read("session-9.client.bin"), b"other");
 }
 
-/// A session goes on if its folder for recordings is gone.
+/// A session must continue if its folder for recordings was deleted.
 #[test]
 fn a_session_that_cannot_be_recorded_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ fn a_session_that_cannot_be_recorded_goes_on() {
     );
 }
 
-/// A proxy without memory for a thread closes the connection that needs it, and goes on.
+/// A proxy without memory for a thread must close the connection that needs it, and continue.
 #[test]
 #[cfg(all(feature = "cli", target_os = "linux"))]
 fn a_proxy_without_a_thread_for_a_peer_goes_on() {

@@ -1,4 +1,4 @@
-//! Files for which `explain` was compared with real runtimes. Each test says what those did.
+//! Files for which `explain` was compared with real runtimes. Each test states the behaviour of those runtimes.
 
 use super::posted::{outcome, posted, print};
 use super::{ask, compile, golden, outcomes, reply};

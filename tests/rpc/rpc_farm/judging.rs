@@ -183,7 +183,7 @@ fn a_server_that_is_gone_ends_the_run() {
     assert!(reasons.count() > 20, "{skipped:?}");
 }
 
-/// A job that waits for a server in vain is one job less. Without any server nothing is judged.
+/// A job that gets no server ends, and the others continue. Without any server no case is judged.
 #[test]
 fn a_farm_without_servers_is_nothing() {
     let (_tracker, address) = tracker();

@@ -30,11 +30,11 @@ fn lookup(release: u8, length: u64, text: &[u8]) -> Vec<u8> {
 enum Then {
     /// It closes the connection.
     Ends,
-    /// It answers with an exception, and goes on.
+    /// It answers with an exception, and continues.
     Rejects,
     /// It waits for the rest, and closes at the end of the stream.
     Waits,
-    /// It answers with a value, or not at all, and goes on.
+    /// It answers with a value, or not at all, and continues.
     Goes,
 }
 
