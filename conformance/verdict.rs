@@ -288,7 +288,7 @@ fn worded(rejection: &Rejection) -> String {
     format!("rejection{tags}{place}: {}", rejection.message)
 }
 
-/// Describes a place; empty if there is none.
+/// Describes a place; empty without a place.
 fn placed(offset: Option<u64>, field: Option<&str>) -> String {
     let at = offset.map_or(String::new(), |offset| format!(" at byte {offset:#x}"));
     field.map_or(at.clone(), |field| format!("{at} in {field}"))

@@ -278,7 +278,7 @@ struct StandInLoader {
     kind: String,
 }
 
-/// The stand-in loader: records kind and payload, and returns an empty module.
+/// Records kind and payload, and returns an empty module. Replaces the loader of a kind during a case.
 unsafe extern "C" fn stand_in(
     this: *mut c_void,
     args: *const RawAny,

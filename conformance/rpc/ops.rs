@@ -62,7 +62,7 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
-/// `rpc.decode`: reads a message. Oddities are findings, or errors in strict mode.
+/// Implements `rpc.decode`: reads a message. Oddities are findings, or errors in strict mode.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
     let mut findings = Findings::new(if strict {
@@ -75,7 +75,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, findings))
 }
 
-/// `rpc.fields`: returns the fields up to the fault, which shows where a reader stopped.
+/// Implements `rpc.fields`: returns the fields up to the fault, which shows where a reader stopped.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     // Invalid arguments are an error, not a message without fields.
     Request::of(args)?;
@@ -83,7 +83,7 @@ fn fields(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
-/// `rpc.encode`: writes a form by the rules of this release and side. A form that they cannot encode is rejected.
+/// Implements `rpc.encode`: writes a form by the rules of this release and side. A form that they cannot encode is rejected.
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let request = Request::of(args)?;
     let value = args.get("value").unwrap_or(&Value::Null);

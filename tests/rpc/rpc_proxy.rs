@@ -63,7 +63,7 @@ fn expect(stream: &mut TcpStream, bytes: &[u8]) {
 
 const SHUTDOWN: [u8; 12] = [4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
 
-/// RPC-71, RPC-73: the code of success equals the magic number, so that an answer looks like the hello of the other side.
+/// RPC-71, RPC-73: the code of success equals the magic number, so the answer of the proxy looks like the hello of the other side.
 #[test]
 fn a_server_and_a_client_of_one_key_are_connected() {
     let folder = tempfile::tempdir().unwrap();
@@ -96,7 +96,7 @@ fn recorded(folder: &Path, messages: usize) {
     }
 }
 
-/// RPC-72: a peer without another side is rejected.
+/// RPC-72: a peer without a partner must be rejected.
 #[test]
 fn who_has_no_other_side_is_sent_away() {
     let proxy = Running::new({
@@ -129,7 +129,7 @@ fn a_second_server_of_a_key_is_a_duplicate() {
     assert_eq!(next(), [0x71, 0xf2, 0x0f, 0]);
 }
 
-/// RPC-70, and RPC-01: a peer that breaks a rule is closed, and the next one is served.
+/// RPC-70, RPC-01: the connection of a peer that breaks a rule must be closed, and the next peer must be served.
 #[test]
 fn what_breaks_a_rule_ends_its_own_connection() {
     let proxy = Running::new(ProxyOptions::default());

@@ -288,7 +288,7 @@ fn every_run_of_truncated_inputs_is_cut_at_both_ends_and_says_where_the_input_en
 /// Cases that remain valid when they are truncated: every beginning of an opaque payload is one.
 const WITHOUT_END: [&str; 1] = ["payload/unknown-kind-0.22"];
 
-/// A new case must be in the table, or the table must state why it is missing.
+/// A new case must be in the table, or the table must state why it is not.
 #[test]
 fn every_accepted_decode_of_bytes_is_cut() {
     let suite = Suite::embedded();
