@@ -35,7 +35,7 @@ pub(super) fn play(
     Ok(shown)
 }
 
-/// Plays one step, and returns what it reads.
+/// Plays one step, and returns the data that it reads.
 fn played(step: &Value, stream: &mut TcpStream, release: Release) -> Result<Value, OpError> {
     let none = || OpError::Unsupported(format!("{step} is not a step"));
     let mut members = step.as_object().into_iter().flatten();

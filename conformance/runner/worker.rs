@@ -285,9 +285,9 @@ fn put(
     }
     let (judgement, reply) = ask(case, adapter);
     let seen = match &reply {
-        Some(Reply::Shown { view, .. }) => {
-            Some(format!("only what shows was compared: the view `{view}`"))
-        }
+        Some(Reply::Shown { view, .. }) => Some(format!(
+            "only the visible part was compared: the view `{view}`"
+        )),
         _ => None,
     };
     let verdict = &judgement.verdict;

@@ -140,7 +140,7 @@ fn misspelled_keys_and_kinds_are_rejected() {
 #[test]
 fn only_what_here_decides_is_own() {
     let own = "\"own\":true,\"why\"";
-    rejected("\"why\"", own, "no rule has one");
+    rejected("\"why\"", own, "no rule of the case has");
     rejected("\"why\"", "\"own\":1,\"why\"", "`own` is not a bool");
 }
 
@@ -218,7 +218,7 @@ fn an_edit_changes_what_is_there() {
         (json!({"file": name, "put": [[-1, "ab"]]}), "writes outside"),
         (
             json!({"file": name, "put": [["1", 2]]}),
-            "not an offset and hex digits",
+            "not a pair of an offset and hex digits",
         ),
         (json!({"file": name, "put": 1}), "not a list"),
         (json!({"file": name, "cut": 16}), "leaves all"),

@@ -190,7 +190,7 @@ fn why_not(op: &str) -> String {
         _ if op.starts_with("graph.") => {
             "an executor does not show the graph that it read".to_owned()
         }
-        _ => format!("`{op}` has no way through the C interface of 0.20 and before"),
+        _ => format!("`{op}` is not possible through the C interface of 0.20 and before"),
     }
 }
 

@@ -129,7 +129,7 @@ impl RuntimeReleases {
         let named = args.get("release").and_then(Value::as_str);
         match named.and_then(|name| name.parse::<Release>().ok()) {
             Some(release) if !(self.first..=self.last).contains(&release) => Err(unsupported(
-                format!("the case is about what {release} does"),
+                format!("the case tests the behaviour of {release}"),
             )),
             _ => Ok(()),
         }

@@ -156,7 +156,7 @@ fn encode_alone(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let mut keys = tensor.as_object().into_iter().flat_map(Map::keys);
     if keys.any(|key| !parts.contains(&key.as_str())) {
         return Err(unsupported(
-            "the runtime chooses the words around the data itself",
+            "the runtime itself chooses the words around the data",
         ));
     }
     let (name, tensor) = (api.text("x")?, api.tensor(managed(tensor)?)?);
@@ -401,7 +401,7 @@ fn of_this_release(args: &Value) -> Result<(), Reply> {
     let named = args.get("release").and_then(Value::as_str);
     match named.and_then(|name| name.parse::<Release>().ok()) {
         Some(release) if release < Release::of(22) => Err(unsupported(format!(
-            "the case is about what {release} does"
+            "the case tests the behaviour of {release}"
         ))),
         _ => Ok(()),
     }
