@@ -42,9 +42,9 @@ pub struct Case {
     pub expect: Expect,
     /// The oddities that must be tolerated and reported, each with rule and kind, and with an offset if the input is bytes.
     pub findings: Vec<Oddity>,
-    /// Whether an accepted decode is also run backwards.
+    /// `true` if an accepted decode is also run backwards.
     pub encode: bool,
-    /// Whether it tests a decision under `Here:` of a rule. This binds only this crate; another answer counts as unsupported.
+    /// `true` if the case tests a decision under `Here:` of a rule. It binds only this crate; another answer counts as unsupported.
     pub own: bool,
     /// The consequence for a user if this is broken.
     pub why: String,

@@ -27,7 +27,7 @@ pub struct Chapter {
     pub(crate) rule_groups: &'static [&'static [Rule]],
     /// Its operations, grouped as in its files.
     pub(crate) op_groups: &'static [&'static [Op]],
-    /// Whether its operations share no state of the process with any other, so that several can run concurrently.
+    /// `true` if its operations share no process state with others, so that several can run concurrently.
     pub independent: bool,
     /// Names every byte of an input, for the annotated bytes of a failure.
     pub(crate) trace: Option<TraceOf>,

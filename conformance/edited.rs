@@ -28,7 +28,11 @@ pub(super) fn bytes(input: &Map<String, Value>) -> Result<Vec<u8>, String> {
     for edit in edits {
         let (at, hex) = match edit.as_array().map(Vec::as_slice) {
             Some([at, Value::String(hex)]) => (at.as_u64(), hex),
-            _ => return Err("`put` has what is not an offset and hex digits".to_owned()),
+            _ => {
+                return Err(
+                    "an entry of `put` is not a pair of an offset and hex digits".to_owned(),
+                );
+            }
         };
         let new = hex_bytes(hex)?;
         at.and_then(|at| usize::try_from(at).ok())

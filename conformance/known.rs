@@ -50,7 +50,7 @@ pub struct KnownFailure {
     pub case: String,
     /// The verdict that is expected instead of a pass.
     pub verdict: String,
-    /// Whether any other verdict, including a pass, is possible, because the result does not depend on the input alone.
+    /// `true` if any other verdict, including a pass, is possible, because the result does not depend on the input alone.
     #[serde(default)]
     pub varies: bool,
     /// The releases of the implementations that the entry applies to; `None` for all.

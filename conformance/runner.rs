@@ -35,7 +35,7 @@ pub struct Run {
     pub crashes: usize,
     /// The chapters whose cases run one after another in the caller's thread, if several testees share a process.
     pub in_turn: Vec<String>,
-    /// Whether the run must be complete. It then includes cases that need a C compiler. An unsupported or skipped case fails the
+    /// `true` if the run must be complete. It then includes cases that need a C compiler. An unsupported or skipped case fails the
     /// run, unless it is known or its operation is optional.
     pub complete: bool,
     /// The present day as `YYYY-MM-DD`, for the expiry of known failures.
@@ -141,7 +141,7 @@ pub enum RunEvent<'r, 'a> {
 ///
 /// # Errors
 ///
-/// As [`run`], if there is no testee; two testees of different releases.
+/// Fails for the reasons of [`run`], if no testee can be opened, and if two testees are of different releases.
 pub fn run_parallel<'a>(
     suite: &'a Suite,
     open: &(dyn Fn() -> Result<Box<dyn Adapter>, ParseError> + Sync),
@@ -281,7 +281,7 @@ fn hold(outcome: &mut CaseOutcome<'_>, stated: Parts) {
     (outcome.verdict, outcome.unstated) = (held.verdict, held.unstated);
 }
 
-/// Returns whether hello lists operations without that of the case.
+/// Returns whether the answer to hello lists operations, but not the one of the case.
 fn leaves_out(identity: &Identity, case: &Case) -> bool {
     !identity.ops.is_empty() && !identity.ops.contains(&case.op)
 }

@@ -114,7 +114,7 @@ pub(super) fn of(case: &Case) -> Option<Case> {
         // A rejection states no findings, even if there were oddities before the cut.
         findings: Vec::new(),
         encode: false,
-        why: "a reader that does not notice where a file ends reads what is not there".to_owned(),
+        why: "a reader that does not notice the end of a file reads bytes after it".to_owned(),
         cuts,
         ..case.clone()
     })

@@ -165,7 +165,7 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
 /// Judges an answer, as if the case bound every implementation.
 fn compare(case: &Case, reply: &Reply) -> Judgement {
     let verdict = match (reply, &case.expect) {
-        // Missing answers come first: they never pass, whatever the case expects.
+        // Missing answers come first, because they never pass.
         (Reply::Unsupported(why), _) => Verdict::Unsupported(plain(why)),
         (Reply::Skipped(why), _) => Verdict::Skipped(plain(why)),
         (Reply::Crash(how), _) => Verdict::Crash(plain(how)),
@@ -185,7 +185,7 @@ fn compare(case: &Case, reply: &Reply) -> Judgement {
                 None => {
                     // Only a worker of this program sends views. An unknown name is a fault of the two programs, not of the
                     // runtime.
-                    let wrong = format!("`{view}` is not a view of what is expected");
+                    let wrong = format!("`{view}` is not a view of the expected answer");
                     Verdict::ProtocolError(plain(&wrong))
                 }
             }
@@ -288,7 +288,7 @@ fn worded(rejection: &Rejection) -> String {
     format!("rejection{tags}{place}: {}", rejection.message)
 }
 
-/// Describes a place; empty if there is none.
+/// Describes a place; empty without a place.
 fn placed(offset: Option<u64>, field: Option<&str>) -> String {
     let at = offset.map_or(String::new(), |offset| format!(" at byte {offset:#x}"));
     field.map_or(at.clone(), |field| format!("{at} in {field}"))

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) const LONGEST_LINE: usize = 16 << 20;
 
 /// The beginning of the reason if the fault belongs to the case that was answered.
-pub(crate) const BEHIND: &str = "a line came behind the answer";
+pub(crate) const BEHIND: &str = "a line follows the answer";
 
 /// The number of bytes of stderr that are kept.
 const STDERR_TAIL: usize = 2000;
@@ -80,7 +80,7 @@ impl Process {
         let _ = self.to.as_ref().map(|to| to.send(line));
     }
 
-    /// Returns the next line, which must come alone, or the reason why there is none. Output that comes together with an answer
+    /// Returns the next line, which must come alone, or the reason why no line came. Output that comes together with an answer
     /// belongs to this case and not to the previous one.
     pub(super) fn receive(
         &mut self,

@@ -114,7 +114,7 @@ mod system {
     /// Set while this program ends, so that no more testees are started.
     static ENDS: AtomicBool = AtomicBool::new(false);
 
-    /// Whether orphans become children of this process.
+    /// Set if orphans become children of this process.
     static ADOPTS: AtomicBool = AtomicBool::new(false);
 
     /// Locks the list. A poisoned lock is accepted, because no panic can leave the list incomplete.

@@ -50,7 +50,7 @@ pub(super) fn why_not(op: &str) -> Option<&'static str> {
             | "import_tree.encode" | "import_tree.order",
         ) => "packing is done by the compiler, not by the runtime",
         (_, "payload.encode") => {
-            "a payload is written from a module, and there is no way to make one from its fields"
+            "a runtime writes a payload from a module, and no function creates a module from fields"
         }
         ("vm", _) => "bytecode is run by the runtime, and not shown",
         ("device", _) => "devices are reached through `device:`, not through this interface",
@@ -63,7 +63,7 @@ pub(in crate::conformance) fn tensors(args: &Value) -> Result<&[Value], &'static
     let more = args.get("value").and_then(Value::as_object);
     // TEN-42: a runtime cannot be made to write another reserved word, as the case needs.
     if more.is_some_and(|value| value.keys().any(|key| key != "tensors")) {
-        return Err("the runtime chooses the words around the tensors itself");
+        return Err("the runtime itself chooses the words around the tensors");
     }
     let list = args.pointer("/value/tensors").and_then(Value::as_array);
     let list = list.ok_or("`value` has no list `tensors`")?;
@@ -71,7 +71,7 @@ pub(in crate::conformance) fn tensors(args: &Value) -> Result<&[Value], &'static
     let once = |tensor: &Value| names.insert(name(tensor).map(str::to_owned));
     // TEN-44: upstream's writers use a map, so a case with a repeated name cannot be run.
     if !list.iter().all(once) {
-        return Err("the runtime writes a map, which has a name once");
+        return Err("the runtime writes a map, in which each name occurs once");
     }
     Ok(list)
 }
@@ -86,7 +86,7 @@ pub(in crate::conformance) fn name(tensor: &Value) -> Option<&str> {
 fn open_one(path: &Path) -> Result<&'static libloading::Library, String> {
     use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
     // This program exports the same interface for the libraries that it loads. A runtime under test must find its own functions
-    // first. Where libraries have separate namespaces anyway, there is no flag for it.
+    // first. Systems that give each library a separate namespace need no flag for that.
     let own_first = if cfg!(all(target_os = "linux", target_env = "gnu")) {
         0x8 // RTLD_DEEPBIND
     } else {

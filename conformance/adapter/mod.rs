@@ -46,8 +46,8 @@ pub trait Testee {
         Ok(())
     }
 
-    /// Returns whether it must state everything that a case states: kind, rule, offset and field of every rejection, and every
-    /// finding in full. Other testees may omit what they do not know.
+    /// Returns whether this testee must state all that a case states: kind, rule, offset and field of every rejection, and every
+    /// finding in full. Other testees may omit parts that they do not know.
     fn answers_in_full(&self) -> bool {
         false
     }
@@ -59,7 +59,7 @@ pub trait Adapter {
     ///
     /// # Errors
     ///
-    /// There is no testee to judge: the command does not exist, or does not speak the protocol.
+    /// Fails without a testee: the command does not exist, or does not speak the protocol.
     fn hello(&mut self, suite: &str) -> Result<Identity, String>;
 
     /// Sends one request. It never fails, because a failure is also a [`Reply`].
@@ -70,7 +70,7 @@ pub trait Adapter {
     ///
     /// # Errors
     ///
-    /// There is no testee and none will come, so the remaining cases cannot be run.
+    /// Fails if no testee can be started any more, so that the remaining cases cannot be run.
     fn ready(&mut self, _goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         Ok(())
     }

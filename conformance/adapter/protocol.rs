@@ -46,7 +46,7 @@ Each answer carries the id of its request and one of
 What you state in one answer (kinds, rules, offsets, fields, findings) you are held to in all; the rest is counted.
 What breaks nothing but a LIMIT, a bound of our own, you may accept: that counts as unsupported.
 
-Leave "releases" or "ops" out to get every case; a name that is none is an error. An unknown op is "unsupported".
+Leave "releases" or "ops" out to get every case; an unknown name in them is an error. An unknown op is "unsupported".
 A line has at most 16 MiB, an answer at most 262144 values.
 
 Verdicts: pass, fail, unsupported, skipped; crash (you ended), hang (no answer in --timeout seconds), out-of-memory,
@@ -237,10 +237,12 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
     const KEYS: [&str; 4] = ["name", "version", "releases", "ops"];
     let members = value
         .as_object()
-        .ok_or("hello was answered with what is not an object")?;
+        .ok_or("the answer to hello is not a JSON object")?;
     if let Some(key) = members.keys().find(|key| !KEYS.contains(&key.as_str())) {
         let near = near(key, KEYS);
-        return Err(format!("hello was answered with a member `{key}`{near}"));
+        return Err(format!(
+            "the answer to hello has an unknown member `{key}`{near}"
+        ));
     }
     let text = |key: &str| {
         let text = value.get(key).and_then(Value::as_str);

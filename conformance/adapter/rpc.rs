@@ -43,7 +43,7 @@ pub(super) const POOL: &str = "rpc-tracker";
 pub(super) struct LiveServer {
     source: ServerSource,
     release: Release,
-    /// Whether the user stated the release; otherwise it is the newest.
+    /// `true` if the user stated the release; otherwise it is the newest.
     is_stated: bool,
     patience: Duration,
     /// The reason why the last case had no server, or lost it.
@@ -111,7 +111,7 @@ impl LiveServer {
         } else {
             begun.map_err(|why| {
                 format!(
-                    "{why}; if it is of another release than {}, state it behind the address: @0.8",
+                    "{why}; if the server is of another release than {}, state the release after the address: @0.8",
                     Release::LAST
                 )
             })
@@ -228,7 +228,7 @@ impl LiveServer {
         // A server that ends a session may have crashed with it.
         match self.survives(&seat, is_used) {
             Err(why) => {
-                let text = format!("{}; behind this case {why}", shown(&played));
+                let text = format!("{}; after this case {why}", shown(&played));
                 self.crash(text, why)
             }
             Ok(()) => reply(played),

@@ -17,7 +17,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "blob.partial",
-        help: "data, layout (optional), like: the known kind for each unknown one, if stated. What a tool reads that continues behind unknown kinds: {blob, decoded, broken}",
+        help: "data, layout (optional), like: the known kind for each unknown one, if stated. Reads like a tool that continues after unknown kinds: {blob, decoded, broken}",
         run: Handler::Here(partial),
     },
     Op {

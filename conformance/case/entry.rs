@@ -124,7 +124,7 @@ pub(in crate::conformance) fn read(
     let mut rules = case.rules.iter().filter_map(|id| spec::rule(id));
     if case.own && rules.all(|rule| rule.here().is_empty()) {
         return Err(
-            "`own` is for what a paragraph `Here:` decides, and no rule has one".to_owned(),
+            "`own` marks a case for a paragraph `Here:`, but no rule of the case has such a paragraph".to_owned(),
         );
     }
     placed_in_bytes(&case)?;
@@ -141,7 +141,7 @@ fn placed_in_bytes(case: &Case) -> Result<(), String> {
     let is_value = matches!(&case.input, CaseInput::Value(value) if !value.is_string());
     match &case.expect {
         Expect::Reject(breach) if is_value && breach.offset.is_some() => {
-            Err("`offset` of what was never bytes".to_owned())
+            Err("`offset` in an input that is not bytes".to_owned())
         }
         _ => Ok(()),
     }

@@ -45,7 +45,7 @@ use std::fmt;
 ///
 /// # Errors
 ///
-/// As [`Suite::ours`], if there are no cases: a program outside of the source tree needs the feature `embed`.
+/// Fails like [`Suite::ours`] if no cases are found: a program outside of the source tree needs the feature `embed`.
 pub fn contract(api: &dyn DeviceApi) -> Result<ContractReport, ParseError> {
     contract_on(api, Device::ext_dev(0))
 }

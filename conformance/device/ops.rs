@@ -30,7 +30,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "device.simulate",
-        help: "`value`: {seed, defect, on, steps}, a script for a simulated device, which may have a defect and be called as a `table` of C; the result of every step, what callers did wrong, what is left and alive, and the calls",
+        help: "`value`: {seed, defect, on, steps}, a script for a simulated device, which may have a defect and be called as a `table` of C; the result of every step, the mistakes of callers, the live objects at the end, and the calls",
         run: Handler::Here(super::simulate::run),
     },
     Op {

@@ -18,7 +18,7 @@ pub struct Step(pub(super) Vec<Value>);
 
 /// The reason why a step did not complete.
 pub(super) enum Stop {
-    /// The step is wrong on every device; says how.
+    /// The step is invalid on every device, for this reason.
     Malformed(String),
     /// A call failed.
     Failed(Error),

@@ -231,7 +231,7 @@ impl LegacyScript {
             let kept = (unsafe { result.v_int64 }, result_code) == BEFORE;
             return Ok(json!({"code": code, "places_kept": kept}));
         }
-        // SAFETY: the code says which member was written, and this function owns any handle.
+        // SAFETY: `result_code` names the written member, and this function owns any handle.
         Ok(unsafe { self.result(result, result_code) })
     }
 
@@ -305,20 +305,20 @@ impl LegacyScript {
     /// `value` has the type of `code`, and the caller owns the handles in it.
     unsafe fn result(&self, value: TVMValue, result_code: c_int) -> Value {
         let shown = match result_code {
-            // SAFETY: the code says so, by this contract.
+            // SAFETY: the value has the type of the code, by this contract.
             code::INT => json!(unsafe { value.v_int64 }),
-            // SAFETY: the code says so, by this contract. A bool is passed as an integer.
+            // SAFETY: the value has the type of the code, by this contract. A bool is passed as an integer.
             code::BOOL => json!(unsafe { value.v_int64 } != 0),
-            // SAFETY: the code says so, by this contract.
+            // SAFETY: the value has the type of the code, by this contract.
             code::FLOAT => json!({"float": float(unsafe { value.v_float64 })}),
             code::STR => {
-                // SAFETY: the code says so, by this contract.
+                // SAFETY: the value has the type of the code, by this contract.
                 let text = unsafe { value.v_str };
                 // SAFETY: a text of the runtime ends with NUL.
                 json!(unsafe { CStr::from_ptr(text) }.to_string_lossy())
             }
             code::BYTES => {
-                // SAFETY: the code says that this is the address of a byte array, by this contract.
+                // SAFETY: the value is the address of a byte array, by this contract.
                 let array = unsafe { value.v_handle }.cast::<ByteArray>();
                 // SAFETY: the array is valid until the next call on this thread.
                 let array = unsafe { &*array };
@@ -330,12 +330,12 @@ impl LegacyScript {
                 json!({"bytes": STANDARD.encode(bytes)})
             }
             code::DEVICE => {
-                // SAFETY: the code says so, by this contract.
+                // SAFETY: the value has the type of the code, by this contract.
                 let device = unsafe { value.v_device };
                 json!({"device": [device.kind, device.id]})
             }
             code::FUNCTION => {
-                // SAFETY: the code says so, by this contract.
+                // SAFETY: the value has the type of the code, by this contract.
                 let function = unsafe { value.v_handle };
                 // FUN-13: functions have a separate code. The driver cannot see which function it is.
                 // SAFETY: a function result belongs to the caller, and is not used after this call.

@@ -34,12 +34,12 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "function.script",
-        help: "value [[global function or {of: n}, argument, ...], ...]: what each call returned or raised, and what it took of what was moved",
+        help: "value [[global function or {of: n}, argument, ...], ...]: the result or error of each call, and which moved arguments it took",
         run: Handler::Driven(script::script),
     },
     Op {
         name: "function.compiled",
-        help: "data: a library, value {function, calls}: each call is a list of tensors {dtype, shape, data, strides, byte_offset, device, data_is_null}, of which the function gets descriptions; what each leaves in the memory of its last tensor, or {error: kind}",
+        help: "data: a library, value {function, calls}: each call is a list of tensors {dtype, shape, data, strides, byte_offset, device, data_is_null}, which the function gets as descriptions; the content of the last tensor after each call, or {error: kind}",
         run: Handler::Driven(compiled::compiled),
     },
 ];

@@ -132,7 +132,7 @@ pub(in crate::conformance) fn script(
                     .as_array()
                     .is_some_and(|steps| steps.contains(&json!(["@broken"])));
                 if has_step && !ours(api) {
-                    return Err(unsupported("it does not say which rule"));
+                    return Err(unsupported("the error does not name the rule"));
                 }
                 results.extend(has_step.then(own::broken));
                 return Ok(answer(Value::Array(results)));
@@ -289,7 +289,7 @@ impl ExecutorScript<'_> {
                 })
             }
             ("@broken", []) if ours(self.api) => Ok(self.broken.clone()),
-            ("@broken", []) => Err(unsupported("it does not say which rule")),
+            ("@broken", []) => Err(unsupported("the error does not name the rule")),
             ("@alive", []) => match &self.count {
                 Some(count) => Ok(count.shown()),
                 None => Err(unsupported("nothing is counted")),
@@ -297,7 +297,7 @@ impl ExecutorScript<'_> {
             ("@own", [name, form]) => {
                 let own = format!("graph.{}", name.as_str().unwrap_or_default());
                 let own = self.api.brought(&own);
-                let own = own.ok_or_else(|| unsupported("no C function does it"))?;
+                let own = own.ok_or_else(|| unsupported("no C function exists for this"))?;
                 let form = c_text(&form.to_string());
                 let args = [text_arg(&self.graph), self.kernels.arg(), text_arg(&form)];
                 let text = self.api.call(&own, &args)?.text()?;
@@ -433,7 +433,7 @@ enum PreparedArg {
     Text(std::ffi::CString),
     Bytes(
         Box<ByteArray>,
-        #[expect(dead_code, reason = "what the array points to")] Vec<u8>,
+        #[expect(dead_code, reason = "the array points to these bytes")] Vec<u8>,
     ),
     Tensor(ViewedTensor),
     LegacyValue(LegacyValue),

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "import_tree.decode",
-        help: "`data`: both vectors; `modules`: how many modules are beside them, if known; returns {indptr, indices}",
+        help: "`data`: both vectors; `modules`: the number of modules in the file, if known; returns {indptr, indices}",
         run: Handler::Partly(decode, loading::import_tree),
     },
     Op {
@@ -21,7 +21,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "import_tree.order",
-        help: "`value`: {modules: [{dso or kind, imports}]}, `release`: what a kind is merged by, `algorithm`: 0.7, 0.8 or topological; returns {order, indptr, indices}",
+        help: "`value`: {modules: [{dso or kind, imports}]}, `release`: decides which kinds are merged, `algorithm`: 0.7, 0.8 or topological; returns {order, indptr, indices}",
         run: Handler::Here(ordered),
     },
     Op {

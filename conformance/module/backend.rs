@@ -91,7 +91,7 @@ unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -
 // Released workers spin 300000 times before they sleep.
 const LONGER_THAN_SPINNING: Duration = Duration::from_millis(60);
 
-/// A task of a nested launch.
+/// Runs one task of a nested launch.
 unsafe extern "C" fn nothing(_: c_int, _: *mut Group, _: *mut c_void) -> c_int {
     0
 }
@@ -314,7 +314,7 @@ thread_local! {
     static CURRENT: Cell<*const Initialised> = const { Cell::new(std::ptr::null()) };
 }
 
-/// The form of 0.22 on: sets the handle, which tells a runtime that it is done.
+/// Initializes in the form of 0.22 and later: sets the handle, which tells a runtime that it is done.
 unsafe extern "C" fn initialise(place: *mut RawHandle) -> c_int {
     // SAFETY: `once` has set it to a counter that outlives the call.
     let code = unsafe { &*CURRENT.get() }.again();
@@ -325,7 +325,7 @@ unsafe extern "C" fn initialise(place: *mut RawHandle) -> c_int {
     code
 }
 
-/// The form of compiled code: the runtime sets the handle itself.
+/// Initializes in the form of compiled code: the runtime sets the handle itself.
 unsafe extern "C" fn initialise_with(data: *mut c_void) -> c_int {
     // SAFETY: `once` passes a counter that outlives the call.
     unsafe { &*data.cast::<Initialised>() }.again()

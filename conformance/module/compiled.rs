@@ -133,7 +133,7 @@ enum PointeeForm {
     Tensor,
 }
 
-/// A compiled function of the newest convention, which records the type of each argument.
+/// Records the type of each argument, as a compiled function of the newest convention.
 unsafe extern "C" fn note_types(
     _: RawHandle,
     args: *const RawAny,
@@ -158,7 +158,7 @@ unsafe extern "C" fn note_types(
     0
 }
 
-/// A compiled function of the convention up to 0.20, which records the code of each argument.
+/// Records the code of each argument, as a compiled function of the convention up to 0.20.
 unsafe extern "C" fn note_codes(
     values: *const TVMValue,
     codes: *const c_int,
@@ -194,7 +194,7 @@ thread_local! {
     static LEFT: RefCell<CString> = RefCell::default();
 }
 
-/// A compiled function of the convention up to 0.20 that fails. It leaves the text of the case with the runtime's function for this.
+/// Fails, as a compiled function of the convention up to 0.20. Passes the text of the case to the runtime's function for errors.
 unsafe extern "C" fn fail_codes(
     _: *const TVMValue,
     _: *const c_int,

@@ -60,7 +60,7 @@ fn environment_steps(
     let context = written.slot(CONTEXT)?;
     if context.is_null() {
         return Err(unsupported(
-            "the runtime does not say what the context of a library is",
+            "the runtime does not show the context of a library",
         ));
     }
     let module = |list: Option<&Value>| -> Result<OwnedValue, Reply> {

@@ -83,7 +83,7 @@ impl LibraryFile {
     /// Only Linux shows the mappings of a process.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn is_mapped(&self) -> Result<bool, Reply> {
-        Err(unsupported("what is mapped does not show on this system"))
+        Err(unsupported("this system does not list the mapped files"))
     }
 }
 

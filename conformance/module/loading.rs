@@ -56,7 +56,7 @@ pub(in crate::conformance) fn import_tree(
     let rows = rows(&tree);
     if rows.as_ref().is_some_and(|(_, end)| *end < tree.len()) {
         return Err(unsupported(
-            "bytes behind the tree would be modules to a loader",
+            "a loader would read the bytes after the tree as modules",
         ));
     }
     // A truncated tree also truncates the binary.
@@ -278,7 +278,7 @@ struct StandInLoader {
     kind: String,
 }
 
-/// The stand-in loader: records kind and payload, and returns an empty module.
+/// Records kind and payload, and returns an empty module. Replaces the loader of a kind during a case.
 unsafe extern "C" fn stand_in(
     this: *mut c_void,
     args: *const RawAny,

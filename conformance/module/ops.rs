@@ -40,7 +40,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "module.environment",
-        help: "value {release, steps}: what each lookup from compiled code found",
+        help: "value {release, steps}: the result of each lookup from compiled code",
         run: Handler::Driven(environment::environment),
     },
     Op {
@@ -55,12 +55,12 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "module.open",
-        help: "data: a library, value {import, lookups, calls}: its modules and slots, which functions it has, what they return",
+        help: "data: a library, value {import, lookups, calls}: its modules, slots and functions, and the results of the calls",
         run: Handler::Partly(opened::open, opened::drive),
     },
     Op {
         name: "module.script",
-        help: "data: a library in the file case.so, value: as for function.script: what each call returned or raised",
+        help: "data: a library in the file case.so, value: as for function.script: the result or error of each call",
         run: Handler::Driven(script::script_of_library),
     },
     Op {

@@ -90,17 +90,17 @@ fn numbered(args: &[AnyView<'_>]) -> Result<Any, Error> {
     Ok(numbers(number, functions).into())
 }
 
-/// `environment`: looks up a name in a module like compiled code of a release.
+/// Implements `environment`: looks up a name in a module like compiled code of a release.
 fn environment(module: Module, name: String, release: String) -> Result<Function, Error> {
     module.from_environment(&name, read(&release)?)
 }
 
-/// `mask`: returns the properties of a kind in a release, with or without its runtime.
+/// Implements `mask`: returns the properties of a kind in a release, with or without its runtime.
 fn mask(kind: String, release: String, runs: bool) -> Result<i64, Error> {
     Ok(i64::from(property_mask(&kind, read(&release)?, runs)))
 }
 
-/// `address`: returns the address for a prefix and a name in the system library; None if there is none.
+/// Implements `address`: returns the address for a prefix and a name in the system library, or `None` without such a symbol.
 fn address(prefix: String, name: String) -> Result<Any, Error> {
     let found = system::SystemSymbols::new(&prefix).address(SymbolName::of(&name));
     let Some(found) = found else {
@@ -110,7 +110,7 @@ fn address(prefix: String, name: String) -> Result<Any, Error> {
     Ok(unsafe { Any::handle(found.as_ptr()) })
 }
 
-/// `sizes`: returns the results of the functions `size` of a module and of its imports.
+/// Implements `sizes`: returns the results of the functions `size` of a module and of its imports.
 fn sizes(module: Module) -> Result<Array, Error> {
     let sizes = module.walk().into_iter().filter_map(|module| {
         let size = module.function("size", false).transpose()?;
@@ -119,14 +119,14 @@ fn sizes(module: Module) -> Result<Array, Error> {
     Ok(Array::new(sizes.collect::<Result<Vec<Any>, Error>>()?))
 }
 
-/// `codes`: returns the codes of arguments in the old convention.
+/// Implements `codes`: returns the codes of arguments in the old convention.
 fn codes(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let passed = legacy::PackedArguments::of(args)?;
     let codes = passed.codes.iter().take(args.len());
     Ok(Array::new(codes.map(|code| Any::from(*code)).collect::<Vec<Any>>()).into())
 }
 
-/// `there_and_back`: passes arguments through the old convention and returns them.
+/// Implements `there_and_back`: passes arguments through the old convention and returns them.
 fn there_and_back(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let passed = legacy::PackedArguments::of(args)?;
     let both = passed.values.iter().zip(&passed.codes).take(args.len());
@@ -138,7 +138,7 @@ fn there_and_back(args: &[AnyView<'_>]) -> Result<Any, Error> {
     Ok(Array::new(arrived.collect::<Result<Vec<Any>, Error>>()?).into())
 }
 
-/// `result`: passes a result through the old convention and returns it.
+/// Implements `result`: passes a result through the old convention and returns it.
 fn result(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [result] = args else {
         return Err(Error::new("TypeError", "a result"));
@@ -149,7 +149,7 @@ fn result(args: &[AnyView<'_>]) -> Result<Any, Error> {
     unsafe { legacy::take_result(value, code) }
 }
 
-/// `workspace`: takes workspace of a device, and frees it.
+/// Implements `workspace`: takes workspace of a device, and frees it.
 fn workspace_of(device_type: i64, bytes: i64) -> Result<(), Error> {
     let number = |_| Error::new("ValueError", "a number that no device has");
     let failed = |text: String| Error::new("RuntimeError", text);
@@ -165,7 +165,7 @@ fn workspace_of(device_type: i64, bytes: i64) -> Result<(), Error> {
     unsafe { workspace::host().free((device_type, 0), memory) }.map_err(failed)
 }
 
-/// `needing`: loads a library in memory that needs these names.
+/// Implements `needing`: loads a library in memory that needs these names.
 fn needing(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let names = args.iter().map(|name| cast::<String>(*name));
     let names = names.collect::<Result<Vec<String>, _>>()?;
@@ -177,7 +177,7 @@ fn needing(args: &[AnyView<'_>]) -> Result<Any, Error> {
     Ok(loaded.module.into())
 }
 
-/// `threads`: returns the number of threads of a launch, from the text of the environment, if any, and the number of processors.
+/// Implements `threads`: returns the number of threads of a launch, from the text of the environment, if any, and the number of processors.
 fn threads(text: Option<String>, processors: i64) -> Result<i64, Error> {
     let processors = usize::try_from(processors);
     let processors = processors.map_err(|_| Error::new("ValueError", "less than no processors"))?;
@@ -185,14 +185,14 @@ fn threads(text: Option<String>, processors: i64) -> Result<i64, Error> {
     i64::try_from(threads).map_err(|_| Error::new("ValueError", "so many threads"))
 }
 
-/// `nothing_of_code`: returns the value of a null handle with this code of the old convention.
+/// Implements `nothing_of_code`: returns the value of a null handle with this code of the old convention.
 fn nothing_of_code(code: i64) -> Result<Any, Error> {
     let code = i32::try_from(code).map_err(|_| Error::new("ValueError", "no code"))?;
     // SAFETY: null is a valid handle of every code.
     Ok(unsafe { legacy::view(TVMValue::ZERO, code) }?.to_any())
 }
 
-/// `result_code`: returns the code of a result in the old convention.
+/// Implements `result_code`: returns the code of a result in the old convention.
 fn result_code(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [result] = args else {
         return Err(Error::new("TypeError", "a result"));
@@ -204,7 +204,7 @@ fn result_code(args: &[AnyView<'_>]) -> Result<Any, Error> {
     Ok(Any::from(code))
 }
 
-/// `opened`: loads the library at a path, which is that of a file, or a name as the releases take it.
+/// Implements `opened`: loads a library by the path of a file, or by a name that the dynamic linker searches for.
 fn opened(path: String, is_file: bool) -> Result<Module, Error> {
     if !is_file {
         // SAFETY: as below.
@@ -214,8 +214,8 @@ fn opened(path: String, is_file: bool) -> Result<Module, Error> {
     unsafe { load(path) }
 }
 
-/// `jumps`: returns whether the dynamic linker finds a function of the C interface in the library with the trampolines: before it is shown,
-/// shown twice, hidden once, and hidden twice. Then returns the error that the function sets on the thread.
+/// Implements `jumps`: returns whether the dynamic linker finds a function of the C interface in the library with the trampolines: before
+/// it is shown, shown twice, hidden once, and hidden twice. Then returns the error that the function sets on the thread.
 #[cfg(unix)]
 fn seen_through(library: &libloading::os::unix::Library, jumps: &'static Jumps) -> Array {
     type Raise = unsafe extern "C" fn(*const c_char, *const c_char);
@@ -248,7 +248,8 @@ fn opened_jumps() -> Option<&'static (libloading::os::unix::Library, Jumps)> {
     OPENED.get_or_init(Jumps::open).as_ref()
 }
 
-/// `system_slot`: registers a context of the system library in a segment, or in other memory. Returns whether it then holds the module.
+/// Implements `system_slot`: registers a context of the system library in a segment, or in other memory. Returns whether it then holds the
+/// module.
 fn system_slot(in_segment: bool) -> Result<bool, Error> {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     static TURN: Mutex<()> = Mutex::new(());
@@ -266,7 +267,7 @@ fn system_slot(in_segment: bool) -> Result<bool, Error> {
     Ok(slot.load(Ordering::SeqCst) == module?.context())
 }
 
-/// `memory`: loads a library in memory from the name and the bytes of its blob.
+/// Implements `memory`: loads a library in memory from the name and the bytes of its blob.
 fn memory(symbol: String, bytes: Vec<u8>) -> Result<Module, Error> {
     let named = |layout: &Layout| Dialect::of(*layout).blob.text() == symbol;
     let layout = Layout::ALL.into_iter().rev().find(named);
@@ -286,9 +287,9 @@ fn sized(number: i64) -> Module {
     numbers(number, HashMap::from([("size".to_owned(), number)]))
 }
 
-/// `global_loader`: registers a loader under a name; `loader` registers one for a kind. Each creates a module whose function `size` returns
-/// the length of the payload, plus 1000 for `loader`. A stream is read to its end, and any other argument gives -1. With `wrong` the loader
-/// returns no module.
+/// Implements `global_loader`: registers a loader under a name; `loader` registers one for a kind. Each creates a module whose function
+/// `size` returns the length of the payload, plus 1000 for `loader`. A stream is read to its end, and any other argument gives -1. With
+/// `wrong` the loader returns no module.
 fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
     let loader = Function::from_packed(move |args| {
         let argument = args.first();
@@ -346,7 +347,7 @@ unsafe fn through(stream: *mut c_void) -> Result<i64, Error> {
     Ok(1000 * all.iter().fold(0, sum) + length(&all))
 }
 
-/// `context`: registers a slot once for each address of a list, and returns the value that a library then finds in it.
+/// Implements `context`: registers a slot once for each address of a list, and returns the value that a library then finds in it.
 fn in_context(addresses: &[AnyView<'_>]) -> Result<Any, Error> {
     let name = format!("__{}slot", fresh_prefix());
     for address in addresses {
@@ -369,7 +370,7 @@ fn in_context(addresses: &[AnyView<'_>]) -> Result<Any, Error> {
 /// The blob of a 0.22 library without other modules: its size; a row without imports, which has two ends; its kind.
 static ALONE: [u8; 60] = *b"\x34\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0_lib\0\0\0\0\0\0\0\0";
 
-/// `in_system`: loads a blob that is registered with the system library, in a segment or in other memory.
+/// Implements `in_system`: loads a blob that is registered with the system library, in a segment or in other memory.
 fn in_system(in_segment: bool) -> Result<Module, Error> {
     let prefix = fresh_prefix();
     let name = format!("{prefix}{}", Dialect::of(Layout::V0_22).blob.text());
@@ -395,7 +396,7 @@ fn read(release: &str) -> Result<Release, Error> {
     release.map_err(|wrong: ParseError| Error::new("ValueError", wrong.to_string()))
 }
 
-/// `host`: returns whether workspace of the default source is aligned.
+/// Implements `host`: returns whether workspace of the default source is aligned.
 fn host(bytes: i64) -> Result<bool, Error> {
     let bytes = u64::try_from(bytes).map_err(|_| Error::new("ValueError", "less than no bytes"))?;
     let request = WorkspaceRequest {
@@ -411,7 +412,7 @@ fn host(bytes: i64) -> Result<bool, Error> {
     Ok((memory.as_ptr() as usize).is_multiple_of(workspace::ALIGNMENT))
 }
 
-/// `register`: registers an address in the system library. Returns whether the name had another address.
+/// Implements `register`: registers an address in the system library. Returns whether the name had another address.
 fn register(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [name, address] = args else {
         return Err(Error::new("TypeError", "a name and an address"));

@@ -39,7 +39,7 @@ named! {
     tvm_ffi_p_f "__tvm_ffi_p_f"
 }
 
-/// The function for every name outside the list.
+/// Stands for every function whose name is outside the list.
 unsafe extern "C-unwind" fn other(
     _: *mut c_void,
     _: *const c_void,

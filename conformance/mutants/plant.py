@@ -1,4 +1,4 @@
-"""A copy of the project with mutants in it, each behind a run-time switch.
+"""A copy of the project with mutants in it, each enabled by a run-time switch.
 
 A place is a range of bytes of one file and its replacement: text in which SWITCH is the switch of its mutant and
 ORIGINAL the original bytes. Places of one copy are nested or disjoint, so one build has thousands of them, and nothing is

@@ -314,7 +314,7 @@ parameters! {
         };
         frame.keep(method)
     };
-    /// What is called at the end of a context, or null.
+    /// The function that is called at the end of a context, or null.
     FinishArgument(Option<unsafe extern "C" fn(RawHandle)>) = |_frame, form| form.as_str().map(|_| finish as unsafe extern "C" fn(RawHandle));
     /// The slot of a handle. One step initializes it and another step ends it.
     OnceArgument(*mut RawHandle) = |_frame, form| {

@@ -120,7 +120,7 @@ pub(super) fn from_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
     let value = value_of(args);
     let source = match (args.get("data"), value.as_str()) {
         (Some(_), _) => String::from_utf8(bytes(args)?)
-            .map_err(|_| unsupported("the function takes text, and these bytes are none"))?,
+            .map_err(|_| unsupported("the function takes text, but these bytes are not UTF-8"))?,
         (None, Some(text)) => text.to_owned(),
         (None, None) => value.to_string(),
     };

@@ -1,5 +1,5 @@
-//! Steps of `object.script` that look at what no function of the runtime returns: the tag of a result, where dynamic indices begin, the
-//! buffers of backtraces, and the calls of an interpreter.
+//! Steps of `object.script` that read state which no function of the runtime returns: the tag of a result, the first dynamic index,
+//! the buffers of backtraces, and the calls of an interpreter.
 
 use super::c_callbacks::LOCK;
 use super::no_result::NoResult;

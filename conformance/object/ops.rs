@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "object.decode",
-        help: "data: the JSON graph of 0.2 to 0.21 as its nodes, whatever their types",
+        help: "data: the nodes of a JSON graph of 0.2 to 0.21, of known and unknown types",
         run: Handler::Here(|args| {
             let data = crate::conformance::op::data(args)?;
             let mut findings = Findings::default();
@@ -31,7 +31,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.encode",
-        help: "value, release (optional: reject what it does not know): the text of the nodes",
+        help: "value, release (optional: rejects nodes that this release does not have): the text of the nodes",
         run: Handler::Here(|args| {
             let graph = legacy_form::from_json(value_of(args)?).map_err(|wrong| match wrong {
                 legacy_form::FormError::Form(what) => what.into(),
@@ -46,7 +46,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.from_legacy_graph",
-        help: "value, numbers (bool: every node is held to OBJ-36 where it is): the value of the JSON graph of 0.2 to 0.21",
+        help: "value, numbers (bool: checks OBJ-36 for every node, also for unused ones): the value of the JSON graph of 0.2 to 0.21",
         run: Handler::Here(|args| {
             // The text forms and hooks of builtin types must be registered before a graph can name one.
             crate::object::init();
@@ -89,7 +89,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.hooked",
-        help: "value {form (number, cell, function), numbers}: a dict whose keys are alike when their last digits are: its pairs, and what is found under each digit",
+        help: "value {form (number, cell, function), numbers}: a dict whose keys are equal if their last digits are: its pairs, and the value found for each digit",
         run: Handler::Driven(driver::hooked),
     },
     Op {
@@ -109,7 +109,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.script",
-        help: "value [[function, argument, ...]]: calls registered functions, methods and attributes in turn, and reads and writes fields, {of: n} being the result of step n: the results, an error as {raises: kind}, and {alive: n} where n probes outlive all results",
+        help: "value [[function, argument, ...]]: calls registered functions, methods and attributes in turn, and reads and writes fields; {of: n} is the result of step n. The results, an error as {raises: kind}, and {alive: n} if n probes outlive all results",
         run: Handler::Driven(script::script),
     },
     Op {
@@ -169,17 +169,17 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.walk",
-        help: "value, order (pre or post), answers {text form: what the callback answers}: text forms in the order met",
+        help: "value, order (pre or post), answers {text form: answer of the callback}: text forms in the order of the visits",
         run: Handler::Driven(visits::walk),
     },
     Op {
         name: "object.rewrite",
-        help: "value, add, shared (bool: a second holder of the value): every integer increased, and what the other holder sees",
+        help: "value, add, shared (bool: a second holder of the value): the value with every integer increased, and the value of the other holder",
         run: Handler::Driven(visits::rewrite),
     },
     Op {
         name: "object.from_graph",
-        help: "value or data, check (bool: it is only checked, as far as no type is needed): the value of a JSON graph",
+        help: "value or data, check (bool: only checks rules that need no type): the value of a JSON graph",
         run: Handler::Driven(driver::from_graph),
     },
 ];

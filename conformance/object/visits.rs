@@ -52,7 +52,7 @@ pub(in crate::conformance) fn walk(api: &'static FfiApi, args: &Value) -> Result
 }
 
 /// Notes the text form of its argument and returns the answer that the case gives for it (OBJ-34). Without an answer it returns None, and
-/// the walk goes on.
+/// the walk continues.
 unsafe extern "C" fn answer(
     this: *mut c_void,
     args: *const RawAny,

@@ -9,7 +9,7 @@ use crate::value::header::{Header, dec_weak, inc_weak};
 use crate::value::{AnyPayload, RawAny, index};
 use std::ffi::c_void;
 
-/// A weak reference that is dropped through the header, because no C function does it (VAL-05).
+/// A weak reference that is dropped through the header, because no C function exists for that (VAL-05).
 pub(super) struct WeakReference(*mut Header);
 
 impl WeakReference {

@@ -22,7 +22,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "payload.kind",
-        help: "`value`: a kind; `release`: {\"form\": the newest that this release stores, \"loader\": the global function that reads it, \"mask\": its properties}, null for what is not there",
+        help: "`value`: a kind; `release`: {\"form\": the newest that this release stores, \"loader\": the global function that reads it, \"mask\": its properties}, with null for a missing part",
         run: Handler::Here(kind),
     },
     Op {
@@ -32,7 +32,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "payload.shown",
-        help: "`data`, `kind`, `layout` as in payload.decode; returns what a person sees: {\"needs\": [[name, value], ..], \"dtypes\", \"source\", \"kernels\", \"code\": lines}",
+        help: "`data`, `kind`, `layout` as in payload.decode; returns the parts that are shown to a person: {\"needs\": [[name, value], ..], \"dtypes\", \"source\", \"kernels\", \"code\": lines}",
         run: Handler::Here(shown),
     },
     Op {
@@ -75,7 +75,7 @@ fn read<'a>(
     Ok(payload)
 }
 
-/// Runs `payload.shown`, which returns what tools show of a payload beside its fields, sorted where the payload has no order.
+/// Runs `payload.shown`, which returns the parts of a payload that tools show in addition to its fields. Parts without an order are sorted.
 fn shown(args: &Value) -> Result<Answer, OpError> {
     let bytes = data(args)?;
     let mut findings = Findings::default();

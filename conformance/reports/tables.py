@@ -20,9 +20,9 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 # Reasons that differ only in a name or number.
 ALIKE = [
-    (r"(a loader is missing|names no type|is rejected).*", r"\1"),
+    (r"(a loader is missing|does not name the type|is rejected).*", r"\1"),
     (r"of kind `[^`]*`", "of one kind or another"),
-    (r"`[a-z]+\.[a-z_]+` has no way", "the operation has no way"),
+    (r"`[a-z]+\.[a-z_]+` is not possible", "the operation is not possible"),
     (r"as \d\S* to \d\S* do, not as \S+", "as other releases do"),
     (r"asks for what \S+ does", "asks for what another release does"),
     (r"(reads|writes) `\w+` only", r"\1 a record only"),

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// The client that performs the actions of a case.
 pub(super) struct ActingClient<'a> {
-    /// Whether the answer to the present action was an exception.
+    /// `true` if the answer to the current action was an exception.
     is_far: Arc<AtomicBool>,
     /// Texts to look for in errors of the client itself.
     texts: Vec<&'a str>,

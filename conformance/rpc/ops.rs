@@ -16,7 +16,7 @@ use std::borrow::Cow;
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "rpc.decode",
-        help: "`data`: a message; `form`: hello, answer, packet and what trackers and proxies write; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; returns the message",
+        help: "`data`: a message; `form`: hello, answer, packet, or a message of a tracker or proxy; `release`, `speaker`: client or server; `awaited`, `largest`: numbers; `strict`; returns the message",
         run: Handler::Here(decode),
     },
     Op {
@@ -31,22 +31,22 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "rpc.connection",
-        help: "`value`: what `client` and `server` wrote, pieces of hex; `release`: by whose rules, found out if absent; `fields`: whether they are returned; returns the messages of both, and which releases speak like that",
+        help: "`value`: the bytes that `client` and `server` wrote, pieces of hex; `release`: whose rules apply, detected if absent; `fields`: whether to return fields; returns the messages of both, and the releases that fit",
         run: Handler::Here(super::connection::read),
     },
     Op {
         name: "rpc.session",
-        help: "`value`: requests of a client, one after the other; `release`: of the client; `hello`, `begins`, `texts`, `server`: how the server is started; returns the answer to the hello, an answer to each request, and who ended the session",
+        help: "`value`: requests of a client, in order; `release`: of the client; `hello`, `begins`, `texts`, `server`: how the server is started; returns the answer to the hello, an answer to each request, and who ended the session",
         run: Handler::Here(super::session::session),
     },
     Op {
         name: "rpc.client",
-        help: "`value`: what a client does, one thing after the other; `answers`: of the server, `release`: of the server; `stated`: of the client; `key`, `seconds`, `greeting`, or an `address`; `more`: further connections; `tracker`: its replies; returns what came of each, and what the client wrote",
+        help: "`value`: the actions of a client, in order; `answers` and `release` of the server; `stated`: the release of the client; `key`, `seconds`, `greeting`, or an `address`; `more`: further connections; `tracker`: its replies; returns the result of each action, and the bytes that the client wrote",
         run: Handler::Here(super::client::client),
     },
     Op {
         name: "rpc.relay",
-        help: "`of`: tracker or proxy; `value`: what its peers do, one thing after the other; `wait`: seconds that a peer of a proxy waits; `tracker`, `to`, `capture`: what a proxy has; `limits`; returns what each step reads",
+        help: "`of`: tracker or proxy; `value`: the steps of its peers, in order; `wait`: seconds that a peer of a proxy waits; `tracker`, `to`, `capture`: options of a proxy; `limits`; returns the data that each step reads",
         run: Handler::Here(super::relay::run),
     },
 ];
@@ -62,7 +62,7 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
-/// `rpc.decode`: reads a message. Oddities are findings, or errors in strict mode.
+/// Implements `rpc.decode`: reads a message. Oddities are findings, or errors in strict mode.
 fn decode(args: &Value) -> Result<Answer, OpError> {
     let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
     let mut findings = Findings::new(if strict {
@@ -75,7 +75,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, findings))
 }
 
-/// `rpc.fields`: returns the fields up to the fault, which shows where a reader stopped.
+/// Implements `rpc.fields`: returns the fields up to the fault, which shows where a reader stopped.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     // Invalid arguments are an error, not a message without fields.
     Request::of(args)?;
@@ -83,7 +83,7 @@ fn fields(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
-/// `rpc.encode`: writes a form by the rules of this release and side. A form that they cannot encode is rejected.
+/// Implements `rpc.encode`: writes a form by the rules of this release and side. A form that they cannot encode is rejected.
 fn encode(args: &Value) -> Result<Answer, OpError> {
     let request = Request::of(args)?;
     let value = args.get("value").unwrap_or(&Value::Null);

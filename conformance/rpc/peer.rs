@@ -16,7 +16,7 @@ use std::time::Instant;
 /// The longest packet that a script reads, in bytes.
 const LARGEST: usize = 1 << 20;
 
-/// Plays `steps`, and returns what they read, up to the first one whose bytes do not come in time. Reads obey the timeout of the socket.
+/// Plays `steps` and returns the data that they read. Stops at the first step whose bytes do not come before the socket's timeout.
 /// The owner of the stream closes the connection. Packets are those of a client and a server of `release`.
 pub(super) fn play(
     steps: &[Value],
@@ -35,7 +35,7 @@ pub(super) fn play(
     Ok(shown)
 }
 
-/// Plays one step, and returns what it reads.
+/// Plays one step, and returns the data that it reads.
 fn played(step: &Value, stream: &mut TcpStream, release: Release) -> Result<Value, OpError> {
     let none = || OpError::Unsupported(format!("{step} is not a step"));
     let mut members = step.as_object().into_iter().flatten();

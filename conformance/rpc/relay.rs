@@ -226,7 +226,7 @@ struct RelayPlay {
 }
 
 impl RelayPlay {
-    /// Plays a step, and returns what it reads; `None` if the bytes do not come in time.
+    /// Plays a step, and returns the data that it reads, or `None` if the bytes do not come in time.
     ///
     /// `hello`, `send`, `ask` and `reply` are for trackers (from RPC-50 on), `key` and `read` for proxies (from RPC-70 on), `upgrade`,
     /// `message` and `messages` for WebSockets (RPC-74, RPC-76). `hex`, `end` and `close` work with every peer. `{stop}` stands for the

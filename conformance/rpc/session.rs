@@ -34,7 +34,7 @@ pub(super) fn patience() -> Duration {
     }
 }
 
-/// Whether a peer of this process took too long.
+/// Set if a peer of this process took too long.
 static IS_LATE: AtomicBool = AtomicBool::new(false);
 
 /// Makes [`patience`] short from now on.

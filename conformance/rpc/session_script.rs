@@ -32,7 +32,7 @@ pub(in crate::conformance) struct SessionScript<'a> {
     pub(super) release: Release,
     /// The whole key, or bytes instead of a hello; `None` for the key of the server.
     hello: Option<ClientHello>,
-    /// Whether InitServer is written before the steps.
+    /// `true` if InitServer is written before the steps.
     #[serde(default = "begins")]
     begins: bool,
     /// Texts to look for in exceptions.

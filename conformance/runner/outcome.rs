@@ -19,7 +19,7 @@ pub struct CaseOutcome<'a> {
     pub verdict: Verdict,
     /// The parts that the case states and the answer does not, if that is not a failure. They were not compared.
     pub unstated: Parts,
-    /// Whether the verdict is a failure. In a run that must be complete, a missing answer is also one.
+    /// `true` if the verdict is a failure. In a run that must be complete, a missing answer is also a failure.
     pub fails: bool,
     /// The entry of the known-failures file that excuses it.
     pub known: Option<KnownFailure>,
@@ -89,7 +89,7 @@ pub struct Report<'a> {
     pub implementation: String,
     /// The selection of cases.
     pub selection: Selection,
-    /// Whether a case without an answer fails the run.
+    /// `true` if a case without an answer fails the run.
     pub complete: bool,
     /// The selected cases, in order.
     pub results: Vec<CaseOutcome<'a>>,

@@ -106,11 +106,11 @@ pub(super) struct WorkSummary {
     pub(super) identity: Identity,
     /// The parts that any of its answers states.
     pub(super) stated: Parts,
-    /// The reason why it was not asked to the end, while others were.
+    /// The reason why it got no more cases, while other testees continued.
     pub(super) gave_up: Option<String>,
 }
 
-/// Sends cases of the queue to a testee until there are none, and passes each outcome to `settle` with its position. Only the
+/// Sends cases to a testee until the queue is empty, and passes each outcome to `settle` with its position. Only the
 /// worker that `takes_turns` also runs the cases that share state.
 pub(super) fn work<'a>(
     queue: &CaseQueue<'a>,
@@ -159,7 +159,7 @@ pub(super) fn work<'a>(
             (Some(stray), Some((_, last))) => charge(last, stray, &mut suspicious),
             (Some(stray), None) => {
                 let wrong = judge(case, &stray).verdict.reason();
-                // There is no case yet that it could be charged to.
+                // No case precedes this line, so none can be charged with it.
                 return Err(ParseError::new(format!("after hello: {wrong}")));
             }
             (None, _) => {}
@@ -285,9 +285,9 @@ fn put(
     }
     let (judgement, reply) = ask(case, adapter);
     let seen = match &reply {
-        Some(Reply::Shown { view, .. }) => {
-            Some(format!("only what shows was compared: the view `{view}`"))
-        }
+        Some(Reply::Shown { view, .. }) => Some(format!(
+            "only the visible part was compared: the view `{view}`"
+        )),
         _ => None,
     };
     let verdict = &judgement.verdict;

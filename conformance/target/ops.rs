@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "target.read",
-        help: "`value`: a text or an object that names a target; `release`; `machine`: {`triple`, `cuda_arch`, `rocm_arch`, `cpu`, `devices`}; `tags`: {name: object}, `kinds`: defined besides; returns the target",
+        help: "`value`: a text or an object that names a target; `release`; `machine`: {`triple`, `cuda_arch`, `rocm_arch`, `cpu`, `devices`}; `tags`: {name: object}, `kinds`: further kinds, defined first; returns the target",
         run: Handler::Here(read),
     },
     Op {
@@ -46,12 +46,12 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "target.judge",
-        help: "`data`, `target`, `release`: as for target.generate; `code`: what a generator made of it; puts that to the contract and returns its kind, functions, kernels and source",
+        help: "`data`, `target`, `release`: as for target.generate; `code`: the result of a generator for it; checks that result against the contract and returns its kind, functions, kernels and source",
         run: Handler::Here(contract::judge),
     },
     Op {
         name: "target.account",
-        help: "`value`: a text or an object that names a target; returns ranges of releases that make the same of it, and the newest release that reads it",
+        help: "`value`: a text or an object that names a target; returns ranges of releases that read it alike, and the newest release that reads it",
         run: Handler::Here(contract::account),
     },
     Op {
@@ -61,7 +61,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "target.registered",
-        help: "`value`: steps, [\"kind\", declaration], [\"tag\", name, object, whether it replaces], [\"read\", name], [\"listed\", name], [\"generator\", kind, what it makes of any module], [\"generate\", kind], on this process; `data`: the JSON graph of a lowered module; returns for each null, the target, whether the name is that of a kind, the source, or the rule that rejects the step",
+        help: "`value`: steps, [\"kind\", declaration], [\"tag\", name, object, whether it replaces], [\"read\", name], [\"listed\", name], [\"generator\", kind, its result for every module], [\"generate\", kind], on this process; `data`: the JSON graph of a lowered module; returns for each null, the target, whether the name is that of a kind, the source, or the rule that rejects the step",
         run: Handler::Here(contract::registered),
     },
 ];

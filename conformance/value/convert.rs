@@ -31,7 +31,7 @@ pub(in crate::conformance) fn convert(api: &'static FfiApi, args: &Value) -> Res
     }
 }
 
-/// Whether a call rejected its argument because of the type.
+/// Returns whether a call rejected its argument because of the type.
 ///
 /// FUN-09: such an error is a TypeError. A call that fails in another way has not judged the argument. The text of a data type that cannot be
 /// read is a ValueError in the releases (VAL-13).
@@ -224,7 +224,7 @@ struct Allocated(OwnedValue);
 impl Allocated {
     fn dl(&self) -> Result<&DLTensor, Reply> {
         let described = self.0.dltensor();
-        described.ok_or_else(|| unsupported("what was allocated is not a tensor"))
+        described.ok_or_else(|| unsupported("the allocated value is not a tensor"))
     }
 }
 
@@ -232,7 +232,7 @@ impl Allocated {
 fn through_identity(api: &'static FfiApi, wanted: &str, raw: RawAny) -> Result<Value, Reply> {
     let Some(identity) = api.global(&format!("testing.schema_id_{wanted}")) else {
         return Err(unsupported(format!(
-            "no function takes a {wanted} that shows what it was taken for; libtvm_ffi_testing.so adds one"
+            "no function takes a {wanted} and returns it unchanged; libtvm_ffi_testing.so adds one"
         )));
     };
     // These functions take the address of the object itself, so no conversion takes place.

@@ -59,7 +59,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "value.legacy_code",
-        help: "value (or {code}: what that code is called), release, back (bool: what the argument is read as): the type code under which a value is passed up to 0.20",
+        help: "value (or {code}: returns the name of that code), release, back (bool: also returns the value that the argument is read as): the type code of a value up to 0.20",
         run: Handler::Here(to_legacy),
     },
     Op {

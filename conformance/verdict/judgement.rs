@@ -41,7 +41,7 @@ impl Judgement {
     /// Returns the judgement for an implementation that must state these parts whenever a case does. A pass without them becomes a
     /// failure.
     pub fn held_to(mut self, case: &Case, parts: Parts) -> Judgement {
-        // If a case has no findings, omitting them states that there are none.
+        // In a case without findings, a missing list counts as an empty one.
         if parts.has(Parts::FINDINGS) && case.findings.is_empty() {
             self.unstated.remove(Parts::FINDINGS);
         }

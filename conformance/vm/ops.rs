@@ -20,7 +20,7 @@ pub(crate) const OPS: &[Op] = &[
         help: "data: an executable of layout 0.22, or a library whose root is one; `devices`: arguments of vm_initialization ([1, 0, 2] if absent); `steps`: \
                lists of a name (a module function, a VM function, a builtin, `tensor` with type, extents and base64, or one that \
                begins with @, see spec/vm.md) and arguments, {\"ref\": n} being the result of step n; the results of all steps, as \
-               they are after the last one; with `balance` and what is alive behind it",
+               they are after the last one; with `balance` also the objects that are alive after it",
         run: Handler::Driven(driver::run),
     },
 ];

@@ -42,7 +42,10 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
 
 /// Creates the error for too few arguments, which is a fault of the driver.
 fn short() -> Error {
-    Error::new("TypeError", "an executable, and what the function takes")
+    Error::new(
+        "TypeError",
+        "expected an executable, then the arguments of the function",
+    )
 }
 
 /// Creates a machine on the CPU only.

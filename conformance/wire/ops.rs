@@ -20,7 +20,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "wire.fields",
-        help: "data, type, from (an offset), most (a number): the fields behind `from`, as far as the bytes can be read, and no more than `most`.",
+        help: "data, type, from (an offset), most (a number): the fields after `from` up to the first unreadable byte, at most `most` of them.",
         run: Handler::Here(fields),
     },
 ];

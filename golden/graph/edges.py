@@ -75,10 +75,10 @@ def twice(id, path, before, rules, why, hand):
     accepts(id, rules, SMALL, why, hand, raw=raw, findings=[{"rule": "GRF-20", "kind": "duplicate", "offset": second[-1] if name != "attr" else second[0]}])
 
 
-twice("node-member-twice", "nodes[1]", '"name": "first"', "GRF-20", "a node has one name, the last", "small.json with a name in front of another")
-twice("attr-and-attrs", "nodes[1]", '"attr": {"func_name": "first", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}', "GRF-04 GRF-20", "two names of one member", "small.json with attr in front of attrs")
-twice("call-attr-twice", "nodes[1].attrs", '"func_name": "first"', "GRF-07 GRF-20", "the function of a call is the last that is named", "small.json with a func_name in front of another")
-twice("graph-attr-twice", "attrs", '"storage_id": ["list_int", [0, 0, 0, 0]]', "GRF-13 GRF-20", "a plan is the last that is stated", "small.json with a storage_id in front of another")
+twice("node-member-twice", "nodes[1]", '"name": "first"', "GRF-20", "a node has one name, the last", "small.json with a second name before the first")
+twice("attr-and-attrs", "nodes[1]", '"attr": {"func_name": "first", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}', "GRF-04 GRF-20", "two names of one member", "small.json with attr before attrs")
+twice("call-attr-twice", "nodes[1].attrs", '"func_name": "first"', "GRF-07 GRF-20", "the function of a call is the last that is named", "small.json with a second func_name before the first")
+twice("graph-attr-twice", "attrs", '"storage_id": ["list_int", [0, 0, 0, 0]]', "GRF-13 GRF-20", "a plan is the last that is stated", "small.json with a second storage_id before the first")
 
 # Content after the first element.
 reject = lambda id, rules, edits, kind, at, why, hand, field=None, **more: rejects(id, rules, edited(*edits), kind, why, hand, at=at, field=field or at, **more)

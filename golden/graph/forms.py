@@ -95,7 +95,7 @@ def main():
 
     whole = json.dumps(SMALL, indent=1)
     case("json-text-behind", "GRF-01", whole + "\n x", {"reject": {"kind": "malformed", "rule": "GRF-01", "offset": len(whole) + 2}},
-         "two documents in one file are not one graph", "small.json with a letter behind it")
+         "two documents in one file are not one graph", "small.json with a letter after it")
     case("json-space-behind", "GRF-01", "\t " + whole + " \r\n", {"accept": NORMAL}, "editors end files with a line", "small.json with white space around it")
     data = whole.encode().replace(b'"add"', b'"a\xffd"', 1)
     case("json-no-utf-8", "GRF-01", data, {"reject": {"kind": "malformed", "rule": "GRF-01", "offset": data.index(b"\xff")}},

@@ -292,7 +292,7 @@ def eras():
              "bytes do not tell a client of 0.17 from one of 0.18", "an integer, which both read", releases=releases, server={"finds_out": True})
     for release, releases in [("0.8", "0.8..0.15"), ("0.27", "0.22..")]:
         case("era-of-an-object", release, ["RPC-84"], [look("tvmspec.rpc.array"), FOUND, call(0), values({"int": tag(release, "array")}, {"handle": "some"})],
-             "an older client fails by itself", "an object, whichever release the client is of", releases=releases, server={"finds_out": True})
+             "an older client rejects the result itself", "an object, whichever release the client is of", releases=releases, server={"finds_out": True})
 
 
 for part in (calls, handles, tensors, memory, devices, errors, allowed, files, evaluators, hostile, keys, eras):

@@ -56,13 +56,13 @@ mod first {
     use super::*;
 
     #[test]
-    #[ignore = "run in a process of its own"]
+    #[ignore = "runs in a separate process"]
     fn lookup() {
         assert!(registry::lookup("vm.builtin.copy").is_some());
     }
 
     #[test]
-    #[ignore = "run in a process of its own"]
+    #[ignore = "runs in a separate process"]
     fn curious() {
         std::thread::spawn(|| {
             std::thread::sleep(std::time::Duration::from_secs(60));
@@ -76,39 +76,39 @@ mod first {
     }
 
     #[test]
-    #[ignore = "run in a process of its own"]
+    #[ignore = "runs in a separate process"]
     fn names() {
         let names = registry::names();
         assert!(names.contains(&"vm.builtin.copy"), "{names:?}");
     }
 
     #[test]
-    #[ignore = "run in a process of its own"]
+    #[ignore = "runs in a separate process"]
     fn details() {
         assert!(registry::details("vm.builtin.shape_of").is_some());
     }
 
     #[test]
-    #[ignore = "run in a process of its own"]
+    #[ignore = "runs in a separate process"]
     fn info() {
         let info = types::info(index::ARRAY).unwrap();
         assert_eq!(info.key(), "ffi.Array");
     }
 
     #[test]
-    #[ignore = "run in a process of its own"]
+    #[ignore = "runs in a separate process"]
     fn key() {
         assert_eq!(types::key_of(index::OBJECT), "ffi.Object");
     }
 
     #[test]
-    #[ignore = "run in a process of its own"]
+    #[ignore = "runs in a separate process"]
     fn index_of() {
         assert_eq!(types::index_of("ffi.Map"), Some(index::MAP));
     }
 
     #[test]
-    #[ignore = "run in a process of its own"]
+    #[ignore = "runs in a separate process"]
     fn register() {
         let own = || tvmspec::function::Function::from_packed(|_| Ok(7i64.into()));
         // A registration replaces a default.
@@ -119,7 +119,7 @@ mod first {
     }
 
     #[test]
-    #[ignore = "run in a process of its own"]
+    #[ignore = "runs in a separate process"]
     fn remove() {
         assert!(registry::remove("vm.builtin.copy"));
         assert!(registry::lookup("vm.builtin.copy").is_none());

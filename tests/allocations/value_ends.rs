@@ -129,7 +129,10 @@ fn a_module_ends_with_its_last_reference_and_its_memory_with_the_last_weak_one()
     let held = LIVE.get();
     drop(module);
     let now = LIVE.get();
-    assert!(now < held - 900, "what the module owned ends with it");
+    assert!(
+        now < held - 900,
+        "the objects that the module owns are freed with it"
+    );
     // SAFETY: a weak reference keeps the memory.
     let strong = unsafe { &*object }.strong_count();
     assert_eq!(strong, 0);

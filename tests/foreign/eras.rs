@@ -39,7 +39,7 @@ const ALL: &[&str] = &["0.13", "0.16", "0.22", "0.25", "0.26", "0.27"];
 
 const WITHOUT_METAL: &[&str] = &["0.13", "0.16", "0.22"];
 
-const METAL: &str = "a compiler without Metal writes an order of fields that the loader of its own release does not take";
+const METAL: &str = "a compiler without Metal writes the fields in an order that the loader of the same release rejects";
 
 const SYSTEM: &str = "a system library registers itself; its symbols have a prefix that the loader of files does not look for";
 

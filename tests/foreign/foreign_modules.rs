@@ -197,7 +197,7 @@ fn runtime_with_throws() -> Option<Runtime> {
     Some(runtime)
 }
 
-/// Tests both directions in sequence, because the functions of the library can only be registered once.
+/// Tests both directions one after the other, because the functions of the library can be registered only once.
 #[test]
 fn exceptions_of_cxx_become_errors_and_errors_exceptions() {
     let Some(runtime) = runtime_with_throws() else {

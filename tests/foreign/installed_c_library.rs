@@ -29,7 +29,7 @@ fn root() -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR").unwrap().into()
 }
 
-/// Runs a command that must succeed, and returns what it printed.
+/// Runs a command that must succeed, and returns its output.
 fn printed(command: &mut Command) -> String {
     let output = command
         .output()
@@ -45,7 +45,7 @@ fn is_installed(tool: &str) -> bool {
     found.is_ok_and(|output| output.status.success())
 }
 
-/// Installs the C library of the tests into a new folder. The error says why there is none.
+/// Installs the C library of the tests into a new folder. The error states why this is not possible.
 fn install() -> Result<tempfile::TempDir, String> {
     let built = cargo::c_library()?;
     let prefix = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ fn headers_compile_in_every_standard_also_beside_upstream() {
                 command.arg(format!("-std={standard}"));
                 command.args(["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]);
                 command.arg("-I").arg(root().join("include"));
-                // As a system header: in C99 it has warnings of its own.
+                // `-isystem`, because the upstream header itself has warnings in C99.
                 command.arg("-isystem").arg(&upstream).arg(&file);
                 printed(&mut command);
                 compiled += 1;

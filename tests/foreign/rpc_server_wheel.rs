@@ -107,7 +107,7 @@ for request in requests:
     print(request(remote), remote.get_function("rpc.test.addone")(41))
 "#;
 
-/// RPC-84: the server answers the first request of a session in the client's layout, whichever request it is.
+/// RPC-84: the server must answer the first request of a session, of any kind, in the client's layout.
 #[test]
 fn rpc_84_whatever_a_client_of_0_27_requests_first() {
     let Some(python) = python("tvm, tvm.rpc") else {

@@ -89,7 +89,7 @@ fn a_dump_attributes_every_byte_once() {
                 // After a broken rule, bytes may be unread, but no byte is read twice.
                 if start < at || (start > at && !broken) {
                     wrong.push(format!(
-                        "{file}: {} at {start:#x}, behind {at:#x}",
+                        "{file}: {} at {start:#x}, but the previous field ends at {at:#x}",
                         field["field"]
                     ));
                 }

@@ -104,7 +104,7 @@ fn an_edit_keeps_the_rules_of_what_the_payload_stores() {
         ("GRF-01", Kind::Truncated, Some(8 + 11), "graph_json")
     );
     assert_eq!(blob, before);
-    // An older fault is no reason to reject another change, and may be repaired.
+    // A file with an older fault may still be changed, and the fault may be repaired.
     let mut blob = with_graph("{");
     edit(&mut blob, "Graph", cut).unwrap();
 }

@@ -118,7 +118,7 @@ struct Wheel {
 }
 
 impl Wheel {
-    /// Starts the wheel. Returns `None`, and prints a reason, if there is none.
+    /// Starts the wheel. Without a wheel, prints a reason and returns `None`.
     fn start() -> Option<Wheel> {
         let named = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".into());
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
@@ -171,7 +171,7 @@ impl Wheel {
     }
 }
 
-/// Compiles `source` with the C compiler. Prints a message if there is none.
+/// Compiles `source` with the C compiler. Prints a message if no compiler is installed.
 fn compile(source: &str, output: &Path, words: &[&str]) {
     let text = output.with_extension("c");
     fs::write(&text, source).unwrap();

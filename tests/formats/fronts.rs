@@ -266,10 +266,10 @@ fn webassembly_works_without_what_node_adds_to_a_browser() {
     assert_eq!(*wrong, "the file is an ArrayBuffer or a view of one");
 }
 
-/// Returns the WebAssembly module, or says why there is none.
+/// Returns the WebAssembly module, or prints a reason and returns `None`.
 fn module(root: &Path) -> Option<PathBuf> {
     if !root.join("web/shell").is_dir() {
-        skipped("the package leaves web/shell out, which is a package of its own");
+        skipped("this package does not contain web/shell, which is a separate package");
         return None;
     }
     if Command::new("node").arg("--version").output().is_err() {
@@ -281,7 +281,7 @@ fn module(root: &Path) -> Option<PathBuf> {
         return None;
     };
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
-    let target = target.expect("a folder for what is built");
+    let target = target.expect("a target folder");
     let built = Command::new(cargo)
         .current_dir(root.join("web/shell"))
         .args(["build", "--quiet", "--release", "--locked"])

@@ -120,7 +120,7 @@ fn every_byte_of_a_golden_has_one_field() {
             );
             end = span.end;
         }
-        assert_eq!(end, bytes.len() as u64, "{id}: bytes behind the last field");
+        assert_eq!(end, bytes.len() as u64, "{id}: bytes after the last field");
     }
 }
 

@@ -213,7 +213,7 @@ fn options_of_a_compiler_are_for_what_is_compiled() {
     );
 }
 
-/// An unknown member of a manifest could cause a library without its host code. Two sources of host code are one too many.
+/// An unknown member of a manifest must be rejected, because the library could lose its host code. So must two sources of host code.
 #[test]
 fn a_manifest_has_known_members() {
     let folder = tempfile::tempdir().unwrap();
@@ -249,7 +249,7 @@ fn a_manifest_has_known_members() {
     }
 }
 
-/// A library from stdin is kept as a whole too, and a folder is written completely or not at all.
+/// A library from stdin must be kept as a whole, too. A folder must be written completely or not at all.
 #[test]
 fn unpack_reads_stdin_and_leaves_no_half_folder() {
     let folder = tempfile::tempdir().unwrap();

@@ -201,7 +201,7 @@ proptest! {
     }
 }
 
-/// RPC-16: a reader that waits for too few bytes asks too often, and one that waits for too many waits for ever.
+/// RPC-16: a reader that waits for too few bytes polls too often, and a reader that waits for too many never returns.
 #[test]
 fn a_beginning_states_how_many_bytes_it_needs() {
     let call = Packet::CallFunc(1, vec![PackedValue::Int(7)]);

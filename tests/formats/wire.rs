@@ -163,7 +163,7 @@ fn types_are_read_or_rejected() {
     }
 }
 
-/// WIRE-01: a user who does not look at the bytes has only the message.
+/// WIRE-01: the message must suffice for a user who does not look at the bytes.
 #[test]
 fn what_is_cut_off_says_how_many_bytes_it_needs() {
     let message = |broken: Violation| broken.message().to_owned();

@@ -359,7 +359,7 @@ fn a_parameter_without_all_of_its_elements_is_rejected() {
     }
 }
 
-/// GRF-23: a pool slightly smaller than 2^64 bytes used to overflow to 0 bytes when its size was rounded up to a word.
+/// GRF-23: a pool slightly smaller than 2^64 bytes must be rejected. Rounded up to a word, its size overflows to 0.
 #[cfg(feature = "graph")]
 #[test]
 fn a_pool_of_nearly_all_memory_is_rejected() {

@@ -69,7 +69,7 @@ fn code_says_what_is_wrong_with_strides_and_offsets() {
 
 #[test]
 fn memory_that_is_not_aligned_ends_the_process_of_the_call() {
-    // Whether misalignment matters depends on the compiler. Code of 0.27 loads and stores four numbers at once.
+    // The compiler decides whether misalignment matters. Code of 0.27 loads and stores four numbers at once.
     let done = copied("0.27", "copy", ":align=4", "");
     assert_eq!(done.status.code(), Some(1));
     assert!(

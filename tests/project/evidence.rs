@@ -257,7 +257,7 @@ fn every_universal_claim_has_its_proof() {
             let mut proved = evidence.claims.keys();
             if !proved.any(|words| claims::has_words(sentence, words)) {
                 problems.push(format!(
-                    "{}: state what was seen, or prove it: {sentence}",
+                    "{}: add evidence for this sentence, or state the observation only: {sentence}",
                     rule.id
                 ));
             }
@@ -435,7 +435,7 @@ fn clones() -> Result<HashMap<&'static str, upstream::BareClone>, String> {
 /// Compares the output of `generate.py` with the committed tables.
 #[test]
 fn the_tables_are_what_upstream_says() {
-    // `clones` says itself why there are none.
+    // The error of `clones` states why upstream is not available.
     if let Err(why) = clones() {
         return skipped(why);
     }

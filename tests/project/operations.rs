@@ -41,7 +41,7 @@ fn schema(chapter: &str) -> Value {
     read(&format!("spec/schema/{chapter}.json"))
 }
 
-/// Compiles one definition of a schema together with its references, to forms of its own file and to those of `values.json`.
+/// Compiles one definition of a schema, with its references to forms of the same file and of `values.json`.
 fn validator(schema: &Value, definition: &str) -> Validator {
     let mut forms = schema["$defs"].clone();
     let shared = read("spec/schema/values.json");
@@ -185,7 +185,7 @@ fn section(file: &str, expected: &str) {
     let (section, after) = rest
         .split_once(END)
         .unwrap_or_else(|| panic!("{file} lacks {END}"));
-    assert_eq!(after, "", "{file} goes on behind {END}");
+    assert_eq!(after, "", "{file} continues after {END}");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, format!("{before}{BEGIN}{expected}{END}")).unwrap();
     } else {

@@ -23,7 +23,7 @@ fn the_picture_of_explain_is_true() {
         .output()
         .expect("tvmspec runs");
     let text = String::from_utf8(output.stdout).expect("text");
-    // The sections of the modules repeat what the table says.
+    // Only the table is compared, because the sections of the modules repeat it.
     let table = text
         .lines()
         .take_while(|line| !line.contains("module 1 metal"));

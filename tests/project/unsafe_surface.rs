@@ -19,9 +19,9 @@ struct Found {
     path: String,
     /// Its own name, with which the rest of the file calls it.
     name: String,
-    /// Whether code in other files can name it.
+    /// `true` if code in other files can name it.
     public: bool,
-    /// Whether it is an `unsafe fn`, which has a contract that its callers must keep.
+    /// `true` for an `unsafe fn`, which has a contract that its callers must keep.
     contract: bool,
     has_unsafe: bool,
     calls: BTreeSet<String>,

@@ -153,7 +153,7 @@ fn what_a_hop_fails_by_is_an_exception_and_the_client_may_begin_otherwise() {
     );
 }
 
-/// The end of either connection ends the other one.
+/// The end of one connection must end the other one.
 #[test]
 fn rpc_93_a_session_ends_on_both_servers() {
     let mut last = Serving::server(&[]);
@@ -180,7 +180,10 @@ fn rpc_83_the_time_of_a_session_with_a_hop_is_over() {
     let error = loop {
         std::thread::sleep(Duration::from_millis(50));
         match add_one(&session) {
-            Ok(_) => assert!(began.elapsed() < Duration::from_secs(15), "it goes on"),
+            Ok(_) => assert!(
+                began.elapsed() < Duration::from_secs(15),
+                "the session continues"
+            ),
             Err(error) => break error,
         }
     };
@@ -230,7 +233,7 @@ fn rpc_93_a_stream_without_a_second_half_has_no_hop() {
     let session = std::thread::spawn(move || serve(stream, &options));
     let _client = begun(own, &last);
     let SessionEnd::Failed(error) = session.join().expect("no panic").end else {
-        panic!("it goes on")
+        panic!("the session continues")
     };
     let broken = error.violation().map(|broken| broken.rule().id());
     assert_eq!(broken, Some("RPC-93"), "{error}");
@@ -280,7 +283,7 @@ fn rpc_82_a_packet_without_a_code_ends_a_session_with_a_hop() {
     let text = String::from_utf8_lossy(text);
     assert!(text.contains("RPC-12"), "{text}");
     let SessionEnd::Failed(error) = session.join().expect("no panic").end else {
-        panic!("it goes on")
+        panic!("the session continues")
     };
     let broken = error.violation().map(|broken| broken.rule().id());
     assert_eq!(broken, Some("RPC-12"), "{error}");

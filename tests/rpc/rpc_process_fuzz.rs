@@ -161,7 +161,7 @@ impl Column {
             if seed % HONEST == 0 {
                 server
                     .serves(OUR_PATIENCE)
-                    .map_err(|why| format!("{} behind seed {seed}: {why}", self.name))?;
+                    .map_err(|why| format!("{} after seed {seed}: {why}", self.name))?;
                 our_code(&server);
                 // By now each of its threads has run once.
                 before.get_or_insert_with(|| (settled(&server), server.resident()));
@@ -226,7 +226,7 @@ fn settled(server: &ServerProcess) -> (usize, usize, usize) {
     server.holds()
 }
 
-/// Returns whether there is a single directory, that of the server, which contains only its lock.
+/// Returns whether the server's directory is the only one, and contains only its lock.
 fn is_tidy(entries: fs::ReadDir) -> bool {
     let entries: Vec<_> = entries.flatten().collect();
     let inside = |entry: &fs::DirEntry| fs::read_dir(entry.path()).map_or(9, Iterator::count);

@@ -63,7 +63,7 @@ fn expect(stream: &mut TcpStream, bytes: &[u8]) {
 
 const SHUTDOWN: [u8; 12] = [4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
 
-/// RPC-71, RPC-73: the code of success equals the magic number, so that an answer looks like the hello of the other side.
+/// RPC-71, RPC-73: the code of success equals the magic number, so the answer of the proxy looks like the hello of the other side.
 #[test]
 fn a_server_and_a_client_of_one_key_are_connected() {
     let folder = tempfile::tempdir().unwrap();
@@ -96,7 +96,7 @@ fn recorded(folder: &Path, messages: usize) {
     }
 }
 
-/// RPC-72: a peer without another side is rejected.
+/// RPC-72: a peer without a partner must be rejected.
 #[test]
 fn who_has_no_other_side_is_sent_away() {
     let proxy = Running::new({
@@ -129,7 +129,7 @@ fn a_second_server_of_a_key_is_a_duplicate() {
     assert_eq!(next(), [0x71, 0xf2, 0x0f, 0]);
 }
 
-/// RPC-70, and RPC-01: a peer that breaks a rule is closed, and the next one is served.
+/// RPC-70, RPC-01: the connection of a peer that breaks a rule must be closed, and the next peer must be served.
 #[test]
 fn what_breaks_a_rule_ends_its_own_connection() {
     let proxy = Running::new(ProxyOptions::default());
@@ -221,7 +221,7 @@ fn sessions_are_recorded_behind_those_that_are_there() {
     assert_eq!(read("session-9.client.bin"), b"other");
 }
 
-/// A session goes on if its folder for recordings is gone.
+/// A session must continue if its folder for recordings was deleted.
 #[test]
 fn a_session_that_cannot_be_recorded_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ fn a_session_that_cannot_be_recorded_goes_on() {
     );
 }
 
-/// A proxy without memory for a thread closes the connection that needs it, and goes on.
+/// A proxy without memory for a thread must close the connection that needs it, and continue.
 #[test]
 #[cfg(all(feature = "cli", target_os = "linux"))]
 fn a_proxy_without_a_thread_for_a_peer_goes_on() {

@@ -165,7 +165,7 @@ fn keys_of_a_peer_that_is_gone_make_room() {
     replies(tracker.answer(9, request("dev", 1)));
     let queues = tracker.summary().queues;
     let keys: Vec<_> = queues.iter().map(|count| count.key.as_str()).collect();
-    assert_eq!((keys, in_use(&tracker)), (vec!["dev"], 0), "behind a match");
+    assert_eq!((keys, in_use(&tracker)), (vec!["dev"], 0), "after a match");
 }
 
 /// Returns the number of waiting offers and requests.

@@ -18,7 +18,7 @@ use tvmspec::function::Error;
 use tvmspec::value::header::ObjectRef;
 use tvmspec::value::{Any, RawAny};
 
-/// How often contexts were freed: those of callbacks, and those of opaque objects.
+/// The numbers of freed contexts: of callbacks, and of opaque objects.
 static ENDED: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
 
 unsafe extern "C-unwind" fn ended(context: *mut c_void) {

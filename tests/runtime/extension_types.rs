@@ -229,7 +229,7 @@ unsafe extern "C" fn no_function(_: *mut c_void) {
     unreachable!("nothing was registered");
 }
 
-/// VAL-22: safe code has made values of the Rust type, and C functions would take them for values of their own type.
+/// VAL-22: safe code has made values of the Rust type, and C functions would take them for values of a C type.
 #[test]
 fn no_table_of_cxx_takes_the_code_of_a_rust_type() {
     #[derive(Clone)]

@@ -255,7 +255,7 @@ fn a_name_and_its_kind_are_the_same_thing() {
         assert_eq!(kind.as_str(), name);
         assert!(
             !matches!(kind, ErrorKind::Other(_)),
-            "{name} has a variant of its own"
+            "{name} has a separate variant"
         );
         assert_eq!(kind, ErrorKind::Other(name));
     }

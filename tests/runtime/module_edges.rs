@@ -174,7 +174,7 @@ fn a_global_that_compiled_code_finds_often_is_kept_once() {
     for _ in 0..20 {
         assert_eq!(look_up("module_edges.often"), (0, own));
     }
-    // MOD-13: the handle is borrowed from the module, which holds one reference for it, whatever the number of look-ups.
+    // MOD-13: the handle is borrowed from the module, which holds one reference for it after any number of lookups.
     assert_eq!(count(), before + 1);
 }
 
@@ -264,7 +264,7 @@ fn a_waiting_thread_spins_as_often_as_the_environment_says() {
         return;
     };
     if long == 0 {
-        skipped("the system does not count what a thread runs");
+        skipped("the system does not measure the running time of a thread");
         return;
     }
     assert!(never < 100, "{never} ms without a round");

@@ -94,7 +94,7 @@ fn on_stack(kibibytes: usize, body: impl FnOnce() + Send) {
 
 #[test]
 fn what_fits_the_levels_but_not_the_stack_is_an_error_and_no_overflow() {
-    // Whether the value fits depends on the build, but there is always an answer.
+    // The build decides whether the value fits, but there is always an answer.
     let answered = |result: Result| match result {
         Ok(_) => false,
         Err(error) => {

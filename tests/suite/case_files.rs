@@ -131,7 +131,7 @@ fn misspelled_keys_and_kinds_are_rejected() {
     rejected(
         "{\"hex\":\"01\"}",
         "{\"value\":1}",
-        "`offset` of what was never bytes",
+        "`offset` in an input that is not bytes",
     );
     rejected("\"01\"", "\"0\"", "half a byte");
     rejected("\"..\"", "\"0.9..0.3\"", "runs backwards");
@@ -140,7 +140,7 @@ fn misspelled_keys_and_kinds_are_rejected() {
 #[test]
 fn only_what_here_decides_is_own() {
     let own = "\"own\":true,\"why\"";
-    rejected("\"why\"", own, "no rule has one");
+    rejected("\"why\"", own, "no rule of the case has");
     rejected("\"why\"", "\"own\":1,\"why\"", "`own` is not a bool");
 }
 
@@ -218,7 +218,7 @@ fn an_edit_changes_what_is_there() {
         (json!({"file": name, "put": [[-1, "ab"]]}), "writes outside"),
         (
             json!({"file": name, "put": [["1", 2]]}),
-            "not an offset and hex digits",
+            "not a pair of an offset and hex digits",
         ),
         (json!({"file": name, "put": 1}), "not a list"),
         (json!({"file": name, "cut": 16}), "leaves all"),
@@ -288,7 +288,7 @@ fn every_run_of_truncated_inputs_is_cut_at_both_ends_and_says_where_the_input_en
 /// Cases that remain valid when they are truncated: every beginning of an opaque payload is one.
 const WITHOUT_END: [&str; 1] = ["payload/unknown-kind-0.22"];
 
-/// A new case must be in the table, or the table must state why it is missing.
+/// A new case must be in the table, or the table must state why it is not.
 #[test]
 fn every_accepted_decode_of_bytes_is_cut() {
     let suite = Suite::embedded();

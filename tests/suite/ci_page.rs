@@ -1,4 +1,4 @@
-//! The commands of `conformance/ci.md` do what the page says.
+//! Tests of the commands on the page `conformance/ci.md`.
 #![cfg(all(feature = "cli", unix))]
 
 use crate::support::skip::skipped;
@@ -61,7 +61,7 @@ fn the_job_keeps_both_reports_and_fails_if_a_case_fails() {
     assert!(html.contains("</html>"), "{html}");
     assert!(junit.contains("failures=\"0\""), "{junit}");
 
-    // A fault of the testee: it accepts what it has to reject.
+    // A faulty testee, which accepts invalid input.
     let wrong = sample.replacen("\"reject\"", "\"ok\"", 1);
     assert_ne!(wrong, sample, "the sample rejects something");
     fs::write(&testee, wrong).unwrap();

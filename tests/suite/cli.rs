@@ -229,7 +229,7 @@ fn object_file(function: &str, needs: &str) -> Vec<u8> {
     file.write().unwrap()
 }
 
-/// A function alone does not identify a TVM library, because any program has some.
+/// A function alone does not identify a TVM library, because every program has functions.
 #[test]
 fn a_program_is_not_taken_for_a_library() {
     let folder = tempfile::tempdir().unwrap();

@@ -318,7 +318,7 @@ pub(crate) struct HeardState {
     pub(crate) answers: usize,
     pub(crate) exceptions: usize,
     pub(crate) last_is_exception: bool,
-    /// Whether nothing more can be read.
+    /// `true` if nothing more can be read.
     pub(crate) is_over: bool,
 }
 

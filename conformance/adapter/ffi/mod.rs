@@ -108,6 +108,6 @@ fn why_not(op: &str) -> String {
     }
     match op.split('.').next() {
         Some("graph") => "graph executors ended with 0.19".to_owned(),
-        _ => format!("`{op}` has no way through the C interface of tvm-ffi"),
+        _ => format!("`{op}` is not possible through the C interface of tvm-ffi"),
     }
 }

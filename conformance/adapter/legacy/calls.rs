@@ -33,7 +33,7 @@ pub(super) fn value(api: &'static LegacyApi, args: &Value) -> Result<Reply, Repl
     match type_code {
         code::OBJECT | code::MODULE | code::FUNCTION | code::NDARRAY | code::RVALUE => {
             return Err(unsupported(
-                "objects of 0.20 and before are what this runtime is made of: it would follow the pointer",
+                "this runtime has objects of 0.20 and before, and would follow the pointer",
             ));
         }
         code::INT | code::FLOAT | code::NULL | code::DATA_TYPE | code::DEVICE | code::BOOL => {}
@@ -88,11 +88,13 @@ pub(super) fn code_of(
     let other_era = value.is_boolean() && bool_has_a_code(release) != bool_has_a_code(stands.last);
     if release < Release::of(8) || other_era {
         return Err(unsupported(format!(
-            "the case is about what {release} does"
+            "the case tests the behaviour of {release}"
         )));
     }
     if args.get("back").and_then(Value::as_bool) == Some(true) {
-        return Err(unsupported("the runtime reads its arguments itself"));
+        return Err(unsupported(
+            "the runtime reads the arguments without the interface",
+        ));
     }
     let text = c_text(value.as_str().unwrap_or_default());
     let named = value.get("code").and_then(Value::as_i64);
@@ -175,7 +177,9 @@ fn name_of(api: &'static LegacyApi, arg: LegacyArg) -> Result<String, Reply> {
         Some(name) => Ok(name.trim_end_matches(['.', ',']).to_owned()),
         // Some releases call codes object types.
         None if arg.1 == code::NULL => Ok(code_name(code::NULL, Release::of(8))),
-        None => Err(unsupported(format!("the message names no type: {message}"))),
+        None => Err(unsupported(format!(
+            "the message does not name the type: {message}"
+        ))),
     }
 }
 

@@ -184,13 +184,13 @@ fn why_not(op: &str) -> String {
     }
     match op {
         "module.call" => {
-            "a compiled function is passed what the caller of this interface passes".to_owned()
+            "this interface passes the arguments to a compiled function unchanged".to_owned()
         }
         "module.script" => "the steps name functions of 0.22 on".to_owned(),
         _ if op.starts_with("graph.") => {
             "an executor does not show the graph that it read".to_owned()
         }
-        _ => format!("`{op}` has no way through the C interface of 0.20 and before"),
+        _ => format!("`{op}` is not possible through the C interface of 0.20 and before"),
     }
 }
 

@@ -183,7 +183,7 @@ pub(in crate::conformance) fn stored(
 fn own_version(root: Result<LegacyValue, Reply>) -> Result<LegacyValue, Reply> {
     root.map_err(|reply| match reply {
         Reply::Reject(rejection) if rejection.message.contains("in the version section") => {
-            unsupported("this runtime reads executables of its own release only")
+            unsupported("this runtime reads only executables of the same release")
         }
         other => other,
     })

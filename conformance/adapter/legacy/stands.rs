@@ -129,7 +129,7 @@ impl RuntimeReleases {
         let named = args.get("release").and_then(Value::as_str);
         match named.and_then(|name| name.parse::<Release>().ok()) {
             Some(release) if !(self.first..=self.last).contains(&release) => Err(unsupported(
-                format!("the case is about what {release} does"),
+                format!("the case tests the behaviour of {release}"),
             )),
             _ => Ok(()),
         }
@@ -143,11 +143,11 @@ impl fmt::Display for RuntimeReleases {
             Certainty::Exactly => write!(f, "C interface of {first}"),
             Certainty::Narrowed => write!(
                 f,
-                "C interface of {first} to {last}, @RELEASE behind the library says which"
+                "C interface of {first} to {last}; add @RELEASE after the library to choose one"
             ),
             Certainty::Contradicted => write!(
                 f,
-                "C interface of {first} to {last}, no release has what it shows: @RELEASE behind the library says which is meant"
+                "C interface of {first} to {last}, but it matches no release exactly; add @RELEASE after the library to choose one"
             ),
         }
     }

@@ -75,7 +75,7 @@ fn alone(record: &[u8]) -> Vec<u8> {
 pub(in crate::conformance) fn shown(tensor: &LegacyValue) -> Result<Value, Reply> {
     let described = tensor
         .tensor()
-        .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
+        .ok_or_else(|| unsupported("the loaded value is not a tensor"))?;
     // SAFETY: the tensor is alive.
     let shape = unsafe { described.shape() };
     let Dtype { code, bits, lanes } = described.dtype;
@@ -214,13 +214,13 @@ pub(super) fn dtype_parse(
     let tensor = tensor.map_err(|reply| match reply {
         // The text was accepted, and only the tensor of this type is rejected.
         Reply::Reject(rejection) if rejection.message.contains("dtype.lanes >= 1") => {
-            unsupported("a type is seen by a tensor of it, and there is none without lanes")
+            unsupported("a type is read from a tensor with that type, and no tensor has 0 lanes")
         }
         other => other,
     })?;
     let DLTensor { dtype, .. } = tensor
         .tensor()
-        .ok_or_else(|| unsupported("what was made is not a tensor"))?;
+        .ok_or_else(|| unsupported("the created value is not a tensor"))?;
     Ok(Reply::Ok {
         value: json!([dtype.code, dtype.bits, dtype.lanes]),
         findings: None,

@@ -57,7 +57,7 @@ impl LiveServer {
         session.close();
         match &reply {
             Reply::Crash(_) | Reply::Hang(_) => match self.survives(&seat, true) {
-                Err(why) => self.crash(format!("{reply:?}; behind this case {why}"), why),
+                Err(why) => self.crash(format!("{reply:?}; after this case {why}"), why),
                 Ok(()) => reply,
             },
             _ => reply,
@@ -121,9 +121,7 @@ const NO_LOADER: &str = "but a loader of that name is not registered";
 fn rejected(error: &Error) -> Reply {
     if error.message().is_empty() {
         // RPC-82: this happens in 0.14 to 0.20, if a Python function raises.
-        return unsupported(
-            "the exception of the server has no text: what was wrong does not show",
-        );
+        return unsupported("the exception of the server has no text, so its cause is unknown");
     }
     if error.message().contains(NO_LOADER) {
         return unsupported(format!("the server: {error}"));

@@ -100,7 +100,7 @@ pub(super) fn handles_are_no_addresses() -> Outcome {
         "a handle and one byte",
     )?;
     let removed = handles.remove(Device::CPU, *first)?;
-    expect(removed, (7, 0), "what is removed")?;
+    expect(removed, (7, 0), "the removed entry")?;
     let again = handles.remove(Device::CPU, *first);
     rejected(again, DEV_41, Kind::Missing, "removing it again")?;
     expect(find(*last)?, (7, 2), "another one")?;

@@ -39,7 +39,7 @@ pub(super) fn module_of_a_library() -> Outcome {
     let (module, blob) = opencl_module()?;
     // The blob contains the library's own part, then the kind, then the payload.
     let saved = module.save_to_bytes()?;
-    expect(saved.as_slice(), &blob[0x5a..], "what it saves")?;
+    expect(saved.as_slice(), &blob[0x5a..], "the saved bytes")?;
     let found = module.function("no_kernel", false)?;
     demand(found.is_none(), || "a kernel that is not there".into())?;
     let Some(kernel) = module.function("main_kernel", false)? else {

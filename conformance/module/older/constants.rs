@@ -146,7 +146,7 @@ pub(in crate::conformance) fn properties(
         }
         other => {
             return Err(unsupported(format!(
-                "a module of kind `{other}` cannot be made from nothing"
+                "a module of kind `{other}` cannot be created without a payload"
             )));
         }
     };

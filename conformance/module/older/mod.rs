@@ -269,9 +269,7 @@ pub(in crate::conformance) fn system(
             .and_then(Value::as_str)
     };
     if text("before").is_some() {
-        return Err(unsupported(
-            "functions have no prefix of their own before 0.22",
-        ));
+        return Err(unsupported("function names have no prefix before 0.22"));
     }
     let (prefix, fresh) = (text("prefix").unwrap_or_default(), fresh_prefix());
     let mut known: Vec<&str> = Vec::new();

@@ -89,7 +89,7 @@ def verdict(ours, outcome, text, theirs):
     # Missing parts show when a machine is created.
     if said == "silent" and outcome == "fails" and answers["load"][0] == "good":
         return "agrees"
-    # There is nothing in the file to miss, no tensor to call it with, no device to launch a kernel on, or memory that nobody looks at is written.
+    # The fault cannot be observed: the file has no content to lose, the call lacks a tensor or a device, or only unread memory is overwritten.
     unseen = "at the first kernel" in ours["why"] or "are written behind it" in ours["why"]
     unasked = unseen or "content" not in answers or answers.get("call", [""])[0] == "not asked"
     if said == "silent" and outcome == "loads" and unasked:

@@ -1,6 +1,6 @@
 //! The tvm-ffi C interface (0.22 on) of a runtime, as far as cases need it.
 //!
-//! Only what the C headers declare is used, so any library that exports them can be judged.
+//! Only functions that the C headers declare are used, so any library that exports them can be judged.
 
 use super::owned::{OwnedValue, Raised};
 use crate::conformance::runtime::RawHandle;

@@ -93,7 +93,7 @@ fn before_record() -> Vec<u8> {
 pub(in crate::conformance) fn shown(tensor: &OwnedValue) -> Result<Value, Reply> {
     let described = tensor
         .dltensor()
-        .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
+        .ok_or_else(|| unsupported("the loaded value is not a tensor"))?;
     let rank = usize::try_from(described.ndim).map_err(wrong)?;
     let shape = match rank {
         0 => &[][..],
@@ -156,7 +156,7 @@ fn encode_alone(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let mut keys = tensor.as_object().into_iter().flat_map(Map::keys);
     if keys.any(|key| !parts.contains(&key.as_str())) {
         return Err(unsupported(
-            "the runtime chooses the words around the data itself",
+            "the runtime itself chooses the words around the data",
         ));
     }
     let (name, tensor) = (api.text("x")?, api.tensor(managed(tensor)?)?);
@@ -372,7 +372,7 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
         Ok(tensor) => {
             let described = tensor.dltensor();
             let described =
-                described.ok_or_else(|| unsupported("what was taken over is not a tensor"))?;
+                described.ok_or_else(|| unsupported("the imported value is not a tensor"))?;
             // SAFETY: a tensor has an extent for each dimension.
             accepted(json!({"shape": unsafe { described.shape() }}))
         }
@@ -401,7 +401,7 @@ fn of_this_release(args: &Value) -> Result<(), Reply> {
     let named = args.get("release").and_then(Value::as_str);
     match named.and_then(|name| name.parse::<Release>().ok()) {
         Some(release) if release < Release::of(22) => Err(unsupported(format!(
-            "the case is about what {release} does"
+            "the case tests the behaviour of {release}"
         ))),
         _ => Ok(()),
     }

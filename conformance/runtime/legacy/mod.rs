@@ -143,7 +143,7 @@ impl LegacyApi {
         self.check(unsafe { (self.import)(into.handle(), module.handle()) })
     }
 
-    /// Returns the function `name` of a module, or `None` if there is none.
+    /// Returns the function `name` of a module, or `None` if the module lacks it.
     pub(in crate::conformance) fn function_of(
         &'static self,
         module: &LegacyValue,
@@ -192,7 +192,7 @@ impl LegacyApi {
         self.check(unsafe { (self.symbol)(name.as_ptr(), address) })
     }
 
-    /// Returns the global function `name`, or `None` if there is none.
+    /// Returns the global function `name`, or `None` if it is not registered.
     pub(in crate::conformance) fn global(
         &'static self,
         name: &str,

@@ -276,7 +276,7 @@ static void check_tree(Reader *in, Tree tree) {
       reject(in, "malformed", place(in, tree.indptr, i + 1), "a row runs backwards");
   for (uint64_t i = 1; i <= modules; i++)
     if (word(tree.indptr, i) > tree.indices.count)
-      reject(in, "malformed", place(in, tree.indptr, i), "a row ends behind the children");
+      reject(in, "malformed", place(in, tree.indptr, i), "a row ends after the last child");
   for (uint64_t i = 0; i < tree.indices.count; i++)
     if (word(tree.indices, i) >= modules) reject(in, "malformed", place(in, tree.indices, i), "a child is no module");
   for (uint64_t i = 0; i < modules; i++)
@@ -383,7 +383,7 @@ static void blob_0_7(Reader *in, Text *out) {
     Run kind = kind_of(in, &libraries);
     if (has_tree && equals(kind, "_import_tree"))
       reject(in, "duplicate", start_of(in, kind), "there are two import trees");
-    if (has_tree) reject(in, "malformed", tree_key, "an entry behind the import tree");
+    if (has_tree) reject(in, "malformed", tree_key, "an entry follows the import tree");
     if (equals(kind, "_import_tree")) {
       tree_key = start_of(in, kind);
       tree = read_tree(in);

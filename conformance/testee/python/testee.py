@@ -88,7 +88,7 @@ def tree_check(indptr, indices, modules=None, at=None):
             raise Reject("a row runs backwards", offset=word(indptr, row + 1))
     for row, end in enumerate(indptr[1:]):
         if end > len(indices):
-            raise Reject("a row ends behind the children", offset=word(indptr, row + 1))
+            raise Reject("a row ends after the last child", offset=word(indptr, row + 1))
     for index, child in enumerate(indices):
         if child >= count:
             raise Reject(f"child {child} of {count} modules", offset=word(indices, index))

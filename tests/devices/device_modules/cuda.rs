@@ -185,7 +185,7 @@ fn the_barrier_is_reset(api: &'static dyn DeviceApi, device: Device) {
     );
 }
 
-/// Only CUDA has the barrier (DEV-59): other modules do not have the function.
+/// Only CUDA has the barrier (DEV-59), so other modules must not have its function.
 #[test]
 fn no_other_module_has_a_barrier() {
     let bytes = std::fs::read(golden("opencl-0.27.payload")).unwrap();

@@ -35,9 +35,9 @@ fn report(eras_of: &BTreeMap<String, Vec<String>>) -> String {
     let mut page = String::from(
         "# The same twenty artifacts by compilers of six releases\n\n\
          Written by `BLESS=1 cargo test --test foreign eras` from golden/eras, whose README says where each release came from and how to repeat it.\n\
-         The test holds every cell: `read` is no violation and no finding, decoded and encoded to the same bytes (JSON of objects is read\n\
-         only, a graph keeps its meaning), and `explain` says that the release itself loads it; `ran` is all that, and outputs equal to the\n\
-         recorded ones to the last bit. A number says why not.\n\n",
+         The test checks every cell. `read`: no violation, no finding, and the same bytes after decoding and encoding (JSON of objects is read\n\
+         only, a graph keeps its meaning); `explain` says that the release itself loads it. `ran`: all of this, and outputs equal to the\n\
+         recorded ones to the last bit. A number refers to the reason below.\n\n",
     );
     let mut reasons: Vec<String> = Vec::new();
     let _ = writeln!(page, "| artifact | {} |", eras.join(" | "));

@@ -1,4 +1,4 @@
-//! Files for which `explain` was compared with real runtimes. Each test says what those did.
+//! Files for which `explain` was compared with real runtimes. Each test states the behaviour of those runtimes.
 
 use super::posted::{outcome, posted, print};
 use super::{ask, compile, golden, outcomes, reply};
@@ -310,7 +310,7 @@ fn texts_of_graphs_are_read_as_releases_read_them() {
     assert_eq!(outcome(&file, "0.5"), "fails");
 }
 
-/// The payload of a vendor's kind is guessed: no fault is known, and the content is not certain.
+/// The payload of a vendor's kind is guessed: no fault is known, but the content is uncertain.
 #[test]
 fn a_kind_that_was_guessed_ends_with_2() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/forms/vendor-shl_json-0.9.so");

@@ -363,7 +363,7 @@ impl Tally {
     }
 }
 
-/// The files of the suite were given to real releases. Compares `explain` with their behaviour.
+/// Compares `explain` with the behaviour of real releases for the files of the suite.
 #[test]
 fn explain_says_what_real_releases_did() {
     let observed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/explain/observed.tsv");

@@ -201,7 +201,7 @@ fn shown(value: &Value, bytes: &[u8]) -> (char, String) {
     }
 }
 
-/// Returns what a golden can be an example of, and the kinds that it stands for.
+/// Returns the grammar element that a golden is an example of, and the kinds that it stands for.
 fn key<'g>(
     grammar: &'g Grammar,
     subject: &Subject,

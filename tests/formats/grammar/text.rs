@@ -10,7 +10,7 @@ pub(crate) struct Production {
     pub(crate) name: String,
     /// The first and the last release, as the number after `0.`.
     pub(crate) releases: (u8, u8),
-    /// Whether it is the payload of a module of the kind `name`.
+    /// `true` for the payload of a module of the kind `name`.
     pub(crate) is_kind: bool,
     /// In order: the first one that reads counts.
     pub(crate) alternatives: Vec<Vec<Item>>,

@@ -19,7 +19,7 @@ def ar_gnu_names():
 
 @of("ar-bsd-names.a")
 def ar_bsd_names():
-    "a BSD archive of 100,000 members with names of their own"
+    "a BSD archive of 100,000 members with different names"
     members = (ar_member(b"#1/20", b"%020d" % at) for at in range(n(100_000)))
     return b"!<arch>\n" + b"".join(members)
 

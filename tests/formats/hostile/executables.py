@@ -123,7 +123,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".
 
 
 def edited(name, *marks, form, old, new):
-    """The golden with the number `old` behind the marks, each behind the one before, changed to `new`."""
+    """Returns the golden with the number `old` after the marks changed to `new`. The marks follow each other."""
     with open(os.path.join(GOLDEN, name), "rb") as file:
         data = bytearray(file.read())
     at = 0
@@ -142,7 +142,7 @@ def registers(count):
     return edited("vm/mlp.so", s("main"), form="<Q", old=30, new=count)
 
 
-# Dtype float32, and the lanes behind it.
+# Dtype float32, without the lanes that follow it.
 FLOAT32 = b"\x02\x20"
 
 

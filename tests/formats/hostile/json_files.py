@@ -61,13 +61,13 @@ def ffi_maps():
 
 @of("nodes.ffi.json")
 def ffi_nodes():
-    "100,000 saved objects, each of a type of its own"
+    "100,000 saved objects, each of a different type"
     return ffi(",".join('{"type":"t%d","data":{}}' % at for at in range(n(100_000))))
 
 
 @of("nodes.object.json")
 def object_nodes():
-    "100,000 saved objects of 0.21 and before, each of a type of its own"
+    "100,000 saved objects of 0.21 and before, each of a different type"
     nodes = ",".join('{"type_key":"t%d"}' % at for at in range(n(100_000)))
     return ('{"root":0,"nodes":[' + nodes + '],"b64ndarrays":[],"attrs":{"tvm_version":"0.8"}}').encode()
 

@@ -1,6 +1,6 @@
 """Writes small files that provoke much work: `make.py DIR [SCALE]` writes one of each class below DIR.
 
-Every function of the modules below creates one class, and states in its first line what is wrong with it. SCALE divides the sizes; with 1 they are
+Every function of the modules below creates one class, and describes its content in the first line. SCALE divides the sizes; with 1 they are
 those of the report conformance/reports/hostile-files.md. Nothing here shares code with the program that is measured.
 """
 

@@ -106,7 +106,7 @@ def main():
         larger, wanted = wanted[1], wanted[2:]
     bad = 0
     names = list(dict.fromkeys(column(other) for _, commands in classes.CLASSES.values() for command in commands for other in ALSO.get(command, [command])))
-    print("| file | what is wrong with it | size | " + " | ".join(names) + " |")
+    print("| file | content | size | " + " | ".join(names) + " |")
     print("|---|---|---|" + "---|" * len(names))
     for name, (how, commands) in classes.CLASSES.items():
         path = os.path.join(folder, name)

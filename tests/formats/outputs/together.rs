@@ -29,7 +29,7 @@ fn keeps_the_older(small: &[&str], large: &[&str]) {
     assert_eq!(full.status.code(), Some(2), "{large:?}: {message}");
     assert!(message.contains("error: "), "{large:?}: {message}");
     assert!(content(folder.path()) == older, "{large:?}");
-    // If there was no file before, there is none afterwards.
+    // A failed command does not create a missing file.
     let empty = tempfile::tempdir().unwrap();
     let new = empty.path().join("new/out").display().to_string();
     std::fs::create_dir(empty.path().join("new")).unwrap();

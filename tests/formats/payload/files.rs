@@ -2,7 +2,7 @@
 
 use tvmspec::rule::Findings;
 
-/// Files that `save` of 0.16 wrote are written again byte for byte: both the code and its side file in the style of dmlc's JSON.
+/// Files that `save` of 0.16 wrote must be written again byte for byte: the code, and its side file in the style of dmlc's JSON.
 #[test]
 fn module_files_of_a_release_are_written_as_they_were() {
     use tvmspec::payload::file::{self, ModuleFile};

@@ -162,7 +162,7 @@ fn c_text_keeps_its_host_code_and_its_look() {
     assert_eq!(texts, 7);
 }
 
-/// Options without effect on a whole library are rejected, and so is a name of another form.
+/// Options without effect on a whole library must be rejected, and so must a file name of another form.
 #[test]
 fn a_whole_library_takes_no_option_of_linking() {
     let folder = tempfile::tempdir().unwrap();

@@ -192,7 +192,7 @@ fn of_forms_that_are_all_broken_the_one_that_reads_most_is_the_answer() {
     assert_eq!(*speaker, Speaker::Server);
 }
 
-/// RPC-16: a capture may end anywhere.
+/// RPC-16: a capture that ends at any byte must be readable up to that byte.
 #[test]
 fn a_last_message_that_is_cut_off_breaks_no_form() {
     for (name, _, forms) in CONNECTIONS {

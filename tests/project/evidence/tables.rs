@@ -218,7 +218,7 @@ fn the_table_of_releases_is_true() {
         let of = |pointer: &str| row.pointer(pointer).and_then(Value::as_str);
         let (first, last) = (of("/first").expect("a tag"), of("/last").expect("a tag"));
         let ffi = match (of("/tvm_ffi/at"), of("/tvm_ffi/behind")) {
-            (Some(at), Some(behind)) if at != behind => format!("{at}, behind {behind}"),
+            (Some(at), Some(behind)) if at != behind => format!("{at}, after {behind}"),
             (at, _) => at.unwrap_or_default().to_owned(),
         };
         table += &format!("| {release} | {first} | {last} | {ffi} |\n");

@@ -80,7 +80,7 @@ fn verdicts(implementation: &str, more: &[&str]) -> (Vec<(String, String)>, Stri
 }
 
 /// Runs the suite against three servers at once, one of which is killed, and a further one that dies in its first session. Each of the two
-/// loses only its present case, and the report has the order of the suite.
+/// loses only its current case, and the report has the order of the suite.
 #[test]
 fn a_farm_is_judged_as_one_server_is() {
     let served = ["--release", "0.27", "--suite-functions"];
@@ -123,7 +123,7 @@ fn a_farm_is_judged_as_one_server_is() {
     assert_eq!(noted, "", "the others do the work");
 }
 
-/// A server ends for good during a run: its present case is a crash, and the others are skipped.
+/// A server ends during a run and does not return: its current case must be a crash, and the others must be skipped.
 #[test]
 fn a_server_that_is_gone_ends_the_run() {
     let server = Serving::server(&["--release", "0.27", "--suite-functions"]);
@@ -183,7 +183,7 @@ fn a_server_that_is_gone_ends_the_run() {
     assert!(reasons.count() > 20, "{skipped:?}");
 }
 
-/// A job that waits for a server in vain is one job less. Without any server nothing is judged.
+/// A job that gets no server ends, and the others continue. Without any server no case is judged.
 #[test]
 fn a_farm_without_servers_is_nothing() {
     let (_tracker, address) = tracker();

@@ -34,7 +34,7 @@ fn rpc_94_a_server_at_a_proxy_serves_one_client_after_the_other() {
     assert_eq!((add_one(&one), add_one(&two)), (Ok(42), Ok(42)));
 }
 
-/// RPC-94: the answers of a proxy to a server; no byte after the answer is consumed.
+/// RPC-94: a server must read the answer of a proxy without consuming a byte after it.
 #[test]
 fn rpc_94_what_a_proxy_answers_a_server() {
     let magic = 0x000f_f271_i32;

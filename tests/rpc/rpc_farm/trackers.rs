@@ -94,7 +94,7 @@ fn a_server_of_a_tracker_is_taken_and_returned() {
     assert!(gone.to_string().contains("tracker"), "{gone}");
 }
 
-/// A reader of the first line can request the server at once.
+/// A server must be available as soon as its first line is printed.
 #[test]
 fn a_server_is_offered_before_it_says_that_it_is_there() {
     let (_tracker, address) = tracker();
@@ -199,7 +199,7 @@ fn the_next_server_is_taken_where_the_first_is_gone() {
     );
 }
 
-/// The error says that the peer is not a tracker.
+/// The error must state that the peer is not a tracker.
 #[test]
 fn rpc_50_a_server_is_no_tracker() {
     let server = Serving::server(&["--key", "board"]);

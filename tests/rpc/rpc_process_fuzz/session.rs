@@ -32,7 +32,7 @@ impl Input {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Input::Hello => "hello that is none, of another key, with options",
+            Input::Hello => "hello that is invalid, has another key, or has options",
             Input::Packets => "whole packets, arguments at random",
             Input::Changed => "one of four packets with bytes changed",
             Input::Cut => "whole packets, the last one cut off",

@@ -22,7 +22,7 @@ fn a_proxy_that_ends_leaves_no_one_in_its_backlog() {
         assert!(!waits, "a peer waits at a proxy that ends");
         assert!(begin.elapsed() < Duration::from_secs(10));
     }
-    // The session goes on.
+    // The session continues.
     std::io::Write::write_all(&mut client, b"on").unwrap();
     expect(&mut server, b"on");
     drop((client, server));

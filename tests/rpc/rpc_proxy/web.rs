@@ -151,7 +151,7 @@ fn what_is_no_web_socket_is_answered_and_closed() {
         ),
         ("without a mask", &[0x82, 0x01, 0x00]),
         ("flags", &[0xf2, 0x80, 0, 0, 0, 0]),
-        ("a kind that is none", &[0x83, 0x80, 0, 0, 0, 0]),
+        ("an unknown opcode", &[0x83, 0x80, 0, 0, 0, 0]),
         (
             "the largest length",
             &[&[0x82, 0xff], &bomb[..], &[0; 4]].concat(),

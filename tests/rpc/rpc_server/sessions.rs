@@ -34,7 +34,7 @@ fn rpc_81_a_session_begins_once_and_first() {
     breaks(client.ask(&hop(b"rpc.LocalSession")), "RPC-81");
     client
         .call("rpc.test.addone", vec![V::Int(1)])
-        .expect("it goes on");
+        .expect("the session continues");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn rpc_82_an_exception_has_kind_and_message_and_the_session_goes_on() {
         breaks(client.ask(&version), "RPC-81");
         client
             .call("rpc.test.addone", vec![V::Int(1)])
-            .expect("it goes on");
+            .expect("the session continues");
     }
 }
 

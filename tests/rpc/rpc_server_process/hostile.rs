@@ -30,11 +30,11 @@ fn lookup(release: u8, length: u64, text: &[u8]) -> Vec<u8> {
 enum Then {
     /// It closes the connection.
     Ends,
-    /// It answers with an exception, and goes on.
+    /// It answers with an exception, and continues.
     Rejects,
     /// It waits for the rest, and closes at the end of the stream.
     Waits,
-    /// It answers with a value, or not at all, and goes on.
+    /// It answers with a value, or not at all, and continues.
     Goes,
 }
 
@@ -225,8 +225,11 @@ fn rpc_02_hostile_hellos_end_their_session_and_the_next_client_is_served() {
         ("no key", hello(b"")),
         ("another key", hello(b"client:other")),
         ("a server", hello(b"server:")),
-        ("a key that is no UTF-8", hello(&[0xff; 7])),
-        ("a timeout that is none", hello(b"client: -timeout=abc")),
+        ("a key that is not UTF-8", hello(&[0xff; 7])),
+        (
+            "a timeout that is not a number",
+            hello(b"client: -timeout=abc"),
+        ),
         ("a timeout below 0", hello(b"client: -timeout=-1")),
         ("a key of 2 GiB", long),
         ("a key of -1", negative),

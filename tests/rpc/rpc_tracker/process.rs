@@ -120,7 +120,7 @@ fn a_server_and_a_client_find_each_other() {
     assert_eq!(servers, [TrackerPeer { key, address }]);
 }
 
-/// RPC-66: checks that a broken rule ends only its own connection.
+/// RPC-66: a broken rule must end only the connection that broke it.
 #[test]
 fn what_breaks_a_rule_ends_its_own_connection() {
     let tracker = Running::new();
@@ -170,7 +170,7 @@ fn what_breaks_a_rule_ends_its_own_connection() {
     assert_eq!(other.ask(&TrackerRequest::Ping), TrackerReply::Success);
 }
 
-/// RPC-51: checks that the boundaries of writes mean nothing.
+/// RPC-51: the boundaries between writes must have no effect.
 #[test]
 fn bytes_come_in_any_pieces() {
     let tracker = Running::new();
@@ -192,7 +192,7 @@ fn bytes_come_in_any_pieces() {
     assert_eq!(&answer[4..], b"\x01\x00\x00\x000\x02\x00\x00\x00[]");
 }
 
-/// RPC-65: checks that Stop needs the key.
+/// RPC-65: Stop must be rejected without the key.
 #[test]
 fn stop_needs_the_key() {
     let mut tracker = Running::new();

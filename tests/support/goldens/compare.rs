@@ -33,7 +33,7 @@ pub(crate) fn same(reading: &Reading, bytes: &[u8], other: &[Field]) -> Result<u
             parts.push(field);
         }
         if let Some(field) = parts.iter().find(|field| !holds(field, bytes)) {
-            return Err(format!("{field:?} is not what is there"));
+            return Err(format!("{field:?} differs from the bytes at its place"));
         }
         one(ours, &parts)?;
     }
