@@ -24,7 +24,7 @@ impl NamedFile {
         let is_bitcode = bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b");
         let fits = match format.extension {
             "bc" => is_bitcode,
-            // Other text files may have this extension too. LLVM text contains one of these words.
+            // Text files of other kinds may also have this extension. LLVM text contains one of these words.
             _ => std::str::from_utf8(bytes).is_ok_and(|text| {
                 [
                     "target triple",
