@@ -56,7 +56,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A RuntimeError for a device that does not exist; otherwise the driver's error.
+    /// Returns a RuntimeError for a device that does not exist; otherwise the driver's error.
     fn set_device(&self, device: Device) -> Result<()>;
 
     /// Returns an attribute of `device`, or [`AttributeValue::None`] if this device does not have the attribute (DEV-08).
@@ -110,14 +110,14 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// DEV-38 for a stream of another device type. A driver's error may also come from work that was queued before.
+    /// Returns DEV-38 for a stream of another device type. A driver's error may also come from work that was queued before.
     fn sync(&self, device: Device, stream: Stream) -> Result<()>;
 
     /// Returns the number of bytes that a tensor takes in memory of `scope` (DEV-13, DEV-15).
     ///
     /// # Errors
     ///
-    /// DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed.
+    /// Returns DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed.
     fn data_size(&self, tensor: &TensorRef<'_>, scope: Option<&str>) -> Result<usize> {
         // DEV-13: a device answers this question since 0.14. Upstream's default rejects the same scopes, with a different text.
         flat_scope(
@@ -148,7 +148,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed; an error of
+    /// Returns DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed; an error of
     /// [`DeviceApi::alloc`].
     fn alloc_scoped(
         &self,
@@ -174,7 +174,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// DEV-15, DEV-16 or DEV-17; an error of [`DeviceApi::copy`].
+    /// Returns DEV-15, DEV-16 or DEV-17; an error of [`DeviceApi::copy`].
     ///
     /// # Safety
     ///
@@ -252,7 +252,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// DEV-38 for a stream of another device type.
+    /// Returns DEV-38 for a stream of another device type.
     fn set_stream(&self, device: Device, stream: Stream) -> Result<()> {
         stream::set(device, stream).map(drop)
     }

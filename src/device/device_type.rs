@@ -89,7 +89,7 @@ fn added(kind: i32, release: Release) -> Option<&'static str> {
 ///
 /// # Errors
 ///
-/// DEV-06 if the number or the name is taken, or the number is out of range.
+/// Returns DEV-06 if the number or the name is taken, or the number is out of range.
 pub fn add(kind: i32, name: &'static str) -> Result<()> {
     // DEV-57: from 128 on the number includes a session, so a device of this process cannot have it.
     let local = kind.is_positive() && kind < REMOTE;

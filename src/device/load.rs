@@ -47,8 +47,8 @@ const PREPARE_BARRIER: &str = "__tvm_prepare_global_barrier";
 ///
 /// # Errors
 ///
-/// The errors of [`payload::read`]; DEV-53 for a kernel with an argument of another type; DEV-54 for a kind that this build does
-/// not launch.
+/// Returns the errors of [`payload::read`]; DEV-53 for a kernel with an argument of another type; DEV-54 for a kind that this build
+/// does not launch.
 pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<DeviceModule>> {
     // The kernels run even if the payload breaks a SHOULD.
     let mut findings = Findings::new(Strictness::Lenient);

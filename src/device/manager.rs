@@ -58,7 +58,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// DEV-04 if the type has a name but no API; otherwise as [`Manager::find`].
+    /// Returns DEV-04 if the type has a name but no API; otherwise as [`Manager::find`].
     pub fn api(&self, kind: i32) -> Result<&'static dyn DeviceApi> {
         match self.find(kind)? {
             Some(api) => Ok(api),
@@ -77,7 +77,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// DEV-06 for a number without a name; DEV-02 for a factory that looks up its own type; the factory's error.
+    /// Returns DEV-06 for a number without a name; DEV-02 for a factory that looks up its own type; the factory's error.
     pub fn find(&self, kind: i32) -> Result<Option<&'static dyn DeviceApi>> {
         // DEV-03: all remote types share one API, because the session is part of the number.
         let slot = kind.min(REMOTE);
@@ -110,7 +110,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// DEV-06 for a number without a name; DEV-04 for any attribute except [`Attribute::Exist`] of a type without an API; the
+    /// Returns DEV-06 for a number without a name; DEV-04 for any attribute except [`Attribute::Exist`] of a type without an API; the
     /// device's error.
     pub fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         if attribute == Attribute::Exist {
@@ -265,7 +265,7 @@ pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
 ///
 /// # Errors
 ///
-/// DEV-06 if the number or the name is taken.
+/// Returns DEV-06 if the number or the name is taken.
 ///
 /// # Safety
 ///

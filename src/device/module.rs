@@ -129,7 +129,7 @@ impl DeviceModule {
     ///
     /// # Errors
     ///
-    /// DEV-59, missing, if the code has no variable of this name and 32 bits; DEV-59, unsupported, for a module of another kind
+    /// Returns DEV-59, missing, if the code has no variable of this name and 32 bits; DEV-59, unsupported, for a module of another kind
     /// than `cuda`; the driver's error.
     pub fn reset_barrier(&self) -> Result<()> {
         if !self.has_barrier() {
@@ -197,7 +197,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// DEV-47 and DEV-53 for arguments that do not match the kernel's types; the driver's error.
+    /// Returns DEV-47 and DEV-53 for arguments that do not match the kernel's types; the driver's error.
     ///
     /// # Safety
     ///

@@ -52,7 +52,7 @@ const ROCM: i32 = Device::rocm(0).kind;
 ///
 /// # Errors
 ///
-/// The error of CUDA or HIP if an event cannot be created. Other devices never fail.
+/// Returns the error of CUDA or HIP if an event cannot be created. Other devices never fail.
 pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Timer>> {
     #[cfg(feature = "cuda")]
     if device.kind == CUDA {

@@ -59,7 +59,7 @@ impl WorkspacePool {
     ///
     /// # Errors
     ///
-    /// DEV-25 or DEV-35; the error of `source`.
+    /// Returns DEV-25 or DEV-35; the error of `source`.
     ///
     /// # Safety
     ///
@@ -100,7 +100,7 @@ impl WorkspacePool {
     ///
     /// # Errors
     ///
-    /// DEV-31.
+    /// Returns DEV-31.
     pub fn free(&mut self, space: Space) -> Result<()> {
         // DEV-32: any order is correct. The search starts at the end, because scratch memory is mostly freed in reverse order.
         let at = self.taken.iter().rposition(|block| block.space == space);

@@ -26,7 +26,7 @@ pub fn current(device: Device) -> Stream {
 ///
 /// # Errors
 ///
-/// DEV-38 for a stream of another type of device.
+/// Returns DEV-38 for a stream of another type of device.
 pub fn set(device: Device, stream: Stream) -> Result<Stream> {
     // DEV-38: checked here rather than at each launch. A stream of the table is passed to the driver, which dereferences its
     // handle.

@@ -20,8 +20,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// DEV-04 and DEV-06 for a device that this process does not have; the device's error if it has no memory left. OBJ-11 on the CPU,
-    /// as for [`Tensor::empty`].
+    /// Returns DEV-04 and DEV-06 for a device that this process does not have; the device's error if it has no memory left. Returns
+    /// OBJ-11 on the CPU, as for [`Tensor::empty`].
     pub fn empty_on(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
         let tensor = allocate(shape, dtype, device)?;
         if device.kind != Device::CPU.kind {

@@ -10,7 +10,7 @@ pub trait Timer {
     ///
     /// # Errors
     ///
-    /// The error of a sync of the device, or of the recording of an event.
+    /// Returns the error of a sync of the device, or of the recording of an event.
     fn start(&mut self) -> Result<()>;
 
     /// Ends the interval; returns before the work is complete.
@@ -24,7 +24,7 @@ pub trait Timer {
     ///
     /// # Errors
     ///
-    /// The device's error, which may also come from the work in the interval.
+    /// Returns the device's error, which may also come from the work in the interval.
     fn elapsed(&mut self) -> Result<u64>;
 }
 
@@ -123,7 +123,7 @@ impl Evaluator {
     ///
     /// # Errors
     ///
-    /// The error of `call`, the timer, or a sync of the device; nothing is called after the first error.
+    /// Returns the error of `call`, the timer, or a sync of the device; nothing is called after the first error.
     pub fn run(
         &self,
         api: &dyn DeviceApi,

@@ -66,7 +66,7 @@ impl<'a> ImportTree<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 or WIRE-06 where a vector is truncated; the errors of [`ImportTree::new`], at the byte of the number.
+    /// Returns WIRE-01 or WIRE-06 where a vector is truncated; the errors of [`ImportTree::new`], at the byte of the number.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,

@@ -116,8 +116,8 @@ pub struct Order {
 ///
 /// # Errors
 ///
-/// TREE-02 for a graph without modules; TREE-28 for an import of a module that does not exist; TREE-24 and TREE-25 for a graph that the
-/// algorithm cannot order.
+/// Returns TREE-02 for a graph without modules; TREE-28 for an import of a module that does not exist; TREE-24 and TREE-25 for a graph
+/// that the algorithm cannot order.
 pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violation> {
     // TREE-28: an import of a missing module would never get a number.
     graph.check()?;

@@ -44,7 +44,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// The error of the first module that fails, which ends the lookup.
+    /// Returns the error of the first module that fails, which ends the lookup.
     pub fn function(&self, name: &str, query_imports: bool) -> Result<Option<Function>, Error> {
         self.first(query_imports, |module| module.own_function(name))
     }
@@ -101,7 +101,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// Errors of the kind, for example for an unknown format.
+    /// Returns errors of the kind, for example for an unknown format.
     pub fn source(&self, format: &str) -> Result<String, Error> {
         match self.implementation() {
             Some(own) => own.source(format),
@@ -113,7 +113,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// A RuntimeError for a kind that cannot be saved; for a C++ module its exception, and a TypeError if it returns no bytes.
+    /// Returns a RuntimeError for a kind that cannot be saved; for a C++ module its exception, and a TypeError if it returns no bytes.
     pub fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         match self.implementation() {
             Some(own) => own.save_to_bytes(),
@@ -125,7 +125,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// A RuntimeError for a kind that cannot be written; errors of the system for `path`; exceptions of a C++ module.
+    /// Returns a RuntimeError for a kind that cannot be written; errors of the system for `path`; exceptions of a C++ module.
     pub fn write_to_file(&self, path: &str, format: &str) -> Result<(), Error> {
         match self.implementation() {
             Some(own) => own.write_to_file(path, format),
@@ -221,8 +221,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// MOD-13 (missing) for a name that neither an import nor the registry has, and for one that [`registry::lookup`] hides from safe code;
-    /// errors of the lookup in an import.
+    /// Returns MOD-13 (missing) for a name that neither an import nor the registry has, and for one that [`registry::lookup`] hides
+    /// from safe code; errors of the lookup in an import.
     pub fn from_environment(&self, name: &str, release: Release) -> Result<Function, Error> {
         if registry::is_raw(name.as_bytes()) {
             let text = format!("{name} is looked up by compiled code alone");

@@ -217,7 +217,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// MOD-10 (cycle), as a RuntimeError; exceptions of a C++ module.
+    /// Returns MOD-10 (cycle), as a RuntimeError; exceptions of a C++ module.
     pub fn import(&self, other: Module) -> Result<(), Error> {
         if self.body().is_none() {
             return foreign::import(self, &other);

@@ -59,7 +59,7 @@ pub trait Symbols: Send + Sync {
     ///
     /// # Errors
     ///
-    /// MOD-18 for a symbol whose end is unknown: neither the symbol table nor a segment has a size.
+    /// Returns MOD-18 for a symbol whose end is unknown: neither the symbol table nor a segment has a size.
     fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation>;
 
     /// Returns the function `name`, whose symbol begins with `prefix`. Data is not a function.

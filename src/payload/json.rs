@@ -47,7 +47,7 @@ impl Payload<'_> {
     ///
     /// # Errors
     ///
-    /// PAY-01 if the value does not have this form, with the path of the missing or wrong part.
+    /// Returns PAY-01 if the value does not have this form, with the path of the missing or wrong part.
     pub fn from_json(value: &Value) -> Result<Payload<'static>, Violation> {
         let object = JsonPlace::new(value, "payload");
         // PAY-01: the kind comes first, because it decides which other members exist.

@@ -329,7 +329,7 @@ impl<'a> Payload<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Payload::write`].
+    /// Returns the errors of [`Payload::write`].
     pub fn to_bytes(&self, layout: Layout) -> Result<Vec<u8>, Violation> {
         let mut out = Writer::new();
         self.write(layout, &mut out)?;

@@ -65,7 +65,7 @@ impl RelaxInstruction {
     ///
     /// # Errors
     ///
-    /// The errors of [`RelaxOperand::encode`].
+    /// Returns the errors of [`RelaxOperand::encode`].
     pub fn encode(&self) -> Result<Vec<u64>, Violation> {
         let (opcode, fields) = match self {
             RelaxInstruction::Call {
@@ -130,7 +130,7 @@ impl RelaxOperand {
     ///
     /// # Errors
     ///
-    /// PAY-89 for a value of more than 56 bits, which would be another operand.
+    /// Returns PAY-89 for a value of more than 56 bits, which would be another operand.
     pub fn encode(self) -> Result<u64, Violation> {
         let (kind, value) = match self {
             RelaxOperand::Register(value) => (0, value),

@@ -174,7 +174,7 @@ impl<'a> RelaxExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-85 for memory scopes in a layout before 0.22, which cannot store them.
+    /// Returns PAY-85 for memory scopes in a layout before 0.22, which cannot store them.
     pub fn write(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         if layout >= Layout::V0_22 {
             return self.write_code(layout, out);
@@ -190,7 +190,7 @@ impl<'a> RelaxExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-88 if it does not lie inside the words; PAY-89 if its opcode or an operand kind is unknown.
+    /// Returns PAY-88 if it does not lie inside the words; PAY-89 if its opcode or an operand kind is unknown.
     pub fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         self.code().instruction(index)
     }
@@ -203,7 +203,8 @@ impl<'a> RelaxExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-88 and PAY-89 if there is no such instruction; PAY-89 for an operand of more than 56 bits. After an error nothing has changed.
+    /// Returns PAY-88 and PAY-89 if there is no such instruction; PAY-89 for an operand of more than 56 bits. After an error nothing
+    /// has changed.
     pub fn replace_instruction(
         &mut self,
         index: usize,

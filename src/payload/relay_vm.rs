@@ -87,8 +87,8 @@ impl<'a> RelayExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`RelayExecutable::read_code`]; WIRE-01 for a length beyond the payload; under strict findings, WIRE-08 for bytes
-    /// after the code.
+    /// Returns the errors of [`RelayExecutable::read_code`]; WIRE-01 for a length beyond the payload; under strict findings, WIRE-08
+    /// for bytes after the code.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
@@ -162,7 +162,7 @@ impl<'a> RelayExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-62 if no release of this version has this code; PAY-66 for a late constant before 0.9.
+    /// Returns PAY-62 if no release of this version has this code; PAY-66 for a late constant before 0.9.
     pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
         // PAY-60: the length is known after the code is written.
         let mut code = Writer::new();

@@ -88,7 +88,7 @@ impl Handshakes {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of accepting, after a short pause. The next call may succeed.
+    /// Returns [`io::Error`] of accepting, after a short pause. The next call may succeed.
     pub fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
         listener.accept().inspect_err(|error| {
             // A peer that left the queue takes no file, so that closing another would not help.

@@ -57,7 +57,7 @@ impl Drop for RunningThread {
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::OutOfMemory`]; [`io::Error`] of starting a thread.
+/// Returns [`io::ErrorKind::OutOfMemory`]; [`io::Error`] of starting a thread.
 pub fn spawn<T: Send + 'static>(
     stack: usize,
     work: impl FnOnce() -> T + Send + 'static,

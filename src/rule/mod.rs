@@ -115,7 +115,7 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// The violation of this rule, unless `kept`.
+    /// Returns the violation of this rule, unless `kept`.
     pub fn require(
         self,
         kept: bool,
@@ -146,7 +146,7 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// The violation of this rule, of `kind`, unless `kept`.
+    /// Returns the violation of this rule, of `kind`, unless `kept`.
     pub fn demand(
         self,
         kind: Kind,

@@ -67,7 +67,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// WIRE-01 if the input is too short.
+    /// Returns WIRE-01 if the input is too short.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Device, Violation> {
         // TEN-10: the numbers are signed, as in DLPack. No number is invalid here (TEN-23 applies to records).
         cursor.within("device", None, |cursor| {

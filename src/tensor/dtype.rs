@@ -95,7 +95,7 @@ impl Dtype {
     ///
     /// # Errors
     ///
-    /// WIRE-01 if the input is too short.
+    /// Returns WIRE-01 if the input is too short.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Dtype, Violation> {
         cursor.within("dtype", None, |cursor| {
             Ok(Dtype {
@@ -111,7 +111,7 @@ impl Dtype {
     ///
     /// # Errors
     ///
-    /// TEN-28 of kind type, TEN-07 of kind unsupported, TEN-33 of kind unknown-kind.
+    /// Returns TEN-28 of kind type, TEN-07 of kind unsupported, TEN-33 of kind unknown-kind.
     pub fn check_element(self) -> Result<(), Violation> {
         let Dtype { bits, lanes, .. } = self;
         // TEN-28 is checked before TEN-33, because `void` has a code that every release knows.

@@ -43,7 +43,7 @@ impl TensorRecord<'_> {
     ///
     /// # Errors
     ///
-    /// TEN-35 if fewer bytes are stored than the tensor takes.
+    /// Returns TEN-35 if fewer bytes are stored than the tensor takes.
     pub fn elements(&self, packing: Packing) -> Result<Elements<'_>, Violation> {
         let (dtype, shape) = (self.dtype(), self.shape());
         let needed = packing.bytes(dtype, shape);

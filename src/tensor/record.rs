@@ -49,7 +49,8 @@ impl<'a> TensorRecord<'a> {
     ///
     /// # Errors
     ///
-    /// TEN-25 to TEN-28 for a shape or type without a size; the rule of `sizing` (TEN-29 to TEN-31) for another number of bytes.
+    /// Returns TEN-25 to TEN-28 for a shape or type without a size; the rule of `sizing` (TEN-29 to TEN-31) for another number of
+    /// bytes.
     pub fn new(
         dtype: Dtype,
         shape: &[i64],

@@ -98,7 +98,7 @@ impl Dtype {
     ///
     /// # Errors
     ///
-    /// TEN-02: kind unsupported for a custom type, otherwise kind unknown-kind.
+    /// Returns TEN-02: kind unsupported for a custom type, otherwise kind unknown-kind.
     pub fn text(self, release: Release) -> Result<String, Violation> {
         // TEN-05: void has an empty text; before 0.5 it is a handle like others.
         if self == Dtype::VOID && release >= VOID_SINCE {
@@ -136,7 +136,7 @@ impl Dtype {
     ///
     /// # Errors
     ///
-    /// TEN-02 for an unknown name (kind unknown-kind); TEN-09 for bits or lanes that the release does not accept.
+    /// Returns TEN-02 for an unknown name (kind unknown-kind); TEN-09 for bits or lanes that the release does not accept.
     pub fn parse(text: &str, release: Release) -> Result<Dtype, Violation> {
         // TEN-05: void is the empty text since 0.5, and also the word since 0.12.
         let is_void = text.is_empty() && release >= VOID_SINCE

@@ -33,7 +33,7 @@ macro_rules! numbers {
             ///
             /// # Errors
             ///
-            /// WIRE-01 when there are fewer bytes.
+            /// Returns WIRE-01 when there are fewer bytes.
             pub fn $number<'f>(
                 &mut self,
                 field: &'f str,
@@ -158,7 +158,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there are fewer bytes.
+    /// Returns WIRE-01 when there are fewer bytes.
     pub fn take(&mut self, length: u64, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let start = self.offset();
         let bytes = self.advance(length, field)?;
@@ -180,7 +180,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there is no byte; WIRE-03 for another byte than 0 and 1.
+    /// Returns WIRE-01 when there is no byte; WIRE-03 for another byte than 0 and 1.
     pub fn bool<'f>(
         &mut self,
         field: &'f str,
@@ -202,7 +202,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Cursor::bytes`].
+    /// Returns the errors of [`Cursor::bytes`].
     pub fn window(&mut self, field: &str) -> Result<Cursor<'a>, Violation> {
         let length = self.length(field, WIRE_04)?;
         let mut behind = self.clone();
@@ -217,7 +217,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there are fewer bytes.
+    /// Returns WIRE-01 when there are fewer bytes.
     pub fn split(&mut self, length: u64, field: &str) -> Result<Cursor<'a>, Violation> {
         // Copied before this cursor moves, because the window begins here.
         let inner = self.clone();

@@ -167,7 +167,7 @@ impl WireType {
     ///
     /// # Errors
     ///
-    /// The first violation, of WIRE-01 to WIRE-07.
+    /// Returns the first violation, of WIRE-01 to WIRE-07.
     pub fn read(&self, cursor: &mut Cursor<'_>, field: &'static str) -> Result<Value, Violation> {
         Ok(match self {
             WireType::U8 => (*cursor.u8(field, WIRE_02)?).into(),

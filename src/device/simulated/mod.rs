@@ -132,7 +132,7 @@ impl Simulated {
     ///
     /// # Errors
     ///
-    /// DEV-42 for a stream that the current device does not have.
+    /// Returns DEV-42 for a stream that the current device does not have.
     pub fn launch(
         &self,
         stream: Stream,

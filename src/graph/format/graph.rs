@@ -85,8 +85,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// GRF-01 at the first byte that is not UTF-8; the kind is [`Kind::Truncated`] if the text ends inside a character. Otherwise
-    /// as [`Graph::read`].
+    /// Returns GRF-01 at the first byte that is not UTF-8; the kind is [`Kind::Truncated`] if the text ends inside a character.
+    /// Otherwise as [`Graph::read`].
     pub fn read_bytes(bytes: &[u8], findings: &mut Findings) -> Result<Graph, Violation> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let at = error.valid_up_to();

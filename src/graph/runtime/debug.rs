@@ -76,7 +76,7 @@ impl Stepper {
 ///
 /// # Errors
 ///
-/// GRF-42 if `number` or `repeat` is 0; the error of a function; the error of a device.
+/// Returns GRF-42 if `number` or `repeat` is 0; the error of a function; the error of a device.
 pub fn run_individual(
     executor: &mut Executor,
     number: usize,
@@ -211,7 +211,7 @@ pub struct DebugDump {
 ///
 /// # Errors
 ///
-/// The error of a function; the error of a device; a tensor whose type parameter files do not support.
+/// Returns the error of a function; the error of a device; a tensor whose type parameter files do not support.
 pub fn dump(executor: &mut Executor) -> Result<DebugDump, Error> {
     let graph = &Arc::clone(executor.graph());
     let mut stepper = Stepper::default();

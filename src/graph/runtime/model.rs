@@ -110,8 +110,8 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// GRF-32 for an unknown input name (the message lists the inputs) and for an input that was never set; GRF-33 for another type
-    /// or shape; the error of a function.
+    /// Returns GRF-32 for an unknown input name (the message lists the inputs) and for an input that was never set; GRF-33 for another
+    /// type or shape; the error of a function.
     pub fn run(&mut self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>, Error> {
         for (name, tensor) in inputs {
             // GRF-32: an error here, although upstream's `set_input` ignores an unknown name.

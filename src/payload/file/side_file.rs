@@ -35,9 +35,9 @@ impl<'a> SideFile<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-24, kind malformed, for text that is not a JSON object or has a member of a wrong type. PAY-24, kind missing, without
-    /// `func_info`, or for a function without `name` or `arg_types`. PAY-26 and PAY-27, kind malformed, for tags of a wrong type. Under
-    /// strict findings also PAY-25. The errors have no offset, because JSON is read as a whole.
+    /// Returns PAY-24, kind malformed, for text that is not a JSON object or has a member of a wrong type. Returns PAY-24, kind
+    /// missing, without `func_info`, or for a function without `name` or `arg_types`. Returns PAY-26 and PAY-27, kind malformed, for
+    /// tags of a wrong type. Under strict findings also PAY-25. The errors have no offset, because JSON is read as a whole.
     pub fn read(text: &[u8], findings: &mut Findings) -> Result<SideFile<'static>, Violation> {
         let (root, repeated) = with_repeated_names(text)
             .map_err(|error| malformed(format!("the side file is not JSON: {error}")))?;

@@ -81,7 +81,7 @@ impl RemoteAddress {
     ///
     /// # Errors
     ///
-    /// A ValueError that shows the syntax; VAL-13 for an unknown device name.
+    /// Returns a ValueError that shows the syntax; VAL-13 for an unknown device name.
     pub fn parse(text: &str) -> Result<RemoteAddress> {
         let wrong = |why: &str| {
             let form = if text.starts_with(RemoteAddress::TRACKER_SCHEME) {

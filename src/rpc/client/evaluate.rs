@@ -25,7 +25,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the server, such as that for a function that it does not have.
+    /// Returns errors of the server, such as that for a function that it does not have.
     pub fn time_evaluator(
         &self,
         module: Option<&Module>,

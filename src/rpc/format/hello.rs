@@ -35,7 +35,7 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-01 for another magic; RPC-02 and RPC-03 for an invalid key.
+    /// Returns RPC-01 for another magic; RPC-02 and RPC-03 for an invalid key.
     pub fn read(cursor: &mut Cursor<'a>) -> Result<Progress<Hello<'a>>, Violation> {
         // Another magic is rejected as soon as its bytes have come in, before the key is waited for (RPC-16).
         if let Progress::Whole(magic) = peeked(cursor, "magic", i32::from_le_bytes) {
@@ -70,7 +70,7 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-03 of kind limit for a key that our readers reject.
+    /// Returns RPC-03 of kind limit for a key that our readers reject.
     pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
         out.i32(Hello::MAGIC);
         write_key(&self.key, out)
@@ -87,7 +87,7 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-05 for a time that is not a finite number above 0.
+    /// Returns RPC-05 for a time that is not a finite number above 0.
     pub fn timeout(&self) -> Result<Option<f64>, Violation> {
         // RPC-05: servers of all releases skip a word that is not an option.
         let stated = self.key.split_whitespace().skip(1);
@@ -124,7 +124,7 @@ impl<'a> HelloAnswer<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-04 for another code; RPC-02 and RPC-03 for an invalid key.
+    /// Returns RPC-04 for another code; RPC-02 and RPC-03 for an invalid key.
     pub fn read(
         cursor: &mut Cursor<'a>,
         release: Release,
@@ -172,7 +172,7 @@ impl<'a> HelloAnswer<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-03 of kind limit for a key that our readers reject.
+    /// Returns RPC-03 of kind limit for a key that our readers reject.
     pub fn write(&self, release: Release, out: &mut Writer) -> Result<(), Violation> {
         let step = match self {
             HelloAnswer::Success(_) => 0,

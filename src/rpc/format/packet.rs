@@ -69,8 +69,8 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-12 and RPC-13 for an invalid length, as soon as the length has come in; then RPC-20, RPC-21 and those of the body. A field that
-    /// goes beyond the packet's length is a violation of WIRE-01, even if more of the stream follows.
+    /// Returns RPC-12 and RPC-13 for an invalid length, as soon as the length has come in; then RPC-20, RPC-21 and those of the body. A
+    /// field that goes beyond the packet's length is a violation of WIRE-01, even if more of the stream follows.
     pub fn read(
         cursor: &mut Cursor<'a>,
         spoken: &Protocol,

@@ -99,7 +99,7 @@ impl<T> Progress<T> {
     ///
     /// # Errors
     ///
-    /// RPC-16 of kind truncated, at the end of the bytes of `cursor`.
+    /// Returns RPC-16 of kind truncated, at the end of the bytes of `cursor`.
     pub fn whole(self, cursor: &Cursor<'_>) -> Result<T, Violation> {
         match self {
             Progress::Whole(value) => Ok(value),

@@ -37,7 +37,7 @@ impl TensorBlock {
     ///
     /// # Errors
     ///
-    /// WIRE-01 if there are fewer bytes; RPC-31 for a negative number of dimensions.
+    /// Returns WIRE-01 if there are fewer bytes; RPC-31 for a negative number of dimensions.
     ///
     /// The shape begins 24 bytes after the start in every release.
     pub fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<TensorBlock, Violation> {
@@ -76,7 +76,7 @@ impl TensorBlock {
     ///
     /// # Errors
     ///
-    /// RPC-30 of kind unsupported for an offset up to 0.7; RPC-31 of kind limit if the number of dimensions exceeds an i32.
+    /// Returns RPC-30 of kind unsupported for an offset up to 0.7; RPC-31 of kind limit if the number of dimensions exceeds an i32.
     pub fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         out.u64(self.data);
         self.device.write(out);

@@ -61,7 +61,7 @@ impl TrackerRequest {
     ///
     /// # Errors
     ///
-    /// RPC-51, RPC-52 and RPC-53 for the message, RPC-54 for its code, RPC-55 and RPC-56 for its other elements.
+    /// Returns RPC-51, RPC-52 and RPC-53 for the message, RPC-54 for its code, RPC-55 and RPC-56 for its other elements.
     pub fn read(
         cursor: &mut Cursor<'_>,
         release: Release,
@@ -79,8 +79,8 @@ impl TrackerRequest {
     ///
     /// # Errors
     ///
-    /// RPC-52 of kind limit for a request that is too long for every reader; RPC-56 of kind missing for a peer without an address from 0.8
-    /// on.
+    /// Returns RPC-52 of kind limit for a request that is too long for every reader; RPC-56 of kind missing for a peer without an
+    /// address from 0.8 on.
     pub fn write(&self, release: Release, out: &mut Writer) -> Result<(), Violation> {
         let value = match self {
             TrackerRequest::Ping => json!([1]),

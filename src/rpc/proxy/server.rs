@@ -36,8 +36,8 @@ impl ProxyServer {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of binding `address` or [`ProxyOptions::web`]; the error names the latter. Unsupported for the latter without the
-    /// feature `web`.
+    /// Returns [`io::Error`] of binding `address` or [`ProxyOptions::web`]; the error names the latter. Unsupported for the latter
+    /// without the feature `web`.
     pub fn bind(address: SocketAddr, options: ProxyOptions) -> io::Result<ProxyServer> {
         if options.web.is_some() && cfg!(not(feature = "web")) {
             let why = "this build of tvmspec has no port for WebSockets: its feature `web` is off";
@@ -88,8 +88,8 @@ impl ProxyServer {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of starting its threads, and of reading the local address of the socket. There are no errors after that: an error of
-    /// one connection ends only that connection.
+    /// Returns [`io::Error`] of starting its threads, and of reading the local address of the socket. There are no errors after that:
+    /// an error of one connection ends only that connection.
     pub fn run(self, watch: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> io::Result<()> {
         let watch: Arc<ProxyWatch> = Arc::new(watch);
         let mut others = Vec::new();

@@ -43,7 +43,7 @@ impl TrackerClient {
     ///
     /// # Errors
     ///
-    /// A ConnectionError if nothing answers there; a TimeoutError; RPC-50 if the peer is not a tracker.
+    /// Returns a ConnectionError if nothing answers there; a TimeoutError; RPC-50 if the peer is not a tracker.
     pub fn connect(address: impl ToSocketAddrs) -> Result<TrackerClient> {
         TrackerClient::connect_within(address, PATIENCE)
     }
@@ -107,7 +107,7 @@ impl TrackerClient {
     ///
     /// # Errors
     ///
-    /// Errors of the connection; RPC-51 to RPC-58 for an invalid reply.
+    /// Returns errors of the connection; RPC-51 to RPC-58 for an invalid reply.
     pub fn ask(&mut self, request: &TrackerRequest) -> Result<TrackerReply> {
         self.send(request)?;
         self.read(PATIENCE, &|| true, TrackerReply::read)

@@ -85,7 +85,7 @@ impl TrackerServer {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of binding `address`, such as one that is in use.
+    /// Returns [`io::Error`] of binding `address`, such as one that is in use.
     pub fn bind(address: SocketAddr, limits: TrackerLimits) -> io::Result<TrackerServer> {
         let listener = TcpListener::bind(address)?;
         let stop_key = format!("tracker:{:016x}{:016x}", random(), random());

@@ -29,7 +29,7 @@ impl Targets {
     ///
     /// # Errors
     ///
-    /// TGT-59: unsupported for a type that the release does not detect, missing if the device does not exist; the errors of
+    /// Returns TGT-59: unsupported for a type that the release does not detect, missing if the device does not exist; the errors of
     /// [`Targets::read_config`].
     pub fn detect(
         &self,

@@ -144,8 +144,8 @@ impl TargetKind {
     ///
     /// # Errors
     ///
-    /// TGT-15, missing, if there is no name or no device type. TGT-15, type, if a member or a default has another type. TGT-15,
-    /// unsupported, for an unknown member or an unknown type of an option.
+    /// Returns TGT-15, missing, if there is no name or no device type. Returns TGT-15, type, if a member or a default has another type.
+    /// Returns TGT-15, unsupported, for an unknown member or an unknown type of an option.
     pub fn from_json(form: &Value) -> Result<TargetKind, Violation> {
         // TGT-15: in releases a kind is declared in C++ at compile time. This form and its errors belong to this crate.
         let wrong = |kind: Kind, message: String| TGT_15.rejected(kind, message);

@@ -50,8 +50,8 @@ impl Targets {
     ///
     /// # Errors
     ///
-    /// TGT-71 if the tag exists and `replace` is not set; the errors of [`Targets::read_config`] for `config`. After an error of
-    /// the latter kind the tag still exists.
+    /// Returns TGT-71 if the tag exists and `replace` is not set; the errors of [`Targets::read_config`] for `config`. After an error
+    /// of the latter kind the tag still exists.
     pub fn add_tag(
         &mut self,
         name: &str,

@@ -49,8 +49,8 @@ impl Generators {
     ///
     /// # Errors
     ///
-    /// TGT-80 if there is no generator for the kind of the target; the errors of the generator; TGT-81, TGT-85 and TGT-86 if the
-    /// result breaks the contract.
+    /// Returns TGT-80 if there is no generator for the kind of the target; the errors of the generator; TGT-81, TGT-85 and TGT-86 if
+    /// the result breaks the contract.
     pub fn generate(
         &self,
         module: &LoweredModule,

@@ -61,7 +61,7 @@ impl Drop for TargetScope {
 ///
 /// # Errors
 ///
-/// TGT-72, missing, if the thread is in no scope.
+/// Returns TGT-72, missing, if the thread is in no scope.
 pub fn current() -> Result<Arc<Target>, Violation> {
     // TGT-72: only of this thread. In 0.2 one Python variable holds the current target of all threads.
     let target = with_kept(&SCOPES, |scopes| scopes.last().cloned());
@@ -78,7 +78,7 @@ pub fn enter_scope(target: Arc<Target>) {
 ///
 /// # Errors
 ///
-/// TGT-73: missing if the thread is in no scope, malformed if the innermost scope belongs to another object. The scope then
+/// Returns TGT-73: missing if the thread is in no scope, malformed if the innermost scope belongs to another object. The scope then
 /// remains.
 pub fn exit_scope(target: &Arc<Target>) -> Result<(), Violation> {
     with_kept(&SCOPES, |scopes| {

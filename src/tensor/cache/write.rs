@@ -43,8 +43,8 @@ impl CacheWriter {
     ///
     /// # Errors
     ///
-    /// TEN-02 for a type that [`CacheWriter::written_by`] does not have; TEN-35 for a tensor that is not stored completely; TEN-56 for
-    /// elements below eight bits; and the errors of `put`.
+    /// Returns TEN-02 for a type that [`CacheWriter::written_by`] does not have; TEN-35 for a tensor that is not stored completely;
+    /// TEN-56 for elements below eight bits; and the errors of `put`.
     pub fn write<E: From<Violation>>(
         &self,
         params: &Params<'_>,
@@ -139,7 +139,7 @@ impl CacheWriter {
     ///
     /// # Errors
     ///
-    /// TEN-02 for an element type that the release does not have.
+    /// Returns TEN-02 for an element type that the release does not have.
     pub fn index(&self, cache: &TensorCache) -> Result<String, Violation> {
         let shards = cache.shards.iter().map(|shard| {
             let tensors = shard.tensors.iter().map(|tensor| {

@@ -55,7 +55,7 @@ impl LoadedExecutable {
     ///
     /// # Errors
     ///
-    /// The errors of [`Executable::read`].
+    /// Returns the errors of [`Executable::read`].
     pub fn from_bytes(
         bytes: impl Into<Box<[u8]>>,
         layout: Layout,
@@ -70,7 +70,7 @@ impl LoadedExecutable {
     ///
     /// # Errors
     ///
-    /// A RuntimeError with the path if the file cannot be read; otherwise as [`LoadedExecutable::from_bytes`].
+    /// Returns a RuntimeError with the path if the file cannot be read; otherwise as [`LoadedExecutable::from_bytes`].
     pub fn from_file(
         path: impl AsRef<std::path::Path>,
         layout: Layout,

@@ -90,7 +90,7 @@ impl VirtualMachine {
     ///
     /// # Errors
     ///
-    /// VM-11 with the names of all missing functions; a device's error.
+    /// Returns VM-11 with the names of all missing functions; a device's error.
     pub fn new(
         loaded: Arc<LoadedExecutable>,
         imports: Vec<Module>,
@@ -157,7 +157,7 @@ impl VirtualMachine {
     ///
     /// # Errors
     ///
-    /// VM-61 for an unknown function.
+    /// Returns VM-61 for an unknown function.
     pub fn parameters(&self, function: &str) -> Result<Vec<&str>, Error> {
         let index = self.0.index(function)?;
         let code = self.0.loaded.executable().code();
@@ -172,8 +172,8 @@ impl VirtualMachine {
     ///
     /// # Errors
     ///
-    /// VM-61 for an unknown function; VM-60 for a wrong number of arguments; any error during the call, with the instructions that
-    /// led to it.
+    /// Returns VM-61 for an unknown function; VM-60 for a wrong number of arguments; any error during the call, with the instructions
+    /// that led to it.
     pub fn call(&self, function: &str, args: impl IntoArgs) -> Result<Any, Error> {
         args.with_views(|views| self.call_views(function, views))
     }

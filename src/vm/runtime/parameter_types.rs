@@ -14,7 +14,7 @@ impl VirtualMachine {
     ///
     /// # Errors
     ///
-    /// VM-61 for an unknown function.
+    /// Returns VM-61 for an unknown function.
     pub fn parameter_types(&self, function: &str) -> Result<Vec<(String, Dtype)>, Error> {
         let index = self.0.index(function)?;
         let code = self.0.loaded.executable().code();

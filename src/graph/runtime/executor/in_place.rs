@@ -20,7 +20,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor if a node writes to the same bytes.
+    /// Returns GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor if a node writes to the same bytes.
     pub fn set_input_by_reference(
         &mut self,
         index: usize,
@@ -59,7 +59,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor.
+    /// Returns GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor.
     pub fn set_output_by_reference(
         &mut self,
         index: usize,
@@ -95,7 +95,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-35 if an input differs in type or size between the two.
+    /// Returns GRF-35 if an input differs in type or size between the two.
     pub fn share_inputs<'a>(
         &mut self,
         other: &Executor,

@@ -58,9 +58,9 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-09 to GRF-12 and GRF-15 for a graph that was built member by member; GRF-30 without a device; GRF-31 with the names of
-    /// all functions that `kernels` does not have; GRF-36 for a copy between different sizes; the errors of [`Plan::of`]; GRF-23
-    /// and the errors of the device if it has no memory of that size or scope; the errors of `kernels`.
+    /// Returns GRF-09 to GRF-12 and GRF-15 for a graph that was built member by member; GRF-30 without a device; GRF-31 with the names
+    /// of all functions that `kernels` does not have; GRF-36 for a copy between different sizes; the errors of [`Plan::of`]; GRF-23 and
+    /// the errors of the device if it has no memory of that size or scope; the errors of `kernels`.
     pub fn new(
         graph: Arc<Graph>,
         kernels: &Kernels<'_>,
@@ -136,7 +136,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// The error of a function; the error of a device for a copy.
+    /// Returns the error of a function; the error of a device for a copy.
     pub fn run(&mut self) -> Result<(), Error> {
         // GRF-38: an error ends the run. Earlier nodes have written their outputs.
         self.steps.iter().try_for_each(|step| self.execute(step))
@@ -172,7 +172,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32.
+    /// Returns GRF-32.
     pub fn require_input(&self, name: &str) -> Result<usize, Violation> {
         self.input_index(name).ok_or_else(|| {
             let names = self.graph.inputs().map(|(_, name)| name);
@@ -192,7 +192,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32 for an unknown input.
+    /// Returns GRF-32 for an unknown input.
     pub fn input(&self, index: usize) -> Result<&PoolTensor, Violation> {
         Ok(&self.entries[self.input_entry(index)?])
     }
@@ -201,7 +201,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32 for an unknown output.
+    /// Returns GRF-32 for an unknown output.
     pub fn output(&self, index: usize) -> Result<&PoolTensor, Violation> {
         Ok(&self.entries[self.output_entry(index)?])
     }
@@ -210,7 +210,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// The error of the first device that fails.
+    /// Returns the error of the first device that fails.
     pub fn sync(&self) -> Result<(), Error> {
         // GRF-30: entries may be on any device, and a copy between two devices is queued on one of them.
         for device in &self.devices {

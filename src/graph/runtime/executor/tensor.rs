@@ -141,7 +141,7 @@ impl PoolTensor {
     ///
     /// # Errors
     ///
-    /// GRF-33; OBJ-12 for a read-only tensor; the device's error for a copy.
+    /// Returns GRF-33; OBJ-12 for a read-only tensor; the device's error for a copy.
     pub fn copy_out(&self, target: &object::Tensor) -> Result<(), Error> {
         target.check_writable()?;
         let target = whole(target)?;
@@ -171,7 +171,7 @@ impl PoolTensor {
     ///
     /// # Errors
     ///
-    /// OBJ-11 if the host has no memory for it; the device's error.
+    /// Returns OBJ-11 if the host has no memory for it; the device's error.
     pub fn to_host_object(&self) -> Result<object::Tensor, Error> {
         let dtype = if is_flag(self.dtype) {
             bool_of_today()
@@ -187,7 +187,7 @@ impl PoolTensor {
     ///
     /// # Errors
     ///
-    /// The device's error.
+    /// Returns the device's error.
     pub fn to_host(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0_u8; self.nbytes()];
         let target = DLTensor {
