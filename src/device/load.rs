@@ -42,8 +42,8 @@ pub(crate) const KINDS: &[&str] = &[
 /// with such a barrier.
 const PREPARE_BARRIER: &str = "__tvm_prepare_global_barrier";
 
-/// Loads the module of `kind` from `bytes`, which have the given layout. The types and tags of its kernels are checked; no driver
-/// is loaded (DEV-54).
+/// Loads the module of `kind` from `bytes`, which have the given layout. Checks the types and tags of its kernels, but does not load a
+/// driver (DEV-54).
 ///
 /// # Errors
 ///
@@ -225,8 +225,8 @@ impl DeviceKind {
     }
 }
 
-/// Writes both files of a module, or neither. Each is first written beside its target, so that a full disk leaves the old files
-/// intact.
+/// Writes both files of a module, or neither. Each is first written to a temporary file next to its target, so that a full disk leaves
+/// the old files intact.
 fn write_both(files: [(&str, &[u8]); 2]) -> Result<()> {
     let mut written = Vec::new();
     for (path, bytes) in files {

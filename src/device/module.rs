@@ -68,7 +68,7 @@ pub(crate) trait LoadedCode: Send + Sync {
         stream: Stream,
     ) -> Result<()>;
 
-    /// Queues a write of 0 to the state of the barrier of all blocks (DEV-59), in code whose [`ModuleCode::has_barrier`] is true.
+    /// Queues a write of 0 to the state of the barrier of all blocks (DEV-59). The code must have a true [`ModuleCode::has_barrier`].
     fn reset_barrier(&self, stream: Stream) -> Result<()>;
 }
 
@@ -119,7 +119,7 @@ impl DeviceModule {
         })
     }
 
-    /// Returns whether [`DeviceModule::reset_barrier`] can succeed, which is so only for CUDA modules (DEV-59).
+    /// Returns whether [`DeviceModule::reset_barrier`] can succeed, which is true only for CUDA modules (DEV-59).
     pub(crate) fn has_barrier(&self) -> bool {
         self.code.has_barrier()
     }

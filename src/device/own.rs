@@ -33,7 +33,7 @@ pub(crate) fn bring_remote(api: &'static dyn DeviceApi) {
 
 /// Returns the device of this build with the registry name `device_api.<name>`.
 pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
-    // DEV-03: `OWN` contains only devices of this process. The remote ones exist once there is a session.
+    // DEV-03: `OWN` contains only devices of this process. Remote devices exist only after a session was opened.
     #[cfg(feature = "rpc")]
     if name == "rpc" {
         return REMOTE_DEVICES.get().copied();

@@ -1,7 +1,7 @@
 //! The current stream of each device, per thread.
 //!
-//! Since 0.22 one table of the thread holds the streams of all devices, instead of each device. Compiled code reads it through
-//! `TVMFFIEnvGetStream`.
+//! Since 0.22, one table per thread contains the streams of all devices. Before, each device had its own table. Compiled code reads it
+//! through `TVMFFIEnvGetStream`.
 
 use crate::device::{Device, Result, Stream};
 use crate::thread_local::with_kept;

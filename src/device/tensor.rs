@@ -36,7 +36,7 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Copies the tensor to `device`, and returns when the copy is complete. On the same device, this also is a copy.
+    /// Copies the tensor to `device`, and returns when the copy is complete. Also copies if the tensor is already on `device`.
     ///
     /// ```
     /// use tvmspec::object::Tensor;
@@ -88,7 +88,7 @@ pub(crate) fn allocate(shape: &[i64], dtype: Dtype, device: Device) -> Result<Te
         byte_offset: 0,
     };
     // An error of freeing cannot be returned to a caller.
-    // SAFETY: `space` was allocated above for this device, and a tensor calls this once, when it ends.
+    // SAFETY: `space` was allocated above for this device, and a tensor calls this once, when it is dropped.
     let finish = Box::new(move || drop(unsafe { api.free(device, space) }));
     // SAFETY: `shape` lives for the call, which copies it, and the memory stays until `finish`.
     Ok(unsafe { Tensor::over(description, finish) })
@@ -104,7 +104,7 @@ pub(crate) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<()> {
     let source = unsafe { TensorRef::of(from) };
     // SAFETY: the extents and strides of `to` are readable too.
     let target = unsafe { TensorRef::of(to) };
-    // The copy runs on a stream of the side that is not the host, and this function waits for that side.
+    // The copy runs on a stream of the side that is not the host. This function waits for that side.
     let busy = if source.device.kind == Device::CPU.kind {
         target.device
     } else {

@@ -72,7 +72,7 @@ impl RemoteAddress {
     /// Prefix of the address of a tracker.
     pub const TRACKER_SCHEME: &'static str = "rpc-tracker://";
 
-    /// Returns whether the text is the address of a server or a tracker, not of a device of this process.
+    /// Returns whether the text is the address of a server or a tracker, and not of a device of this process.
     pub fn is_remote(text: &str) -> bool {
         split_scheme(text).is_some()
     }
@@ -248,7 +248,7 @@ impl RemoteAddress {
 
     /// Describes the servers of the tracker. Returns `None` if the tracker does not answer.
     fn summary(&self) -> Option<String> {
-        // A new connection, because that of the request still waits for its reply.
+        // A new connection, because the connection of the request still waits for its reply.
         let reply = self
             .tracker_client()
             .and_then(|mut tracker| tracker.ask(&TrackerRequest::Summary));

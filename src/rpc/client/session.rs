@@ -27,7 +27,7 @@ use std::time::Instant;
 pub struct Session(Arc<Link>);
 
 impl Session {
-    /// Connects to the server at `host`, whose key is `key`, often the empty text.
+    /// Connects to the server at `host`, whose key is `key`. Many servers have an empty key.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Session {
         Session::start(transport, server, options, &hops, legacy)
     }
 
-    /// Writes InitServer, and takes a place in the table of sessions.
+    /// Writes InitServer, and takes a free place in the table of sessions.
     fn start(
         mut transport: Transport,
         server: String,

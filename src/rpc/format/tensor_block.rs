@@ -51,7 +51,7 @@ impl TensorBlock {
         let dtype = Dtype::read(cursor)?;
         let ndim = u64::try_from(ndim).unwrap_or_default();
         let bytes = ndim.saturating_mul(8);
-        // `split` requires that the whole shape has come in before memory is reserved for it. Released readers reserve 8 times `ndim`
+        // `split` requires that the whole shape has arrived before memory is reserved for it. Released readers reserve 8 times `ndim`
         // bytes.
         let mut extents = cursor.split(bytes, "shape")?;
         let mut shape = Vec::with_capacity(extents.remaining() / 8);

@@ -84,7 +84,8 @@ impl ProxyServer {
         })
     }
 
-    /// Serves peers until [`ProxyHandle::stop`]. Then no peer is accepted, waiting peers are rejected, and sessions go on to their end.
+    /// Serves peers until [`ProxyHandle::stop`]. Then no peer is accepted, waiting peers are rejected, and sessions continue to their
+    /// end.
     ///
     /// # Errors
     ///

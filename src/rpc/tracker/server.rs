@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Time for which a peer may take nothing of a reply to its own request.
+/// Time after which a peer is given up if it does not read the reply to its own request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Time for which a peer may take nothing of a reply that another peer's request caused. The other peer waits meanwhile, and a peer that
-/// reads its replies has room for one at once.
+/// Time after which a peer is given up if it does not read a reply that another peer's request caused. The other peer waits meanwhile,
+/// and a peer that reads its replies has room for one at once.
 const OTHERS_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Message for a connection that exceeds the limit.
@@ -225,8 +225,8 @@ impl TrackerShared {
         locked(&self.connections).remove(&number);
     }
 
-    /// Writes a reply that the request of `from` caused. Returns an error if `from` itself takes no more bytes; another peer that takes
-    /// none is closed.
+    /// Writes a reply that the request of `from` caused. Returns an error if `from` itself does not read it. Closes another peer that
+    /// does not read it.
     fn send(
         &self,
         from: &TrackerConnection,
