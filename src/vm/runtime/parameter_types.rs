@@ -9,8 +9,8 @@ use std::collections::HashMap;
 impl VirtualMachine {
     /// Returns the types of the tensors that `function` takes, by name: `x`, and `x.0` for the first element of a tuple `x`.
     ///
-    /// An executable has no list of types. They come from the checks that a compiler writes, so a function without checks has none
-    /// here.
+    /// An executable has no list of types. They are derived from the checks that a compiler writes, so a function without checks has no
+    /// types here.
     ///
     /// # Errors
     ///

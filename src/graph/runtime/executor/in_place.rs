@@ -135,9 +135,9 @@ impl Executor {
         Ok(())
     }
 
-    /// Makes input `index` use `source`, which the library contains (GRF-43). The input counts as set, every call uses it, and
-    /// nothing writes to it. `keep` lives as long as the executor, and as every tensor of this input that it returns.
-    ///
+    /// Makes input `index` use the memory of `source`, a constant of the library (GRF-43). The input counts as set, every call uses it,
+    /// and no call writes to it. `keep` lives at least as long as the executor and every tensor of this input that the executor
+    /// returns.
     /// # Safety
     ///
     /// The memory of `source` stays valid as long as `keep`; its extents are readable.
@@ -223,11 +223,11 @@ impl Executor {
         Ok(())
     }
 
-    /// Gives every argument that is `entry`, or its alias through `__nop`, the address of `to`.
+    /// Redirects every argument that is `entry`, or its alias through `__nop`, to the address of `to`.
     ///
     /// # Safety
     ///
-    /// The memory of `to` stays valid as long as `owner`, and holds a tensor of the entry's type and shape.
+    /// The memory of `to` stays valid as long as `owner`, and contains a tensor of the entry's type and shape.
     unsafe fn point_at(&mut self, entry: usize, to: &DLTensor, owner: &MemoryOwner) {
         // GRF-48: an alias through `__nop` is the same bytes, and moves with the entry. Releases up to 0.13 do not move it. From
         // 0.14 on they move the whole pool, including other and larger values.

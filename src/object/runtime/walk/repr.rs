@@ -39,7 +39,7 @@ struct Printer {
     /// By address: the finished text, or `None` while the object is being printed. The object is kept alive, so that no other gets its
     /// address.
     seen: Arc<Mutex<PrintedTexts>>,
-    /// Whether objects are followed by their address: `TVM_FFI_REPR_WITH_ADDR` is `1` in the environment.
+    /// True if objects are followed by their address, because `TVM_FFI_REPR_WITH_ADDR` is `1` in the environment.
     with_address: bool,
 }
 
@@ -68,7 +68,7 @@ impl Printer {
         })
     }
 
-    /// Returns `@0x...` for an object if addresses are shown, otherwise nothing.
+    /// Returns `@0x...` for an object if addresses are shown, otherwise an empty text.
     fn address(&self, object: &ObjectRef) -> String {
         if self.with_address {
             format!("@{:#x}", object.as_ptr() as usize)
