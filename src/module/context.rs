@@ -80,7 +80,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<S
         };
         fill(name, slot, function);
     });
-    // MOD-05: names of the program come last, so that they replace ours if both have one.
+    // MOD-05: names of the program come last, so that they replace ours if both exist.
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     for added in added.iter() {
         if let Some(slot) = symbols.address(SymbolName::hashed(&added.name, added.hash)) {

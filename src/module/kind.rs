@@ -60,7 +60,7 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
         None
     }
 
-    /// Returns whether there is a function `name`. Override it if this is known without creating the function.
+    /// Returns whether a function `name` exists. Override it if the answer is known without creating the function.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ fn cannot(kind: &str, what: &str) -> Error {
 
 /// Returns the property mask of `kind` in `release`; 0 for unlisted kinds (MOD-15).
 ///
-/// `runs` states whether the kind's runtime is available: without it, device modules can be saved but not called.
+/// `runs` states whether the kind's runtime is available. Without it, device modules can be saved but not called.
 pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
     use property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
     // MOD-15: a compiler without the runtime of a kind can still save its code.

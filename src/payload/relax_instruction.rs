@@ -15,7 +15,7 @@ use crate::rule::{Kind, Violation};
 
 /// The void register: the destination of a call whose result is not used, and an operand without a value.
 pub const VOID_REGISTER: i64 = 1 << 54;
-/// The operand that stands for the VM itself.
+/// The operand that refers to the VM itself.
 pub const VM_REGISTER: i64 = VOID_REGISTER + 1;
 
 /// One instruction.
@@ -112,8 +112,8 @@ pub enum RelaxOperand {
 }
 
 impl RelaxOperand {
-    /// Decodes a word of the code; returns `None` if the top byte is not a kind. Any 56-bit value is accepted, also an index of nothing
-    /// (PAY-89).
+    /// Decodes a word of the code. Returns `None` if the top byte is not a kind. Any 56-bit value is accepted, even if it is not a
+    /// valid index (PAY-89).
     pub fn decode(word: u64) -> Option<RelaxOperand> {
         // PAY-89: the kind is the top byte, and the value is the low 56 bits, sign-extended.
         let value = (word << 8).cast_signed() >> 8;

@@ -25,7 +25,7 @@ pub(crate) const DEVICE_NAMES: [(i32, &str); 16] = [
     (18, "trn"),
 ];
 
-/// A device as DLPack and TVM store it. The layout is that of DLPack's `DLDevice`, so that C functions take it as it is.
+/// A device as DLPack and TVM store it. The layout is that of DLPack's `DLDevice`, so that C functions can use it directly.
 ///
 /// ```
 /// use tvmspec::tensor::Device;

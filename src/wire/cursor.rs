@@ -7,10 +7,11 @@ use super::trace::{Record, TraceValue, unit};
 use super::{ReadValue, Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_08};
 use crate::rule::{Findings, Kind, Rule, Violation};
 
-/// A position in a window of bytes. Every read names its field and the rule that requires the field.
+/// A position in a window of bytes. Every read states the name of its field and the rule that requires the field.
 ///
-/// Numbers are little endian on every host (WIRE-02), and nothing is aligned or padded. Reading borrows: a string or a byte run is a slice
-/// of the input. A truncated field leaves the cursor at its start. After any other violation, the position has no meaning.
+/// Numbers are little endian on every host (WIRE-02), and nothing is aligned or padded. Reading borrows: a string or a byte run is a
+/// slice of the input. A truncated field leaves the cursor at the start of the field. After any other violation, the position is
+/// unspecified.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     /// The bytes that may be read (WIRE-01).
@@ -137,7 +138,7 @@ impl<'a> Cursor<'a> {
         if let Some(trace) = self.trace {
             trace.leave();
         }
-        // Names are added on the way out, so that reading keeps no names: each level adds its own name before that of the field.
+        // Names are added when returning, so that reading stores no names. Each level adds its own name before the name of the field.
         match result {
             Err(broken) if depth < DEPTH => Err(broken.map_field(|field| segment.join(field))),
             result => result,
@@ -236,7 +237,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Under [`Strictness::Strict`](crate::rule::Strictness::Strict), WIRE-08 at the first byte that is left.
+    /// Returns WIRE-08 at the first remaining byte, under [`Strictness::Strict`](crate::rule::Strictness::Strict).
     pub fn finish(&mut self, what: &str, findings: &mut Findings) -> Result<(), Violation> {
         if self.is_at_end() {
             return Ok(());
@@ -313,7 +314,7 @@ impl<'a> Cursor<'a> {
     #[cold]
     pub(super) fn short(&self, length: u64, field: &str) -> Violation {
         let message = format!("{field} needs {length} bytes, {} remain", self.remaining());
-        // WIRE-01: the offset is that of the first byte of the field, not of the end of the window.
+        // WIRE-01: the offset is that of the first byte of the field, and not of the end of the window.
         WIRE_01
             .broken(Kind::Truncated, self.offset(), message)
             .in_field(field)

@@ -342,7 +342,7 @@ fn parse_list(mut text: &str, depth: usize) -> Option<(Vec<WireType>, &str)> {
     }
 }
 
-/// Returns a float as a number; one that is not finite as its bits in hex.
+/// Returns a float as a number. Returns infinities and NaN as their bits in hex.
 fn float(value: f64) -> Value {
     if value.is_finite() {
         return json!(value);

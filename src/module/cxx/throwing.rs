@@ -1,7 +1,7 @@
 //! Throws an error to a C++ caller.
 //!
-//! The tables of the class `tvm::ffi::Error` are created here from those of libstdc++, if it is in this process. A program that does not
-//! link libstdc++ can therefore throw as well. A C++ handler identifies its class by name, so that it accepts these tables.
+//! The tables of the class `tvm::ffi::Error` are created here from those of libstdc++, if it is in this process. A program that does
+//! not link libstdc++ can therefore throw as well. A C++ handler identifies the class by its name, so it accepts these tables.
 //!
 //! Only for x86-64 Linux, where exceptions have the layout of the Itanium C++ ABI.
 

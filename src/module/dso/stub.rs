@@ -82,7 +82,7 @@ const SIZES: [u16; 6] = [
 ];
 const LOAD: u32 = 1;
 const DYNAMIC: u32 = 2;
-/// Without this header the dynamic linker makes stacks executable.
+/// The dynamic linker makes stacks executable if this header is missing.
 const STACK: u32 = 0x6474_e551;
 /// Dynamic linkers write into the tables.
 const READ_WRITE: u32 = 6;

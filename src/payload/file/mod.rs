@@ -76,7 +76,7 @@ impl<'a> ModuleFile<'a> {
             return Err(PAY_23.rejected(Kind::Missing, message));
         };
         let side = SideFile::read(side, findings)?;
-        // PAY-27: only the side file shows whether a release with argument tags wrote it.
+        // PAY-27: only the side file shows whether the release that wrote it has argument tags.
         let tagged = side
             .functions
             .iter()
@@ -198,7 +198,7 @@ pub fn is_side_file(name: &str) -> bool {
 
 /// Returns the name of the side file of `name` (PAY-23).
 pub fn side_file_name(name: &str) -> String {
-    // PAY-23: any dot counts, also in a folder's name, as in the releases, so that files written by them are found.
+    // PAY-23: any dot counts, including a dot in the name of a folder. Files that releases write are named in this way.
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     format!("{stem}.tvm_meta.json")
 }
@@ -215,7 +215,7 @@ fn known(name: &str, format: &str) -> Result<&'static FileFormat, Violation> {
     })
 }
 
-/// Returns the kind that a file of `format` is loaded as, and its form that has the code in one piece, or shaders.
+/// Returns the kind under which a file of `format` is loaded, and the form of that kind with code in one piece, or with shaders.
 fn form_of(
     format: &FileFormat,
 ) -> Result<(&'static super::KindInfo, &'static PayloadForm), Violation> {

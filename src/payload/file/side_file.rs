@@ -58,7 +58,7 @@ impl<'a> SideFile<'a> {
                 "it has no `tvm_version`".to_owned(),
             ));
         }
-        // Up to 0.23, the reader is that of dmlc, as for graphs (GRF-01).
+        // Up to 0.23, the reader is the one of dmlc, as for graphs (GRF-01).
         if let Some(at) = unknown_escape(text) {
             let why = format!(
                 "byte {at:#x} begins an escape other than `\\\"`, `\\\\`, `\\n`, `\\r` and `\\t`"
@@ -287,8 +287,8 @@ enum BraceStyle {
     Map,
 }
 
-/// Appends `value` in the style of dmlc's JSON writer at depth `depth`. `around` says whether the surrounding value has a line for each of
-/// its values. Only then the closing bracket is on a separate line.
+/// Appends `value` in the style of dmlc's JSON writer at depth `depth`. `around` is true if the surrounding value has a line for each
+/// of its values. Only then is the closing bracket on a separate line.
 fn lines(value: &Value, style: BraceStyle, depth: usize, around: bool, text: &mut String) {
     let inner = depth.saturating_add(1);
     match value {

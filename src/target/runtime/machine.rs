@@ -21,7 +21,7 @@ use serde_json::Value;
 pub fn local_machine(release: Release) -> HostMachine {
     let mut machine = HostMachine::default();
     for kind in Targets::new(release).kinds() {
-        // Host code asks a device nothing: the API of the CPU has no target properties, and accepts every number.
+        // Host code needs no answers from a device: the API of the CPU has no target properties, and accepts every number.
         let Some(number) = i32::try_from(kind.device_type)
             .ok()
             .filter(|kind| *kind != Device::CPU.kind)

@@ -63,7 +63,7 @@ impl Drop for TargetScope {
 ///
 /// Returns TGT-72, missing, if the thread is in no scope.
 pub fn current() -> Result<Arc<Target>, Violation> {
-    // TGT-72: only of this thread. In 0.2 one Python variable holds the current target of all threads.
+    // TGT-72: only of this thread. In 0.2, one Python variable contains the current target of all threads.
     let target = with_kept(&SCOPES, |scopes| scopes.last().cloned());
     let message = "Target context required. Please set it by constructing a TargetContext";
     target.ok_or_else(|| TGT_72.rejected(Kind::Missing, message))

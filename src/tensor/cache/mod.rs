@@ -243,7 +243,7 @@ fn dtype_of(text: &str, newest: Release) -> Option<Dtype> {
 }
 
 impl Shard {
-    /// Checks the content of the shard's file against the index; `None` means that the file does not exist.
+    /// Checks the content of the shard's file against the index. `None` means that the file does not exist.
     ///
     /// # Errors
     ///

@@ -39,7 +39,7 @@ impl CacheWriter {
         }
     }
 
-    /// Writes the shards of `params` through `put`, which gets the name and content of each, and returns the index without metadata.
+    /// Writes the shards of `params` through `put`, with the name and content of each. Returns the index without metadata.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl CacheWriter {
             };
             if pending.saturating_add(length) >= self.bound {
                 if length.saturating_mul(2) >= self.bound {
-                    // Its shard comes before the open shard, which accepts further tensors.
+                    // Its shard is written before the open shard, to which further tensors may be added.
                     close(
                         vec![CachedTensor {
                             offset: 0,
@@ -111,7 +111,7 @@ impl CacheWriter {
         let meaning = dtype.meaning(writer);
         let same = meaning.and_then(|name| Dtype::parse(name, self.release).ok());
         Ok(match (meaning, same) {
-            // TEN-04: the width of a bool differs too.
+            // TEN-04: the width of a bool also differs.
             (Some("bool"), Some(same)) => Dtype {
                 lanes: dtype.lanes,
                 ..same
