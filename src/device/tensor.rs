@@ -50,8 +50,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Tensor::empty_on`], DEV-17 for a tensor that is not compact, and DEV-20 between two types of devices
-    /// neither of which is the CPU: use [`Tensor::to_cpu`] first.
+    /// Returns the errors of [`Tensor::empty_on`], and DEV-17 for a tensor that is not compact. Returns DEV-20 between two types of
+    /// devices if neither is the CPU. In that case, use [`Tensor::to_cpu`] first.
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         let copied = allocate(self.shape(), self.dtype(), device)?;
         // SAFETY: both are live tensors, which own their memory; `copy` compares sizes and strides.

@@ -7,7 +7,7 @@ use crate::blob::container::FileForm;
 use crate::payload::file;
 
 impl Subject<'_> {
-    /// Creates the message for a file in which nothing can be read: what the file is and what to do.
+    /// Creates the message for a file in which nothing can be read. It names the format of the file and the next step.
     pub fn nothing(&self) -> NotExaminable {
         let form = self.file.form;
         let named = self.hint_of_name();

@@ -45,7 +45,7 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 #[cold]
 fn fail(error: Error) -> i32 {
     // FUN-01: the error is also set if the frontend has stored it. Frontends of 0.21 to 0.23 expect -2 and an empty slot for such an
-    // error, but later C++ callers take the error from the slot for any code.
+    // error. Later C++ callers take the error from the slot for any code.
     set_raised(error);
     -1
 }

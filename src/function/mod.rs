@@ -235,7 +235,7 @@ impl Function {
 
     /// Calls the function. The arguments are a tuple, an array or a slice of values: `f.call((x, "text", &tensor))`, `f.call(())`.
     ///
-    /// This is safe even for a function of a loaded library, because the code that loads it guarantees the contract of
+    /// This is safe even for a function of a loaded library. The code that loads it guarantees the contract of
     /// [`module::load`](crate::module::load), which covers every call of its functions. That page also states which releases check
     /// which arguments. [`Function::call_tensors`] excludes the most dangerous mistake.
     ///

@@ -1,7 +1,7 @@
 //! The global registry: functions by name.
 //!
 //! Lookup takes no lock and never waits for a writer (FUN-10). Readers increment a counter while they take a reference. A writer that
-//! replaces or removes a function keeps the old one until it has seen that counter at zero, so a reader never uses a freed object.
+//! replaces or removes a function keeps the old one until that counter is zero. A reader therefore never uses a freed object.
 //!
 //! The functions of this crate's chapters are added at the first lookup of an unknown name, or at the first listing. Any other function
 //! replaces such a *default* without `allow_override` (`provide`).

@@ -116,8 +116,8 @@ pub struct Order {
 ///
 /// # Errors
 ///
-/// Returns TREE-02 for a graph without modules; TREE-28 for an import of a module that does not exist; TREE-24 and TREE-25 for a graph
-/// that the algorithm cannot order.
+/// Returns TREE-02 for a graph without modules, and TREE-28 for an import of a module that does not exist. Returns TREE-24 or TREE-25
+/// for a graph that the algorithm cannot order.
 pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violation> {
     // TREE-28: an import of a missing module would never get a number.
     graph.check()?;
@@ -247,8 +247,8 @@ fn plain(graph: &ModuleGraph) -> Order {
     Order::of(groups, rows)
 }
 
-/// Groups modules as in 0.8 and later (TREE-20, TREE-22): first the device modules above the first host modules, then all host modules as
-/// one group, then the device modules below them.
+/// Groups modules as in 0.8 and later (TREE-20, TREE-22). The device modules above the first host modules come first. Then all host
+/// modules form one group. The device modules below them come last.
 fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
     let mut walk = Stack::new(graph);
     let mut groups: Vec<Vec<usize>> = Vec::new();

@@ -33,8 +33,8 @@ unsafe impl Sync for Pointer {}
 ///
 /// # Safety
 ///
-/// `address` is the value that libraries expect in their symbol of that name, usually a function of its type, and stays valid for the life
-/// of the process.
+/// `address` is the value that libraries expect in their symbol of that name, usually a function of its type. It stays valid for the
+/// life of the process.
 pub(crate) unsafe fn register(name: &str, address: *mut c_void) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let address = Pointer(address);

@@ -30,9 +30,9 @@ pub(crate) unsafe fn register_or_warn(name: &str, address: *mut c_void) {
 ///
 /// # Safety
 ///
-/// `address` must stay valid for the life of the process. A function's name must have the address of a function with the convention that
-/// the other names imply. The function must keep the contract of [`super::load`]. The name of a context symbol or slot must have the
-/// address of a writable pointer, and the name of a blob the address of a blob.
+/// `address` must stay valid for the life of the process. A function's name must have the address of a function with the convention
+/// that the other names imply. The function must keep the contract of [`super::load`]. The name of a context symbol or slot must have
+/// the address of a writable pointer. The name of a blob must have the address of a blob.
 pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let table = table.get_or_insert_with(Dict::new);
@@ -74,7 +74,8 @@ impl Symbols for SystemSymbols {
         found.or_else(|| exact(name))
     }
 
-    /// Returns the bytes from the symbol to the end of its segment: a registered symbol has no size, but is in the executable or a library.
+    /// Returns the bytes from the symbol to the end of its segment. A registered symbol has no size, but it is in the executable or a
+    /// library.
     fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation> {
         let Some(address) = self.address(name) else {
             return Ok(None);

@@ -41,7 +41,7 @@ pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
 /// A Relay VM executable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayExecutable<'a> {
-    /// The release that wrote it. A runtime only loads code of its own release.
+    /// The release that wrote it. A runtime only loads code of the same release.
     pub version: Text<'a>,
     /// The devices that code refers to by index; empty before 0.9.
     pub virtual_devices: Vec<VirtualDevice<'a>>,

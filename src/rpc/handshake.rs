@@ -252,8 +252,8 @@ impl Drop for Handshake {
     }
 }
 
-/// Returns the part of an address that one user has: an IPv4 address, or the 64-bit prefix of an IPv6 network, in which a host chooses
-/// freely.
+/// Returns the part of an address that identifies a user: an IPv4 address, or the 64-bit prefix of an IPv6 address. A host may choose
+/// the rest of an IPv6 address freely.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -18,7 +18,7 @@
 //! use tvmspec::wire::rules::{WIRE_01, WIRE_08};
 //! use tvmspec::wire::Cursor;
 //!
-//! // A length of 3 with one byte behind it: the content, at byte 8, is cut off.
+//! // A length of 3 followed by one byte: the content, at byte 8, is cut off.
 //! let mut cut = Cursor::new(&[3, 0, 0, 0, 0, 0, 0, 0, b'a']);
 //! let broken = cut.str("kind", BLOB_04).unwrap_err();
 //! assert_eq!((broken.rule(), broken.kind()), (WIRE_01, Kind::Truncated));

@@ -113,9 +113,9 @@ fn custom(text: &str, rest: &str) -> Result<Dtype, Violation> {
 ///
 /// # Errors
 ///
-/// Returns VAL-17 (malformed) for text that is not a data type. For text that begins with `custom`, returns VAL-21: malformed if a name in
-/// brackets, bits and lanes do not follow, or if the code of the name is not 129 to 255; unknown-kind if this process does not know the
-/// name.
+/// Returns VAL-17 (malformed) for text that is not a data type. For text that begins with `custom`, returns VAL-21. It is malformed if
+/// a name in brackets, bits and lanes do not follow, or if the code of the name is not 129 to 255. It is unknown-kind if this process
+/// does not know the name.
 pub fn dtype_from_text(text: &str) -> Result<Dtype, Violation> {
     // VAL-21: checked before all other names, so that errors in such a text break VAL-21 instead of VAL-17.
     if let Some(rest) = text.strip_prefix("custom") {

@@ -1,6 +1,6 @@
 //! Limits on the memory and time for reading a file, and on the size of the report about it (BLOB-57, BLOB-68).
 //!
-//! A few bytes can refer to much data. The name of a symbol can be an offset into another name, all members can share one path, and
+//! A few bytes can refer to much data. The name of a symbol can be an offset into another name. All members can share one path, and
 //! several symbols can give the address of one library binary. The reader of a file spends from one [`Allowance`], also inside nested
 //! archives.
 //!

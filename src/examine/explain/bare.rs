@@ -9,8 +9,8 @@ use crate::examine::Subject;
 use crate::examine::loading::{self, Load};
 use crate::release::Release;
 
-/// Reports code without a library binary: one account for the file, or one for each system library without one if others in the file
-/// have one.
+/// Reports code without a library binary. Returns one account for the file. If other system libraries in the file have a library
+/// binary, returns one account for each that has none.
 ///
 /// No loader is needed, because nothing is imported without a library binary.
 pub(super) fn bare(

@@ -42,8 +42,8 @@ use account::{loads, refine};
 use advice::{is_codeless, is_linked, mixed_machines};
 use linked::LinkedImage;
 
-/// Explains how the loader of every release, or only of `only`, treats the file: whether it loads, what it needs, and where it fails
-/// silently. Returns one account for each library binary or other content of the file.
+/// Explains how the loader of every release, or only of `only`, treats the file. The result states whether the file loads, the needs of
+/// its modules, and the cases of silent failure. Returns one account for each library binary or other content of the file.
 ///
 /// A broken file is judged by the checks of each loader. For an image, only the machine, the needed libraries, the symbols and the
 /// library binary are read. Other headers and tables, instructions and data are not. No library of this machine is searched: the caller

@@ -144,8 +144,8 @@ impl GraphExecutorFactory {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Graph::read`] and [`Executor::new`]; GRF-33 for a parameter whose type or shape differs from its input;
-    /// an error of the lookup in the imports.
+    /// Returns the errors of [`Graph::read`] and [`Executor::new`], and of the lookup in the imports. Returns GRF-33 for a parameter
+    /// whose type or shape differs from its input.
     pub fn create(
         &self,
         module: &Module,

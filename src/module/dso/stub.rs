@@ -145,7 +145,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     }
     out.program_header(DYNAMIC, READ_WRITE, (dynamic_at, dynamic_at), TAGS, WORD);
     out.program_header(STACK, READ_WRITE, START, NOTHING, NOTHING);
-    // One bucket: symbol 1, then 2 and so on. The old hash table is used instead of the GNU one: with one bucket it is four words and a
+    // One bucket: symbol 1, then 2 and so on. The old hash table is used instead of the GNU one. With one bucket it is four words and a
     // chain, and every dynamic linker still reads it.
     for word in [1, count as u32, u32::from(count > 1), 0] {
         out.u32(word);

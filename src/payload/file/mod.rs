@@ -57,8 +57,8 @@ impl<'a> ModuleFile<'a> {
     ///
     /// # Errors
     ///
-    /// Returns PAY-28 for a format of no kind of device module; PAY-23, kind missing, without a side file; the errors of
-    /// [`SideFile::read`]; PAY-29 and the rules of shaders for a `.vulkan` file. Offsets are into `code`.
+    /// Returns PAY-28 for a format that no kind of device module has, and PAY-23, kind missing, without a side file. Returns the errors
+    /// of [`SideFile::read`]. For a `.vulkan` file, also returns PAY-29 and the rules of shaders. Offsets are into `code`.
     pub fn read(
         name: &str,
         format: &str,
@@ -124,8 +124,8 @@ impl<'a> ModuleFile<'a> {
 ///
 /// # Errors
 ///
-/// Returns PAY-28: kind unknown-kind for an extension of no kind of device module; unsupported if `release` does not save it; malformed
-/// if it is not the format of the payload.
+/// Returns PAY-28. It is unknown-kind for an extension that no kind of device module has, and unsupported if `release` does not save
+/// it. It is malformed if it is not the format of the payload.
 pub fn write(
     payload: &Payload<'_>,
     name: &str,

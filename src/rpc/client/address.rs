@@ -12,7 +12,8 @@ use crate::value::device_from_text;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// The address of a device of a server, with the options of the session; or a tracker, and the key of the server to request from it.
+/// The address of a device of a server, with the options of the session. Alternatively, the address of a tracker, with the key of the
+/// server to request from it.
 ///
 /// ```
 /// use tvmspec::rpc::client::RemoteAddress;

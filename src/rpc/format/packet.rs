@@ -347,7 +347,8 @@ impl CopyTarget {
     }
 }
 
-/// Returns the length of an answer to a copy: the rest of the packet, or without a packet length the number of bytes that was requested.
+/// Returns the length of an answer to a copy. It is the rest of the packet or, without a packet length, the number of bytes that was
+/// requested.
 fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
     if spoken.is_framed() {
         return Ok(cursor.remaining() as u64);

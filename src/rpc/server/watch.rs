@@ -1,5 +1,5 @@
-//! The part of a session that another thread sees, so that it can end the session during a call: when its time is over, or its client is
-//! gone. The thread that reads packets is busy with the call and cannot notice this.
+//! The part of a session that another thread uses to end the session during a call, when its time is over or its client is gone. The
+//! thread that reads packets is busy with the call and cannot notice this.
 
 use super::super::transport::{RpcStream, seconds};
 use super::super::{Packet, Protocol};

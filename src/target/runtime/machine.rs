@@ -6,9 +6,9 @@ use crate::rule::Violation;
 use crate::target::{HostMachine, Target, TargetConfig, Targets};
 use serde_json::Value;
 
-/// Returns the present machine: the architectures of its first devices (TGT-50, TGT-52), and the answers of all its devices to the
-/// options of the kinds of `release` (TGT-58). This loads drivers, as any first question to a device does. The triple and the
-/// processor stay empty, because only LLVM can name them.
+/// Returns the present machine. It has the architectures of the first devices (TGT-50, TGT-52), and the answers of all devices to the
+/// options of the kinds of `release` (TGT-58). This loads drivers, as any first request to a device does. The triple and the processor
+/// stay empty, because only LLVM can name them.
 ///
 /// ```
 /// use tvmspec::release::Release;

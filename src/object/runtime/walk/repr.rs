@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///
 /// # Errors
 ///
-/// Returns a ValueError if values nest too deeply, VAL-18 for a data type without a text, and the error of the `__ffi_repr__` hook of an
-/// object's type.
+/// Returns a ValueError if values nest too deeply, and VAL-18 for a data type without a text. Returns the error of the `__ffi_repr__`
+/// hook of an object's type.
 pub fn repr(value: AnyView<'_>) -> Result<String> {
     let with_address = std::env::var("TVM_FFI_REPR_WITH_ADDR").is_ok_and(|set| set == "1");
     Printer {

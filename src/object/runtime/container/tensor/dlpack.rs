@@ -21,9 +21,9 @@ impl Tensor {
     /// # Safety
     /// * `dl.shape` points to `dl.ndim` readable extents, and `dl.strides` to as many strides or is null. Both are copied, and need not
     ///   stay valid.
-    /// Until `finish` is called, `dl.data` and `dl.byte_offset` lead to memory of `dl.device` that contains every element within the
-    /// extents and strides, with whole bytes for each. On the CPU all of it is initialised. It needs no alignment here, because bytes
-    /// are copied. A caller that passes the tensor to compiled code aligns it as that code expects (64 bytes).
+    /// * Until `finish` is called, `dl.data` and `dl.byte_offset` lead to memory of `dl.device` that contains every element within the
+    ///   extents and strides, with whole bytes for each. On the CPU all of it is initialised. It needs no alignment here, because bytes
+    ///   are copied. A caller that passes the tensor to compiled code aligns it as that code expects (64 bytes).
     /// * Until then safe code may read and write the memory on any thread. No Rust reference to it is used meanwhile, and the caller orders
     ///   other code that reads or writes it.
     pub unsafe fn over(dl: DLTensor, finish: Box<dyn FnOnce() + Send>) -> Tensor {

@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex};
 ///
 /// # Errors
 ///
-/// Returns a ValueError if values nest too deeply, a TypeError for a type without a structural kind, and an InternalError for a tensor that
-/// is not compact on the CPU. Returns the error of the comparison hook of an object's type.
+/// Returns a ValueError if values nest too deeply, and a TypeError for a type without a structural kind. Returns an InternalError for a
+/// tensor that is not compact on the CPU. Returns the error of the comparison hook of an object's type.
 pub fn equal(
     left: AnyView<'_>,
     right: AnyView<'_>,
