@@ -13,8 +13,8 @@ use std::sync::Once;
 
 /// Registers the devices of this crate as `device_api.<name>`, once, unless another device has the name.
 ///
-/// This crate finds its devices without these entries. C callers that want the tables of the devices call this function. It is not
-/// called by default: a C++ runtime in the same process would take the result of such a function for its own object.
+/// This crate finds its devices without these entries. C callers that need the tables of the devices call this function. It is not
+/// called by default, because a C++ runtime in the same process would treat the result of such a function as its own object.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

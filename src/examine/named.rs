@@ -1,9 +1,9 @@
-//! Files that are recognised by their name because their bytes state nothing: side files, LLVM files and device code (PAY-28).
+//! Files that are recognized by their name because their bytes state nothing: side files, LLVM files and device code (PAY-28).
 
 use crate::payload::file::{self, FileFormat};
 use crate::release::Layout;
 
-/// A file whose format is known from its name, or from what its reader states.
+/// A file whose format is known from its name or from a statement of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamedFile {
     /// A side file, of any device module (PAY-24).
@@ -15,7 +15,7 @@ pub(crate) enum NamedFile {
 }
 
 impl NamedFile {
-    /// Recognises the file called `name`. Returns `None` if its name states nothing or its bytes contradict the name.
+    /// Recognizes the file called `name`. Returns `None` if its name states nothing or its bytes contradict the name.
     pub(super) fn of(name: &str, bytes: &[u8]) -> Option<NamedFile> {
         if file::is_side_file(name) {
             return Some(NamedFile::Side);

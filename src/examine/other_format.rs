@@ -243,7 +243,7 @@ fn is_tensorflow(bytes: &[u8]) -> bool {
             || mentions(bytes, b"saved_model"))
 }
 
-/// Recognises a model of Core ML by its version, its description and the converter, which signs it.
+/// Recognizes a model of Core ML by its version, its description and the converter, which signs it.
 fn is_core_ml(bytes: &[u8]) -> bool {
     matches!(bytes, [0x08, 1..=12, 0x12, ..]) && mentions(bytes, b"coremltools")
 }

@@ -116,7 +116,7 @@ impl<'a> Subject<'a> {
 
     /// Opens a file with an optional side file, by the rules of the first case that fits:
     ///
-    /// * A side file, LLVM text or bitcode is recognised by its name.
+    /// * A side file, LLVM text or bitcode is recognized by its name.
     /// * A file with the extension of a device module is opened by [`Subject::with_side_file`]. This requires a side file, or bytes of
     ///   no other form.
     /// * Any other file is opened by [`Subject::open`].

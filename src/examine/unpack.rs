@@ -178,7 +178,7 @@ fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
     if !blob.modules.is_empty() {
         return Ok(blob);
     }
-    // BLOB-03: a count of 0 stands for a host library alone.
+    // BLOB-03: a count of 0 means a host library alone.
     Ok(Blob {
         modules: vec![LibraryModule::Host],
         ..blob

@@ -76,9 +76,10 @@ impl From<LoadFailure> for Error {
 /// registers and returns. The caller therefore promises, for all code that the modules, the functions and the registry reach, that
 ///
 /// * opening it is sound, and so is dropping it while none of its functions runs;
-/// * its symbols are what their names state (MOD-01 to MOD-06): a function is one, of the convention of its release;
+/// * its symbols are of the kind that their names state (MOD-01 to MOD-06): the symbol of a function is a function with the convention of
+///   its release;
 /// * its functions are called with the number, types, shapes and devices of arguments that they were compiled for, or reject others;
-/// * the same holds for the device code that it contains, and for everything that it registers with this process.
+/// * the same is true for the device code that it contains, and for everything that it registers with this process.
 ///
 /// Read a file that is not trusted with [`crate::blob`] instead, which runs none of its code.
 ///

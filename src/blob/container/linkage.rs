@@ -294,7 +294,7 @@ const DF_1_NOW: u64 = 1;
 /// The system and the machine that an image is built for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TargetMachine {
-    /// `macOS`, `Windows`, or `Linux`, which here stands for every system whose images are ELF.
+    /// The system: `macOS`, `Windows`, or `Linux`, which here includes every system whose images are ELF.
     pub system: &'static str,
     /// Rust's name of the machine, and its bits; ELF only.
     pub machine: Option<(Cow<'static, str>, u32)>,

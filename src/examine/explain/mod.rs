@@ -63,7 +63,7 @@ pub(super) fn explain(
     let units = subject.units();
     // Read once for the whole file: an image is one part, and its symbols belong to every library binary in it.
     let linked = LinkedImage::of(file, subject.bytes);
-    // The members of an archive are linked into one library, so that one member may have what another lacks.
+    // The members of an archive are linked into one library, so that one member may have the functions that another lacks.
     // The members of a fat Mach-O file are not linked: each is a whole library for another machine.
     if file.form == FileForm::WasmModule {
         let mut account = bare::web_module(subject, &linked, only);

@@ -168,7 +168,7 @@ impl Serialize for Inspection {
 }
 
 impl PartReport {
-    /// Returns the members of the JSON form, with null in the place of each list.
+    /// Returns the members of the JSON form, with null instead of each list.
     fn frame(&self) -> Map<String, Value> {
         members(json!({
             "member": self.member,
@@ -215,7 +215,7 @@ impl Weighed for PartReport {
 }
 
 impl LibraryReport {
-    /// Returns the members of the JSON form, with null in the place of each list.
+    /// Returns the members of the JSON form, with null instead of each list.
     fn frame(&self) -> Map<String, Value> {
         members(json!({
             "symbol": self.symbol,
@@ -260,7 +260,7 @@ impl Weighed for LibraryReport {
 }
 
 impl ModuleReport {
-    /// Returns the members of the JSON form that every module has, with null in the place of the imports.
+    /// Returns the members of the JSON form that every module has, with null instead of the imports.
     fn frame(&self) -> Map<String, Value> {
         let mut all = Map::new();
         all.insert("index".into(), self.index.into());

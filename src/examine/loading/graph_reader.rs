@@ -247,7 +247,7 @@ impl Reader<'_> {
             self.step();
         }
         self.step();
-        // The text is UTF-8, and each escape stands for an ASCII byte.
+        // The text is UTF-8, and each escape represents an ASCII byte.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

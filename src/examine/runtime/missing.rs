@@ -168,7 +168,7 @@ fn loaders(accounts: &[Account], names: &RegisteredNames) -> Vec<MissingName> {
     found
 }
 
-/// Describes what adds the loader of a module, and which releases have a loader for this kind.
+/// Describes the libraries or options that add the loader of a module, and the releases that have a loader for this kind.
 fn brought_loader(need: &Need) -> String {
     let registrar = registered_by(&need.kind);
     if need.loaders.is_empty() {

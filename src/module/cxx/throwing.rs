@@ -34,7 +34,7 @@ pub(crate) unsafe extern "C-unwind" fn delete(exception: *mut c_void) {
     unsafe { crate::value::heap::release(exception.cast()) };
 }
 
-/// `std::exception::what`: returns the text of the error, which is valid until the same thread calls this function again.
+/// Implements `std::exception::what`: returns the text of the error, which is valid until the same thread calls this function again.
 pub(crate) unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const c_char {
     thread_local! {
         static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

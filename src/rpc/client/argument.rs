@@ -168,7 +168,7 @@ impl HostTensor<'_> {
         if self.nbytes == 0 {
             return Ok(());
         }
-        // SAFETY: so many bytes, which stay unchanged for the call, by this contract.
+        // SAFETY: the tensor has that many bytes, which do not change during the call, by this contract.
         let bytes = unsafe { std::slice::from_raw_parts(self.start(), self.nbytes) };
         device::write(link, &self.part()?, bytes)
     }

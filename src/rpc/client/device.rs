@@ -260,7 +260,7 @@ impl DeviceApi for RemoteDevices {
             (None, Some(_)) if from.is_host() => {
                 let (space, part) = side(copy.to, to, copy.to_offset, copy.hint)?;
                 let start = host(copy.from, copy.from_offset);
-                // SAFETY: the host's side has so many bytes from there on, which stay unchanged until a sync, by this contract.
+                // SAFETY: the host's side has that many bytes from there on, which do not change until a sync, by this contract.
                 let bytes = unsafe { std::slice::from_raw_parts(start, copy.nbytes) };
                 write(&space.link, &part, bytes)
             }

@@ -314,8 +314,8 @@ impl Link {
         ));
     }
 
-    /// Ends the stream under a request that may use it, which then fails with `why`. Returns false, and lets the request go on, if the
-    /// stream has no twin.
+    /// Ends the stream while a request may be using it. The request then fails with `why`. If the stream has no twin, returns false and
+    /// lets the request continue.
     fn end(&self, why: Error) -> bool {
         // Set before the stream ends, because the request that notices the end reads the reason.
         let _ = self.ended.set(why);

@@ -12,7 +12,7 @@ use std::thread;
 pub(super) struct SessionCapture<'a> {
     client: SideCapture,
     server: SideCapture,
-    /// Called with the reason when the recording cannot go on.
+    /// A function that is called with the reason when the recording cannot continue.
     ended: &'a (dyn Fn(String) + Sync),
     /// True if recording has ended for both sides, because the recording of one side alone is useless.
     is_over: AtomicBool,

@@ -149,7 +149,7 @@ fn accept(listener: TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<ProxyWat
         });
         match begun {
             Ok(thread) => threads.push(thread),
-            // Only this peer's connection is closed; the others go on.
+            // Only this peer's connection is closed. The others continue.
             Err(why) => watch(&ProxyEvent::Closed(address, threads::none(&why))),
         }
         // Otherwise the list would grow with every connection that the proxy ever had.

@@ -154,7 +154,7 @@ impl TrackerServer {
             });
             match begun {
                 Ok(thread) => threads.push(thread),
-                // Only this peer's connection is closed; the others go on.
+                // Only this peer's connection is closed. The others continue.
                 Err(why) => watch(&TrackerEvent::Closed(peer, Some(threads::none(&why)))),
             }
             // Done only at powers of two: a scan for each connection would be quadratic in their number.

@@ -87,7 +87,7 @@ impl Transport {
         Ok(Transport::new(stream))
     }
 
-    /// Sets the time at which reads and writes give up; `None` for never.
+    /// Sets the time at which reads and writes fail with a timeout; `None` for no limit.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
     }

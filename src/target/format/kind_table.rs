@@ -12,7 +12,7 @@ const TAGS: &str = include_str!("../../../spec/tables/target_tags.tsv");
 const COMMON: &str = "*";
 
 impl TargetKind {
-    /// Returns the kinds of `release`, in the order in which releases introduced them. There are none before 0.7.
+    /// Returns the kinds of `release`, in the order in which releases introduced them. Releases before 0.7 have no kinds.
     pub(super) fn all(release: Release) -> impl Iterator<Item = TargetKind> {
         let common = common(release);
         rows(release).map(move |(kind, own)| TargetKind {

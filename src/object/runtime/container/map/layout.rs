@@ -212,7 +212,7 @@ pub(super) unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
     unsafe { release(data.cast()) }
 }
 
-/// Returns the number of blocks of 16 for so many slots.
+/// Returns the number of blocks of 16 slots for this number of slots.
 pub(super) fn blocks(slots: u64) -> usize {
     slots.div_ceil(16) as usize
 }
