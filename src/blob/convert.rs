@@ -14,9 +14,9 @@ impl<'a> Blob<'a> {
     ///
     /// # Errors
     ///
-    /// BLOB-17, kind `unsupported`, where `to` cannot express the content. A layout without payload lengths cannot hold an unknown kind.
-    /// Layout 0.2 holds only a host library whose imports import nothing. Any violation inside a payload that has to be rewritten is
-    /// returned too.
+    /// Returns BLOB-17, kind `unsupported`, if `to` cannot express the content. A layout without payload lengths cannot hold an unknown
+    /// kind. Layout 0.2 holds only a host library whose imports import nothing. Also returns any violation inside a payload that has to
+    /// be rewritten.
     pub fn convert(&self, to: Layout) -> Result<Blob<'a>, Violation> {
         // BLOB-17: for the same layout the bytes stay the same, opaque payloads and oddities included.
         if to == self.layout {
@@ -39,8 +39,8 @@ impl<'a> Blob<'a> {
             // BLOB-14: in a loader of 0.2, the library that contains the blob becomes the root.
             (Layout::V0_2, _) => blob.put_library_on_top()?,
             (_, Layout::V0_2) => blob.drop_library()?,
-            // BLOB-03: in 0.7 and 0.21, a count of 0 means a host library without imports. Layout 0.22 counts modules by its tree, so it
-            // needs one.
+            // BLOB-03: in 0.7 and 0.21, a count of 0 means a host library without imports. Layout 0.22 counts modules by its tree, so
+            // the tree is needed.
             (_, Layout::V0_22) if blob.tree.is_none() => blob.put_library_on_top()?,
             _ => {}
         }
@@ -103,7 +103,7 @@ impl<'a> Blob<'a> {
 }
 
 impl<'a> StoredModule<'a> {
-    /// Rewrites the payload with the same fields, in the form that layout `to` has for them (BLOB-17).
+    /// Rewrites the payload with the same fields, in their form for layout `to` (BLOB-17).
     fn convert(&self, to: Layout) -> Result<StoredModule<'a>, Violation> {
         let from = self.layout;
         let unchanged = || StoredModule {

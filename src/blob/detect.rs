@@ -1,4 +1,4 @@
-//! Detection of the layout: by the symbol if there is one, otherwise by the bytes. Any bytes get an answer.
+//! Detection of the layout: by the symbol if there is one, otherwise by the bytes. Every input gets a result.
 //!
 //! | symbol | layouts that are tried (BLOB-18) |
 //! |---|---|
@@ -6,7 +6,8 @@
 //! | `__tvm_dev_mblob` | 0.7 and 0.2 |
 //! | none | all four |
 //!
-//! A layout without violations wins over one with violations, and among those, one without findings. Otherwise the first words decide.
+//! A layout without violations wins over one with violations. Among those without violations, one without findings wins. Otherwise the
+//! first words decide.
 
 use super::{Blob, IMPORT_TREE, LIBRARY};
 use crate::release::Layout;
@@ -42,7 +43,7 @@ pub fn detect(bytes: &[u8], symbol: Option<&str>) -> Layout {
     }
 }
 
-/// Chooses between 0.2 and 0.7. A blob whose first module is the host library, or whose count is 0, is of 0.7 without a trial.
+/// Chooses between 0.2 and 0.7. Without a trial, chooses 0.7 if the first module is the host library or the count is 0.
 fn old(bytes: &[u8]) -> Layout {
     // BLOB-18: the keys decide if both layouts can be read, or neither.
     let first = old_layout(bytes);
@@ -87,7 +88,7 @@ fn best(bytes: &[u8], first: Layout, rest: &[Layout]) -> Layout {
     best.1
 }
 
-/// The result of reading bytes as a layout; the best comes first.
+/// The result of reading bytes as a layout. The variants are ordered from best to worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Clean,

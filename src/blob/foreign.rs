@@ -1,7 +1,7 @@
-//! Kinds that no release has: where their payloads end in layouts without lengths, and how their payloads are decoded.
+//! Kinds that no release has: the ends of their payloads in layouts without lengths, and the decoding of their payloads.
 //!
-//! A reader stops at such a kind (BLOB-06). A tool that inspects a file continues where the bytes leave no doubt: a vendor's module is
-//! mostly a JSON runtime (PAY-45), and the entries after it must read correctly to the last byte.
+//! A strict reader stops at such a kind (BLOB-06). A tool that inspects a file continues if the bytes leave no doubt. A vendor's module
+//! is usually a JSON runtime (PAY-45). In addition, all entries after it must be readable to the last byte.
 
 use super::streamed::{self, read_entry};
 use super::{BLOB_06, Blob, IMPORT_TREE, LIBRARY, StoredModule};
@@ -19,8 +19,8 @@ const JSON_RUNTIME: &str = "dnnl_json";
 /// Number of offsets that are tried as the end of a payload. Each trial reads everything after that offset.
 const TRIALS: usize = 64;
 
-/// Returns whether reading stopped at a kind that no release has but a vendor may have (BLOB-06). Then nothing is known to be wrong, and
-/// nothing after the kind was read. A text that cannot be the name of a kind means a damaged file.
+/// Returns whether reading stopped at a kind that no release has but a vendor may have (BLOB-06). Then no fault is known, but nothing
+/// after the kind was read. Returns `false` for a text that cannot be the name of a kind, because the file is then damaged.
 pub fn is_unknown_kind(broken: &Violation) -> bool {
     let kind = broken.message().split('`').nth(1);
     broken.rule() == BLOB_06 && kind.is_some_and(is_name)
@@ -43,9 +43,9 @@ pub struct ForeignKinds {
 #[derive(Debug)]
 pub(super) struct ForeignReading<'k> {
     kinds: &'k ForeignKinds,
-    /// Whether all entries were read once with the grammar of JSON runtimes. If so, later unknown kinds need no trial.
+    /// True if all entries were read once with the grammar of JSON runtimes. Then later unknown kinds need no trial.
     is_tried: Cell<bool>,
-    /// Whether this is a trial. A trial starts no other trial: two trials for each entry would take exponential time.
+    /// True during a trial, which must not start another one. Two trials for each entry would take exponential time.
     in_trial: Cell<bool>,
 }
 
@@ -73,8 +73,8 @@ impl ForeignKinds {
         found.map(|(_, info)| *info)
     }
 
-    /// Decodes the payload of a module of an unknown kind with the stated grammar, or else with the grammar of JSON runtimes. Returns
-    /// `None` for a known kind, and where the payload does not fit the grammar.
+    /// Decodes the payload of a module of an unknown kind. Uses the grammar that the caller states, or otherwise the grammar of JSON
+    /// runtimes. Returns `None` for a known kind, and if the payload does not fit the grammar.
     pub fn decode<'m>(&self, module: &'m StoredModule<'_>) -> Option<Payload<'m>> {
         let layout = module.layout;
         let is_known = match layout {
@@ -103,7 +103,8 @@ impl<'k> ForeignReading<'k> {
         }
     }
 
-    /// Skips the payload of the unknown `kind`, after which `left` entries follow. Returns `false` where its end is not known.
+    /// Skips the payload of the unknown `kind`, after which `left` entries follow. Returns `false` if the end of the payload is not
+    /// known.
     ///
     /// # Errors
     ///
@@ -142,7 +143,7 @@ impl<'k> ForeignReading<'k> {
         Ok(true)
     }
 
-    /// Notes a module of a kind that no release has, in the layout with payload lengths, and the grammar that its payload fits.
+    /// Notes a module of a kind that no release has, and the grammar that its payload fits. For the layout with payload lengths.
     ///
     /// # Errors
     ///
@@ -222,7 +223,7 @@ impl<'k> ForeignReading<'k> {
         })
     }
 
-    /// Returns whether exactly `left` entries fill the bytes from `cursor` on, and a tree among them covers all modules.
+    /// Returns whether exactly `left` entries fill the bytes from `cursor` on, with a tree among them that covers all modules.
     fn reads(&self, left: u64, blob: &Blob<'_>, cursor: &Cursor<'_>) -> bool {
         self.in_trial.set(true);
         let read = self.read_rest(left, blob, cursor);
@@ -245,7 +246,7 @@ impl<'k> ForeignReading<'k> {
                 return None;
             }
         }
-        // BLOB-07: the tree has a row for each module, also for this one and those before it.
+        // BLOB-07: the tree has a row for each module, including this one and those before it.
         let modules = blob
             .modules
             .len()
@@ -259,7 +260,7 @@ impl<'k> ForeignReading<'k> {
     }
 }
 
-/// Returns whether a payload that was read as that of a JSON runtime contains a graph in JSON.
+/// Returns whether a payload that was decoded as a JSON runtime contains a graph in JSON.
 fn has_graph(payload: &Payload<'_>) -> bool {
     match payload.field("graph_json") {
         Some(payload::Field::Text(text)) => text.trim_start().starts_with('{'),
@@ -267,8 +268,8 @@ fn has_graph(payload: &Payload<'_>) -> bool {
     }
 }
 
-/// Finds the import tree at the end of `body`, after the reading of the `count` entries has stopped. The tree ends the blob and has a row
-/// for each of the other entries.
+/// Finds the import tree at the end of `body`, after reading of the `count` entries has stopped. The tree must end the blob and have a
+/// row for each of the other entries.
 pub(super) fn tree_at_end<'a>(body: &Cursor<'a>, count: u64) -> Option<ImportTree<'a>> {
     let modules = usize::try_from(count).ok()?.checked_sub(1)?;
     let rest = body.rest();

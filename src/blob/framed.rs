@@ -18,10 +18,10 @@ pub(super) fn read<'a>(
 ) -> Result<(), Violation> {
     let tree = ImportTree::read(body, findings)?;
     let modules = tree.modules();
-    // The tree is set before the modules are read, so that a partial reading shows it although a later module is broken.
+    // The tree is set before the modules are read, so that a partial reading shows it even if a later module is broken.
     blob.tree = Some(tree);
-    // BLOB-10: the tree may promise 2^60 modules; capacity is reserved only for those that the bytes can hold. A module takes at least 8
-    // bytes, for the length of its kind.
+    // BLOB-10: the tree may announce 2^60 modules, but capacity is reserved only for those that the bytes can hold. A module takes at
+    // least 8 bytes, for the length of its kind.
     blob.modules = Vec::with_capacity(modules.min(body.remaining() / 8));
     // Modules of one kind are mostly neighbors, so the check of a kind is cached for the next module.
     let mut known = None;
@@ -64,7 +64,7 @@ fn read_module<'a>(
         }
     };
     *known = Some((kind, is_opaque));
-    // BLOB-11: the payload is kept unread. A loader fails at a kind without a loader; this reader is no loader.
+    // BLOB-11: the payload is kept unread. A loader would fail here, because it has no loader for the kind.
     if is_opaque {
         let bytes = body.run("payload", payload::PAY_01)?;
         let offset = body.offset().saturating_sub(bytes.len() as u64);
@@ -106,14 +106,14 @@ fn push<'a>(
 
 /// Writes the body: the inverse of [`read`].
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
-    // BLOB-17: 0.2 stores no tree, and 0.7 stores none for a host library without imports. `Blob::convert` creates one.
+    // BLOB-17: 0.2 stores no tree, and 0.7 stores no tree for a host library without imports. `Blob::convert` creates one.
     let Some(tree) = &blob.tree else {
         return Err(BLOB_17.rejected(
             Kind::Missing,
             "layout 0.22 begins with an import tree, and this blob has none",
         ));
     };
-    // BLOB-10: releases break this rule themselves. They give a module that can be neither linked nor stored a row but no entry, and the
+    // BLOB-10: releases break this rule themselves. A module that can be neither linked nor stored gets a row but no entry, and the
     // blob cannot be read back.
     if tree.modules() != blob.modules.len() {
         let message = format!(

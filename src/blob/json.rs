@@ -31,12 +31,12 @@ impl Blob<'_> {
 }
 
 impl Blob<'static> {
-    /// Creates the blob that `value` describes. Its tree is checked against the rules of the import tree.
+    /// Creates the blob that `value` describes, and checks its tree against the rules of the import tree.
     ///
     /// # Errors
     ///
-    /// BLOB-17 with kind `type` where `value` is not of this form, or has an unknown member. The `file` of a manifest is such a member
-    /// (module `examine::unpack` reads those). A TREE rule where the tree breaks one.
+    /// Returns BLOB-17, kind `type`, if `value` is not of this form or has an unknown member. A manifest has such a member, `file`, and
+    /// is read by module `examine::unpack` instead. Returns a TREE rule if the tree breaks one.
     pub fn from_json(value: &Value) -> Result<Blob<'static>, Violation> {
         known_members(value, &["layout", "modules", "import_tree"])?;
         let layout = value
@@ -67,7 +67,7 @@ impl Blob<'static> {
                     words("indptr").ok_or_else(|| wrong("`indptr` must be a list of integers"))?;
                 let indices = words("indices")
                     .ok_or_else(|| wrong("`indices` must be a list of integers"))?;
-                // Findings are dropped: the description was never a file, so no report could show its oddities.
+                // Findings are dropped, because there is no file that a report could refer to.
                 Some(ImportTree::new(
                     &indptr,
                     &indices,
@@ -89,7 +89,7 @@ impl LibraryModule<'_> {
         let mut object = Map::new();
         object.insert("kind".into(), self.kind().into());
         if let Some(payload) = self.payload() {
-            // BLOB-11: `_lib` has no payload, which is not the same as an empty one (BLOB-15).
+            // BLOB-11: `_lib` has no payload, which differs from an empty payload (BLOB-15).
             object.insert("payload".into(), BASE64_STANDARD.encode(payload).into());
         }
         Value::Object(object)
@@ -119,7 +119,7 @@ impl LibraryModule<'static> {
     }
 }
 
-/// Checks that an object has no other members than `known`.
+/// Checks that an object has no members other than `known`.
 fn known_members(value: &Value, known: &[&str]) -> Result<(), Violation> {
     let mut members = value.as_object().into_iter().flat_map(Map::keys);
     match members.find(|member| !known.contains(&member.as_str())) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct StoredLibrary<'a> {
     /// Path of the archive member that contains the blob; empty for the file itself.
     pub member: String,
-    /// The symbol whose data the blob is; empty for a raw blob, and for a library without a blob.
+    /// The symbol of the blob; empty for a raw blob, and for a library without a blob.
     pub symbol: String,
     /// The prefix of a system library; empty otherwise.
     pub prefix: String,
@@ -23,10 +23,10 @@ pub struct StoredLibrary<'a> {
     pub entry: Option<String>,
     /// The library binary: all modules and their imports. `None` for host code alone, which imports nothing (BLOB-03).
     pub blob: Option<Blob<'a>>,
-    /// The position of the blob among those of the file, which [`pack::replace`] takes.
+    /// The position of the blob among those of the file, as an argument for [`pack::replace`].
     pub index: usize,
-    /// Offset of the blob in the file; `None` where the file encodes the bytes of the blob (gzip, C text). Offsets of modules and findings
-    /// count from the start of the blob.
+    /// Offset of the blob in the file; `None` if the file contains the blob only in encoded form (gzip, C text). Offsets of modules and
+    /// findings count from the start of the blob.
     pub offset: Option<u64>,
     /// Oddities of the blob that were tolerated.
     pub findings: Findings,
@@ -41,7 +41,7 @@ impl<'a> StoredLibrary<'a> {
         }
     }
 
-    /// Returns `file` with this library's blob in the place of the one that was read from it. Everything else is unchanged.
+    /// Returns a copy of `file` in which this library's blob replaces the blob that was read from there. Everything else is unchanged.
     ///
     /// ```
     /// use tvmspec::blob;
@@ -62,7 +62,7 @@ impl<'a> StoredLibrary<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Blob::write`] and [`pack::replace`]; BLOB-75, kind missing, for a library without a blob.
+    /// Fails like [`Blob::write`] and [`pack::replace`]. Returns BLOB-75, kind missing, for a library without a blob.
     pub fn replace_in(&self, file: &[u8]) -> Result<Vec<u8>, Violation> {
         let Some(blob) = &self.blob else {
             return Err(BLOB_75.rejected(
@@ -75,7 +75,7 @@ impl<'a> StoredLibrary<'a> {
 }
 
 /// Reads every library in `bytes`, the content of a file of any form: shared objects, object files, archives, C text, raw blobs. The
-/// symbol decides the layout; without a symbol, it is the layout that fits the bytes best (BLOB-18).
+/// symbol decides the layout. Without a symbol, the layout that fits the bytes best is used (BLOB-18).
 ///
 /// The list has one library for each library binary. Compiled code without a library binary gives one library without a blob. Any other
 /// file gives an empty list.
@@ -97,8 +97,8 @@ impl<'a> StoredLibrary<'a> {
 ///
 /// # Errors
 ///
-/// The errors of [`container::open`] and [`Blob::read`], at an offset into the file. Where the file encodes the bytes (gzip, C text),
-/// the offset counts from the start of the blob.
+/// Fails like [`container::open`] and [`Blob::read`], at an offset into the file. If the file contains the blob only in encoded form
+/// (gzip, C text), the offset counts from the start of the blob.
 pub fn open(bytes: &[u8]) -> Result<Vec<StoredLibrary<'_>>, Violation> {
     let mut file = container::open(bytes)?;
     let mut libraries = Vec::new();
@@ -150,7 +150,7 @@ fn read<'a>(
     })
 }
 
-/// Returns the library of a file that has host code and no library binary.
+/// Returns the library of a file that has host code but no library binary.
 fn host_alone(parts: &[ContainerPart<'_>]) -> StoredLibrary<'static> {
     let functions = parts.iter().flat_map(ContainerPart::functions);
     StoredLibrary {

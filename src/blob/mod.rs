@@ -54,13 +54,13 @@ use crate::release::Layout;
 use crate::rule::{Findings, Kind, Tolerated, Violation};
 use crate::wire::{Cursor, Trace, Writer};
 
-/// The kind of the entry that stands for the host library itself. It has no payload.
+/// The kind of the entry that represents the host library itself. It has no payload.
 pub const LIBRARY: &str = "_lib";
 
-/// The key of the entry that holds the import tree in layouts 0.7 and 0.21.
+/// The key of the entry that contains the import tree in layouts 0.7 and 0.21.
 pub(crate) const IMPORT_TREE: &str = "_import_tree";
 
-/// A library binary: its modules in order, and the tree that says which module imports which.
+/// A library binary: its modules in order, and their import tree.
 ///
 /// ```
 /// use tvmspec::blob::Blob;
@@ -130,7 +130,7 @@ impl<'a> Blob<'a> {
         }
     }
 
-    /// Reads like [`Blob::read_partial`] and records every field, also the fields inside payloads.
+    /// Reads like [`Blob::read_partial`] and records every field, including the fields inside payloads.
     pub fn read_traced(bytes: &'a [u8], layout: Layout, trace: &'a Trace) -> PartialBlob<'a> {
         let mut findings = Findings::default();
         let mut blob = Blob::empty(layout);
@@ -146,8 +146,8 @@ impl<'a> Blob<'a> {
     }
 
     /// Reads like [`Blob::read_partial`], or with `trace` like [`Blob::read_traced`], and continues after kinds that no release has. It
-    /// continues where the bytes show where the payload ends, or where `foreign` states its grammar. Each such kind is a finding of
-    /// BLOB-06.
+    /// continues if the end of the payload is known, either from the bytes or from a grammar that `foreign` states. Each such kind is a
+    /// finding of BLOB-06.
     pub fn read_foreign(
         bytes: &'a [u8],
         layout: Layout,
@@ -173,7 +173,7 @@ impl<'a> Blob<'a> {
     ///
     /// # Errors
     ///
-    /// BLOB-17 when the layout cannot express the content; [`Blob::convert`] creates a blob of another layout.
+    /// Returns BLOB-17 if the layout cannot express the content. [`Blob::convert`] creates a blob of another layout.
     pub fn write(&self) -> Result<Vec<u8>, Violation> {
         let mut body = Writer::new();
         match self.layout {
@@ -256,8 +256,8 @@ impl<'a> Blob<'a> {
         Ok(())
     }
 
-    /// BLOB-13: without a `_lib` the code of the host library cannot be reached. Layout 0.2 never has one, and a blob without a tree stands
-    /// for a host library without imports.
+    /// Checks BLOB-13: without a `_lib`, the code of the host library cannot be reached. Layout 0.2 never has one, and a blob without a
+    /// tree represents a host library without imports.
     fn check_library(&self, findings: &mut Findings) -> Result<(), Violation> {
         let has_tree = self.tree.is_some();
         let has_library = self.modules.iter().any(LibraryModule::is_host);
@@ -267,11 +267,11 @@ impl<'a> Blob<'a> {
         })
     }
 
-    /// Adds a module that starts at `offset`; a second `_lib` breaks BLOB-12.
+    /// Adds a module that starts at `offset`. Returns BLOB-12 for a second `_lib`.
     fn push(&mut self, module: LibraryModule<'a>, offset: u64) -> Result<(), Violation> {
         let again =
-            // BLOB-12: 0.8 to 0.21 reject it. From 0.22 on, the host code finds its imports through the last one. 0.7 writes one for each
-            // host module (TREE-26); that is rejected here too.
+            // BLOB-12: 0.8 to 0.21 reject it. From 0.22 on, the host code finds its imports only through the last one. 0.7 writes one
+            // for each host module (TREE-26), which is rejected here too.
             module.is_host() && self.modules.iter().any(LibraryModule::is_host);
         BLOB_12.require_as(Kind::Duplicate, !again, offset, || {
             "a second `_lib`: the host library can occur in the tree once".into()
@@ -283,7 +283,7 @@ impl<'a> Blob<'a> {
 
 /// Checks that a kind is not empty and contains no NUL (BLOB-04).
 pub(crate) fn check_kind(kind: &str, offset: u64) -> Result<(), Violation> {
-    // The kind is part of the name of its loader (PAY-99). 0.8 looks up an empty kind like any other; 0.27 treats it as the end of the
+    // The kind is part of the name of its loader (PAY-99). 0.8 looks up an empty kind like any other. 0.27 treats it as the end of the
     // file.
     BLOB_04.require(!kind.is_empty() && !kind.contains('\0'), offset, || {
         let what = if kind.is_empty() {

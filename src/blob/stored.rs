@@ -48,9 +48,9 @@ pub struct StoredModule<'a> {
     pub kind: Cow<'a, str>,
     /// The bytes of the payload, without a length.
     pub payload: Cow<'a, [u8]>,
-    /// The layout of the payload, which is that of its blob. Some kinds have other fields in each layout.
+    /// The layout of the payload and of its blob. Some kinds have different fields in each layout.
     pub layout: Layout,
-    /// Offset of the first payload byte from the start of the blob; 0 for a module that was never in one.
+    /// Offset of the first payload byte from the start of the blob; 0 for a module that was created without a blob.
     pub offset: u64,
 }
 
@@ -111,7 +111,7 @@ impl<'a> From<StoredModule<'a>> for LibraryModule<'a> {
 }
 
 impl<'a> StoredModule<'a> {
-    /// Creates a module that was never in a file. `payload` has the form that `layout` has for this kind.
+    /// Creates a module without a blob. `payload` must have the form of this kind in `layout`.
     pub fn new(
         kind: impl Into<Cow<'a, str>>,
         payload: impl Into<Cow<'a, [u8]>>,

@@ -1,7 +1,7 @@
 //! Layouts 0.2, 0.7 and 0.21: a count, then keys and payloads without lengths.
 //!
-//! A payload ends where the grammar of its kind ends (BLOB-05). Therefore reading one module requires reading all modules before it, and an
-//! unknown kind ends the reading (BLOB-06). A payload that is read to a wrong end shows as an invalid key.
+//! A payload ends at the end of its kind's grammar (BLOB-05). Reading one module therefore requires reading all modules before it, and
+//! an unknown kind ends the reading (BLOB-06). A payload that is read to a wrong end leads to an invalid key.
 
 use super::foreign::{ForeignReading, tree_at_end};
 use super::{
@@ -64,7 +64,7 @@ pub(super) fn read<'a>(
         }
     }
     check_tree(blob, counted, tree_at)?;
-    // BLOB-16: 0.14 to 0.21 count 0 entries but write one, if the root has no imports and is not linked into the library.
+    // BLOB-16: 0.14 to 0.21 state a count of 0 but write one entry, if the root has no imports and is not linked into the library.
     if count == 0 && !body.is_at_end() {
         let message = format!("no entry is counted, yet {} bytes follow", body.remaining());
         findings.note(BLOB_16, Kind::Trailing, body.offset(), message)?;
@@ -81,7 +81,8 @@ pub(super) fn read_entry<'a>(
     findings: &mut Findings,
     foreign: Option<&ForeignReading<'_>>,
 ) -> Result<bool, Violation> {
-    // BLOB-05: nothing marks where an entry starts. A payload that was read to a wrong end shows here first.
+    // BLOB-05: nothing marks the start of an entry. If the previous payload was read to a wrong end, the key is the first value that
+    // shows it.
     let key = body.str("key", BLOB_04)?;
     let (kind, start) = (*key, key.offset());
     check_kind(kind, start).map_err(|broken| broken.in_field("key"))?;
@@ -108,7 +109,7 @@ pub(super) fn read_entry<'a>(
         // BLOB-05: no length is stored; the payload ends where its grammar ends.
         payload::read(kind, blob.layout, body, findings)?;
     } else if !skip_foreign(kind, left, blob, body, findings, foreign)? {
-        // BLOB-06: a release fails here as well, because it has no loader for the kind.
+        // BLOB-06: a release also fails here, because it has no loader for the kind.
         let message = format!(
             "nothing is known of kind `{kind}`: layout {} has no payload lengths, so its end cannot be found",
             blob.layout
@@ -126,7 +127,7 @@ pub(super) fn read_entry<'a>(
     Ok(false)
 }
 
-/// Skips the payload of a kind that no release has, if `foreign` is given and finds its end. Returns whether it was skipped.
+/// Skips the payload of a kind that no release has, if `foreign` is given and finds the end. Returns whether it was skipped.
 fn skip_foreign(
     kind: &str,
     left: u64,
@@ -152,8 +153,8 @@ fn check_tree(
         return Ok(());
     }
     let Some((index, offset)) = tree_at else {
-        // BLOB-09: released loaders treat this as a blob of 0.2 and put a new root above all modules, also above a stray `_lib`. Then
-        // functions are found in the wrong module, or not at all.
+        // BLOB-09: released loaders treat this as a blob of 0.2, and put a new root above all modules, including a stray `_lib`.
+        // Functions are then found in the wrong module, or not at all.
         return counted.require_as(Kind::Missing, BLOB_09, |_| false, |_| {
             let modules = blob.modules.len();
             format!("{modules} modules and no `_import_tree`: released readers put them all below a new root")
@@ -161,8 +162,8 @@ fn check_tree(
         .map(drop);
     };
     let this = |field: &str| format!("entry[{index}]{field}");
-    // BLOB-08: released readers accept the tree anywhere. No writer puts it elsewhere. A reader that connects modules as soon as it has the
-    // tree needs the modules before it.
+    // BLOB-08: released readers accept the tree anywhere, but no writer puts it elsewhere. A reader may connect modules as soon as it
+    // has the tree, so it needs the modules first.
     BLOB_08
         .require(index.saturating_add(1) == count, offset, || {
             format!("`_import_tree` is entry {index} of {count}, it must be the last")

@@ -12,7 +12,7 @@ pub struct ModulePlace<'b, 'a> {
     pub index: Option<usize>,
     /// The module.
     pub module: &'b LibraryModule<'a>,
-    /// Whether the walk has met the module before, below another parent. Its imports are not walked again.
+    /// True if the walk has visited the module before, below another parent. Its imports are not walked again.
     pub is_repeated: bool,
 }
 

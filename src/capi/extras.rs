@@ -24,7 +24,7 @@ pub extern "C" fn tvmspec_abi() -> c_int {
 /// `text` is null or a C string that outlives the result.
 #[cfg(any(feature = "inspect", feature = "target"))]
 pub(crate) unsafe fn c_text<'a>(text: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: a C string where it is not null, by this contract.
+    // SAFETY: a C string if it is not null, by this contract.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 

@@ -1,7 +1,7 @@
 //! The float16 helpers that compiled code calls if its machine has no instruction for them.
 //!
-//! LLVM names them differently in different versions. Runtimes from 0.2 on export the first two, and from 0.11 on all three. Compilers put
-//! the conversions from and to float32 into every library. The conversion from float64 stays undefined in it.
+//! LLVM names them differently in different versions. Runtimes from 0.2 on export the first two, and from 0.11 on all three. Compilers
+//! add the conversions from and to float32 to every library, but leave the conversion from float64 undefined.
 
 /// Rounds to float16, ties to even, and returns the bits.
 #[unsafe(no_mangle)]
@@ -19,13 +19,13 @@ pub(crate) extern "C" fn __gnu_h2f_ieee(bits: u16) -> f32 {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn __truncdfhf2(value: f64) -> ReturnedHalf {
     let bits = value.to_bits();
-    // `half` uses only the upper 32 bits. One bit of these records whether any lower bit is set, which decides a tie.
+    // `half` uses only the upper 32 bits. One bit of these records whether any lower bit is set, because the lower bits decide a tie.
     let more = u64::from(bits << 32 != 0) << 32;
     returned(half::f16::from_f64_const(f64::from_bits(bits | more)).to_bits())
 }
 
-/// A half in both places where generations of LLVM expect it. From LLVM 15 on it is in a vector register. Before, it is in an integer
-/// register, where TVM's own function also returns it.
+/// A half in both registers in which versions of LLVM expect it. From LLVM 15 on, it is in a vector register. Before, it is in an
+/// integer register, like the result of TVM's own function.
 #[cfg(all(target_arch = "x86_64", unix))]
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@ use crate::device::{
 };
 use crate::rule::Kind;
 
-/// A copy of bytes between two spaces, one of them on the device that makes it (DEV-18).
+/// A copy of bytes between two spaces. One of them is on the device that makes the copy (DEV-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyRequest {
     /// The source.
@@ -50,13 +50,13 @@ pub(crate) fn of_stream(from: Device, to: Device) -> Device {
 /// complete when [`DeviceApi::sync`] of that stream returns.
 ///
 /// Five methods have no default: `set_device`, `attribute`, `alloc`, `free` and `sync`. The default of `copy` rejects every copy, so a
-/// device that has memory of its own also implements `copy`. The other defaults follow their rules.
+/// device with separate memory also implements `copy`. The other defaults follow their rules.
 pub trait DeviceApi: Send + Sync {
     /// Makes `device` the current device of this thread: kernels that this thread launches later run there (DEV-55).
     ///
     /// # Errors
     ///
-    /// A RuntimeError for a device that does not exist; otherwise the driver's error.
+    /// Returns a RuntimeError for a device that does not exist; otherwise the driver's error.
     fn set_device(&self, device: Device) -> Result<()>;
 
     /// Returns an attribute of `device`, or [`AttributeValue::None`] if this device does not have the attribute (DEV-08).
@@ -66,7 +66,7 @@ pub trait DeviceApi: Send + Sync {
     /// Returns the driver's error. A missing device is not an error for [`Attribute::Exist`], which answers 0 (DEV-07).
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue>;
 
-    /// Allocates `nbytes` of memory on `device`. Where spaces are addresses, they are a multiple of `alignment` (DEV-12).
+    /// Allocates `nbytes` of memory on `device`. If spaces are addresses, the address is a multiple of `alignment` (DEV-12).
     ///
     /// Live spaces never overlap (DEV-41). `hint` is the element type.
     ///
@@ -95,8 +95,8 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Safety
     ///
-    /// Both spaces hold the named bytes. Memory of the host stays valid until the stream was synced. On the way to the device it
-    /// also stays unchanged.
+    /// Both spaces contain the described bytes. Host memory stays valid until the stream was synced. For a copy to the device, it also
+    /// stays unchanged until then.
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         let _ = (copy, stream);
         reject(
@@ -110,14 +110,14 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// DEV-38 for a stream of another device type. A driver's error may also come from work that was queued before.
+    /// Returns DEV-38 for a stream of another device type. A driver's error may also come from work that was queued before.
     fn sync(&self, device: Device, stream: Stream) -> Result<()>;
 
     /// Returns the number of bytes that a tensor takes in memory of `scope` (DEV-13, DEV-15).
     ///
     /// # Errors
     ///
-    /// DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed.
+    /// Returns DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed.
     fn data_size(&self, tensor: &TensorRef<'_>, scope: Option<&str>) -> Result<usize> {
         // DEV-13: a device answers this question since 0.14. Upstream's default rejects the same scopes, with a different text.
         flat_scope(
@@ -148,7 +148,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed; an error of
+    /// Returns DEV-13 for a scope that is not flat; DEV-15 for a shape whose size in bytes cannot be computed; an error of
     /// [`DeviceApi::alloc`].
     fn alloc_scoped(
         &self,
@@ -174,7 +174,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// DEV-15, DEV-16 or DEV-17; an error of [`DeviceApi::copy`].
+    /// Returns DEV-15, DEV-16 or DEV-17; an error of [`DeviceApi::copy`].
     ///
     /// # Safety
     ///
@@ -196,7 +196,7 @@ pub trait DeviceApi: Send + Sync {
             from.is_contiguous() && to.is_contiguous(),
             || "CopyDataFromTo only support contiguous array for now".into(),
         )?;
-        // A `usize` of 32 bits may be too small for the offset. The largest number lies outside every space (DEV-41).
+        // A `usize` of 32 bits may be too small for the offset. The largest number is outside of every space (DEV-41).
         let byte_offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let copy = CopyRequest {
             from: from.data,
@@ -230,8 +230,8 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `stream` came from `create_stream` of this device, was not freed yet, and is not used after this call: no thread has it
-    /// as its current one.
+    /// `stream` came from `create_stream` of this device, was not freed yet, and is not used after this call. It is not the current
+    /// stream of any thread.
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
         let _ = (device, stream);
         Ok(())
@@ -252,7 +252,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// DEV-38 for a stream of another device type.
+    /// Returns DEV-38 for a stream of another device type.
     fn set_stream(&self, device: Device, stream: Stream) -> Result<()> {
         stream::set(device, stream).map(drop)
     }
@@ -288,8 +288,8 @@ pub trait DeviceApi: Send + Sync {
         unsafe { self.free(device, space) }
     }
 
-    /// Returns whether workspace comes from a pool with the reuse order of DEV-25 to DEV-35. Upstream has no such method; the
-    /// conformance cases need it to know what to expect.
+    /// Returns whether workspace comes from a pool with the reuse order of DEV-25 to DEV-35. Upstream has no such method. The
+    /// conformance cases need it to choose the expected result.
     fn pools_workspace(&self) -> bool {
         false
     }

@@ -75,8 +75,8 @@ impl Attribute {
     /// Returns the number in `release`, or `None` if that release does not know the attribute (DEV-09).
     pub fn number_in(self, release: Release) -> Option<i32> {
         // `since` is the first release that has the attribute. `renumbered` is set for the two attributes whose number changed
-        // (DEV-09): the last release with the old number, and that number. 0.3 put max_shared_memory_per_block where
-        // compute_version was, and 0.7 put max_registers_per_block where gcn_arch was.
+        // (DEV-09): the last release with the old number, and that number. 0.3 gave max_shared_memory_per_block the number of
+        // compute_version, and 0.7 gave max_registers_per_block the number of gcn_arch.
         let (since, renumbered) = match self {
             Attribute::ComputeVersion => (2, Some((2, 3))),
             Attribute::GcnArch => (6, Some((6, 9))),
@@ -102,7 +102,7 @@ impl Attribute {
         }
     }
 
-    /// Returns the attribute with this number in the newest release, or `None` for an unknown number, which is answered with null
+    /// Returns the attribute with this number in the newest release. Returns `None` for an unknown number, which is answered with null
     /// (DEV-08).
     pub(crate) fn from_number(number: i32) -> Option<Attribute> {
         // DEV-08: a negative number is unknown, like one past the end. Devices answer unknown attributes with null, not with an
@@ -135,8 +135,7 @@ impl Attribute {
     }
 }
 
-/// A device's answer: nothing, a number or a text. The enum is complete, because the C interfaces and all frontends know no other
-/// kinds.
+/// A device's answer: None, a number or a text. The enum is exhaustive, because the C interfaces and all frontends know no other kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AttributeValue {
     /// The device does not have the attribute (DEV-08).
@@ -181,7 +180,7 @@ impl AttributeValue {
     pub(crate) fn dimensions(axes: [Option<i64>; 3]) -> AttributeValue {
         match axes {
             [Some(x), Some(y), Some(z)] => AttributeValue::Text(format!("[{x}, {y}, {z}]")),
-            // DEV-10: the answer has all three extents or does not exist, because a list with a gap is not a list of integers.
+            // DEV-10: the answer is only given if all three extents are known, because a list with a gap is not a list of integers.
             _ => AttributeValue::None,
         }
     }

@@ -8,7 +8,7 @@ use crate::release::Release;
 use crate::rule::Kind;
 use std::sync::{PoisonError, RwLock};
 
-/// The first number of a remote type. It stands for type `kind % 128` in session `kind / 128 - 1` (DEV-57).
+/// The first number of a remote type. A remote number `kind` means type `kind % 128` in session `kind / 128 - 1` (DEV-57).
 pub(crate) const REMOTE: i32 = 128;
 
 /// A name of a number, with the releases that use it: number, name, first minor release, last minor release.
@@ -89,7 +89,7 @@ fn added(kind: i32, release: Release) -> Option<&'static str> {
 ///
 /// # Errors
 ///
-/// DEV-06 if the number or the name is taken, or the number is out of range.
+/// Returns DEV-06 if the number or the name is taken, or the number is out of range.
 pub fn add(kind: i32, name: &'static str) -> Result<()> {
     // DEV-57: from 128 on the number includes a session, so a device of this process cannot have it.
     let local = kind.is_positive() && kind < REMOTE;
@@ -151,7 +151,7 @@ impl Device {
         Device::new(12, id)
     }
 
-    /// Returns whether this is host memory, pinned or not, which any device may copy from and to (DEV-20).
+    /// Returns whether this is host memory, pinned or not. Any device may copy from and to it (DEV-20).
     pub(crate) fn is_host(self) -> bool {
         // DEV-20: `cpu`, `cuda_host`, `rocm_host`. Upstream does not name `cuda_managed` (13) here.
         matches!(self.kind, 1 | 3 | 11)

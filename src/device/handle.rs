@@ -88,7 +88,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// DEV-38 for a stream of another device type, because the driver would dereference a foreign handle.
+    /// Returns DEV-38 for a stream of another device type, because the driver would dereference a foreign handle.
     pub fn on(self, device: Device) -> Result<*mut c_void> {
         if self.kind != device.kind && !self.handle.is_null() {
             let text = format!(

@@ -13,8 +13,8 @@ use std::sync::Once;
 
 /// Registers the devices of this crate as `device_api.<name>`, once, unless another device has the name.
 ///
-/// This crate finds its devices without these entries. C callers that want the tables of the devices call this function. It is not
-/// called by default: a C++ runtime in the same process would take the result of such a function for its own object.
+/// This crate finds its devices without these entries. C callers that need the tables of the devices call this function. It is not
+/// called by default, because a C++ runtime in the same process would treat the result of such a function as its own object.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -33,7 +33,7 @@ pub(crate) fn provide() {
 
 /// Provides the functions for devices: attributes, the current device, and streams, which frontends hold as integers.
 fn functions() {
-    // FUN-11: these functions yield to those of a C++ runtime in the same process, regardless of which comes first.
+    // FUN-11: these functions yield to those of a C++ runtime in the same process, regardless of the order of registration.
     let put = registry::provide;
     put("runtime.GetDeviceAttr", Function::from_packed(device_attr));
     put(
@@ -44,7 +44,8 @@ fn functions() {
         }),
     );
     put(
-        // The older of two functions. It takes type, index and a pointer; `runtime.Device_SetStream` takes a device and an integer.
+        // The older of two functions. Its arguments are type, index and a pointer. `runtime.Device_SetStream` takes a device and an
+        // integer.
         "runtime.TVMSetStream",
         Function::named(None, |kind: i32, id: i32, stream: *mut c_void| {
             let device = Device::new(kind, id);
@@ -152,7 +153,7 @@ impl workspace::WorkspaceSource for DeviceWorkspace {
         let space = Manager::global()
             .workspace(&request)
             .map_err(|error| text(&error))?;
-        // DEV-35: compiled code takes null for a failure, so a device that returns null has failed.
+        // DEV-35: compiled code treats null as a failure, so a device that returns null has failed.
         NonNull::new(space.0).ok_or_else(|| "the device returned a null workspace".to_owned())
     }
 

@@ -1,4 +1,4 @@
-//! The meaning of a kernel call: which arguments belong to the kernel and which to its launch, and how both reach a driver.
+//! The meaning of a kernel call: the arguments of the kernel, the arguments of its launch, and how both are passed to a driver.
 //!
 //! A call passes the kernel's own arguments in the order of their types. One integer for each launch tag that takes an argument
 //! follows. The bytes of dynamic shared memory come last, if the kernel uses any.
@@ -35,16 +35,16 @@ pub(crate) struct WorkSizes {
     pub(crate) cluster: [usize; 3],
     /// The bytes of dynamic shared memory.
     pub(crate) shared: usize,
-    /// Whether all blocks run at once and may wait for each other.
+    /// True if all blocks run at once and may wait for each other.
     pub(crate) cooperative: bool,
-    /// Whether the kernel may start before the previous one has ended.
+    /// True if the kernel may start before the previous one has ended.
     pub(crate) programmatic: bool,
     /// The number of axes in use: the highest axis with a tag, at least one.
     pub(crate) dimensions: u32,
 }
 
 impl WorkSizes {
-    /// Returns the blocks per axis for drivers that take 32 bits. Larger extents become one that the driver rejects.
+    /// Returns the blocks per axis for drivers with 32-bit extents. A larger extent becomes one that the driver rejects.
     #[cfg(any(feature = "cuda", feature = "hip", feature = "vulkan"))]
     pub(crate) fn grid_u32(&self) -> [u32; 3] {
         self.grid.map(extent_u32)
@@ -63,8 +63,7 @@ impl WorkSizes {
     }
 }
 
-/// Returns `extent`, or the largest number of 32 bits if it is too large. No driver launches that, so the driver rejects it, as
-/// upstream (DEV-47).
+/// Returns `extent`, or the largest 32-bit number if `extent` is too large. The driver then rejects it, as upstream (DEV-47).
 #[cfg(any(feature = "cuda", feature = "hip", feature = "vulkan"))]
 fn extent_u32(extent: usize) -> u32 {
     u32::try_from(extent).unwrap_or(u32::MAX)
@@ -183,7 +182,7 @@ const SCOPES: [(&str, OfAxis); 4] = [
 
 /// Parses one tag. `tir.` became `tirx.` in 0.24; "programtic" is upstream's spelling.
 fn parse_tag(text: &str) -> Result<Tag> {
-    // DEV-49: the whole text is compared. Upstream reads only one letter, and takes `blockIdx.x.y` for `blockIdx.x`.
+    // DEV-49: the whole text is compared. Upstream reads only one letter, and treats `blockIdx.x.y` as `blockIdx.x`.
     for (scope, of) in SCOPES {
         match text.strip_prefix(scope) {
             Some("x") => return Ok(of(0)),
@@ -379,7 +378,7 @@ impl Packed {
         let mut block = Vec::new();
         for (of, bytes) in self.values() {
             if aligned {
-                // DEV-52: padding precedes an argument, so there is none after the last one.
+                // DEV-52: padding only precedes an argument, so no padding follows the last one.
                 block.resize(block.len().next_multiple_of(of.nbytes()), 0);
             }
             block.extend_from_slice(bytes);

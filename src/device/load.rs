@@ -42,13 +42,13 @@ pub(crate) const KINDS: &[&str] = &[
 /// with such a barrier.
 const PREPARE_BARRIER: &str = "__tvm_prepare_global_barrier";
 
-/// Loads the module of `kind` from `bytes`, which have the given layout. The types and tags of its kernels are checked; no driver
-/// is loaded (DEV-54).
+/// Loads the module of `kind` from `bytes`, which have the given layout. Checks the types and tags of its kernels, but does not load a
+/// driver (DEV-54).
 ///
 /// # Errors
 ///
-/// The errors of [`payload::read`]; DEV-53 for a kernel with an argument of another type; DEV-54 for a kind that this build does
-/// not launch.
+/// Returns the errors of [`payload::read`]; DEV-53 for a kernel with an argument of another type; DEV-54 for a kind that this build
+/// does not launch.
 pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<DeviceModule>> {
     // The kernels run even if the payload breaks a SHOULD.
     let mut findings = Findings::new(Strictness::Lenient);
@@ -225,8 +225,8 @@ impl DeviceKind {
     }
 }
 
-/// Writes both files of a module, or neither. Each is first written beside its target, so that a full disk leaves the old files
-/// intact.
+/// Writes both files of a module, or neither. Each is first written to a temporary file next to its target, so that a full disk leaves
+/// the old files intact.
 fn write_both(files: [(&str, &[u8]); 2]) -> Result<()> {
     let mut written = Vec::new();
     for (path, bytes) in files {

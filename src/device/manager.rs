@@ -20,10 +20,10 @@ use crate::value::{Any, SmallMap};
 use std::ffi::c_void;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-/// Finds the factory of a name, or nothing.
+/// A function that finds the factory of a name; `None` if no factory is registered.
 pub type Lookup = Box<dyn Fn(&str) -> Option<ApiFactory> + Send + Sync>;
 
-/// Returns the API; it is called once.
+/// A function that returns the API. It is called once.
 pub type ApiFactory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
 
 /// Finds the API of a device and remembers it.
@@ -58,7 +58,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// DEV-04 if the type has a name but no API; otherwise as [`Manager::find`].
+    /// Returns DEV-04 if the type has a name but no API; otherwise as [`Manager::find`].
     pub fn api(&self, kind: i32) -> Result<&'static dyn DeviceApi> {
         match self.find(kind)? {
             Some(api) => Ok(api),
@@ -73,11 +73,11 @@ impl Manager {
         }
     }
 
-    /// Returns the API of device type `kind`, or `None` if there is none. A missing API is not cached (DEV-05).
+    /// Returns the API of device type `kind`. Returns `None` for a missing API, which is not cached (DEV-05).
     ///
     /// # Errors
     ///
-    /// DEV-06 for a number without a name; DEV-02 for a factory that looks up its own type; the factory's error.
+    /// Returns DEV-06 for a number without a name; DEV-02 for a factory that looks up its own type; the factory's error.
     pub fn find(&self, kind: i32) -> Result<Option<&'static dyn DeviceApi>> {
         // DEV-03: all remote types share one API, because the session is part of the number.
         let slot = kind.min(REMOTE);
@@ -98,8 +98,8 @@ impl Manager {
         if let Some(api) = made {
             return Ok(Some(api));
         }
-        // DEV-05: a factory that fails leaves no entry, and is called again. The table is not locked during the call, because a
-        // factory may look up the devices that its own device uses.
+        // DEV-05: a factory that fails leaves no entry, and is called again. The table is not locked during the call, because a factory
+        // may look up other devices that its device uses.
         let api = factory()?;
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         table.put(slot, api);
@@ -110,7 +110,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// DEV-06 for a number without a name; DEV-04 for any attribute except [`Attribute::Exist`] of a type without an API; the
+    /// Returns DEV-06 for a number without a name; DEV-04 for any attribute except [`Attribute::Exist`] of a type without an API; the
     /// device's error.
     pub fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         if attribute == Attribute::Exist {
@@ -186,7 +186,7 @@ impl Manager {
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn needs_set_device(kind: i32, release: Release) -> bool {
     let micro = match release.minor() {
-        // DEV-43: this holds also from 0.8 on, where 13 has no name.
+        // DEV-43: this also holds from 0.8 on, where 13 has no name.
         7..=10 => Some(13),
         11..=19 => Some(35),
         _ => None,
@@ -256,7 +256,7 @@ pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
     let table = c_table::of_api(api);
     Function::from_packed(move |_| {
         let table = std::ptr::from_ref(table).cast_mut().cast::<c_void>();
-        // SAFETY: callers of a device's factory take the pointer as a device table.
+        // SAFETY: callers of a device's factory use the pointer as a device table.
         Ok(unsafe { Any::handle(table) })
     })
 }
@@ -265,7 +265,7 @@ pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
 ///
 /// # Errors
 ///
-/// DEV-06 if the number or the name is taken.
+/// Returns DEV-06 if the number or the name is taken.
 ///
 /// # Safety
 ///

@@ -15,7 +15,7 @@
 //! | `launch`        | thread axes, dynamic shared memory, argument packing                 | DEV-47 .. DEV-53 |
 //! | `module`        | device modules: loaded late, once per device                         | DEV-54 .. DEV-56 |
 //! | `load`          | device modules from payloads, and their loaders                      | DEV-54           |
-//! | `tensor`        | tensors of a device, and copies between them and the host            |                  |
+//! | `tensor`        | tensors on a device, and copies between them and the host            |                  |
 //! | `timer`         | timers and the time evaluator                                        | DEV-44, DEV-45   |
 //! | `error`         | constructors of [`Error`] for device calls                                         |                  |
 //! | `c_table`       | a device as a table of C functions, in both directions               | DEV-02           |

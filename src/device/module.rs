@@ -68,7 +68,7 @@ pub(crate) trait LoadedCode: Send + Sync {
         stream: Stream,
     ) -> Result<()>;
 
-    /// Queues a write of 0 to the state of the barrier of all blocks (DEV-59), in code whose [`ModuleCode::has_barrier`] is true.
+    /// Queues a write of 0 to the state of the barrier of all blocks (DEV-59). The code must have a true [`ModuleCode::has_barrier`].
     fn reset_barrier(&self, stream: Stream) -> Result<()>;
 }
 
@@ -119,7 +119,7 @@ impl DeviceModule {
         })
     }
 
-    /// Returns whether [`DeviceModule::reset_barrier`] can succeed, which is so only for CUDA modules (DEV-59).
+    /// Returns whether [`DeviceModule::reset_barrier`] can succeed, which is true only for CUDA modules (DEV-59).
     pub(crate) fn has_barrier(&self) -> bool {
         self.code.has_barrier()
     }
@@ -129,7 +129,7 @@ impl DeviceModule {
     ///
     /// # Errors
     ///
-    /// DEV-59, missing, if the code has no variable of this name and 32 bits; DEV-59, unsupported, for a module of another kind
+    /// Returns DEV-59, missing, if the code has no variable of this name and 32 bits; DEV-59, unsupported, for a module of another kind
     /// than `cuda`; the driver's error.
     pub fn reset_barrier(&self) -> Result<()> {
         if !self.has_barrier() {
@@ -197,7 +197,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// DEV-47 and DEV-53 for arguments that do not match the kernel's types; the driver's error.
+    /// Returns DEV-47 and DEV-53 for arguments that do not match the kernel's types; the driver's error.
     ///
     /// # Safety
     ///

@@ -33,7 +33,7 @@ pub(crate) fn bring_remote(api: &'static dyn DeviceApi) {
 
 /// Returns the device of this build with the registry name `device_api.<name>`.
 pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
-    // DEV-03: `OWN` contains only devices of this process. The remote ones exist once there is a session.
+    // DEV-03: `OWN` contains only devices of this process. Remote devices exist only after a session was opened.
     #[cfg(feature = "rpc")]
     if name == "rpc" {
         return REMOTE_DEVICES.get().copied();
@@ -52,7 +52,7 @@ const ROCM: i32 = Device::rocm(0).kind;
 ///
 /// # Errors
 ///
-/// The error of CUDA or HIP if an event cannot be created. Other devices never fail.
+/// Returns the error of CUDA or HIP if an event cannot be created. Other devices never fail.
 pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Timer>> {
     #[cfg(feature = "cuda")]
     if device.kind == CUDA {

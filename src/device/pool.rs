@@ -59,7 +59,7 @@ impl WorkspacePool {
     ///
     /// # Errors
     ///
-    /// DEV-25 or DEV-35; the error of `source`.
+    /// Returns DEV-25 or DEV-35; the error of `source`.
     ///
     /// # Safety
     ///
@@ -95,12 +95,12 @@ impl WorkspacePool {
         Ok(block.space)
     }
 
-    /// Returns a block to the pool. Blocks may come back in any order (DEV-32). A block that the pool did not allocate is rejected
+    /// Returns a block to the pool. Blocks may be returned in any order (DEV-32). A block that the pool did not allocate is rejected
     /// (DEV-31).
     ///
     /// # Errors
     ///
-    /// DEV-31.
+    /// Returns DEV-31.
     pub fn free(&mut self, space: Space) -> Result<()> {
         // DEV-32: any order is correct. The search starts at the end, because scratch memory is mostly freed in reverse order.
         let at = self.taken.iter().rposition(|block| block.space == space);
@@ -144,8 +144,9 @@ impl WorkspacePool {
         }
     }
 
-    /// Returns the position for a freed block (DEV-30). A block that is strictly the largest goes to the end. A block goes before a
-    /// single other one, even of the same size. Otherwise it follows the last block that is not larger.
+    /// Returns the position for a freed block (DEV-30). A block that is strictly the largest goes to the end. If there is only one
+    /// other block, the freed one goes before it, even if both have the same size. Otherwise it follows the last block that is not
+    /// larger.
     fn place(&self, nbytes: usize) -> usize {
         match self.free.as_slice() {
             [] => 0,
@@ -165,7 +166,7 @@ enum PoolChoice {
     Fresh,
     /// This free block, which is large enough.
     Take(usize),
-    /// A new block from the device, after this free block, which is too small, was returned to it.
+    /// Allocates a new block from the device, after this free block was returned to the device because it is too small.
     Replace(usize),
 }
 
@@ -274,7 +275,7 @@ impl WorkspacePools {
 
 impl Drop for WorkspacePools {
     fn drop(&mut self) {
-        // The pools of other threads hold the source weakly, and free their blocks when those threads end.
+        // The pools of other threads have a weak reference to the source, and free their blocks when those threads end.
         let _ = POOLS.try_with(|pools| {
             if let Ok(mut pools) = pools.try_borrow_mut() {
                 pools.retain(|owned| !self.fill(owned));

@@ -56,8 +56,8 @@ impl<'a> TensorRef<'a> {
 
 /// Returns the bytes of a tensor in `release`, or `None` for a negative extent or a size that does not fit into a `usize` (DEV-15).
 ///
-/// Up to 0.20 every element is rounded up to bytes, from 0.21 on the whole: three `int4` take 3 bytes, then 2. Releases 0.21 to
-/// 0.25 still count a byte for each one-bit `uint` of one lane.
+/// Up to 0.20, each element is rounded up to whole bytes. From 0.21 on, only the total is rounded up. For example, three `int4` take 3
+/// bytes up to 0.20, and 2 bytes later. Releases 0.21 to 0.25 still count a byte for each one-bit `uint` with one lane.
 pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize> {
     // DEV-15: a size beyond the address space is rejected, so nothing may wrap around before the check.
     let elements = extents_times(1, shape)?;

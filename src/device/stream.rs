@@ -1,7 +1,7 @@
 //! The current stream of each device, per thread.
 //!
-//! Since 0.22 one table of the thread holds the streams of all devices, instead of each device. Compiled code reads it through
-//! `TVMFFIEnvGetStream`.
+//! Since 0.22, one table per thread contains the streams of all devices. Before, each device had its own table. Compiled code reads it
+//! through `TVMFFIEnvGetStream`.
 
 use crate::device::{Device, Result, Stream};
 use crate::thread_local::with_kept;
@@ -26,7 +26,7 @@ pub fn current(device: Device) -> Stream {
 ///
 /// # Errors
 ///
-/// DEV-38 for a stream of another type of device.
+/// Returns DEV-38 for a stream of another type of device.
 pub fn set(device: Device, stream: Stream) -> Result<Stream> {
     // DEV-38: checked here rather than at each launch. A stream of the table is passed to the driver, which dereferences its
     // handle.

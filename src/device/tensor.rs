@@ -20,8 +20,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// DEV-04 and DEV-06 for a device that this process does not have; the device's error if it has no memory left. OBJ-11 on the CPU,
-    /// as for [`Tensor::empty`].
+    /// Returns DEV-04 and DEV-06 for a device that this process does not have; the device's error if it has no memory left. Returns
+    /// OBJ-11 on the CPU, as for [`Tensor::empty`].
     pub fn empty_on(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
         let tensor = allocate(shape, dtype, device)?;
         if device.kind != Device::CPU.kind {
@@ -36,7 +36,7 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Copies the tensor to `device`, and returns when the copy is complete. On the same device, this also is a copy.
+    /// Copies the tensor to `device`, and returns when the copy is complete. Also copies if the tensor is already on `device`.
     ///
     /// ```
     /// use tvmspec::object::Tensor;
@@ -50,8 +50,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Tensor::empty_on`], DEV-17 for a tensor that is not compact, and DEV-20 between two types of devices
-    /// neither of which is the CPU: use [`Tensor::to_cpu`] first.
+    /// Returns the errors of [`Tensor::empty_on`], and DEV-17 for a tensor that is not compact. Returns DEV-20 between two types of
+    /// devices if neither is the CPU. In that case, use [`Tensor::to_cpu`] first.
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         let copied = allocate(self.shape(), self.dtype(), device)?;
         // SAFETY: both are live tensors, which own their memory; `copy` compares sizes and strides.
@@ -88,7 +88,7 @@ pub(crate) fn allocate(shape: &[i64], dtype: Dtype, device: Device) -> Result<Te
         byte_offset: 0,
     };
     // An error of freeing cannot be returned to a caller.
-    // SAFETY: `space` was allocated above for this device, and a tensor calls this once, when it ends.
+    // SAFETY: `space` was allocated above for this device, and a tensor calls this once, when it is dropped.
     let finish = Box::new(move || drop(unsafe { api.free(device, space) }));
     // SAFETY: `shape` lives for the call, which copies it, and the memory stays until `finish`.
     Ok(unsafe { Tensor::over(description, finish) })
@@ -104,7 +104,7 @@ pub(crate) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<()> {
     let source = unsafe { TensorRef::of(from) };
     // SAFETY: the extents and strides of `to` are readable too.
     let target = unsafe { TensorRef::of(to) };
-    // The copy runs on a stream of the side that is not the host, and this function waits for that side.
+    // The copy runs on a stream of the side that is not the host. This function waits for that side.
     let busy = if source.device.kind == Device::CPU.kind {
         target.device
     } else {

@@ -10,7 +10,7 @@ pub trait Timer {
     ///
     /// # Errors
     ///
-    /// The error of a sync of the device, or of the recording of an event.
+    /// Returns the error of a sync of the device, or of the recording of an event.
     fn start(&mut self) -> Result<()>;
 
     /// Ends the interval; returns before the work is complete.
@@ -24,7 +24,7 @@ pub trait Timer {
     ///
     /// # Errors
     ///
-    /// The device's error, which may also come from the work in the interval.
+    /// Returns the device's error, which may also come from the work in the interval.
     fn elapsed(&mut self) -> Result<u64>;
 }
 
@@ -123,7 +123,7 @@ impl Evaluator {
     ///
     /// # Errors
     ///
-    /// The error of `call`, the timer, or a sync of the device; nothing is called after the first error.
+    /// Returns the error of `call`, the timer, or a sync of the device. Nothing is called after the first error.
     pub fn run(
         &self,
         api: &dyn DeviceApi,
@@ -192,7 +192,7 @@ fn more(number: u64, taken: u64, wanted: Duration) -> u64 {
 
 /// Returns the bytes that a time evaluator returns: native doubles, one after the other (DEV-45).
 pub fn to_bytes(seconds: &[f64]) -> Vec<u8> {
-    // DEV-45: in the host's byte order, because frontends decode native doubles, also those of a server (RPC-91).
+    // DEV-45: in the host's byte order, because frontends decode native doubles, including those from a server (RPC-91).
     seconds
         .iter()
         .flat_map(|second| second.to_ne_bytes())

@@ -7,7 +7,7 @@ use super::{NotExaminable, Subject};
 use crate::release::{Layout, Release};
 use serde_json::Value;
 
-/// Runs `command` on the file of this name. Returns the answer as JSON, and whether all is good.
+/// Runs `command` on the file of this name. Returns the answer as JSON, and `true` if the command found no fault.
 ///
 /// A command is written as on the command line, without the file: `inspect [--code] [--layout L]`, `verify [--strict] [--layout L]`,
 /// `explain [--release R] [--layout L]`, `dump [--from OFFSET] [--layout L]`. `--json` is accepted and has no effect; so is

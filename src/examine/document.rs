@@ -1,4 +1,4 @@
-//! Files that have one format from the first byte to the last: JSON of models and of objects, parameter files, tensors, executables.
+//! Readers for files that have one format from the first byte to the last: graph JSON, saved objects, parameters, tensors, executables.
 
 use crate::blob::Blob;
 use crate::blob::container::FileForm;

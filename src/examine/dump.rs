@@ -21,7 +21,7 @@ pub struct Dump<'a> {
     broken_container: Option<Value>,
     /// Fields that end at or before this offset into their unit are left out.
     from: u64,
-    /// Whether any unit written so far broke a rule. A cell, because `serialize` takes a shared reference.
+    /// True if any unit written so far broke a rule. A cell, because `serialize` takes a shared reference.
     broken: Cell<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Recognition of files of a TVM after 0.27, by their first bytes.
+//! Recognition of files from releases of TVM after 0.27, by their first bytes.
 
 use crate::payload::relay_vm;
 use crate::tensor::{Params, TensorRecord};

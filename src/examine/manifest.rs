@@ -33,7 +33,7 @@ pub struct Manifest {
 pub struct ManifestModule {
     /// `_lib` for the host library.
     pub kind: String,
-    /// The bytes as they are stored; `None` for the host library alone.
+    /// The payload as it is stored. Only the host library has `None`.
     pub payload: Option<Vec<u8>>,
     /// Positions in the list of modules, in the order of import, which is significant (TREE-21).
     pub imports: Vec<usize>,
@@ -98,8 +98,8 @@ impl From<Violation> for NotPackable {
 }
 
 impl Manifest {
-    /// Reads the manifest in `value`. `layout` and `order` override what it states. `file` returns the bytes of a file that the
-    /// manifest names. It is asked for payloads and decoded forms, not for host code or a whole library.
+    /// Reads the manifest in `value`. `layout` and `order` override the values in the manifest. `file` returns the bytes of a file that
+    /// the manifest names. It is called for payloads and decoded forms, but not for host code or a whole library.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Manifest {
             "library",
             "blob",
         ];
-        // Unknown keys are rejected: with a misspelt `library`, the result would silently lack its host code.
+        // Unknown keys are rejected. Otherwise a misspelt `library` would silently create a result without its host code.
         let manifest = table(value, KEYS)?;
         let modules = manifest.get("modules").and_then(Value::as_array);
         let modules = modules.filter(|modules| !modules.is_empty());
@@ -146,7 +146,7 @@ impl Manifest {
         let tree = match manifest.get("import_tree").filter(|tree| !tree.is_null()) {
             Some(tree) => {
                 table(tree, &["indptr", "indices"])?;
-                // Oddities of the tree are what the user wants to pack, and are not reported.
+                // The user may want to pack an odd tree, so its oddities are not reported.
                 Some(json::to_tree(tree, &mut Findings::default())??)
             }
             None => None,
@@ -180,8 +180,8 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// TREE-24 and TREE-25 for imports that cannot be stored in this order, TREE-09 for a cycle, and the other errors of
-    /// [`order`](crate::import_tree::order); BLOB-17 if the layout cannot hold the modules.
+    /// Returns TREE-24 or TREE-25 for imports that cannot be stored in this order, and TREE-09 for a cycle. Returns BLOB-17 if the
+    /// layout cannot hold the modules. Other errors are those of [`order`](crate::import_tree::order).
     pub fn into_blob(self) -> Result<Blob<'static>, NotPackable> {
         let (layout, first) = (self.layout, listed(self.layout));
         let blob = match self.tree {
@@ -212,7 +212,7 @@ impl ManifestModule {
         load: &mut impl FnMut(&str) -> Result<Vec<u8>, String>,
     ) -> Result<ManifestModule, String> {
         const KEYS: &[&str] = &["kind", "file", "payload", "decoded", "code", "imports"];
-        // Unknown keys are rejected: with a misspelt `imports`, the module would silently import nothing.
+        // Unknown keys are rejected. Otherwise a misspelt `imports` would silently create a module without imports.
         let object = table(value, KEYS)?;
         let text = |key: &str| object.get(key).and_then(Value::as_str);
         let kind = text("kind").ok_or("it has no `kind`")?.to_owned();
@@ -265,7 +265,7 @@ impl ManifestModule {
 /// Returns the layout in which a manifest of `layout` lists its payloads and its tree.
 fn listed(layout: Layout) -> Layout {
     match layout {
-        // BLOB-14: layout 0.2 has one level of the content of a later layout, and its payloads have the same forms.
+        // BLOB-14: layout 0.2 stores one level of a later layout, and its payloads have the same forms.
         Layout::V0_2 => Layout::V0_7,
         layout => layout,
     }
@@ -304,7 +304,7 @@ fn encode(
         value => value.clone(),
     };
     if let Some(object) = decoded.as_object_mut() {
-        // The manifest states the kind of the module already, and the decoded form need not repeat it.
+        // The manifest already states the kind of the module, so the decoded form may omit it.
         object.entry("kind").or_insert_with(|| kind.into());
     }
     let payload = Payload::from_json(&decoded).map_err(|error| error.to_string())?;

@@ -15,8 +15,8 @@
 //! content of a payload depends on its kind, and is JSON in `details`: a program that prints it need not know all kinds.
 //!
 //! [`runtime`] compares a file with the names that one runtime registers. [`answer`] runs the first four methods by name. The command
-//! line prints the results and the C interface returns them; neither computes anything itself. `explain` is built on [`loading`]: the
-//! verdict of the loader of each release on a library, valid or not.
+//! line prints the results, and the C interface returns them. Neither computes anything itself. `explain` is built on [`loading`],
+//! which gives the verdict of each release's loader on a library, valid or not.
 //!
 //! ```
 //! use tvmspec::examine::Subject;

@@ -1,9 +1,9 @@
-//! Files that are recognised by their name because their bytes state nothing: side files, LLVM files and device code (PAY-28).
+//! Files that are recognized by their name because their bytes state nothing: side files, LLVM files and device code (PAY-28).
 
 use crate::payload::file::{self, FileFormat};
 use crate::release::Layout;
 
-/// A file whose format is known from its name, or from what its reader states.
+/// A file whose format is known from its name or from a statement of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamedFile {
     /// A side file, of any device module (PAY-24).
@@ -15,7 +15,7 @@ pub(crate) enum NamedFile {
 }
 
 impl NamedFile {
-    /// Recognises the file called `name`. Returns `None` if its name states nothing or its bytes contradict the name.
+    /// Recognizes the file called `name`. Returns `None` if its name states nothing or its bytes contradict the name.
     pub(super) fn of(name: &str, bytes: &[u8]) -> Option<NamedFile> {
         if file::is_side_file(name) {
             return Some(NamedFile::Side);
@@ -24,7 +24,7 @@ impl NamedFile {
         let is_bitcode = bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b");
         let fits = match format.extension {
             "bc" => is_bitcode,
-            // Other text files may have this extension too. LLVM text contains one of these words.
+            // Text files of other kinds may also have this extension. LLVM text contains one of these words.
             _ => std::str::from_utf8(bytes).is_ok_and(|text| {
                 [
                     "target triple",

@@ -7,7 +7,7 @@ use crate::blob::container::FileForm;
 use crate::payload::file;
 
 impl Subject<'_> {
-    /// Creates the message for a file in which nothing can be read: what the file is and what to do.
+    /// Creates the message for a file in which nothing can be read. It names the format of the file and the next step.
     pub fn nothing(&self) -> NotExaminable {
         let form = self.file.form;
         let named = self.hint_of_name();
@@ -18,7 +18,7 @@ impl Subject<'_> {
         if let Some(other) = other {
             return NotExaminable(format!("nothing to read in {}: it is {other}", self.name));
         }
-        // The reader of this message expected the file to be something else, so that each hint says what to do next.
+        // The user expected something else of this file, so each hint says what to do next.
         let hint = match form {
             // Checked first: for an empty file, the list of forms would not help.
             _ if self.bytes.is_empty() => "it is empty",
@@ -49,7 +49,7 @@ impl Subject<'_> {
             _ => "there is no library binary in it",
         };
         let form = match form {
-            // The hint says it already.
+            // The hint already says so.
             FileForm::Unknown => String::new(),
             form => format!(" ({})", form.title()),
         };
@@ -62,8 +62,8 @@ impl Subject<'_> {
         name.starts_with("params_shard_") && name.ends_with(".bin")
     }
 
-    /// Returns a hint from the name of a file that has no fields itself. Returns `None` if the bytes already say what it is, or if the
-    /// name states nothing.
+    /// Returns a hint from the name of a file without fields. Returns `None` if the bytes already show the format, or if the name shows
+    /// nothing.
     fn hint_of_name(&self) -> Option<&'static str> {
         let is_other = !matches!(self.file.form, FileForm::Unknown | FileForm::CText);
         if is_other {

@@ -7,7 +7,7 @@ use crate::rule::Findings;
 use crate::wire::json::object;
 use serde_json::{Map, Value};
 
-/// Summarizes the objects of either era. Returns `None` if `text` has no readable objects.
+/// Summarizes saved objects, in the form of either era. Returns `None` if `text` has no readable objects.
 ///
 /// The value is the member `objects` of `inspect.json`, with the same members for both eras: `root`, `nodes`, `tensors`, `types`,
 /// `written_by`, `releases`.
@@ -59,8 +59,8 @@ fn ffi(text: &[u8]) -> Option<Value> {
     ]))
 }
 
-/// Returns the name of a type key. Null has no type key up to 0.21 (OBJ-30). tvm-ffi calls it `None` (OBJ-18), and this name is used
-/// for both eras.
+/// Returns the name of a type key. The key of null is empty up to 0.21 (OBJ-30) and `None` in tvm-ffi (OBJ-18). `None` is used for both
+/// eras.
 fn named(key: &str) -> &str {
     if key.is_empty() { "None" } else { key }
 }

@@ -3,7 +3,7 @@
 use super::later::later_magic;
 use serde_json::Value;
 
-/// Says what `bytes` are and what to do, as the end of a sentence that begins with "it is". Returns `None` if nothing is recognised.
+/// Describes what `bytes` are and what to do, as the end of a sentence that begins with "it is". Returns `None` for an unknown format.
 pub(super) fn other_format(bytes: &[u8]) -> Option<String> {
     let fixed = FORMATS.iter().find(|format| {
         bytes
@@ -34,7 +34,7 @@ pub(super) fn other_format(bytes: &[u8]) -> Option<String> {
     if is_core_ml(bytes) {
         return Some("a model of Core ML, which is compiled before it runs: import it with TVM's frontend (`relay.frontend.from_coreml`, up to 0.19), or convert it to ONNX and import that, and export the library".to_owned());
     }
-    // The bytes state protocols 2 to 5. Protocol 0 begins with an empty dictionary or list; protocol 1 has no fixed beginning.
+    // The bytes state protocols 2 to 5. Protocol 0 begins with an empty dictionary or list. Protocol 1 has no fixed beginning.
     if matches!(
         bytes,
         [0x80, 2..=5, ..] | [b'(', b'd' | b'l', b'p', b'0' | b'1', b'\n', ..]
@@ -178,7 +178,7 @@ fn zip(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Describes a pointer file of git-lfs, with the size of the file that it stands for.
+/// Describes a git-lfs pointer file, with the size of the file that it refers to.
 fn git_lfs(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes.get(..1024).unwrap_or(bytes));
     let size = text.lines().find_map(|line| line.strip_prefix("size "));
@@ -194,13 +194,13 @@ fn is_safetensors(bytes: &[u8]) -> bool {
     let Some((length, rest)) = bytes.split_first_chunk() else {
         return false;
     };
-    // Readers of safetensors allow no longer header.
+    // Readers of safetensors reject a longer header.
     let is_length = (2..=100_000_000).contains(&u64::from_le_bytes(*length));
     let head = rest.get(..1 << 12).unwrap_or(rest);
     is_length && head.starts_with(b"{\"")
 }
 
-/// Recognises ONNX: the version of the format, then the name of the producer, its version, or the graph.
+/// Recognizes ONNX by its first fields: the version of the format, then the name or version of the producer, or the graph.
 fn is_onnx(bytes: &[u8]) -> bool {
     // Field numbers of Protocol Buffers: 1 is a number, 2 to 6 and 8 are texts, 7 is the graph.
     match bytes {
@@ -219,7 +219,7 @@ fn mentions(bytes: &[u8], word: &[u8]) -> bool {
     head.windows(word.len()).any(|window| window == word)
 }
 
-/// Recognises a frozen graph by its first node, and a saved model by its version and the words that each has in its graph.
+/// Recognizes a frozen graph by its first node, and a saved model by its version and words that every saved model contains.
 fn is_tensorflow(bytes: &[u8]) -> bool {
     // Fields of Protocol Buffers. In a graph, 1 is a node, whose fields 1 and 2 are its name and operator.
     if let [0x0a, length, rest @ ..] = bytes {
@@ -243,7 +243,7 @@ fn is_tensorflow(bytes: &[u8]) -> bool {
             || mentions(bytes, b"saved_model"))
 }
 
-/// Recognises a model of Core ML by its version, its description and the converter, which signs it.
+/// Recognizes a model of Core ML by its version, its description and the converter, which signs it.
 fn is_core_ml(bytes: &[u8]) -> bool {
     matches!(bytes, [0x08, 1..=12, 0x12, ..]) && mentions(bytes, b"coremltools")
 }
@@ -267,7 +267,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     let lower = head.to_ascii_lowercase();
     let begins = |word: &[u8]| lower.starts_with(word);
     let has = |word: &[u8]| lower.windows(word.len()).any(|window| window == word);
-    // A name that only begins so, such as that of a module `tvmspec`, does not count.
+    // A longer name that begins with the word, such as a module `tvmspec`, does not count.
     let has_whole = |word: &[u8]| {
         lower.windows(word.len().saturating_add(1)).any(|window| {
             window.starts_with(word) && window.last().is_some_and(|next| b" .\n\r".contains(next))
@@ -320,7 +320,7 @@ fn tuning_log(text: &[u8]) -> Option<String> {
     ))
 }
 
-/// Describes JSON that TVM did not write: its members, or where it ends too early.
+/// Describes JSON that TVM did not write: its members, or the place where it ends too early.
 fn json(text: &[u8]) -> String {
     const NAMED: usize = 6;
     match serde_json::from_slice::<Value>(text) {

@@ -56,12 +56,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Explains for every release whether it loads the file, what it needs, and where it fails silently. Returns one account for each
-    /// library binary or other content of the file.
+    /// Explains how the loader of every release treats the file. The result states whether the file loads, the needs of its modules,
+    /// and the cases of silent failure. Returns one account for each library binary or other content of the file.
     ///
-    /// A broken file is judged by the checks of each loader. Of an image, the machine, the needed libraries, the symbols and the library
-    /// binary are read, but not its other headers and tables, instructions and data. No library of this machine is searched: the caller
-    /// fills [`Account::here`].
+    /// A broken file is judged by the checks of each loader. For an image, only the machine, the needed libraries, the symbols and the
+    /// library binary are read. Other headers and tables, instructions and data are not. No library of this machine is searched: the
+    /// caller fills [`Account::here`].
     ///
     /// # Errors
     ///
@@ -118,8 +118,8 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the rule that the container or the library binary breaks; BLOB-75, kind missing, if there is no such library binary; the
-    /// errors of [`unpack::unpack`].
+    /// Returns the rule that the container or the library binary breaks. Returns BLOB-75, kind missing, if there is no library binary
+    /// with this number. Other errors are those of [`unpack::unpack`].
     pub fn unpack(&self, index: usize) -> Result<UnpackedLibrary<'static>, Violation> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());

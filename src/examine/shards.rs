@@ -27,8 +27,8 @@ impl Subject<'_> {
     }
 
     /// Compares the shards of a tensor cache with this file, its index. `open` returns the content of the file with this name in the
-    /// same folder, or `None` if there is no such file. Only one file is open at a time, and only files of the index are requested
-    /// (TEN-61).
+    /// same folder, or `None` if there is no such file. Only one file is open at a time, and only files that the index names are
+    /// requested (TEN-61).
     pub fn read_shards<B: AsRef<[u8]>>(&mut self, mut open: impl FnMut(&str) -> Option<B>) {
         let Some(cache) = self.tensor_cache() else {
             return;

@@ -1,4 +1,4 @@
-//! The parts of a file that can be read field by field: library binaries, parameter files, tensors, executables.
+//! The file to examine, and its parts that can be read field by field: library binaries, parameter files, tensors, executables.
 
 use super::document;
 use super::named::NamedFile;
@@ -32,11 +32,11 @@ pub struct Subject<'a> {
     pub bytes: &'a [u8],
     /// Its container.
     pub file: container::ContainerFile<'a>,
-    /// Overrides the layout that symbols and bytes show, for library binaries and payloads.
+    /// The layout of library binaries and payloads, if it overrides the one that symbols and bytes show.
     pub layout: Option<Layout>,
-    /// The device module that the file and its side file form, assembled as a payload. [`Subject::with_side_file`] sets it.
+    /// The payload that the file and its side file form together, for a device module. [`Subject::with_side_file`] sets it.
     pub(crate) module: Option<Assembled>,
-    /// The format of the whole file if only its name shows it. [`Subject::of_files`] and [`Subject::of_payload`] set it.
+    /// The format of the whole file, if only its name shows the format. [`Subject::of_files`] and [`Subject::of_payload`] set it.
     pub(crate) named: Option<NamedFile>,
     /// Grammars that the caller states for kinds that no release has (BLOB-06).
     pub foreign: ForeignKinds,
@@ -64,7 +64,7 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     ///
-    /// A violation of the container itself, at an offset into the file.
+    /// Returns the violation of the container itself, at an offset into the file.
     pub fn open(
         name: &'a str,
         bytes: &'a [u8],
@@ -116,7 +116,7 @@ impl<'a> Subject<'a> {
 
     /// Opens a file with an optional side file, by the rules of the first case that fits:
     ///
-    /// * A side file, LLVM text or bitcode is recognised by its name.
+    /// * A side file, LLVM text or bitcode is recognized by its name.
     /// * A file with the extension of a device module is opened by [`Subject::with_side_file`]. This requires a side file, or bytes of
     ///   no other form.
     /// * Any other file is opened by [`Subject::open`].
@@ -151,7 +151,7 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     ///
-    /// A violation of the rules PAY-23 to PAY-29, at an offset into `bytes` if it has one.
+    /// Returns a violation of the rules PAY-23 to PAY-29, at an offset into `bytes` if it has one.
     pub fn with_side_file(
         name: &'a str,
         bytes: &'a [u8],
@@ -207,8 +207,8 @@ impl<'a> Subject<'a> {
 
     /// Returns every unit, in the order of the parts.
     ///
-    /// The layout of a library binary is `self.layout` if it is set. Otherwise the symbol and the bytes decide (BLOB-18). With
-    /// `self.layout` set, a file that is no container and shows neither library binary nor payload is treated as one library binary.
+    /// The layout of a library binary is `self.layout` if it is set. Otherwise the symbol and the bytes decide (BLOB-18). If
+    /// `self.layout` is set, a file that is not a container and has no recognizable content is treated as one library binary.
     pub fn units(&self) -> Vec<Unit<'_>> {
         if let Some(module) = &self.module {
             return vec![Unit {
@@ -283,7 +283,7 @@ impl<'a> Subject<'a> {
                 .iter()
                 .all(|unit| !matches!(unit.format, Format::Library { .. } | Format::Payload { .. }))
         {
-            // By stating a layout, the caller says that this is a library binary, even if nothing in it looks like one.
+            // The caller who states a layout says that this is a library binary, even if nothing in it looks like one.
             units = vec![Unit {
                 name: self.name.to_owned(),
                 offset: Some(0),
@@ -307,8 +307,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Checks JSON of models and of objects against the rules of its chapter. Graph JSON belongs to chapter graph, objects belong
-    /// to chapter object. Returns `None` for any other form. Offsets are those of JSON values.
+    /// Checks graph JSON against chapter graph, or saved objects against chapter object. Returns `None` for any other form. Offsets are
+    /// those of JSON values.
     pub fn json(&self) -> Option<Reading> {
         let mut findings = Findings::default();
         let broken = match self.file.form {
@@ -323,7 +323,7 @@ impl<'a> Subject<'a> {
         Some(Reading::of(findings, broken))
     }
 
-    /// Returns whether any part of it is code that TVM compiled.
+    /// Returns whether any part of the file is code that TVM compiled.
     ///
     /// Such code without a library binary is valid: it imports nothing (BLOB-03).
     pub fn is_compiled(&self) -> bool {
@@ -331,7 +331,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Returns the format of a file that is no container. Returns `None` for a container, and for JSON, which has no binary fields.
+/// Returns the format of a file that is not a container. Returns `None` for a container, and for JSON, which has no binary fields.
 ///
 /// `layout` overrides the layout of payloads; parameter files, tensors and Relay VM code have no layout.
 fn data(form: FileForm, bytes: &[u8], layout: Option<Layout>) -> Option<Format> {
@@ -363,6 +363,6 @@ pub(super) fn releases<'u>(
         .into_iter()
         .chain(layouts)
         .reduce(Releases::common)
-        // Objects of several eras can be linked into one file. Then no release agrees with all of them.
+        // Objects of several eras can be linked into one file, so that no release matches all of them.
         .filter(|releases| releases.since <= releases.until)
 }

@@ -76,7 +76,7 @@ pub enum Format {
 pub struct Reading {
     /// Every field, by offset.
     pub spans: Vec<Span>,
-    /// The start of the first field that `spans` has no room for.
+    /// The start of the first field that did not fit into `spans`.
     pub left_out: Option<u64>,
     /// The oddities.
     pub findings: Vec<Finding>,
@@ -133,9 +133,9 @@ impl Unit<'_> {
         self.read(None)
     }
 
-    /// Reads everything and records every field, as far as memory allows.
+    /// Reads everything and records fields up to a memory limit.
     ///
-    /// If there is no room for all of them, [`Reading::left_out`] is the offset from which they are missing.
+    /// If some fields do not fit, [`Reading::left_out`] is the offset of the first of them.
     pub fn trace(&self) -> Reading {
         self.trace_from(0)
     }
@@ -144,10 +144,10 @@ impl Unit<'_> {
     pub fn trace_from(&self, from: u64) -> Reading {
         /// The number of fields that are recorded for a small unit. A field takes about 300 bytes, including its place in a dump.
         const FREE: usize = 48 << 10;
-        /// One more field is recorded for each so many bytes of the unit.
+        /// One more field may be recorded for each of this many bytes of the unit.
         const BYTES: usize = 24;
-        // The size of the file bounds the memory of a trace, even if a hostile file has a field for each byte. `left_out` is where it
-        // ended.
+        // The size of the file limits the memory of a trace, because a hostile file may have a field for each byte. `left_out` is the
+        // offset at which the trace ended.
         let most = (self.bytes.len() / BYTES).saturating_add(FREE);
         let trace = Trace::bounded(from, most);
         let reading = self.read(Some(&trace));
@@ -158,10 +158,10 @@ impl Unit<'_> {
         }
     }
 
-    /// Returns the library binary, as far as it is valid.
+    /// Returns the library binary, up to the first broken rule.
     ///
-    /// Returns `None` for a unit of another format. Nothing is read after a broken rule (BLOB-06). Payloads with content of other
-    /// chapters, Relax VM code and graphs, are checked against those chapters by [`Unit::judge`] only.
+    /// Returns `None` for a unit of another format. Nothing is read after a broken rule (BLOB-06). Relax VM code and graphs in payloads
+    /// belong to other chapters, and only [`Unit::judge`] checks them.
     pub fn library(&self) -> Option<PartialBlob<'_>> {
         match &self.format {
             Format::Library { layout, .. } => Some(Blob::read_foreign(
@@ -191,7 +191,7 @@ impl Unit<'_> {
         }
     }
 
-    /// Reads the unit by the rules of its format, and records every field in `trace` if it is given.
+    /// Reads the unit by the rules of its format. Records every field in `trace` if there is one.
     fn read(&self, trace: Option<&Trace>) -> Reading {
         let mut findings = Findings::default();
         let bytes: &[u8] = &self.bytes;
@@ -235,8 +235,8 @@ impl Unit<'_> {
     }
 }
 
-/// Returns TEN-32 if the data of a tensor in a file end early, because loaders of such files accept the shorter data. Elsewhere such data is
-/// rejected (WIRE-01).
+/// Returns TEN-32 if the data of a tensor end early, and `broken` otherwise. Loaders of tensor files accept data that end early.
+/// Elsewhere such data are rejected (WIRE-01).
 fn cut_data(broken: Violation) -> Violation {
     let field = broken.field();
     let is_data = field.rsplit('.').next() == Some("data");

@@ -28,7 +28,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 /// A library binary in the form of its manifest. It serializes as the manifest, one module at a time: `{"layout", "modules": [{"kind",
-/// "file"}, ..], "import_tree"}`, and also `library` and `blob` if they are set.
+/// "file"}, ..], "import_tree"}`. `library` and `blob` are added if they are set.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnpackedLibrary<'a> {
@@ -38,9 +38,9 @@ pub struct UnpackedLibrary<'a> {
     pub modules: Vec<UnpackedModule<'a>>,
     /// The imports of each module.
     pub tree: Option<ImportTree<'a>>,
-    /// The file that the library binary is put back into. [`unpack`] leaves it out.
+    /// The file whose library binary is replaced when the manifest is packed. [`unpack`] does not set it.
     pub library: Option<String>,
-    /// The number of the library binary in that file, if it has several. [`unpack`] leaves it out.
+    /// The number of the library binary in that file, if it has several. [`unpack`] does not set it.
     pub blob: Option<usize>,
 }
 
@@ -112,7 +112,7 @@ impl Serialize for TreeForm<'_, '_> {
     }
 }
 
-/// Takes a library binary apart. [`pack`] restores the same bytes. Layout 0.2 stores no import tree: its modules are listed as in
+/// Takes a library binary apart. [`pack`] restores the same bytes. Layout 0.2 stores no import tree, so its modules are listed as in
 /// layout 0.7.
 ///
 /// # Errors
@@ -151,13 +151,12 @@ pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
     })
 }
 
-/// Puts a library binary together from a manifest: the inverse of [`unpack`]. `file` returns the bytes of a file that the manifest
-/// names.
+/// Builds a library binary from a manifest: the inverse of [`unpack`]. `file` returns the bytes of a file that the manifest names.
 ///
 /// # Errors
 ///
-/// Fails like [`Manifest::read`] and [`Manifest::into_blob`]. Also fails for a manifest with host code or with a library to put the
-/// binary into. [`Manifest::read`] returns the names of these files, and modules `blob::pack` and `blob::pack::replace` write them.
+/// Fails like [`Manifest::read`] and [`Manifest::into_blob`]. Also fails for a manifest that names host code or a target library.
+/// [`Manifest::read`] returns the names of these files, and modules `blob::pack` and `blob::pack::replace` write them.
 pub fn pack<D: Display>(
     manifest: &Value,
     file: impl FnMut(&str) -> Result<Vec<u8>, D>,
@@ -170,16 +169,16 @@ pub fn pack<D: Display>(
     manifest.into_blob()
 }
 
-/// Lists the library as a manifest does: with a host library as the first module, even if the layout stores none.
+/// Converts the library into the form of a manifest, with a host library as the first module even if the layout stores none.
 fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
-    // BLOB-14: the exported module has no entry in this layout. The conversion adds the host library as the first entry.
+    // BLOB-14: this layout has no entry for the exported module. The conversion adds the host library as the first entry.
     if blob.layout == Layout::V0_2 {
         return blob.convert(Layout::V0_7);
     }
     if !blob.modules.is_empty() {
         return Ok(blob);
     }
-    // BLOB-03: a count of 0 stands for a host library alone.
+    // BLOB-03: a count of 0 means a host library alone.
     Ok(Blob {
         modules: vec![LibraryModule::Host],
         ..blob

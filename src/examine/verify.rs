@@ -13,13 +13,13 @@ use serde_json::Value;
 pub struct Verification {
     /// The name of the file, as the caller states it.
     pub file: String,
-    /// The broken rules. Also contains content that can be read but not used, because it breaks a MUST.
+    /// The broken rules. This includes content that can be read but not used, because it breaks a MUST.
     pub violations: Vec<LocatedProblem<Violation>>,
-    /// The oddities, [`Findings::MOST`] at most.
+    /// The oddities, at most [`Findings::MOST`].
     pub findings: Vec<LocatedProblem<Finding>>,
     /// Kinds of modules that no release has. The payload of such a module, or everything after it, was not read (BLOB-06).
     pub unread: Vec<LocatedProblem<Violation>>,
-    /// Whether the payload of a module of such a kind was guessed. The guess is among the findings (BLOB-06).
+    /// True if the payload of a module of such a kind was guessed. The guess is among the findings (BLOB-06).
     pub guessed: bool,
     /// The number of further oddities.
     pub omitted: usize,
@@ -187,7 +187,7 @@ impl Verification {
     }
 
     /// Adds the reading of one run of bytes, after `each` has seen it. The field of an oddity is found by its offset, because a reader
-    /// reports an oddity before the field is recorded.
+    /// reports an oddity before it records the field.
     fn add(
         &mut self,
         place: &str,
@@ -201,7 +201,7 @@ impl Verification {
             .into_iter()
             // TEN-35: readers report content that can be read but not used as an oddity. It breaks a MUST nevertheless.
             .partition(|finding| finding.usable);
-        // BLOB-06: the kind of a vendor is unknown here, and breaks no rule.
+        // BLOB-06: a vendor's kind is unknown here, but breaks no rule.
         let (unread, violations): (Vec<_>, Vec<_>) = unusable
             .iter()
             .map(Finding::to_violation)
@@ -223,7 +223,7 @@ impl Verification {
             }));
         self.violations.extend(violations.into_iter().map(|broken| {
             let known = broken.field();
-            // Most violations name their field. For the others, the recorded fields have it by the offset.
+            // Most violations name their field. For the others, the offset identifies the recorded field.
             let field = match broken.offset() {
                 Some(offset) if known.is_empty() => field_at(&spans, offset),
                 _ => known,

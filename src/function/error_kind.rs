@@ -20,7 +20,7 @@ pub enum ErrorKind<'a> {
     Attribute,
     /// `ConnectionError`: a connection that is closed or refused.
     Connection,
-    /// `EnvErrorAlreadySet`: the frontend itself holds the error (FUN-01).
+    /// `EnvErrorAlreadySet`: the frontend has stored the error (FUN-01).
     Frontend,
     /// `IndexError`: a position outside a sequence.
     Index,
@@ -52,7 +52,7 @@ impl<'a> ErrorKind<'a> {
         match self {
             ErrorKind::Attribute => "AttributeError",
             ErrorKind::Connection => "ConnectionError",
-            // FUN-01: by this name, callers recognize that the frontend holds the error.
+            // FUN-01: callers recognize by this name that the frontend has stored the error.
             ErrorKind::Frontend => "EnvErrorAlreadySet",
             ErrorKind::Index => "IndexError",
             ErrorKind::Internal => "InternalError",

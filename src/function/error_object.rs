@@ -39,7 +39,7 @@ type UpdateBacktrace = unsafe extern "C-unwind" fn(*mut Header, *const ByteArray
 
 const _: () = assert!(size_of::<ErrorCell>() == 72);
 
-/// An error object. Those of this library store the texts after the public part.
+/// An error object. Errors of this library store the texts after the public part.
 #[repr(C)]
 pub(crate) struct ErrorObj {
     header: Header,
@@ -146,8 +146,8 @@ pub(super) fn changes() -> MutexGuard<'static, ()> {
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks the backtraces of errors of all libraries, for changing and reading. Needed because another library may not lock. Taken before
-/// [`changes`], which errors of this library take themselves.
+/// Locks the backtraces of errors of all libraries, for changing and reading. Needed because another library may not lock. Locked
+/// before [`changes`], which errors of this library lock themselves.
 pub(super) fn updates() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)

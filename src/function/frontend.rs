@@ -42,7 +42,7 @@ thread_local! {
 ///
 /// # Safety
 ///
-/// `address` must be null or that function of CPython, callable from any thread that has the interpreter's lock.
+/// `address` must be null or the CPython function of this name, callable from any thread that has the interpreter's lock.
 unsafe fn register_count(name: &[u8], address: *mut c_void) -> bool {
     let place = match name {
         b"Py_IncRef" => &INC_REF,
@@ -53,8 +53,8 @@ unsafe fn register_count(name: &[u8], address: *mut c_void) -> bool {
     true
 }
 
-/// Counts `error` and stores it on this thread, in place of the old one. Stores nothing if the frontend registered no functions to count
-/// with, because an uncounted address may refer to freed memory later.
+/// Increments the reference count of `error` and stores it on this thread instead of the previous one. Stores nothing if the frontend
+/// has registered no functions for reference counts, because an uncounted address may refer to freed memory later.
 ///
 /// # Safety
 ///
@@ -82,7 +82,7 @@ pub(crate) fn held() -> *mut c_void {
 
 /// Releases the reference of this thread, if any.
 pub(crate) fn release() {
-    // Emptied before the release: an object's destructor runs code of the interpreter, which may come here again.
+    // Emptied before the release, because the destructor of an object runs code of the interpreter, which may call this function again.
     let held = HELD.replace(null_mut());
     if !held.is_null() {
         // SAFETY: `hold` counted it, and nothing else releases that reference.

@@ -6,7 +6,7 @@ use crate::value::{RawAny, index};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `body` at the C boundary. Its value goes to `result`, its error or panic to this thread's slot (FUN-07).
+/// Runs `body` at the C boundary. Stores its value in `result`, or its error or panic in this thread's slot (FUN-07).
 ///
 /// # Safety
 /// `result` is null or a writable cell.
@@ -26,7 +26,7 @@ pub(super) unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -
         Ok(value) => {
             // SAFETY: null, or writable, by this contract; its content need not be a value.
             if let Some(place) = unsafe { result.cast::<MaybeUninit<RawAny>>().as_mut() } {
-                // FUN-31: nothing is dropped there, because the cell holds no object.
+                // FUN-31: nothing is dropped, because the cell holds no object.
                 place.write(value.into_raw());
             }
             0
@@ -44,8 +44,8 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 /// Stores `error` in the slot of this thread, and returns the code of a failure.
 #[cold]
 fn fail(error: Error) -> i32 {
-    // FUN-01: also for an error that the frontend holds. Frontends of 0.21 to 0.23 expect -2 and an empty slot for it, but later C++
-    // callers take the error from the slot for any code.
+    // FUN-01: the error is also set if the frontend has stored it. Frontends of 0.21 to 0.23 expect -2 and an empty slot for such an
+    // error. Later C++ callers take the error from the slot for any code.
     set_raised(error);
     -1
 }

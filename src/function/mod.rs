@@ -16,8 +16,8 @@
 //! # Ok::<(), Error>(())
 //! ```
 
-/// Implements `Object` for a struct of this crate that begins with the public part of an `$index`. No object is recognized by its index,
-/// because those of other libraries have only the public part.
+/// Implements `Object` for a struct of this crate that begins with the public part of an `$index`. An object is not recognized by its
+/// index, because objects of other libraries have only the public part.
 ///
 /// # Safety
 ///
@@ -205,7 +205,7 @@ impl Function {
     }
 
     /// Wraps a C function, its context, and the context's destructor. Without context and destructor, the function object *is* the C
-    /// function: a call jumps straight to it with the object as context, as in the reference.
+    /// function. A call then jumps directly to it with the object as context, as in the reference implementation.
     ///
     /// # Safety
     /// From any thread, `call` follows the convention for `context` until `finish` is called, which happens at most once.
@@ -235,9 +235,9 @@ impl Function {
 
     /// Calls the function. The arguments are a tuple, an array or a slice of values: `f.call((x, "text", &tensor))`, `f.call(())`.
     ///
-    /// This is safe even for a function of a loaded library: the code that loads it promises the contract of
+    /// This is safe even for a function of a loaded library. The code that loads it guarantees the contract of
     /// [`module::load`](crate::module::load), which covers every call of its functions. That page also states which releases check
-    /// which arguments; [`Function::call_tensors`] rules out the worst mistake.
+    /// which arguments. [`Function::call_tensors`] excludes the most dangerous mistake.
     ///
     /// # Errors
     ///
@@ -247,7 +247,8 @@ impl Function {
         args.with_views(|views| self.call_packed(views))
     }
 
-    /// Calls the function, and converts the result to `T`. The conversion loses nothing: an integer that does not fit into `T` is an error.
+    /// Calls the function, and converts the result to `T`. The conversion is lossless: an integer that does not fit into `T` is an
+    /// error.
     ///
     /// ```
     /// # use tvmspec::function::Function;

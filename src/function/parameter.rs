@@ -57,8 +57,8 @@ impl ResultSchema for &str {
     }
 }
 
-/// A type that a function accepts: an owned [`Argument`], or one that is borrowed for the call without a new reference. Borrowed types are
-/// a view of any value, `&str`, `&Array` and similar.
+/// A type that a function accepts: an owned [`Argument`], or a type that is borrowed for the call without a new reference. Borrowed
+/// types are a view of any value, `&str`, `&Array` and similar types.
 pub trait Parameter: 'static {
     /// The type that the function receives.
     type At<'a>;
@@ -90,8 +90,8 @@ pub(crate) struct Borrowing {
     pub convert: fn(AnyView<'_>) -> Option<Any>,
 }
 
-/// The values that can be borrowed without conversion. Data instead of a function where possible, because a function call costs more than
-/// the check.
+/// The values that can be borrowed without conversion. This is data instead of a function in most cases, because a function call costs
+/// more than the check.
 #[derive(Debug)]
 pub(crate) enum BorrowCondition {
     /// The type has this index.
@@ -109,7 +109,7 @@ impl BorrowCondition {
         match self {
             BorrowCondition::Type(wanted) => own == *wanted,
             BorrowCondition::Owned => {
-                // VAL-09: to own one of these creates another value. The description of a tensor is copied unchanged.
+                // VAL-09: owning one of these creates another value. The description of a tensor is copied unchanged.
                 !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF)
             }
             BorrowCondition::Fit(fits) => fits(view),

@@ -1,7 +1,7 @@
 //! Names of functions that safe code cannot look up (FUN-10).
 
-/// Names of functions that load code, take addresses as numbers, or change data that others may be reading. They are only as safe as their
-/// arguments, which they cannot check. [`lookup`](super::registry::lookup) does not return them (FUN-10).
+/// Names of functions that load code, take addresses as numbers, or change data that others may be reading. They are only as safe as
+/// their arguments, which they cannot check. [`lookup`](super::registry::lookup) does not return them (FUN-10).
 const RAW: [&str; 11] = [
     // The first two take addresses and call them as functions of the expected type.
     "ffi.FunctionFromExternC",

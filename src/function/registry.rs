@@ -1,9 +1,9 @@
 //! The global registry: functions by name.
 //!
 //! Lookup takes no lock and never waits for a writer (FUN-10). Readers increment a counter while they take a reference. A writer that
-//! replaces or removes a function keeps the old one until it has seen that counter at zero, so a reader never uses a freed object.
+//! replaces or removes a function keeps the old one until that counter is zero. A reader therefore never uses a freed object.
 //!
-//! The functions of this crate's chapters are entered at the first lookup of an unknown name, or at the first listing. Any other function
+//! The functions of this crate's chapters are added at the first lookup of an unknown name, or at the first listing. Any other function
 //! replaces such a *default* without `allow_override` (`provide`).
 
 mod custom_types;
@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 struct RegistryEntry {
     /// Any bytes, because names from C may be invalid UTF-8.
     name: &'static [u8],
-    /// Whether the name is one of [`RAW`].
+    /// True if the name is one of [`RAW`].
     raw: bool,
     /// The function; null after its removal.
     function: AtomicPtr<Header>,
@@ -31,7 +31,7 @@ struct RegistryEntry {
     next: Option<&'static RegistryEntry>,
 }
 
-/// Names by hash. Each bucket is a list that only grows at its front, so a reader never waits, and nothing ever moves.
+/// Names by hash. Each bucket is a list that only grows at its front, so a reader never waits, and entries never move.
 static BUCKETS: [AtomicPtr<RegistryEntry>; 1 << 14] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; 1 << 14];
 
@@ -50,7 +50,7 @@ struct ListedName {
     entry: &'static RegistryEntry,
     /// The details of the function, which are replaced with it.
     details: Details,
-    /// Whether the function is a default.
+    /// True if the function is a default.
     default: bool,
 }
 
@@ -77,7 +77,7 @@ static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
     retired: Vec::new(),
 });
 
-/// Returns the bucket of a name. The seed is fixed, because names come from code of this process, not from input.
+/// Returns the bucket of a name. The seed is fixed, because names come from code of this process and not from input.
 #[inline]
 fn bucket(name: &[u8]) -> &'static AtomicPtr<RegistryEntry> {
     &BUCKETS[FixedState::default().hash_one(name) as usize % BUCKETS.len()]
@@ -166,7 +166,7 @@ impl RegistryEntry {
     }
 }
 
-/// Returns the entry of `name`, which may be that of a default.
+/// Returns the entry of `name`, which may be a default.
 #[inline(always)]
 fn find_any(name: &[u8]) -> Option<&'static RegistryEntry> {
     // Read before the search: if another thread enters the defaults meanwhile, the search is repeated. A name that exists is found without
@@ -178,7 +178,7 @@ fn find_any(name: &[u8]) -> Option<&'static RegistryEntry> {
     }
 }
 
-/// Like [`find_any`], for a name that does not exist yet: enters the functions of the chapters, then searches again.
+/// Like [`find_any`], for a name that does not exist yet. Adds the functions of the chapters, then searches again.
 #[cold]
 fn find_default(name: &[u8]) -> Option<&'static RegistryEntry> {
     crate::install();
@@ -368,7 +368,7 @@ impl Ledger {
         // SAFETY: the entry owned a reference to its content.
         self.retired
             .extend(unsafe { ObjectRef::from_nullable(before) });
-        // A reader finishes in a moment. If one does not, the next writer takes over.
+        // A reader finishes quickly. If one does not, the next writer frees the old function.
         for _ in PATIENCE {
             if READERS.load(Ordering::SeqCst) == 0 {
                 return std::mem::take(&mut self.retired);

@@ -48,7 +48,7 @@ pub struct Signature {
     result: fn() -> Schema,
     /// The type that the first parameter is borrowed as, such as the list in a method of lists.
     first: Option<i32>,
-    /// Whether another parameter is borrowed as one type, or by a function.
+    /// True if another parameter is borrowed as one type, or by a function.
     checks_each: bool,
 }
 
@@ -89,8 +89,8 @@ impl Signature {
         }
     }
 
-    /// Returns whether [`Signature::settle`] has any effect: a parameter is borrowed, or one of several arguments could be taken before
-    /// another is rejected.
+    /// Returns whether [`Signature::settle`] has any effect. It has one if a parameter is borrowed, or if one of several arguments
+    /// could be taken before another is rejected.
     pub(super) const fn settles(&self) -> bool {
         match self.params {
             [] => false,
@@ -162,7 +162,7 @@ impl Signature {
         if args.len() != self.params.len() {
             return Some(args.len());
         }
-        // FUN-09: without an r-value reference, reading takes nothing, and the body finds the first argument that does not convert.
+        // FUN-09: without an r-value reference, reading moves no value, and the body finds the first argument that does not convert.
         if !args.iter().any(|arg| arg.type_index() == index::RVALUE_REF) {
             return None;
         }
@@ -197,7 +197,7 @@ impl Typed {
             .enumerate()
             .map(|(at, param)| format!("{at}: {}", param.text()))
             .collect();
-        // As in C++ messages. In metadata it is `None` there too.
+        // As in C++ messages. In metadata, C++ uses `None` too.
         let result = match self.result.name {
             "None" => "void".to_owned(),
             _ => self.result.text(),
@@ -222,14 +222,14 @@ pub(crate) fn signature_json(typed: &Typed) -> String {
     )
 }
 
-/// Returns the error for `args`: their number is wrong, or argument `at` does not convert. One copy for all functions, because there are
-/// many of them, and errors are rare. The parameters begin like those of its callers, so that no registers move.
+/// Returns the error for `args`: their number is wrong, or argument `at` does not convert. All functions share this copy, because there
+/// are many of them, and errors are rare. Its parameters begin like those of its callers, so that no registers move.
 #[cold]
 #[inline(never)]
 fn rejected(name: Option<&str>, args: &[AnyView<'_>], signature: &Signature, at: usize) -> Result {
     let signature = signature.typed();
     let called = signature.text(name);
-    // FUN-08 before FUN-09: if the number is wrong, positions mean nothing.
+    // FUN-08 has precedence over FUN-09, because positions have no meaning if the number is wrong.
     let (rule, text) = match (signature.params.get(at), args.get(at)) {
         (Some(wanted), Some(actual)) if args.len() == signature.params.len() => (
             FUN_09,

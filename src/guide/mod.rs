@@ -26,16 +26,16 @@
 //!                └─ payload  fields in the grammar of the kind: code, functions, tensors
 //! ```
 //!
-//! [`blob::open`](crate::blob::open) goes from the file to the modules in one call, and
-//! [`StoredModule::decode`](crate::blob::StoredModule::decode) from a module to its fields. Everything between has a type too:
+//! [`blob::open`](crate::blob::open) reads a file and returns its modules in one call.
+//! [`StoredModule::decode`](crate::blob::StoredModule::decode) returns the fields of a module. The levels in between also have types:
 //! [`ContainerFile`](crate::blob::container::ContainerFile), [`ContainerPart`](crate::blob::container::ContainerPart),
 //! [`EmbeddedBlob`](crate::blob::container::EmbeddedBlob), [`Blob`](crate::blob::Blob), [`LibraryModule`](crate::blob::LibraryModule),
 //! [`Payload`](crate::payload::Payload).
 //!
 //! # Versions
 //!
-//! Releases follow semantic versioning: before 1.0, a minor release may break the Rust interface, and a patch release does not; JSON
-//! forms, exit codes and C functions only grow. The minimum Rust version is `rust-version` in `Cargo.toml`; it rises only in a minor
+//! Releases follow semantic versioning. Before 1.0, a minor release may break the Rust interface, but a patch release does not. JSON
+//! forms, exit codes and C functions only grow. The minimum Rust version is `rust-version` in `Cargo.toml`. It rises only in a minor
 //! release.
 
 #[doc = include_str!("extract_code.md")]

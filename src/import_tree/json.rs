@@ -15,12 +15,13 @@ pub(crate) fn from_tree(tree: &ImportTree<'_>) -> Value {
     ])
 }
 
-/// Creates the tree of `{"indptr": [...], "indices": [...]}` and checks every rule. The outer error is about the JSON, the inner one about
-/// the tree.
+/// Creates the tree of `{"indptr": [...], "indices": [...]}` and checks every rule. The outer error is about the JSON, and the inner
+/// error is about the tree.
 ///
 /// # Errors
 ///
-/// A [`ParseError`] if an array is missing or contains a value that is not a u64. The inner error is that of [`ImportTree::new`].
+/// Returns a [`ParseError`] if an array is missing or contains a value that is not a u64. The inner error is the error of
+/// [`ImportTree::new`].
 pub fn to_tree(
     value: &Value,
     findings: &mut Findings,

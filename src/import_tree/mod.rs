@@ -66,7 +66,7 @@ impl<'a> ImportTree<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 or WIRE-06 where a vector is truncated; the errors of [`ImportTree::new`], at the byte of the number.
+    /// Returns WIRE-01 or WIRE-06 if a vector is truncated. Also returns the errors of [`ImportTree::new`], at the byte of the number.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
@@ -107,8 +107,8 @@ impl<'a> ImportTree<'a> {
             .filter_map(|position| self.indices.get(position))
     }
 
-    /// Returns whether module 0 imports all others, in their order, and no other module imports any. Most libraries have such a tree, which
-    /// cannot break a rule about its children.
+    /// Returns whether module 0 imports all others in their order, and no other module imports any. Most libraries have such a tree,
+    /// which cannot break a rule about children.
     pub(crate) fn is_flat(&self) -> bool {
         let others = 1..self.modules() as u64;
         // TREE-07 to TREE-12: the children 1, 2, 3, ... of module 0 exist, differ from it, occur once, and import nothing.
@@ -209,8 +209,8 @@ impl<'a> ImportTree<'a> {
                     format!("module {parent} imports itself")
                 })?;
                 let Some(slot) = slot else { continue };
-                // TREE-10: 0.7 stores an import as often as it was made; later writers store it once. Loaders import it as often as it is
-                // stored.
+                // TREE-10: 0.7 stores an import as often as it was made, and later writers store it once. Loaders import it as often as
+                // it is stored.
                 findings.expect(TREE_10, Kind::Duplicate, *slot != parent, at, || {
                     format!("module {parent} imports module {child} twice")
                 })?;

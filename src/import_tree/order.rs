@@ -1,8 +1,8 @@
-//! From a graph of modules to the order in which a library stores them.
+//! Conversion of a graph of modules into the order in which a library stores them.
 //!
 //! [`order`] with [`Algorithm::V0_8`] orders modules as every release from 0.8 on, and [`Algorithm::V0_7`] orders them as 0.7.
-//! [`Algorithm::Topological`] exists only in this crate. It stores every graph that can be stored, in an order that every loader accepts,
-//! and equals 0.8 wherever 0.8 does not reject.
+//! [`Algorithm::Topological`] exists only in this crate. It stores every graph that can be stored, in an order that every loader
+//! accepts. If 0.8 accepts the graph, the order is the same as that of 0.8.
 //!
 //! | algorithm | groups | children of a row | rejects |
 //! |---|---|---|---|
@@ -29,7 +29,7 @@ pub struct ModuleGraph {
 pub struct ModuleNode {
     /// Its kind, for messages; may be empty.
     pub kind: String,
-    /// Whether its code becomes part of the library itself, so that the module is stored as `_lib`.
+    /// True if its code becomes part of the library itself, so that the module is stored as `_lib`.
     pub dso: bool,
     /// The modules that it imports, in order.
     pub imports: Vec<usize>,
@@ -89,7 +89,7 @@ impl FromStr for Algorithm {
 
 /// Returns whether `release` links the code of a module of this kind into the library, so that it is stored as `_lib` (TREE-20).
 ///
-/// 0.7 and 0.8 compare kinds; later releases ask the module, so that a user-defined kind can answer too.
+/// 0.7 and 0.8 compare kinds. Later releases ask the module, so that a user-defined kind can answer too.
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn is_exportable(kind: &str, release: Release) -> bool {
     match kind {
@@ -116,8 +116,8 @@ pub struct Order {
 ///
 /// # Errors
 ///
-/// TREE-02 for a graph without modules; TREE-28 for an import of a module that does not exist; TREE-24 and TREE-25 for a graph that the
-/// algorithm cannot order.
+/// Returns TREE-02 for a graph without modules, and TREE-28 for an import of a module that does not exist. Returns TREE-24 or TREE-25
+/// for a graph that the algorithm cannot order.
 pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violation> {
     // TREE-28: an import of a missing module would never get a number.
     graph.check()?;
@@ -166,7 +166,7 @@ impl ModuleGraph {
     fn name_of(&self, group: &[usize]) -> String {
         let first = group.first().copied().unwrap_or(0);
         match self.modules.get(first) {
-            // TREE-24: the message names both kinds, like that of the releases. The number distinguishes modules of one kind.
+            // TREE-24: the message names both kinds, as the message of the releases does. The number distinguishes modules of one kind.
             Some(node) if !node.kind.is_empty() => format!("{} (module {first})", node.kind),
             _ => format!("module {first}"),
         }
@@ -192,7 +192,7 @@ impl Order {
 
 /// The stack of the walk in every release. A module counts as seen when it is pushed, not when it is popped (TREE-21).
 struct Stack {
-    /// Whether a module was ever pushed.
+    /// True if the module was pushed before.
     seen: Vec<bool>,
     stack: Vec<usize>,
 }
@@ -247,8 +247,8 @@ fn plain(graph: &ModuleGraph) -> Order {
     Order::of(groups, rows)
 }
 
-/// Groups modules as in 0.8 and later (TREE-20, TREE-22): first the device modules above the first host modules, then all host modules as
-/// one group, then the device modules below them.
+/// Groups modules as in 0.8 and later (TREE-20, TREE-22). The device modules above the first host modules come first. Then all host
+/// modules form one group. The device modules below them come last.
 fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
     let mut walk = Stack::new(graph);
     let mut groups: Vec<Vec<usize>> = Vec::new();

@@ -1,5 +1,5 @@
-//! The rules that need the whole graph: no cycle, every module reachable, not too deep. The walk does not recurse, because a chain can be
-//! as long as the file.
+//! The rules that need the whole graph: no cycle, every module reachable, limited depth. The walk does not recurse, because a chain can
+//! be as long as the file.
 //!
 //! One word for each module stores its state: not visited, on the current path, or finished. For a finished module, the word is the length
 //! of the longest chain of imports below it.
@@ -108,7 +108,7 @@ impl TreeWalk<'_, '_> {
             match self.below.get(child).copied().unwrap_or(0) {
                 UNSEEN => self.open(child, self.tree.row(child)),
                 OPEN => {
-                    // TREE-09: loaders accept a longer cycle too, and a lookup through imports overflows the stack.
+                    // TREE-09: loaders also accept a longer cycle, but a lookup through imports overflows the stack.
                     let at = self.tree.indices().offset_of(position);
                     // TREE-08 has rejected a module that imports itself; this check is about longer cycles.
                     TREE_09.require_as(Kind::Cycle, child == module, at, || {

@@ -46,7 +46,7 @@ pub(crate) struct StackPlace {
     pub(crate) values: *mut c_void,
     /// Array of type codes up to 0.20; from 0.21 on the number of the value, in the lower half.
     pub(crate) fourth: MaybeUninit<*mut c_void>,
-    /// Number of the value up to 0.20. Later code passes nothing here.
+    /// Number of the value up to 0.20. Later code passes no argument here.
     pub(crate) fifth: MaybeUninit<c_int>,
 }
 
@@ -131,11 +131,11 @@ impl Values {
     }
 }
 
-/// `TVMBackendAnyListSetPackedArg`: passes a value of the list in the next call (MOD-27).
+/// Implements `TVMBackendAnyListSetPackedArg`: passes a value of the list in the next call (MOD-27).
 ///
 /// # Safety
 ///
-/// `list` is a list of `RunningLists`, and its caller is code of the list's convention that provides the place.
+/// `list` is a list of `RunningLists`. The caller is code of the list's convention and provides the place.
 pub(crate) unsafe fn set_packed_arg(
     list: *mut AnyList,
     index: c_int,
@@ -150,7 +150,7 @@ pub(crate) unsafe fn set_packed_arg(
         ValuePlace::Legacy(values, codes) => {
             // SAFETY: the caller has the place, by this contract.
             unsafe { values.write(TVMValue::ZERO) };
-            // The place holds None until the value is known, because the caller goes on even after an error.
+            // The place holds None until the value is known, because the caller continues even after an error.
             // SAFETY: the caller has the place, by this contract.
             unsafe { codes.write(code::NULL) };
             // SAFETY: a value has the layout of a view, which borrows it; it is not changed until the call is over.
@@ -161,12 +161,12 @@ pub(crate) unsafe fn set_packed_arg(
             unsafe { codes.write(code) };
         }
         ValuePlace::Cell(cell) => {
-            // The place holds None until the value is known, because the caller goes on even after an error.
+            // The place holds None until the value is known, because the caller continues even after an error.
             // SAFETY: the caller has the place, by this contract.
             unsafe { cell.write(RawAny::NONE) };
             // SAFETY: a value is one cell.
             let mut value = unsafe { value?.cast::<RawAny>().read() };
-            // MOD-25: code of 0.21 would take the index of a tensor object for that of a map. `function_call_0_21` restores the object.
+            // MOD-25: code of 0.21 would treat the index of a tensor object as that of a map. `function_call_0_21` restores the object.
             if list.convention == Convention::Ffi021 && value.type_index == index::TENSOR {
                 let ptr = description_of(value);
                 value = RawAny::of(index::DLTENSOR_PTR, AnyPayload { ptr });
@@ -178,7 +178,7 @@ pub(crate) unsafe fn set_packed_arg(
     Ok(())
 }
 
-/// `TVMBackendAnyListResetItem`: sets a register to None (MOD-27).
+/// Implements `TVMBackendAnyListResetItem`: sets a register to None (MOD-27).
 ///
 /// # Safety
 ///
@@ -191,11 +191,11 @@ pub(crate) unsafe fn reset_item(list: *mut AnyList, index: c_int) -> Result<(), 
     Ok(())
 }
 
-/// `TVMBackendAnyListMoveFromPackedReturn`: moves the result of a call into a register (MOD-27).
+/// Implements `TVMBackendAnyListMoveFromPackedReturn`: moves the result of a call into a register (MOD-27).
 ///
 /// # Safety
 ///
-/// As for [`set_packed_arg`]; the place holds the result of a call, which is not used again.
+/// As for [`set_packed_arg`]. The place holds the result of a call, which is not used again.
 pub(crate) unsafe fn move_from_packed_return(
     list: *mut AnyList,
     index: c_int,

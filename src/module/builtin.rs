@@ -49,7 +49,7 @@ pub(crate) fn register() {
     });
     def("ffi.ModuleGlobalsAdd", |module: Module| {
         let mut pinned = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
-        // As in the releases, a module is added only once, so that removing it once is enough.
+        // A module is added only once, as in the releases, so that removing it once is enough.
         if !pinned.contains(&module) {
             pinned.push(module);
         }
@@ -95,8 +95,8 @@ fn system_library(args: &[AnyView<'_>]) -> Result<Any, Error> {
     Ok(Any::from(module::system_library(&prefix)?))
 }
 
-/// Registers the names under which frontends of 0.7 to 0.21 use modules (MOD-33). The runtime of TVM 0.22 and later, which is loaded beside
-/// this crate, registers some of them itself.
+/// Registers the names under which frontends of 0.7 to 0.21 use modules (MOD-33). If the runtime of TVM 0.22 or later is loaded in the
+/// same process, it registers some of them itself.
 fn register_old_names() {
     provide("runtime.ModuleGetTypeKey", |module: &Module| module.kind());
     provide("runtime.ModuleImportsSize", |module: &Module| {

@@ -1,7 +1,7 @@
 //! Constants that are stored next to the code: kinds `const_loader` and `metadata`.
 //!
-//! The module holds tensors by name, and for each function the list of the tensors that it needs. When a function is first looked up, they
-//! are passed to the import that initializes it (MOD-19).
+//! The module has tensors by name, and for each function the list of the tensors that it needs. When a function is first looked up,
+//! they are passed to the import that initializes it (MOD-19).
 
 use super::entry::LoaderEntry;
 use super::turns::Turns;
@@ -21,7 +21,7 @@ struct Constants {
     /// Name of the function that returns all tensors by name; it contains the name of the tensor class (MOD-19).
     all: &'static str,
     payload: Vec<u8>,
-    /// Whether the compiled code of the blob's layout uses the old object layout (VAL-19).
+    /// True if the compiled code of the blob's layout uses the old object layout (VAL-19).
     is_legacy: bool,
     /// Tensors in the order of the file.
     tensors: NamedValues,
@@ -29,14 +29,14 @@ struct Constants {
     map: OnceLock<Map>,
     /// The tensors that each function needs, in the order in which it expects them.
     needs: Sorted,
-    /// Whether the constants of the function at this index were passed.
+    /// True at the index of a function whose constants were passed.
     ready: Mutex<Vec<bool>>,
     /// Functions whose initializer runs.
     turns: Turns<usize>,
 }
 
-/// Values in ascending order of their names. A hash map of values would have a public hash, so that a file could choose 20,000 names that
-/// collide.
+/// Values in ascending order of their names. It is not a hash map, because the hash of values is public, and a file could choose 20,000
+/// names that collide.
 struct Sorted(NamedValues);
 
 type NamedValues = Vec<(Box<str>, Any)>;
@@ -112,7 +112,7 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
 }
 
 impl Constants {
-    /// MOD-19: calls `__init_<symbol>` of the first import that has it, once.
+    /// Calls `__init_<symbol>` of the first import that has it, once (MOD-19).
     fn pass_constants(&self, module: &Module, symbol: &str) -> Result<(), Error> {
         let Some(at) = self.needs.place(symbol) else {
             return Ok(());
@@ -143,7 +143,7 @@ impl Constants {
         for (name, tensor) in &self.tensors {
             map.set_untrusted(&**name, tensor.clone())?;
         }
-        // Two threads may each have created a map: all callers get the one that was set first.
+        // Two threads may each have created a map. All callers get the map that was set first.
         Ok(self.map.get_or_init(|| map).clone())
     }
 

@@ -33,8 +33,8 @@ unsafe impl Sync for Pointer {}
 ///
 /// # Safety
 ///
-/// `address` is the value that libraries expect in their symbol of that name, usually a function of its type, and stays valid for the life
-/// of the process.
+/// `address` is the value that libraries expect in their symbol of that name, usually a function of its type. It stays valid for the
+/// life of the process.
 pub(crate) unsafe fn register(name: &str, address: *mut c_void) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let address = Pointer(address);
@@ -80,7 +80,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<S
         };
         fill(name, slot, function);
     });
-    // MOD-05: names of the program come last, so that they replace ours if both have one.
+    // MOD-05: names of the program come last, so that they replace ours if both exist.
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     for added in added.iter() {
         if let Some(slot) = symbols.address(SymbolName::hashed(&added.name, added.hash)) {

@@ -14,7 +14,7 @@ pub struct LoaderEntry<'a> {
     pub payload: &'a [u8],
     /// Layout in which it was stored, which decides the form of function information.
     pub layout: Layout,
-    /// Library that contains `payload`. A module that keeps this may go on reading the payload in place.
+    /// Library that contains `payload`. A module that keeps this may continue to read the payload in place.
     pub library: &'a Arc<dyn Symbols>,
 }
 

@@ -52,7 +52,7 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
     ///
     /// # Errors
     ///
-    /// An error of the kind, such as code that does not load.
+    /// Returns an error of the kind, such as code that does not load.
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error>;
 
     /// Returns the names of the module's own functions; `None` if the kind cannot list them.
@@ -60,7 +60,7 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
         None
     }
 
-    /// Returns whether there is a function `name`. Override it if this is known without creating the function.
+    /// Returns whether a function `name` exists. Override it if the answer is known without creating the function.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
     ///
     /// # Errors
     ///
-    /// A RuntimeError from the default implementation: the kind cannot be saved.
+    /// Returns a RuntimeError from the default implementation: the kind cannot be saved.
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         Err(cannot(self.kind(), "does not support SaveToBytes"))
     }
@@ -91,7 +91,8 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
     ///
     /// # Errors
     ///
-    /// A RuntimeError from the default implementation: the kind cannot be written. A kind also returns the system's errors for the path.
+    /// Returns a RuntimeError from the default implementation: the kind cannot be written. A kind also returns the system's errors for
+    /// the path.
     fn write_to_file(&self, _path: &str, _format: &str) -> Result<(), Error> {
         Err(cannot(self.kind(), "does not support WriteToFile"))
     }
@@ -131,7 +132,7 @@ fn cannot(kind: &str, what: &str) -> Error {
 
 /// Returns the property mask of `kind` in `release`; 0 for unlisted kinds (MOD-15).
 ///
-/// `runs` states whether the kind's runtime is available: without it, device modules can be saved but not called.
+/// `runs` states whether the kind's runtime is available. Without it, device modules can be saved but not called.
 pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
     use property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
     // MOD-15: a compiler without the runtime of a kind can still save its code.

@@ -34,7 +34,7 @@ impl Library {
 
     /// Keeps the guard that removes the module from the library's context symbol on drop.
     pub(super) fn keep(&self, context: ContextGuard) {
-        // Set once, by the code that creates the module.
+        // Set only once, by the code that creates the module.
         let _ = self.context.set(context);
     }
 
@@ -79,7 +79,7 @@ impl ModuleKind for Library {
         "library"
     }
 
-    /// Returns the names of its exported functions, without their prefix, as far as they can be listed.
+    /// Returns the names of its exported functions, without their prefix; `None` if they cannot be listed.
     fn functions(&self) -> Option<Vec<String>> {
         let list = self
             .symbols
@@ -195,8 +195,8 @@ fn byte_array(array: &ByteArray) -> AnyView<'_> {
     unsafe { AnyView::from_raw(RawAny::of(index::BYTE_ARRAY, AnyPayload { ptr })) }
 }
 
-/// MOD-25: converts arguments for code of 0.21. A tensor becomes its description, text a C string, and bytes a byte array. Functions and
-/// modules are handles that only this crate dereferences. Any other object is rejected.
+/// Converts arguments for code of 0.21 (MOD-25). A tensor becomes its description, text a C string, and bytes a byte array. Functions
+/// and modules are handles that only this crate dereferences. Any other object is rejected.
 fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
     let mut flat = Flat {
         cells: Vec::with_capacity(args.len()),
@@ -210,7 +210,7 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
             unsafe { AnyView::from_raw(RawAny::of(index, AnyPayload { ptr })) }
         };
         flat.cells.push(match raw.type_index {
-            // MOD-25: in 0.21 this number, 70, is that of a map.
+            // MOD-25: in 0.21, this number, 70, is the index of a map.
             index::TENSOR => {
                 let description = raw.ptr().cast::<u8>().wrapping_add(size_of::<Header>());
                 pointer(index::DLTENSOR_PTR, description.cast())

@@ -20,7 +20,7 @@ pub struct LoadedLibrary {
     pub module: Module,
     /// Layout of the blob; without a blob, the dialect of the symbols.
     pub layout: Layout,
-    /// Whether the library contains a blob.
+    /// True if the library contains a blob.
     pub has_blob: bool,
     /// Names of the slots that were filled (MOD-05).
     pub slots: Vec<String>,
@@ -47,7 +47,7 @@ impl From<Error> for LoadFailure {
 }
 
 impl From<LoadFailure> for Error {
-    /// The text names the rule, because a caller in another language sees only the text.
+    /// Adds the rule to the text, because a caller in another language sees only the text.
     fn from(failure: LoadFailure) -> Error {
         match failure {
             LoadFailure::Broken(broken) => {
@@ -60,8 +60,8 @@ impl From<LoadFailure> for Error {
 
 /// Loads the file at `path`: a shared library of any release, or a file whose extension has a registered loader (MOD-01).
 ///
-/// The extension is the text after the last dot of the path. `dll`, `dylib` and `dso` mean `so`, and so does a version after `so`:
-/// `libm.so.6`. The releases look for a loader of `.6` files.
+/// The extension is the text after the last dot of the path. `dll`, `dylib` and `dso` mean `so`. A version after `so`, as in
+/// `libm.so.6`, also means `so`. The releases look for a loader of `.6` files instead.
 ///
 /// # Errors
 ///
@@ -76,9 +76,10 @@ impl From<LoadFailure> for Error {
 /// registers and returns. The caller therefore promises, for all code that the modules, the functions and the registry reach, that
 ///
 /// * opening it is sound, and so is dropping it while none of its functions runs;
-/// * its symbols are what their names state (MOD-01 to MOD-06): a function is one, of the convention of its release;
+/// * its symbols are of the kind that their names state (MOD-01 to MOD-06): the symbol of a function is a function with the convention of
+///   its release;
 /// * its functions are called with the number, types, shapes and devices of arguments that they were compiled for, or reject others;
-/// * the same holds for the device code that it contains, and for everything that it registers with this process.
+/// * the same is true for the device code that it contains, and for everything that it registers with this process.
 ///
 /// Read a file that is not trusted with [`crate::blob`] instead, which runs none of its code.
 ///
@@ -108,7 +109,7 @@ pub unsafe fn load_named(path: &str) -> Result<Module, Error> {
     unsafe { load_as(path, "") }
 }
 
-/// Loads a file like [`load_named`], in a stated format; an empty `format` means that of the file's name (MOD-32).
+/// Loads a file like [`load_named`], in the given format. An empty `format` means the format that the file name shows (MOD-32).
 ///
 /// # Errors
 ///
@@ -237,12 +238,13 @@ pub unsafe fn load_library(
 ///
 /// # Safety
 ///
-/// As for [`load`], for everything that `symbols` returns: an address stays what its name states for as long as `symbols` lives.
+/// As for [`load`], for everything that `symbols` returns. An address remains valid, and has the type that its name states, for as long
+/// as `symbols` lives.
 pub unsafe fn load_symbols(
     symbols: Arc<dyn Symbols>,
     strictness: Strictness,
 ) -> Result<LoadedLibrary, Error> {
-    // Compiled code takes workspace without a lookup by name, which otherwise would install the defaults.
+    // Compiled code allocates workspace without a lookup by name, which would otherwise install the defaults.
     crate::install();
     Ok(read(&symbols, strictness)?)
 }
@@ -287,7 +289,7 @@ fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibr
     Ok(done(module, layout, true, findings))
 }
 
-/// MOD-18: checks that the length in the header fits into the symbol. Releases trust the length, and read the memory after it.
+/// Checks that the length in the header fits into the symbol (MOD-18). Releases trust the length, and read the memory after the symbol.
 fn check_bounds(bytes: &[u8]) -> Result<(), Violation> {
     let nbytes = nbytes(bytes)?;
     let room = bytes.len() as u64;
@@ -296,12 +298,12 @@ fn check_bounds(bytes: &[u8]) -> Result<(), Violation> {
     })
 }
 
-/// Returns the blob as its header bounds it, for a symbol of unknown size that other data may follow (MOD-18).
+/// Returns the blob up to the length in its header, for a symbol of unknown size that other data may follow (MOD-18).
 fn declared(bytes: &[u8]) -> Result<&[u8], Violation> {
     let end = usize::try_from(nbytes(bytes)?)
         .ok()
         .and_then(|nbytes| nbytes.checked_add(8));
-    // `check_bounds` rejects a header that states too large a length as truncated.
+    // `check_bounds` rejects too large a length in the header as truncated.
     Ok(end.and_then(|end| bytes.get(..end)).unwrap_or(bytes))
 }
 
@@ -327,7 +329,7 @@ fn library(symbols: &Arc<dyn Symbols>, names: Dialect) -> Module {
     module
 }
 
-/// MOD-07: creates one module for each entry, with the imports of the tree.
+/// Creates one module for each entry, with the imports of the tree (MOD-07).
 fn build(
     blob: &Blob<'_>,
     symbols: &Arc<dyn Symbols>,
@@ -352,7 +354,7 @@ fn build(
         modules.push(module);
     }
     let Some(tree) = &blob.tree else {
-        // MOD-07: blobs of 0.2 have no tree, and neither do those of 0.7 that embed no modules.
+        // MOD-07: blobs of 0.2 have no tree. Neither do blobs of 0.7 that embed no modules.
         let module = library(symbols, names);
         module.add_imports(modules)?;
         return Ok(module);

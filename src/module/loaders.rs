@@ -21,7 +21,7 @@ pub fn register_loader(kind: &str, loader: Loader) {
     enter(&REGISTERED, kind, loader);
 }
 
-/// Registers a loader like [`register_loader`], for the chapters below this one. The global registry takes precedence, because another
+/// Registers a loader like [`register_loader`], for lower chapters of this crate. The global registry takes precedence, because another
 /// runtime in the process provides its own loaders.
 pub(crate) fn provide_loader(kind: &str, loader: Loader) {
     enter(&PROVIDED, kind, loader);
@@ -35,7 +35,7 @@ fn enter(table: &LoaderTable, kind: &str, loader: Loader) {
     }
 }
 
-/// Returns whether entries of `kind` in libraries of `layout` become more than an opaque module.
+/// Returns whether entries of `kind` in libraries of `layout` become modules that are not opaque.
 pub fn has_loader(kind: &str, layout: Layout) -> bool {
     // The global lookup comes first, because it installs the loaders of this crate.
     global(kind, layout).is_some() || known(&REGISTERED, kind).or(ours(kind)).is_some()
@@ -51,7 +51,7 @@ fn global(kind: &str, layout: Layout) -> Option<Function> {
     registry::lookup(&global_name(kind, layout))
 }
 
-/// The loaders for one library; each kind is looked up once.
+/// The loaders for one library. Each kind is looked up once.
 #[derive(Default)]
 pub(super) struct Loaders<'a> {
     /// There are few, so that a linear search is faster than hashing.
@@ -101,7 +101,8 @@ impl<'a> Loaders<'a> {
 }
 
 impl LoaderSource {
-    /// MOD-11: a Rust loader comes first, then the global function of the layout, and last the loaders of this crate.
+    /// Returns the loader of an entry (MOD-11). A Rust loader has precedence, then the global function of the layout, and last the
+    /// loaders of this crate.
     fn of(entry: &LoaderEntry<'_>) -> LoaderSource {
         if let Some(loader) = known(&REGISTERED, entry.kind) {
             return LoaderSource::Registered(loader);
@@ -156,7 +157,7 @@ fn opaque(entry: &LoaderEntry<'_>, loader: String) -> Module {
         &mut cursor,
         &mut Findings::default(),
     );
-    // MOD-11: the functions of a kind without a grammar are unknown, which is no reason to reject the rest of the library.
+    // MOD-11: the functions of a kind without a grammar are unknown. The rest of the library is loaded nevertheless.
     let functions = decoded
         .map(|payload| function_names(&payload))
         .unwrap_or_default();

@@ -25,8 +25,8 @@ impl Module {
         }
     }
 
-    /// Returns the names of the module's own functions, for example those that a compiled library exports. `None` means that this kind
-    /// cannot list them, and says nothing about [`Module::function`]. [`Module::walk`] reaches the imports.
+    /// Returns the names of the module's own functions, for example those that a compiled library exports. Returns `None` if this kind
+    /// cannot list them. [`Module::function`] may then find functions nevertheless. [`Module::walk`] reaches the imports.
     ///
     /// ```
     /// # #[cfg(all(target_arch = "x86_64", target_os = "linux"))] {
@@ -44,7 +44,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// The error of the first module that fails, which ends the lookup.
+    /// Returns the error of the first module that fails, which ends the lookup.
     pub fn function(&self, name: &str, query_imports: bool) -> Result<Option<Function>, Error> {
         self.first(query_imports, |module| module.own_function(name))
     }
@@ -61,7 +61,7 @@ impl Module {
         })
     }
 
-    /// Returns whether there is a function `name`.
+    /// Returns whether a function `name` exists.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// Errors of the kind, for example for an unknown format.
+    /// Returns errors of the kind, for example for an unknown format.
     pub fn source(&self, format: &str) -> Result<String, Error> {
         match self.implementation() {
             Some(own) => own.source(format),
@@ -113,7 +113,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// A RuntimeError for a kind that cannot be saved; for a C++ module its exception, and a TypeError if it returns no bytes.
+    /// Returns a RuntimeError for a kind that cannot be saved; for a C++ module its exception, and a TypeError if it returns no bytes.
     pub fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         match self.implementation() {
             Some(own) => own.save_to_bytes(),
@@ -125,7 +125,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// A RuntimeError for a kind that cannot be written; errors of the system for `path`; exceptions of a C++ module.
+    /// Returns a RuntimeError for a kind that cannot be written; errors of the system for `path`; exceptions of a C++ module.
     pub fn write_to_file(&self, path: &str, format: &str) -> Result<(), Error> {
         match self.implementation() {
             Some(own) => own.write_to_file(path, format),
@@ -183,7 +183,7 @@ impl Module {
         query_imports: bool,
         matches: &mut dyn FnMut(&Module) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        // MOD-08: the module comes before its imports. 0.7 went on after a hit, so that the last import won.
+        // MOD-08: the module comes before its imports. 0.7 continued after a match, so that the last import won.
         if matches(self)? {
             return Ok(true);
         }
@@ -191,7 +191,7 @@ impl Module {
             return Ok(false);
         }
         let seen = VisitedObjects::new();
-        // MOD-09: each module once: 28 nested diamonds, which take releases minutes, are only 85 modules here.
+        // MOD-09: each module once. 28 nested diamonds, for which releases need minutes, are only 85 modules here.
         seen.add(self.as_object())?;
         let mut open = self.imports();
         open.reverse();
@@ -221,14 +221,14 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// MOD-13 (missing) for a name that neither an import nor the registry has, and for one that [`registry::lookup`] hides from safe code;
-    /// errors of the lookup in an import.
+    /// Returns MOD-13 (missing) for a name that neither an import nor the registry has, and for a name that [`registry::lookup`] hides
+    /// from safe code. Also returns errors of the lookup in an import.
     pub fn from_environment(&self, name: &str, release: Release) -> Result<Function, Error> {
         if registry::is_raw(name.as_bytes()) {
             let text = format!("{name} is looked up by compiled code alone");
             return Err(MOD_13.rejected(rule::Kind::Missing, text).into());
         }
-        // SAFETY: the name is not one whose function takes arguments that it cannot check, as tested above.
+        // SAFETY: the test above excludes the names of functions that cannot check their arguments.
         unsafe { self.environment(name, release) }
     }
 
@@ -294,7 +294,7 @@ impl Module {
         if let Some(body) = self.body() {
             let mut kept = body.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let object = function.as_object().as_ptr();
-            // Added only once, however often compiled code looks it up, because the list lives as long as the module.
+            // Added only once, even if compiled code looks it up often, because the list lives as long as the module.
             if !kept
                 .iter()
                 .any(|known| known.as_object().as_ptr() == object)

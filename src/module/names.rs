@@ -9,8 +9,8 @@ use crate::rule::Violation;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Convention {
-    /// 0.2 to 0.20: values of 8 bytes and an array of type codes. The three parameters of 0.2 to 0.6 are the first three of the six from
-    /// 0.7 on; a function that takes three ignores the others.
+    /// 0.2 to 0.20: values of 8 bytes and an array of type codes. 0.2 to 0.6 have three parameters, which are the first three of the
+    /// six from 0.7 on. A function that takes three ignores the others.
     Legacy,
     /// 0.21: cells of 16 bytes, with objects in a form that no other release has (MOD-25).
     Ffi021,
@@ -58,7 +58,7 @@ impl Dialect {
         };
         match layout {
             Layout::V0_2 => Dialect {
-                // MOD-11: 0.7 added the prefix `runtime.`; the other names of 0.2 to 0.6 are those of 0.7.
+                // MOD-11: 0.7 added the prefix `runtime.`. The other names of 0.2 to 0.6 are the same as in 0.7.
                 loader: "module.loadbinary_",
                 ..LEGACY
             },
@@ -128,7 +128,7 @@ pub const fn slots(release: crate::release::Release) -> &'static [&'static str] 
     }
 }
 
-/// Returns every slot of every release, once. A slot means the same function in every release, so that one loader fills them all.
+/// Returns every slot of every release, once. A slot has the same meaning in every release, so one loader can fill all of them.
 pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
     // MOD-05: these two lists contain all slots of 0.21 to 0.25.
     let rest = SLOTS_0_26
@@ -149,7 +149,7 @@ pub(super) fn is_of_runtime(symbol: &[u8]) -> bool {
     symbol.starts_with(b"TVM") || symbol.starts_with(b"_Z") && names_tvm()
 }
 
-/// MOD-26: explains that `library` needs these symbols of a runtime, which nothing in this process has.
+/// Explains that `library` needs these symbols of a runtime, which nothing in this process defines (MOD-26).
 #[cold]
 pub(super) fn not_met(library: &str, needed: &[String]) -> String {
     let own = |name: &String| exports::find(name).is_some();
@@ -234,7 +234,7 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
 
 /// Returns the name in the data symbol of the entry point (MOD-04): ASCII up to a NUL, within the symbol.
 pub(super) fn entry_name(symbols: &dyn Symbols, entry: &str) -> Option<String> {
-    // MOD-04, MOD-18: text of unknown length is not read; then there is no entry point.
+    // MOD-04, MOD-18: text of unknown length is not read, and then there is no entry point.
     let bytes = symbols.data(SymbolName::of(entry)).ok()??.bytes;
     let length = bytes.iter().position(|byte| *byte == 0)?;
     let name = bytes.get(..length).filter(|name| !name.is_empty())?;

@@ -55,7 +55,7 @@ struct ModuleCell {
 
 pub(super) struct ModuleBody {
     kind: Box<dyn ModuleKind>,
-    /// A second copy of the imports, so that a lookup only takes a lock and does not walk an array of foreign cells.
+    /// A second copy of the imports, so that a lookup only locks it and does not read an array of foreign cells.
     imports: RwLock<Vec<Module>>,
     /// Cache of lookups from the environment (MOD-14), in ascending order of the names.
     pub(super) found: Mutex<Vec<(Box<str>, Function)>>,
@@ -74,7 +74,7 @@ impl Module {
         Module::from_box(Box::new(kind))
     }
 
-    /// Creates the cell of a module: the vtable pointer comes first, where C++ expects it, and the private part follows the public one.
+    /// Creates the cell of a module. The vtable pointer comes first, where C++ expects it, and the private part follows the public one.
     fn from_box(kind: Box<dyn ModuleKind>) -> Module {
         let cell = Box::new(ModuleCell {
             table: virtuals::table(),
@@ -217,12 +217,12 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// MOD-10 (cycle), as a RuntimeError; exceptions of a C++ module.
+    /// Returns MOD-10 (cycle), as a RuntimeError; exceptions of a C++ module.
     pub fn import(&self, other: Module) -> Result<(), Error> {
         if self.body().is_none() {
             return foreign::import(self, &other);
         }
-        // MOD-10: checked before the imports are locked, because the search takes the lock of each module on its way.
+        // MOD-10: checked before the imports are locked, because the search locks each module that it visits.
         other.reject_if_reaches(self)?;
         self.add_imports(vec![other])
     }
@@ -252,7 +252,7 @@ impl Module {
         };
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
         if imports.is_empty() {
-            // A load adds all imports of a module at once, so that this avoids a second allocation.
+            // Loading a library adds all imports of a module at once. This avoids a second allocation.
             *imports = more;
         } else {
             imports.extend(more);
@@ -304,7 +304,7 @@ impl Module {
             .map_err(|broken| Error::of_violation(ErrorKind::Runtime, broken))
     }
 
-    /// Returns whether `target` is this module or among its imports. Each module is visited once, and depth needs no stack.
+    /// Returns whether `target` is this module or one of its direct or indirect imports. Visits each module once, and does not recurse.
     fn reaches(&self, target: &Module) -> Result<bool, Error> {
         let seen = VisitedObjects::new();
         let mut open = vec![self.clone()];

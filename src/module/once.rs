@@ -31,10 +31,10 @@ pub unsafe fn run(
     }
     // SAFETY: `run` can be called with `data`, by this contract.
     let code = unsafe { run(data) };
-    // MOD-22: after a failure the handle stays null, and the next caller tries again. Releases set it before the call, so that after a
-    // failure every later call returns 0 although nothing was initialized.
+    // MOD-22: after a failure, the handle stays null, and the next caller tries again. Releases set it before the call. After a
+    // failure, every later call then returns 0 although nothing was initialized.
     if code == 0 {
-        // 1 as in releases: compiled code only tests whether it is null.
+        // 1 as in releases. Compiled code only tests whether it is null.
         handle.store(std::ptr::without_provenance_mut(1), Ordering::Release);
     }
     code

@@ -32,10 +32,11 @@ pub type Task = unsafe extern "C" fn(c_int, *mut GroupEnv, *mut c_void) -> c_int
 #[repr(C, align(64))]
 struct Counter(AtomicI32);
 
-/// Returns how many tasks may run at once.
+/// Returns the number of tasks that may run at the same time.
 ///
-/// [`configure`] takes precedence over `TVM_NUM_THREADS`, and that over `OMP_NUM_THREADS`. Without any of them the result is the number of
-/// processors, halved on x86-64, where two of them share a core. It is at least 1.
+/// [`configure`] takes precedence over `TVM_NUM_THREADS`, which takes precedence over `OMP_NUM_THREADS`. Without any of them, the
+/// result is the number of processors. On x86-64 it is half of that number, because two processors share a core. The result is at least
+/// 1.
 fn max_concurrency() -> usize {
     let configured = CONFIGURED.load(Ordering::Relaxed);
     if configured > 0 {
@@ -58,7 +59,7 @@ pub(crate) fn not_configured(text: Option<&str>, processors: usize) -> usize {
     number.max(1)
 }
 
-/// Sets the number of tasks that run at once; 0 selects the environment again. Existing pools keep their workers, and use that many.
+/// Sets the number of tasks that run at once; 0 uses the environment again. Existing pools keep their workers, but use only that many.
 pub fn configure(threads: usize) {
     CONFIGURED.store(threads, Ordering::Relaxed);
 }
@@ -68,7 +69,7 @@ pub fn workers() -> usize {
     max_concurrency().min(processors())
 }
 
-/// Runs `task` for every task number from 0 to `num_task`, and waits for all of them (MOD-20). A `num_task` of 0 means [`workers`].
+/// Runs `task` for every task number from 0 to `num_task`, and waits for all of them (MOD-20). If `num_task` is 0, uses [`workers`].
 ///
 /// With a concurrency of 1 the task runs once, as number 0 of 1, for any `num_task`.
 ///
@@ -84,7 +85,8 @@ pub fn workers() -> usize {
 pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<()> {
     let failed = |text: String| Error::new(ErrorKind::Runtime, text);
     let concurrency = max_concurrency();
-    // MOD-20: from 0.8 on this is task 0 of 1, for any count that compiled code requests, and is allowed within a task.
+    // MOD-20: from 0.8 on, the only task is task 0 of 1, for any count that compiled code requests, and a launch is allowed within a
+    // task.
     if concurrency == 1 {
         return Job::new(task, data, 1).run_alone().map_err(failed);
     }
@@ -109,7 +111,7 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
     with_kept(&POOL, |pool| pool.run(&job)).map_err(failed)
 }
 
-/// Waits until every task of the group has called this as often as the calling task (MOD-21).
+/// Waits until every task of the group has called this function as often as the calling task (MOD-21).
 ///
 /// # Safety
 ///

@@ -4,7 +4,7 @@ use crate::rule::Violation;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// The name of a symbol with its hash in ELF libraries. A loader that looks up the same names in every library computes the hash once.
+/// The name of a symbol with its hash in ELF libraries. A loader that looks up the same names in every library computes each hash once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolName<'a> {
     text: &'a str,
@@ -17,7 +17,7 @@ impl<'a> SymbolName<'a> {
         let bytes = text.as_bytes();
         let mut hash = 5381_u32;
         let mut at = 0;
-        // A manual loop: the names of releases are hashed in a `const`, where iterators do not work.
+        // A manual loop, because the names of releases are hashed in a `const`, in which iterators do not work.
         while at < bytes.len() {
             hash = hash.wrapping_mul(33).wrapping_add(bytes[at] as u32);
             at += 1;
@@ -55,11 +55,11 @@ pub trait Symbols: Send + Sync {
         }
     }
 
-    /// Returns the bytes of the data symbol `name`, and as far as possible no bytes after its end.
+    /// Returns the bytes of the data symbol `name`. Leaves out bytes after its end if the end is known.
     ///
     /// # Errors
     ///
-    /// MOD-18 for a symbol whose end is unknown: neither the symbol table nor a segment has a size.
+    /// Returns MOD-18 for a symbol whose end is unknown: neither the symbol table nor a segment has a size.
     fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation>;
 
     /// Returns the function `name`, whose symbol begins with `prefix`. Data is not a function.
@@ -75,12 +75,13 @@ pub trait Symbols: Send + Sync {
     /// Returns whether `bytes` from `address` on may be written, for slots that a loader fills.
     fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool;
 
-    /// Lists the names that the library exports or needs, as far as possible: exported ones first, `true` for needed ones.
+    /// Lists the names that the library exports or needs, as far as they are known. Exported names come first, and needed names have
+    /// `true`.
     fn list(&self) -> Vec<(String, bool)>;
 
     /// Returns the functions of a TVM runtime that it needs and that this process lacks (MOD-26).
     fn unmet(&self) -> Vec<String> {
-        // MOD-26: empty for a source without a file, which has nothing left to bind, and for a file whose tables are not read.
+        // MOD-26: empty for a source without a file, which has no symbols to bind, and for a file whose tables are not read.
         Vec::new()
     }
 
@@ -93,6 +94,6 @@ pub trait Symbols: Send + Sync {
 pub struct Data<'a> {
     /// Bytes from the symbol on.
     pub bytes: &'a [u8],
-    /// Whether the bytes end with the symbol. Otherwise they end with the memory, and may include other data.
+    /// True if the bytes end with the symbol. Otherwise they end with the memory, and may include other data.
     pub exact: bool,
 }

@@ -12,7 +12,7 @@ use std::sync::{PoisonError, RwLock};
 /// Addresses by name. Its public hash does no harm, because code of this process chose the names, not a file.
 static TABLE: RwLock<Option<Dict>> = RwLock::new(None);
 
-/// Registers a symbol like [`register`], for the C interfaces of both eras, which warn if another address was replaced (MOD-16).
+/// Registers a symbol like [`register`], for the C interfaces of both eras, and warns if another address was replaced (MOD-16).
 ///
 /// # Safety
 ///
@@ -26,13 +26,13 @@ pub(crate) unsafe fn register_or_warn(name: &str, address: *mut c_void) {
     }
 }
 
-/// Registers `address` under `name`; a null address removes the name. Returns whether another address was replaced (MOD-17).
+/// Registers `address` under `name`, or removes the name if the address is null. Returns whether another address was replaced (MOD-17).
 ///
 /// # Safety
 ///
-/// `address` must stay valid for the life of the process. A function's name must have the address of a function with the convention that
-/// the other names imply. The function must keep the contract of [`super::load`]. The name of a context symbol or slot must have the
-/// address of a writable pointer, and the name of a blob the address of a blob.
+/// `address` must stay valid for the life of the process. A function's name must have the address of a function with the convention
+/// that the other names imply. The function must keep the contract of [`super::load`]. The name of a context symbol or slot must have
+/// the address of a writable pointer. The name of a blob must have the address of a blob.
 pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let table = table.get_or_insert_with(Dict::new);
@@ -46,7 +46,8 @@ pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
         let address = unsafe { Any::handle(address) };
         table.set(key, address)
     };
-    // MOD-17: `TVMFFIEnvModRegisterSystemLibSymbol` warns in this case, as releases do; registering the same address again is no change.
+    // MOD-17: `TVMFFIEnvModRegisterSystemLibSymbol` warns in this case, as releases do. Registering the same address again is not a
+    // replacement.
     before.is_some_and(|before| before.as_ptr() != address)
 }
 
@@ -68,12 +69,13 @@ impl SystemSymbols {
 impl Symbols for SystemSymbols {
     fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         let name = name.text();
-        // MOD-16: the name with the prefix takes precedence over the one without.
+        // MOD-16: the name with the prefix takes precedence over the name without it.
         let found = exact(&format!("{}{name}", self.prefix));
         found.or_else(|| exact(name))
     }
 
-    /// Returns the bytes from the symbol to the end of its segment: a registered symbol has no size, but is in the executable or a library.
+    /// Returns the bytes from the symbol to the end of its segment. A registered symbol has no size, but it is in the executable or a
+    /// library.
     fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation> {
         let Some(address) = self.address(name) else {
             return Ok(None);
@@ -93,7 +95,7 @@ impl Symbols for SystemSymbols {
     }
 
     fn function(&self, before: &str, name: &str) -> Option<NonNull<c_void>> {
-        // MOD-16: from 0.22 on the prefix of the library follows that of all functions, instead of preceding it.
+        // MOD-16: from 0.22 on, the prefix of the library comes after the prefix of functions. Before, it comes first.
         let prefixed = format!("{before}{}{name}", self.prefix);
         let found = exact(&prefixed);
         found.or_else(|| exact(&format!("{before}{name}")))

@@ -21,8 +21,8 @@ impl<K: PartialEq + Clone> Turns<K> {
         }
     }
 
-    /// Waits until no other thread has the turn of `key`, and takes it. Returns `None` if this thread has it already and would wait for
-    /// itself.
+    /// Waits until no other thread has the turn of `key`, and takes it. Returns `None` if this thread already has it, because it would
+    /// wait for itself.
     pub(crate) fn take(&self, key: &K) -> Option<KeyTurn<'_, K>> {
         let own = thread::current().id();
         let mut running = self.running();

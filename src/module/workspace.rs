@@ -1,7 +1,7 @@
-//! Workspace of compiled code: temporary memory that a function takes and returns while it runs.
+//! Workspace of compiled code: temporary memory that a function allocates and frees while it runs.
 //!
-//! Compiled code calls `TVMBackendAllocWorkspace` for memory that does not fit on its stack. The DeviceAPI of a device manages its memory,
-//! so that a [`WorkspaceSource`] can be provided; until then only host memory is served, by this module.
+//! Compiled code calls `TVMBackendAllocWorkspace` for memory that does not fit on its stack. The DeviceAPI of a device manages the
+//! memory of the device, so a [`WorkspaceSource`] can be provided. Until then, only host memory is available, from this module.
 
 use std::alloc::{self, Layout};
 use std::ffi::c_void;
@@ -104,7 +104,7 @@ impl WorkspaceSource for HostSource {
 }
 
 fn layout(bytes: u64) -> Result<Layout, String> {
-    // MOD-23: a whole line holds the size, so that the memory after it is aligned like the line.
+    // MOD-23: the size takes a whole line, so that the memory after it is aligned like the line.
     let size = usize::try_from(bytes)
         .ok()
         .and_then(|bytes| bytes.checked_add(ALIGNMENT));
@@ -112,7 +112,7 @@ fn layout(bytes: u64) -> Result<Layout, String> {
         .ok_or_else(|| format!("a workspace of {bytes} bytes cannot exist on this host"))
 }
 
-/// MOD-23: without a device in the process, only memory of the host is available.
+/// Rejects memory that is not on the host, if no device source was provided (MOD-23).
 fn only_host(device_type: i32) -> Result<(), String> {
     if device_type == 1 {
         Ok(())

@@ -70,7 +70,7 @@ impl<'a> Payload<'a> {
         // PAY-01: opaque bytes are only stored in 0.22, so they have no older form to be converted from.
         let Payload::Known(known) = self else { return };
         for field in &mut known.fields {
-            // PAY-08: either no tags, or one for each argument; 0 means nothing.
+            // PAY-08: either no tags, or one for each argument. Tag 0 has no meaning.
             let Field::Functions(list) = field else {
                 continue;
             };
@@ -93,7 +93,7 @@ impl<'a> Payload<'a> {
     pub fn source(&self) -> Option<&str> {
         std::str::from_utf8(self.data()?)
             .ok()
-            // As in the JSON form, a NUL makes it a binary.
+            // A text with a NUL is treated as a binary, as in the JSON form.
             .filter(|text| !text.contains('\0'))
     }
 

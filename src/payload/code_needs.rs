@@ -73,7 +73,7 @@ impl Payload<'_> {
     /// none.
     pub fn code_needs(&self) -> BTreeSet<CodeNeed> {
         let mut needs = BTreeSet::new();
-        // The first bytes show the type of the code. The format may be wrong, and one format may stand for several types.
+        // The first bytes show the type of the code. The format may be wrong, and one format may be used for several types.
         let codes = self
             .data()
             .into_iter()
@@ -124,7 +124,7 @@ fn cuda(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
 }
 
 fn ptx(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
-    // The directives come in this order before anything else; `.target` may have options after a comma.
+    // The directives stand in this order before everything else. `.target` may have options after a comma.
     for line in lines(code) {
         if let Some(version) = line.strip_prefix(".version") {
             needs.insert(CodeNeed::PtxVersion(version.trim().to_owned()));
@@ -140,7 +140,7 @@ fn ptx(code: &[u8], needs: &mut BTreeSet<CodeNeed>) {
 /// Returns the architecture in the ELF header of CUDA binary code.
 fn cubin(elf: &[u8]) -> Option<String> {
     const EM_CUDA: u16 = 190;
-    /// The byte of the header that decides where the flags contain the architecture.
+    /// The byte of the header that decides which bits of the flags contain the architecture.
     const ABI_VERSION: usize = 8;
     if half(elf, 18) != Some(EM_CUDA) {
         return None;

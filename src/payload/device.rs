@@ -202,7 +202,7 @@ pub(super) fn read_version<'a>(
     Ok(version.into())
 }
 
-/// Reads a format, which must be a word (PAY-11), and one of those of its kind (PAY-12).
+/// Reads a format. It must be a word (PAY-11), and one of the formats of its kind (PAY-12).
 pub(super) fn read_format<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,
@@ -255,7 +255,7 @@ fn read_name<'a>(
     Ok(name)
 }
 
-/// Notes a name of a kernel or function that cannot be a file name, because files are named after it (PAY-59).
+/// Adds a finding for a name of a kernel or function that cannot be a file name, because files are named after it (PAY-59).
 pub(super) fn check_file_name(
     what: &str,
     name: &str,
@@ -337,7 +337,7 @@ pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer)
     });
 }
 
-/// Checks that OpenCL source has a delimiter line for each function, because from 0.8 on releases split it there (PAY-22).
+/// Checks that OpenCL source has a delimiter line for each function, because releases from 0.8 on split it there (PAY-22).
 fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
     const DELIMITER: &[u8] = b"// Function: ";
     let Some((Field::Text(format), _)) = checked.field("format") else {
@@ -356,7 +356,7 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
     // PAY-22: delimiters are counted as releases search for them: anywhere in the source, also inside comments and strings.
     let starts = source.windows(DELIMITER.len());
     let delimiters = starts.filter(|bytes| *bytes == DELIMITER).count();
-    // PAY-22: 0.7 has this layout too, but writes no delimiters and does not split.
+    // PAY-22: 0.7 has the same layout, but writes no delimiters and does not split.
     if delimiters == 0 && checked.layout == Layout::V0_7 {
         return Ok(());
     }

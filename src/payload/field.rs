@@ -46,8 +46,8 @@ pub struct Network<'a> {
 pub enum Field<'a> {
     /// [`FieldShape::Text`](super::FieldShape::Text), [`FieldShape::Version`](super::FieldShape::Version), [`FieldShape::Base64`](super::FieldShape::Base64), [`FieldShape::Format`](super::FieldShape::Format).
     Text(Text<'a>),
-    // Both shapes have the same value; the slot decides whether JSON may show it as text.
-    /// [`FieldShape::Code`](super::FieldShape::Code), [`FieldShape::Binary`](super::FieldShape::Binary).
+    /// [`FieldShape::Code`](super::FieldShape::Code) and [`FieldShape::Binary`](super::FieldShape::Binary) have the same value. The
+    /// slot decides whether JSON may show it as text.
     Bytes(Binary<'a>),
     /// [`FieldShape::Int`](super::FieldShape::Int).
     Int(i32),

@@ -148,14 +148,15 @@ fn read_info<'a>(
         |name| name.is_empty() || *name == key,
         |name| format!("function `{key}` calls itself `{name}`"),
     )?;
-    // PAY-02: any four bytes are a dtype. The launcher checks whether a release supports it (TEN-33).
+    // PAY-02: any four bytes are a valid dtype here. The launcher checks whether a release supports it (TEN-33).
     let types_start = cursor.offset();
     let arg_types = cursor.vector(Dtype::SIZE, "arg_types", Dtype::read)?;
     check_types(key, layout, &arg_types, types_start, findings)?;
     let tags_start = cursor.offset();
     let launch_param_tags = names(cursor, "launch_param_tags", PAY_02)?;
     check_tags(&launch_param_tags, tags_start, findings)?;
-    // PAY-03: the bytes do not show whether this field is present; only the layout does. It is the only difference between 0.21 and 0.7.
+    // PAY-03: the bytes do not show whether this field is present. Only the layout does. It is the only difference between 0.21 and
+    // 0.7.
     let mut arg_extra_tags = Vec::new();
     if layout >= Layout::V0_21 {
         let start = cursor.offset();
@@ -197,7 +198,7 @@ fn check_types(
     let Some((index, dtype)) = unpassed else {
         return Ok(());
     };
-    // TEN-02: the name is that of the last release with this layout.
+    // TEN-02: uses the name in the last release with this layout.
     let shown = dtype.text(layout.releases().until).ok();
     let shown = shown.filter(|text| !text.is_empty());
     let shown = shown.unwrap_or_else(|| dtype.to_string());
@@ -277,8 +278,8 @@ fn check_tags(tags: &[Text<'_>], start: u64, findings: &mut Findings) -> Result<
                 .map_err(|broken| broken.in_field(format!("launch_param_tags[{index}]")))?;
             continue;
         }
-        // PAY-05 is checked first, because an unknown axis makes readers write out of bounds. PAY-06 is a finding, because the library
-        // loads, and only fetching the function fails.
+        // PAY-05 is checked first, because an unknown axis makes readers write out of bounds. PAY-06 is only a finding, because the
+        // library loads, and the error occurs only when the function is looked up.
         let known = WORDS.contains(&tag) || PREFIXES.iter().any(|prefix| tag.starts_with(prefix));
         findings.expect(PAY_06, Kind::UnknownKind, known, at, || {
             format!("launch tag {index} is `{tag}`, which no release knows: the function cannot be launched")
@@ -311,7 +312,8 @@ pub(super) fn write(
         write_names(&info.launch_param_tags, out);
         if layout >= Layout::V0_21 {
             out.vector(&info.arg_extra_tags, |out, tag| out.i32(*tag));
-        // PAY-03: a tag of 0 means nothing and is left out. A tag of 1 is a tensor map: without it the kernel would get a wrong argument.
+        // PAY-03: a tag of 0 has no meaning and is left out. A tag of 1 is a tensor map, without which the kernel would get a wrong
+        // argument.
         } else if info.arg_extra_tags.iter().any(|tag| *tag != 0) {
             let message = format!(
                 "function `{key}` has argument tags {:?}, for which layout {layout} has no place",

@@ -47,12 +47,12 @@ impl Payload<'_> {
     ///
     /// # Errors
     ///
-    /// PAY-01 if the value does not have this form, with the path of the missing or wrong part.
+    /// Returns PAY-01 if the value does not have this form, with the path of the missing or wrong part.
     pub fn from_json(value: &Value) -> Result<Payload<'static>, Violation> {
         let object = JsonPlace::new(value, "payload");
-        // PAY-01: the kind comes first, because it decides which other members exist.
+        // PAY-01: the kind is read first, because it decides which other members exist.
         let kind = object.text("kind")?;
-        // Checked before the table, because a kind with a grammar can also be opaque, if layout 0.22 does not have that grammar.
+        // Checked before the table: a kind with a grammar can also be opaque, if layout 0.22 does not have that grammar.
         if let Some(bytes) = value.get("opaque") {
             return Ok(Payload::Opaque {
                 kind,
@@ -84,7 +84,7 @@ impl Payload<'_> {
 /// Adds the value of `slot` to `object`, under the name of the slot; code is added under `source` or `data`.
 fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>) {
     let value = match field {
-        // Code is not under the name of the slot, because the name of the member shows whether it is text or base64.
+        // The member is not named after the slot, because its name shows whether the code is text or base64.
         Field::Bytes(bytes) if slot.shape == FieldShape::Code => {
             put_code(bytes, object);
             return;
@@ -125,7 +125,7 @@ fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>,
         FieldShape::Binary => Field::Bytes(object.at(name)?.base64()?),
         FieldShape::Int => Field::Int(object.at(name)?.i32()?),
         FieldShape::Names => Field::Names(object.texts(name)?),
-        // PAY-09: only reading bytes must distinguish the forms, so a repeated name is no error here.
+        // PAY-09: a repeated name is not an error here, because only a reader of bytes has to distinguish the forms.
         FieldShape::Functions | FieldShape::SilentFunctions => {
             Field::Functions(object.list(name, function_from)?)
         }
@@ -140,7 +140,7 @@ fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>,
         FieldShape::Symbols => Field::Symbols(object.list(name, |item| {
             Ok((item.text("name")?, item.texts("variables")?))
         })?),
-        // PAY-48: sizes are read if the value has them; the writer checks whether the form allows them.
+        // PAY-48: sizes are read if the value has them. The writer checks whether the form allows them.
         FieldShape::Networks { .. } => Field::Networks(object.list(name, network_from)?),
         FieldShape::Relay => Field::Relay(Box::new(json_vm::relay_from(&object.at(name)?)?)),
         FieldShape::Relax => Field::Relax(Box::new(json_vm::relax_from(&object.at(name)?)?)),

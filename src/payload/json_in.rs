@@ -43,7 +43,7 @@ pub(super) struct JsonPlace<'v> {
 }
 
 impl<'v> JsonPlace<'v> {
-    /// Creates the place of a value; messages show `path`, for example `payload.functions[0].name`.
+    /// Creates the place of a value. Messages show `path`, for example `payload.functions[0].name`.
     pub(super) fn new(value: &'v Value, path: impl Into<String>) -> JsonPlace<'v> {
         JsonPlace {
             value,
@@ -113,7 +113,7 @@ impl<'v> JsonPlace<'v> {
 
     /// Returns the bytes of `source` if it exists, otherwise of `data`.
     pub(super) fn code(&self) -> Result<Binary<'static>, Violation> {
-        // A text stands for its bytes in UTF-8, after JSON escapes are resolved.
+        // A text represents its bytes in UTF-8, after JSON escapes are resolved.
         if let Some(source) = self.maybe("source") {
             let text = source.as_text()?.into_owned();
             return Ok(Cow::Owned(text.into_bytes()));

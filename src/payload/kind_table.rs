@@ -108,7 +108,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         RUNNABLE,
     ),
     row(
-        // PAY-99: only the browser registers this loader; no other runtime loads the kind.
+        // PAY-99: only the browser's runtime registers this loader.
         "webgpu",
         "WGSL kernels",
         device::WEBGPU,
@@ -168,7 +168,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         9,
     ),
     row(
-        // PAY-38: the bytes are those of `metadata`, and only the check of its names is new.
+        // PAY-38: the bytes are the same as for `metadata`, but its names are checked.
         "const_loader",
         "named constants",
         host::CONST_LOADER,
@@ -196,7 +196,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         8,
     ),
     row(
-        // PAY-40: the bytes are those of `GraphRuntimeFactory`. Both names are loaded up to 0.19.
+        // PAY-40: the bytes are the same as for `GraphRuntimeFactory`. Both names are loaded up to 0.19.
         "GraphExecutorFactory",
         "a graph and its parameters",
         executor::GRAPH_EXECUTOR,

@@ -1,4 +1,4 @@
-//! The table of kinds: what each kind stores, in which releases, and which releases load it.
+//! The table of kinds: the content of each kind, the releases that store it, and the releases that load it.
 //!
 //! A kind has a loader and a property mask for ranges of releases, and one or more forms. A form is a list of slots,
 //! [`PayloadForm::slots`], in the order of the file. Each slot has a name, a shape and a rule.
@@ -67,7 +67,7 @@ impl PayloadForm {
 
     /// Returns whether a release that writes `layout` also writes this form.
     pub(crate) fn is_in(&self, layout: Layout) -> bool {
-        // A reader knows the layout but not the release, so a form belongs to a layout if their releases overlap.
+        // A reader knows the layout but not the release, so a form belongs to every layout whose releases include one of the form.
         let releases = layout.releases();
         self.releases.since <= releases.until && releases.since <= self.releases.until
     }
@@ -115,7 +115,7 @@ impl KindInfo {
 
     /// Returns the newest form that `release` writes; `None` if it stores no module of this kind (PAY-99).
     pub fn form_in(&self, release: Release) -> Option<&'static PayloadForm> {
-        // PAY-99: forms are listed newest first, so if a release writes two forms, such as 0.2 and 0.13 of metal, the newer one is found.
+        // PAY-99: forms are listed newest first. If a release writes two forms, such as 0.2 and 0.13 of metal, the newer one is found.
         let mut forms = self.forms.iter();
         forms.find(|form| form.releases.contains(release))
     }
@@ -133,7 +133,7 @@ impl KindInfo {
     /// `ffi.Module.load_from_bytes.` from 0.22.
     pub fn loader(&self, release: Release) -> Option<String> {
         let loaded = self.loaded.iter().any(|range| range.contains(release));
-        // PAY-99: a stored kind may have no loader, and a loader may exist for a kind that is no longer stored.
+        // PAY-99: a kind that is stored may have no loader, and a loader may exist for a kind that is no longer stored.
         loaded.then(|| format!("{}{}", loader_prefix(release), self.kind))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-/// Largest number of bytes of a function name in a line of code. The name may occur in every line, and once for each operand of eight
+/// Maximum number of bytes of a function name in a line of code. The name may occur in every line, and once for each operand of eight
 /// bytes.
 const LONGEST_NAME: usize = 200;
 
@@ -11,7 +11,7 @@ pub(crate) fn short(name: &str) -> std::str::EscapeDebug<'_> {
     head(name, LONGEST_NAME).escape_debug()
 }
 
-/// Returns the characters that lie completely in the first `most` bytes.
+/// Returns the characters that are complete within the first `most` bytes.
 fn head(text: &str, most: usize) -> &str {
     // A character has at most four bytes, so the search goes back by at most three.
     let mut ends = (0..=most.min(text.len())).rev();
@@ -32,7 +32,7 @@ pub(crate) fn joined<T: fmt::Display>(
     Ok(())
 }
 
-/// Returns the text of `line`, up to `most` bytes, and whether the text is complete. The rest is not formatted.
+/// Returns the text of `line` up to `most` bytes, and `true` if that is the whole text. The rest is not formatted.
 #[cfg(any(feature = "inspect", feature = "vm"))]
 pub(crate) fn bounded(line: &impl fmt::Display, most: usize) -> (String, bool) {
     let mut text = Bounded {

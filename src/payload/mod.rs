@@ -130,8 +130,8 @@ pub struct KnownPayload<'a> {
 ///
 /// # Errors
 ///
-/// Any rule of this chapter, of `wire` or of `tensor` that the bytes break. If a kind has several forms and none can be read, the error is
-/// that of the form whose reading got furthest.
+/// Returns any rule of this chapter, of `wire` or of `tensor` that the bytes break. If a kind has several forms and none can be read,
+/// returns the error of the form that could be read furthest.
 pub fn read<'a>(
     kind: &str,
     layout: Layout,
@@ -206,7 +206,8 @@ fn choose(
             Err(broken) => {
                 if furthest
                     .as_ref()
-                    // PAY-09: the error of the form that got furthest is the most useful; among equals, that of the newest form.
+                    // PAY-09: the error of the form that could be read furthest is the most useful. If several are equal, the newest
+                    // form is used.
                     .is_none_or(|before| before.offset() < broken.offset())
                 {
                     furthest = Some(broken);
@@ -298,9 +299,10 @@ impl<'a> Payload<'a> {
     ///
     /// # Errors
     ///
-    /// Of kind unsupported: PAY-01 if the layout does not have the kind or form; PAY-03 for argument tags before 0.21; PAY-62 and PAY-66
-    /// for Relay VM code of an unknown release, and for constants that it cannot load later; PAY-85 for memory scopes before 0.22. Of kind
-    /// malformed: PAY-48 for sizes that do not match their buffers. Of kind type: the rule of a slot whose field has another shape.
+    /// Returns an error of kind unsupported: PAY-01 if the layout does not have the kind or form, PAY-03 for argument tags before 0.21,
+    /// or PAY-85 for memory scopes before 0.22. For Relay VM code, returns PAY-62 for an unknown release, and PAY-66 for constants that
+    /// the release cannot load later. Returns PAY-48, kind malformed, for sizes that do not match their buffers. Returns the rule of a
+    /// slot, kind type, if the field has another shape.
     pub fn write(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         let known = match self {
             Payload::Known(known) => known,
@@ -316,7 +318,7 @@ impl<'a> Payload<'a> {
                 return Err(PAY_01.rejected(Kind::Unsupported, message));
             }
         };
-        // PAY-01: the form depends on the layout, and the payload itself is unchanged, so it can be written in both layouts.
+        // PAY-01: only the form depends on the layout. The payload itself is unchanged, so it can be written in both layouts.
         let form = known.form_in(layout)?;
         // PAY-01: forms that are alike have the same fields in the same order, so the fields of one fit into the slots of the other.
         let pairs = form.slots.iter().zip(&known.fields);
@@ -329,7 +331,7 @@ impl<'a> Payload<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Payload::write`].
+    /// Returns the errors of [`Payload::write`].
     pub fn to_bytes(&self, layout: Layout) -> Result<Vec<u8>, Violation> {
         let mut out = Writer::new();
         self.write(layout, &mut out)?;

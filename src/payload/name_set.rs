@@ -1,4 +1,4 @@
-//! A set of names that finds names and repetitions.
+//! A set of names that finds names and repeated names.
 //!
 //! It sorts the names instead of hashing them, because hostile names could defeat a hash. Sorting takes n log n and finding a name log n,
 //! even for ten thousand equal names.

@@ -202,8 +202,8 @@ impl RelaxCode<'_, '_> {
                 function.name, function.num_args, function.registers
             )
         })?;
-        // Every register after the arguments is the destination of a call, which takes at least four words. PAY-97: the frame has as many
-        // registers as this number says: 2^31 registers take 32 GiB before the first instruction.
+        // Every register after the arguments is the destination of a call, which takes at least four words. PAY-97: the number
+        // determines the size of the frame. 2^31 registers take 32 GiB before the first instruction.
         let words = i64::try_from(self.words.len()).unwrap_or(i64::MAX);
         let most = words.max(FREE_REGISTERS);
         PAY_97.require_as(Kind::Limit, function.registers <= most, at, || {
@@ -272,7 +272,7 @@ impl RelaxCode<'_, '_> {
                 false_offset,
             } => {
                 source(condition)?;
-                // PAY-94: if the condition holds, control goes to the next instruction.
+                // PAY-94: if the condition is true, the next instruction is executed.
                 jump(1)?;
                 jump(false_offset)
             }

@@ -24,8 +24,8 @@ pub struct RelaxFunction<'a> {
     pub start: i64,
     /// Index after its last instruction.
     pub end: i64,
-    // i64 as in the file: numbers that break a rule are kept, so that a violation can show them.
-    /// Number of arguments; -2 for a packed function, which takes any number.
+    /// Number of arguments; -2 for a packed function, which takes any number. An i64 as in the file, because a number that breaks a
+    /// rule is kept for the violation.
     pub num_args: i64,
     /// Number of registers in its frame. The arguments are in the first registers.
     pub registers: i64,
@@ -81,8 +81,8 @@ impl<'a> RelaxFunction<'a> {
             let message = format!("function kind {}, there are 0, 1 and 2", *code);
             return Err(code.broken(PAY_84, Kind::UnknownKind, message));
         };
-        // PAY-90: start and end refer to the table of instructions, which comes later in the file, and are checked there. PAY-91, PAY-97:
-        // only functions of the VM have a frame; a packed function may take -2 arguments, which means any number.
+        // PAY-90: start and end refer to the table of instructions, which comes later in the file, and are checked there. PAY-91,
+        // PAY-97: only functions of the VM have a frame. A packed function may have -2 arguments, which means any number.
         Ok(RelaxFunction {
             kind,
             name: text(cursor, "name", PAY_84)?,

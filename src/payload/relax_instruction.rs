@@ -15,7 +15,7 @@ use crate::rule::{Kind, Violation};
 
 /// The void register: the destination of a call whose result is not used, and an operand without a value.
 pub const VOID_REGISTER: i64 = 1 << 54;
-/// The operand that stands for the VM itself.
+/// The operand that refers to the VM itself.
 pub const VM_REGISTER: i64 = VOID_REGISTER + 1;
 
 /// One instruction.
@@ -65,7 +65,7 @@ impl RelaxInstruction {
     ///
     /// # Errors
     ///
-    /// The errors of [`RelaxOperand::encode`].
+    /// Returns the errors of [`RelaxOperand::encode`].
     pub fn encode(&self) -> Result<Vec<u64>, Violation> {
         let (opcode, fields) = match self {
             RelaxInstruction::Call {
@@ -112,8 +112,8 @@ pub enum RelaxOperand {
 }
 
 impl RelaxOperand {
-    /// Decodes a word of the code; returns `None` if the top byte is not a kind. Any 56-bit value is accepted, also an index of nothing
-    /// (PAY-89).
+    /// Decodes a word of the code. Returns `None` if the top byte is not a kind. Any 56-bit value is accepted, even if it is not a
+    /// valid index (PAY-89).
     pub fn decode(word: u64) -> Option<RelaxOperand> {
         // PAY-89: the kind is the top byte, and the value is the low 56 bits, sign-extended.
         let value = (word << 8).cast_signed() >> 8;
@@ -130,7 +130,7 @@ impl RelaxOperand {
     ///
     /// # Errors
     ///
-    /// PAY-89 for a value of more than 56 bits, which would be another operand.
+    /// Returns PAY-89 for a value of more than 56 bits, which would be another operand.
     pub fn encode(self) -> Result<u64, Violation> {
         let (kind, value) = match self {
             RelaxOperand::Register(value) => (0, value),

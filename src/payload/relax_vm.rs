@@ -174,7 +174,7 @@ impl<'a> RelaxExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-85 for memory scopes in a layout before 0.22, which cannot store them.
+    /// Returns PAY-85 for memory scopes in a layout before 0.22, which cannot store them.
     pub fn write(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
         if layout >= Layout::V0_22 {
             return self.write_code(layout, out);
@@ -190,20 +190,21 @@ impl<'a> RelaxExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-88 if it does not lie inside the words; PAY-89 if its opcode or an operand kind is unknown.
+    /// Returns PAY-88 if it does not lie inside the words; PAY-89 if its opcode or an operand kind is unknown.
     pub fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         self.code().instruction(index)
     }
 
     /// Replaces instruction number `index`.
     ///
-    /// All words are written again, and the words after it move if its length changes. Jumps and functions count instructions, so their
-    /// numbers stay valid. The operands are checked when the code is read again (PAY-92 to PAY-94), for example by
-    /// [`StoredModule::edit`](crate::blob::StoredModule::edit).
+    /// All words are written again. If the length of the instruction changes, the words after it move. Jumps and functions count
+    /// instructions, so their numbers stay valid. The operands are checked when the code is read again (PAY-92 to PAY-94), for example
+    /// by [`StoredModule::edit`](crate::blob::StoredModule::edit).
     ///
     /// # Errors
     ///
-    /// PAY-88 and PAY-89 if there is no such instruction; PAY-89 for an operand of more than 56 bits. After an error nothing has changed.
+    /// Returns PAY-88 and PAY-89 if there is no such instruction; PAY-89 for an operand of more than 56 bits. After an error nothing
+    /// has changed.
     pub fn replace_instruction(
         &mut self,
         index: usize,
@@ -253,7 +254,7 @@ impl<'a> RelaxExecutable<'a> {
                 format!("layout {layout} has no place for the memory scopes of constants");
             return Err(PAY_85.rejected(Kind::Unsupported, message));
         }
-        // PAY-82: the magic says whether the section exists, so an executable without scopes keeps the older magic.
+        // PAY-82: the magic shows whether the section exists, so an executable without scopes keeps the older magic.
         let scopes = scopes.filter(|_| layout >= Layout::V0_22);
         out.u64(if scopes.is_some() {
             MAGIC_WITH_SCOPES
@@ -314,7 +315,7 @@ fn check_scopes(
     starts: &[u64],
     constants: usize,
 ) -> Result<(), Violation> {
-    // PAY-87: a mark for each constant, so that a list of scopes of any length is read once.
+    // PAY-87: a flag for each constant, so that a list of scopes of any length is read once.
     let mut scoped = vec![false; if scopes.is_empty() { 0 } else { constants }];
     for (index, ((constant, scope), start)) in scopes.iter().zip(starts).enumerate() {
         let at = usize::try_from(*constant).ok();

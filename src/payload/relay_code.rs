@@ -148,7 +148,7 @@ impl RelayInstruction {
     /// Returns the row of its opcode in code of release 0.`era`; `None` if the release does not have the opcode (PAY-72).
     pub(crate) fn opcode_in(&self, era: u8) -> Option<&'static Opcode> {
         let mut rows = OPCODES.iter();
-        // PAY-73: the rows of an opcode are listed newest first, so the first row that is not too new belongs to the release.
+        // PAY-73: the rows of an opcode are listed newest first, so the first row that is not newer than the release is the right one.
         rows.find(|row| row.code == self.opcode && row.since <= era)
     }
 

@@ -50,8 +50,8 @@ impl<'a> RelayFunction<'a> {
             |name| globals.has(name),
             |name| format!("function `{name}` is not one of the globals"),
         )?;
-        // PAY-69: there is no limit here: a frame is created when the function is called, and every register is checked against it
-        // (PAY-75).
+        // PAY-69: there is no limit here, because a frame is created only when the function is called, and every register is checked
+        // against the number (PAY-75).
         let registers = read_decimal(cursor, "registers")?;
         let instructions = read_decimal(cursor, "instructions")?;
         let params = names(cursor, "params", PAY_70)?;
@@ -78,7 +78,7 @@ impl<'a> RelayFunction<'a> {
     pub(super) fn write(&self, era: u8, out: &mut Writer) {
         out.count(3);
         out.str(&self.name);
-        // PAY-69: numbers are strings too, because the header of a function is one vector of strings.
+        // PAY-69: numbers are also strings, because the header of a function is one vector of strings.
         out.str(&self.registers.to_string());
         out.str(&self.code.len().to_string());
         write_names(&self.params, out);

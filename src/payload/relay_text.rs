@@ -12,10 +12,10 @@
 //! packed add
 //! ```
 //!
-//! Destination registers come first; those of a primitive are its outputs, which are its last registers. `%n` is a register, `cN` a
-//! constant, `@name` a function, and a jump shows its target. A field without a name before it is the main operand of the opcode. The
-//! number of fields at the end is left out. So is the storage size when a shape follows, because no release reads it then (PAY-75). Names
-//! are escaped, and inside instructions they are shortened.
+//! Destination registers come first. The destination registers of a primitive are its outputs, which are its last registers. `%n` is a
+//! register, `cN` a constant, and `@name` a function. A jump shows its target. A field without a name before it is the main operand of
+//! the opcode. The number of fields at the end is left out. The storage size is left out if a shape follows, because no release reads
+//! it then (PAY-75). Names are escaped, and inside instructions they are shortened.
 
 use super::line::{joined, short};
 use super::relay_code::{RelayInstruction, RelayOperand};
@@ -107,7 +107,7 @@ impl RelayLine<'_> {
             }
             return joined(out, fields);
         };
-        // PAY-73: after the fixed fields come as many as the count says, all of one meaning.
+        // PAY-73: the fixed fields are followed by as many further fields as the count states, all with the same meaning.
         let fixed = opcode.fields.len();
         let (fixed, tail) = fields.split_at_checked(fixed).unwrap_or((fields, &[]));
         let named = |wanted: &str| {
@@ -178,7 +178,7 @@ impl RelayLine<'_> {
         index: usize,
         out: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
-        // A negative index refers to nothing and is shown as a number.
+        // A negative index is invalid and is shown as a number.
         let at = usize::try_from(value).ok();
         let function = || self.executable.functions.get(at?);
         let primitive = || self.executable.primitives.get(at?);

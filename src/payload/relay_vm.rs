@@ -41,7 +41,7 @@ pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
 /// A Relay VM executable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayExecutable<'a> {
-    /// The release that wrote it; a runtime only loads code of its own release.
+    /// The release that wrote it. A runtime only loads code of the same release.
     pub version: Text<'a>,
     /// The devices that code refers to by index; empty before 0.9.
     pub virtual_devices: Vec<VirtualDevice<'a>>,
@@ -87,8 +87,8 @@ impl<'a> RelayExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`RelayExecutable::read_code`]; WIRE-01 for a length beyond the payload; under strict findings, WIRE-08 for bytes
-    /// after the code.
+    /// Returns the errors of [`RelayExecutable::read_code`]; WIRE-01 for a length beyond the payload; under strict findings, WIRE-08
+    /// for bytes after the code.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
@@ -162,7 +162,7 @@ impl<'a> RelayExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-62 if no release of this version has this code; PAY-66 for a late constant before 0.9.
+    /// Returns PAY-62 if no release of this version has this code; PAY-66 for a late constant before 0.9.
     pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
         // PAY-60: the length is known after the code is written.
         let mut code = Writer::new();

@@ -40,25 +40,25 @@ pub enum FieldShape {
     Names,
     /// A function map (PAY-02).
     Functions,
-    /// A function map whose functions do not repeat their names, in a form that no release after 0.23 writes (PAY-09).
+    /// A function map whose functions do not repeat their names. No release after 0.23 writes this form (PAY-09).
     SilentFunctions,
     /// A map from kernel name to code.
     Kernels,
     /// A map from kernel name to shader (PAY-14), with a length before each shader if framed (PAY-15).
     Shaders {
-        /// Whether a length comes before each shader.
+        /// True if a length comes before each shader.
         framed: bool,
     },
     /// Names, their count again, and as many tensors.
     Variables,
     /// Names of functions, their count again, and the variables of each.
     Symbols,
-    // Differs from `Variables` only in the bytes: the count comes before the names, not after them (PAY-34, PAY-40).
-    /// A count, as many names, and as many tensors.
+    /// A count, as many names, and as many tensors. Only the bytes differ from `Variables`, where the count comes after the names
+    /// (PAY-34, PAY-40).
     Params,
     /// The compiled networks of ethos-n, with or without buffer sizes.
     Networks {
-        /// Whether buffer sizes follow each list of buffers.
+        /// True if buffer sizes follow each list of buffers.
         sizes: bool,
     },
     /// A Relay VM executable.

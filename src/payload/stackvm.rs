@@ -59,7 +59,7 @@ pub(super) fn read_functions<'a>(
             texts: names(cursor, "texts", PAY_56)?,
             extern_functions: names(cursor, "extern_functions", PAY_56)?,
             heap_names: names(cursor, "heap_names", PAY_56)?,
-            // PAY-56: this is the writer's `size_t`. A 32-bit writer wrote 4 bytes, and nothing in the file shows that.
+            // PAY-56: this is the writer's `size_t`. A 32-bit writer wrote 4 bytes, which the file does not show.
             heap_size: *cursor.u64("heap_size", PAY_56)?,
             stack_size: *cursor.u64("stack_size", PAY_56)?,
         };

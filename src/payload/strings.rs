@@ -29,7 +29,8 @@ pub(super) fn places<'n>(
     names: &'n [Text<'_>],
     start: u64,
 ) -> impl Iterator<Item = (&'n str, u64)> {
-    // WIRE-04, WIRE-06: a count comes first, and a length before each name. The offsets are computed, so that reading stores none.
+    // WIRE-04, WIRE-06: a count comes first, and a length before each name. The offsets are computed here, so that reading need not
+    // store them.
     let mut at = start.saturating_add(8);
     names.iter().map(move |name| {
         let here = at;

@@ -182,7 +182,7 @@ fn check_simulator(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Vi
     };
     // PAY-98: base64 alone is not enough, because the kind of the next module may consist of its digits.
     let base64 = DIGITS.decode(binary.as_bytes()).is_ok();
-    // PAY-98: the check also applies in layout 0.22, where nothing follows, so that a form has one reading.
+    // PAY-98: also checked in layout 0.22, where no module follows, so that a form is read in one way in all layouts.
     let kept = base64 && kind_info(binary).is_none();
     PAY_98
         .require(kept, start, || {

@@ -1,7 +1,7 @@
-//! Connections whose peers have not sent a hello yet: how long a server waits for it, how many it keeps, and which one it closes first.
+//! Connections whose peers have not sent a hello yet: their number, their time limit, and the order in which the server closes them.
 //!
-//! An honest peer writes as soon as it is connected, so that few connections are in this state, and only for milliseconds. The bounds
-//! concern this state only: they limit neither the sessions of an address nor the clients that wait for one.
+//! An honest peer writes as soon as it is connected. Therefore few connections are in this state, and only for milliseconds. The limits
+//! apply to this state only. They limit neither the sessions of an address nor the clients that wait for a session.
 
 use super::{Hello, Progress};
 use crate::wire::Cursor;
@@ -88,10 +88,10 @@ impl Handshakes {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of accepting, after a short pause. The next call may succeed.
+    /// Returns [`io::Error`] of accepting, after a short pause. The next call may succeed.
     pub fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
         listener.accept().inspect_err(|error| {
-            // A peer that left the queue takes no file, so that closing another would not help.
+            // A peer that left the queue uses no file descriptor, so closing another connection would not help.
             if error.kind() != io::ErrorKind::ConnectionAborted {
                 self.pending().end_one();
             }
@@ -140,7 +140,7 @@ impl Handshake {
     pub fn read_hello(&self, stream: &TcpStream) -> Result<Hello<'static>, String> {
         let until = Instant::now() + PATIENCE;
         let mut input = Vec::new();
-        // RPC-16: the magic number first. A peer that takes the server for a tracker writes four bytes and then waits for four.
+        // RPC-16: the magic number is read first. A peer that expects a tracker writes only four bytes, and then waits for four.
         let mut more = 4;
         loop {
             self.read(stream, until, &mut input, more)?;
@@ -210,7 +210,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Explains why there is no hello, after reading it failed with `error`.
+    /// Returns the reason why there is no hello, after reading it failed with `error`.
     fn why(&self, error: &io::Error) -> String {
         use io::ErrorKind::{TimedOut, UnexpectedEof, WouldBlock};
         if self.gave_way() {
@@ -238,7 +238,7 @@ impl Handshake {
             .map_err(|error| error.to_string())
     }
 
-    /// Returns whether the connection was closed for others.
+    /// Returns whether the connection was closed to make room for others.
     fn gave_way(&self) -> bool {
         let pending = self.all.pending();
         let own = pending.of.get(&self.address);
@@ -252,8 +252,8 @@ impl Drop for Handshake {
     }
 }
 
-/// Returns the part of an address that one user has: an IPv4 address, or the 64-bit prefix of an IPv6 network, in which a host chooses
-/// freely.
+/// Returns the part of an address that identifies a user: an IPv4 address, or the 64-bit prefix of an IPv6 address. A host may choose
+/// the rest of an IPv6 address freely.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

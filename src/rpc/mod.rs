@@ -3,8 +3,8 @@
 //! A connection begins with a hello and its answer; then both sides write packets. The client writes requests and the server answers them
 //! in order. An answer carries no number of its request.
 //!
-//! | file | what | rules |
 //! | file | contents | rules |
+//! |---|---|---|
 //! | `format/hello` | [`Hello`], [`HelloAnswer`]: how a connection begins | RPC-01 .. RPC-05 |
 //! | `format/packet` | [`Packet`]: a length, a code, a body | RPC-10 .. RPC-16, RPC-21 .. RPC-27 |
 //! | `format/code` | [`RpcCode`]: the codes of both tables | RPC-20 |
@@ -12,7 +12,7 @@
 //! | `format/system_call` | the arguments of system calls | RPC-28 |
 //! | `format/tensor_block` | [`TensorBlock`]: a tensor without its data | RPC-30, RPC-31 |
 //! | `format/packed`, `format/packed_code` | [`PackedValue`]: arguments and results, in the encodings of both eras | RPC-40 .. RPC-49 |
-//! | `format/connection` | [`Connection`]: both sides of a whole session, and the releases that speak like that | RPC-23 |
+//! | `format/connection` | [`Connection`]: both sides of a whole session, and the releases that use such a protocol | RPC-23 |
 //! | `format/tracker`, `format/tracker_request`, `format/tracker_reply` | [`TrackerHello`], [`TrackerRequest`], [`TrackerReply`] | RPC-50 .. RPC-58 |
 //! | `format/proxy` | the parts of a hello that a proxy reads | RPC-70 |
 //! | `proxy/` | a running proxy; feature `runtime` | RPC-67, RPC-70 .. RPC-74, RPC-76 |
@@ -24,10 +24,11 @@
 //! | `threads` | threads that fail to start, instead of a process that runs out of memory; feature `runtime` | |
 //! | `server/` | `server::serve`: one session; feature `runtime` | RPC-80 .. RPC-94 |
 //!
-//! The encoding of arguments changed in 0.21, but the version that both sides compare did not. The bytes therefore do not say which release
-//! wrote them: the caller states it in a [`Protocol`].
+//! The encoding of arguments changed in 0.21, but the version that both sides compare did not. The bytes therefore do not show which
+//! release wrote them. The caller states the release in a [`Protocol`].
 //!
-//! The reader works on streams: the bytes so far may end anywhere. An incomplete message is [`Progress::Short`], not an error.
+//! The reader works on streams, and the bytes that have arrived may end anywhere. An incomplete message is [`Progress::Short`], not an
+//! error.
 //!
 //! ```
 //! use tvmspec::release::Release;

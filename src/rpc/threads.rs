@@ -5,10 +5,10 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-/// The default stack size, in bytes: that of the standard library when `RUST_MIN_STACK` is not set.
+/// The default stack size in bytes. The standard library uses the same size if `RUST_MIN_STACK` is not set.
 pub const STACK: usize = 2 << 20;
 
-/// Memory that must be free in addition to the stack of one more thread, in bytes. The thread allocates before its first line, and other
+/// Memory in bytes that must be free in addition to the stack of a new thread. The thread allocates before its first line, and other
 /// threads allocate meanwhile.
 ///
 /// Every version of glibc takes blocks above 32 MiB from the system and returns them at once. It may keep smaller blocks after they are
@@ -23,7 +23,7 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 struct RunningThread;
 
 impl RunningThread {
-    /// Counts one more thread. Returns an error if memory is too short for it.
+    /// Counts a new thread. Returns an error if there is too little memory for it.
     ///
     /// The system keeps the stacks of threads that have ended for the next ones. Memory is therefore checked only when more threads run
     /// than ever before.
@@ -57,7 +57,7 @@ impl Drop for RunningThread {
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::OutOfMemory`]; [`io::Error`] of starting a thread.
+/// Returns [`io::ErrorKind::OutOfMemory`]; [`io::Error`] of starting a thread.
 pub fn spawn<T: Send + 'static>(
     stack: usize,
     work: impl FnOnce() -> T + Send + 'static,

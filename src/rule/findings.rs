@@ -38,7 +38,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Whether oddities are tolerated or rejected.
+/// The treatment of oddities: tolerated or rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
     /// Oddities become findings.
@@ -120,7 +120,7 @@ impl Findings {
     ) -> Result<(), Violation> {
         let before = self.list.len();
         self.expect(rule, kind, kept, offset, message)?;
-        // Nothing was added if the rule is kept, or if the list is full and only counts.
+        // Nothing was added if the rule is kept, or if the list is full and only the count has increased.
         if let Some(noted) = self.list.get_mut(before) {
             noted.usable = false;
         }
@@ -152,10 +152,10 @@ impl Findings {
         &self.list
     }
 
-    /// Returns whether a finding of `rule` is in the list. Called only on a full list, where each rule is searched for once and then
+    /// Returns whether a finding of `rule` is in the list. Called only for a full list. Each rule is searched for once and then
     /// remembered.
     fn has(&mut self, rule: Rule) -> bool {
-        // A chapter has some tens of rules, whereas a file may have as many oddities as bytes. `met` is therefore short, and avoids
+        // A chapter has only some tens of rules, but a file may have as many oddities as bytes. `met` is therefore short, and avoids
         // searching the list each time.
         if self.met.contains(&rule) {
             return true;

@@ -7,7 +7,7 @@
 //!
 //! Code that reads, writes, loads or runs reports a broken rule in one of two ways:
 //!
-//! * A [`Violation`] is an error with the rule, the byte, the field, a class ([`Kind`]) that cases compare, and a text.
+//! * A [`Violation`] is an error with the rule, the byte, the field, a class ([`Kind`]) that test cases compare, and a text.
 //! * A [`Finding`] is returned with the value ([`Tolerated`]), and reading continues. The rule is a SHOULD, or is disputed, or binds the
 //!   user of the content. [`Tolerated::strict`] returns the first finding as a violation. A reader that works on a cursor adds findings
 //!   to the caller's [`Findings`] instead, which are strict from the start if made so.
@@ -18,7 +18,7 @@
 //! use tvmspec::wire::rules::{WIRE_01, WIRE_08};
 //! use tvmspec::wire::Cursor;
 //!
-//! // A length of 3 with one byte behind it: the content, at byte 8, is cut off.
+//! // A length of 3 followed by one byte: the content, at byte 8, is cut off.
 //! let mut cut = Cursor::new(&[3, 0, 0, 0, 0, 0, 0, 0, b'a']);
 //! let broken = cut.str("kind", BLOB_04).unwrap_err();
 //! assert_eq!((broken.rule(), broken.kind()), (WIRE_01, Kind::Truncated));
@@ -40,10 +40,10 @@
 //! | [`Findings::expect`], [`Findings::note`] | bytes | a finding; under strict findings the violation |
 //! | [`Rule::broken`], [`Rule::rejected`] | bytes; a value | the violation itself, if reading cannot continue |
 //!
-//! The first three are checks that can be switched off: the rule-off test of the suite leaves one rule unenforced at a time, and some
-//! case must notice. [`Rule::broken`] and [`Rule::rejected`] cannot be switched off. A rule that uses one of them needs a mutant
-//! (`conformance/mutants/`) that the cases must notice. All of them create the violation in one place, so that every violation has a
-//! rule.
+//! The first three are checks that can be switched off. The rule-off test of the suite leaves one rule unenforced at a time, and at
+//! least one case must notice it. [`Rule::broken`] and [`Rule::rejected`] cannot be switched off. A rule that uses one of them needs a
+//! mutant (`conformance/mutants/`) that the cases must notice. All five methods create the violation in one place, so that every
+//! violation has a rule.
 
 mod findings;
 mod tolerated;
@@ -115,7 +115,7 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// The violation of this rule, unless `kept`.
+    /// Returns the violation of this rule, unless `kept`.
     pub fn require(
         self,
         kept: bool,
@@ -146,7 +146,7 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// The violation of this rule, of `kind`, unless `kept`.
+    /// Returns the violation of this rule, of `kind`, unless `kept`.
     pub fn demand(
         self,
         kind: Kind,

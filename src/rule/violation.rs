@@ -24,7 +24,7 @@ pub enum Kind {
     Missing,
     /// A part occurs twice that may occur once.
     Duplicate,
-    /// There is a cycle where none is allowed.
+    /// There is a cycle, which is not allowed.
     Cycle,
     /// A value has the wrong type, or an argument is wrong.
     Type,
@@ -131,7 +131,7 @@ impl Violation {
         &self.0.message
     }
 
-    /// Returns the path of the field, such as `module[1].kind`, in the names of the chapter's grammar; empty if there is none.
+    /// Returns the path of the field, such as `module[1].kind`, in the names of the chapter's grammar; empty if no field is known.
     pub fn field(&self) -> &str {
         self.0.field.as_deref().unwrap_or_default()
     }
@@ -189,7 +189,7 @@ pub(super) fn shortened(mut text: String) -> String {
         let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or(0));
         text.push_str("...");
-        // The capacity is still that of the whole text, and findings store thousands of messages.
+        // The capacity is that of the whole text, and findings store thousands of messages.
         text.shrink_to_fit();
     }
     text

@@ -25,7 +25,7 @@ pub(crate) const DEVICE_NAMES: [(i32, &str); 16] = [
     (18, "trn"),
 ];
 
-/// A device as DLPack and TVM store it. The layout is that of DLPack's `DLDevice`, so that C functions take it as it is.
+/// A device as DLPack and TVM store it. The layout is that of DLPack's `DLDevice`, so that C functions can use it directly.
 ///
 /// ```
 /// use tvmspec::tensor::Device;
@@ -67,7 +67,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// WIRE-01 if the input is too short.
+    /// Returns WIRE-01 if the input is too short.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Device, Violation> {
         // TEN-10: the numbers are signed, as in DLPack. No number is invalid here (TEN-23 applies to records).
         cursor.within("device", None, |cursor| {

@@ -12,8 +12,8 @@ use crate::wire::{Cursor, Writer};
 
 /// An element type as DLPack and TVM store it: its kind, the width of one lane, and the number of lanes.
 ///
-/// Any four bytes are a `Dtype`; rules elsewhere decide whether a release has a meaning for them. The layout is that of DLPack's
-/// `DLDataType`, so that C functions take it as it is.
+/// Any four bytes are a `Dtype`. Rules elsewhere decide whether a release has a meaning for them. The layout is that of DLPack's
+/// `DLDataType`, so that C functions can use it directly.
 ///
 /// ```
 /// use tvmspec::tensor::Dtype;
@@ -95,7 +95,7 @@ impl Dtype {
     ///
     /// # Errors
     ///
-    /// WIRE-01 if the input is too short.
+    /// Returns WIRE-01 if the input is too short.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Dtype, Violation> {
         cursor.within("dtype", None, |cursor| {
             Ok(Dtype {
@@ -106,12 +106,12 @@ impl Dtype {
         })
     }
 
-    /// Rejects a type that no element of a tensor in memory can have. That is a type without bits or lanes (TEN-28), one whose lanes are a
-    /// multiple of the machine's (TEN-07), and one without a meaning (TEN-33).
+    /// Rejects a type that elements of a tensor in memory cannot have: a type without bits or lanes (TEN-28), with scalable lanes
+    /// (TEN-07), or without a meaning (TEN-33).
     ///
     /// # Errors
     ///
-    /// TEN-28 of kind type, TEN-07 of kind unsupported, TEN-33 of kind unknown-kind.
+    /// Returns TEN-28 of kind type, TEN-07 of kind unsupported, TEN-33 of kind unknown-kind.
     pub fn check_element(self) -> Result<(), Violation> {
         let Dtype { bits, lanes, .. } = self;
         // TEN-28 is checked before TEN-33, because `void` has a code that every release knows.

@@ -37,13 +37,13 @@ impl Elements<'_> {
 impl TensorRecord<'_> {
     /// Returns the elements as memory with `packing` stores them.
     ///
-    /// Some records do not contain a tensor. From 0.4 on, a record has only one lane of each element. In 0.4 to 0.6, it has no byte for an
-    /// element below eight bits. A record has one byte for each small element, even if memory packs them. Releases that pack write the
-    /// packed bytes first and padding after them (TEN-31), so the first bytes are the tensor.
+    /// Some records do not contain the whole tensor. From 0.4 on, a record has only one lane of each element. In 0.4 to 0.6, it has no
+    /// byte for an element below eight bits. A record has one byte for each small element, even if memory packs them. Releases that
+    /// pack write the packed bytes first and padding after them (TEN-31), so the tensor is in the first bytes.
     ///
     /// # Errors
     ///
-    /// TEN-35 if fewer bytes are stored than the tensor takes.
+    /// Returns TEN-35 if fewer bytes are stored than the tensor takes.
     pub fn elements(&self, packing: Packing) -> Result<Elements<'_>, Violation> {
         let (dtype, shape) = (self.dtype(), self.shape());
         let needed = packing.bytes(dtype, shape);

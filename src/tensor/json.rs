@@ -73,7 +73,7 @@ impl OwnedTensor {
         let make = |sizing| TensorRecord::new(self.dtype, &self.shape, &self.data, sizing);
         let record = match sizing {
             Some(sizing) => make(sizing),
-            // TEN-45: the newest family comes first, and its error is the one that is returned.
+            // TEN-45: the newest family is tried first. If all fail, its error is returned.
             None => make(Sizing::V0_7).or_else(|newest| {
                 make(Sizing::V0_4)
                     .or_else(|_| make(Sizing::V0_2))
@@ -190,7 +190,7 @@ fn fields(record: &TensorRecord<'_>) -> Map<String, Value> {
     tensor
 }
 
-/// Reads the word under `reserved`; 0 if there is none.
+/// Reads the word under `reserved`; 0 if the member is missing.
 fn reserved(value: &Value) -> Result<u64, ParseError> {
     let Some(word) = value.get("reserved") else {
         return Ok(0);

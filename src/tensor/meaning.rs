@@ -5,8 +5,8 @@ use super::text::{OLD_BOOL, names};
 use crate::release::{Release, Releases};
 
 impl Dtype {
-    /// Returns the meaning of the code and the bits in `release` (TEN-02, TEN-04), as the newest name of that type. Returns `None` if the
-    /// release has no name for them, and for custom types.
+    /// Returns the meaning of the code and the bits in `release` (TEN-02, TEN-04), as the newest name of that type. Returns `None` if
+    /// the release has no name for them, and for custom types.
     ///
     /// `float8_e4m3fn` was called `e4m3_float8` up to 0.19, and `float8_e5m2` was called `e5m2_float8`. Other names are those of
     /// [`Dtype::text`], without bits and lanes.

@@ -9,8 +9,8 @@
 //! | [`Params`] | magic, reserved, names, count, records | TEN-40 .. TEN-45 |
 //! | [`TensorCache`] | an index in JSON, and shards of data | TEN-50 .. TEN-61 |
 //!
-//! [`Params::open`] reads a parameter file of any release. Functions that read from a cursor take a [`Sizing`], the way in which a family
-//! of releases counts bytes, because the bytes do not show it.
+//! [`Params::open`] reads a parameter file of any release. Functions that read from a cursor require a [`Sizing`]: the method by which
+//! a family of releases counts bytes. The bytes do not show it.
 //!
 //! ```
 //! use tvmspec::tensor::Params;

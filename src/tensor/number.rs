@@ -82,7 +82,7 @@ impl<'a> TensorRecord<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`TensorRecord::new`], for extents that do not match the number of values.
+    /// Returns the errors of [`TensorRecord::new`], for extents that do not match the number of values.
     pub fn from_values<T: StoredNumber>(
         values: &[T],
         shape: &[i64],
@@ -94,7 +94,7 @@ impl<'a> TensorRecord<'a> {
     ///
     /// # Errors
     ///
-    /// TEN-01, kind type, if the record has another element type; TEN-35 if fewer bytes are stored than the tensor takes.
+    /// Returns TEN-01, kind type, if the record has another element type; TEN-35 if fewer bytes are stored than the tensor takes.
     pub fn to_vec<T: StoredNumber>(&self) -> Result<Vec<T>, Violation> {
         self.check_type::<T>()?;
         let elements = self.elements(Packing::Packed)?;
@@ -106,8 +106,8 @@ impl<'a> TensorRecord<'a> {
     ///
     /// # Errors
     ///
-    /// TEN-01, kind type, if the record has another element type; the errors of [`TensorRecord::with_data`] for another number of
-    /// elements.
+    /// Returns TEN-01, kind type, if the record has another element type; the errors of [`TensorRecord::with_data`] for another number
+    /// of elements.
     pub fn with_values<T: StoredNumber>(self, values: &[T]) -> Result<TensorRecord<'a>, Violation> {
         self.check_type::<T>()?;
         self.with_data(bytes_of(values))

@@ -14,7 +14,7 @@ pub enum Packing {
 impl Packing {
     /// Returns the number of bytes of a tensor in memory, with all lanes; `None` for a negative extent, and for a number beyond 64 bits.
     pub fn bytes(self, dtype: Dtype, shape: &[i64]) -> Option<u64> {
-        // 128 bits hold every product that is valid in bytes, so only a size that is too large gives `None`.
+        // 128 bits are enough for every product that is valid in bytes, so only a size that is too large returns `None`.
         let bits = u128::from(dtype.bits).saturating_mul(u128::from(dtype.lanes));
         // TEN-35: the unit is bits, because an element of 4 bits does not fill a byte.
         let unit = match self {

@@ -52,7 +52,7 @@ impl<'a> Params<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Params::read`] for the newest family of releases whose sizes agree (TEN-45).
+    /// Returns the errors of [`Params::read`] for the newest family of releases whose sizes agree (TEN-45).
     pub fn open(bytes: &'a [u8]) -> Result<Tolerated<Params<'a>>, Violation> {
         Tolerated::read(|findings| {
             let mut cursor = Cursor::new(bytes);
@@ -66,7 +66,7 @@ impl<'a> Params<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Params::read`] for the newest family.
+    /// Returns the errors of [`Params::read`] for the newest family.
     pub fn detect(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
@@ -88,8 +88,8 @@ impl<'a> Params<'a> {
     ///
     /// # Errors
     ///
-    /// TEN-40, TEN-43; under strict findings TEN-42 and TEN-44; the rules of names and vectors (WIRE-01 to WIRE-06); the errors of
-    /// [`TensorRecord::read`].
+    /// Returns TEN-40, TEN-43; under strict findings TEN-42 and TEN-44; the rules of names and vectors (WIRE-01 to WIRE-06); the errors
+    /// of [`TensorRecord::read`].
     pub fn read(
         cursor: &mut Cursor<'a>,
         sizing: Sizing,

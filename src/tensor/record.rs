@@ -49,7 +49,8 @@ impl<'a> TensorRecord<'a> {
     ///
     /// # Errors
     ///
-    /// TEN-25 to TEN-28 for a shape or type without a size; the rule of `sizing` (TEN-29 to TEN-31) for another number of bytes.
+    /// Returns TEN-25 to TEN-28 for a shape or type without a size; the rule of `sizing` (TEN-29 to TEN-31) for another number of
+    /// bytes.
     pub fn new(
         dtype: Dtype,
         shape: &[i64],
@@ -96,8 +97,8 @@ impl<'a> TensorRecord<'a> {
     ///
     /// # Errors
     ///
-    /// At the byte of the field: TEN-20; TEN-23 for sizings of 0.4 and later; TEN-25 to TEN-28; the rule of `sizing` (TEN-29 to TEN-31);
-    /// WIRE-01 where the input ends. Under strict findings also TEN-22, TEN-24 and TEN-33 to TEN-35.
+    /// Returns, at the byte of the field: TEN-20; TEN-23 for sizings of 0.4 and later; TEN-25 to TEN-28; the rule of `sizing` (TEN-29
+    /// to TEN-31); WIRE-01 if the input ends early. Under strict findings, also returns TEN-22, TEN-24 and TEN-33 to TEN-35.
     pub fn read(
         cursor: &mut Cursor<'a>,
         sizing: Sizing,
@@ -126,8 +127,8 @@ impl<'a> TensorRecord<'a> {
         let shape = cursor.read("shape", |cursor| read_shape(cursor, ndim))?;
         let size_at = cursor.offset();
         let (shape, data) = read_data(cursor, sizing, dtype, shape)?;
-        // TEN-35: the smaller count is used. A record that contains the whole tensor only if memory packs it can be used by a runtime from
-        // 0.21 on; for a runtime up to 0.20, `elements` counts again.
+        // TEN-35: the smaller count is used. A record that contains the whole tensor only in packed form can be used by a runtime from
+        // 0.21 on. For a runtime up to 0.20, `elements` counts again.
         let needed = Packing::Packed.bytes(dtype, &shape);
         let whole = needed.is_some_and(|needed| needed <= data.len() as u64);
         findings.expect_usable(TEN_35, Kind::Truncated, whole, size_at, || {
@@ -158,11 +159,11 @@ impl<'a> TensorRecord<'a> {
         out.raw(&self.data);
     }
 
-    /// Replaces the data with other data of the same length. Type, shape, device and reserved word stay.
+    /// Replaces the data with other data of the same length. Type, shape, device and reserved word stay the same.
     ///
     /// # Errors
     ///
-    /// The rule of the newest sizing that counts the old data (TEN-31, TEN-30 or TEN-29), for another number of bytes.
+    /// Returns the rule of the newest sizing that fits the old data (TEN-31, TEN-30 or TEN-29), if the number of bytes is different.
     pub fn with_data(
         mut self,
         data: impl Into<Cow<'a, [u8]>>,
@@ -170,7 +171,7 @@ impl<'a> TensorRecord<'a> {
         let data = data.into();
         let bytes = self.data.len();
         if data.len() != bytes {
-            // The record does not store its sizing, so the newest sizing that fits the old bytes gives the rule.
+            // The record does not store its sizing, so the rule is the one of the newest sizing that fits the old bytes.
             let counts =
                 |sizing: &Sizing| sizing.data_bytes(self.dtype, &self.shape) == Some(bytes as u64);
             let sizing = Sizing::ALL.into_iter().rev().find(counts);
@@ -262,7 +263,8 @@ fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
         |ndim| format!("{ndim} dimensions"),
     )?;
     let ndim = u64::try_from(*stored).unwrap_or(0);
-    // The dtype is between the count and the dimensions. TEN-25: released readers allocate first: 2^31 - 1 dimensions take 16 GiB.
+    // The dtype is between the count and the dimensions. TEN-25: released readers allocate before they check, and 2^31 - 1 dimensions
+    // take 16 GiB.
     let remaining = cursor.remaining() as u64;
     let room = remaining.saturating_sub(Dtype::SIZE as u64) / 8;
     stored.require_as(
@@ -358,8 +360,8 @@ fn read_data<'a>(
             )
         },
     )?;
-    // TEN-32: all bytes must be there. Released readers only check that one byte was read, so a truncated file loads with zeros as its last
-    // weights. They also reject a tensor without elements that they wrote themselves, unless its first dimension is 0.
+    // TEN-32: all bytes must be present. Released readers only check that one byte was read, so a truncated file loads with zeros as
+    // its last weights. They also reject a tensor without elements that they wrote themselves, unless its first dimension is 0.
     let data = cursor.take(stored.unwrap_or(0), "data", TEN_32)?;
     Ok((shape, data))
 }

@@ -53,7 +53,7 @@ impl Sizing {
         match self {
             Sizing::V0_2 => bits.saturating_mul(lanes).div_ceil(8),
             // TEN-30: rounded down, so that a bool of one bit takes no byte. The readers of the same releases count as in TEN-31, and
-            // reject the tensors that they wrote.
+            // reject the tensors that their own writers created.
             Sizing::V0_4 => bits / 8,
             // TEN-31: an int4 takes one byte, although memory packs two into one from 0.21 on.
             Sizing::V0_7 => bits.div_ceil(8),

@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub(super) struct DtypeName {
     /// The start of the text.
     pub(super) text: &'static str,
-    /// The code that the text stands for.
+    /// The code for this text.
     pub(super) code: u8,
     /// The width if no digits follow the text (TEN-03).
     pub(super) bits: u8,
@@ -19,7 +19,7 @@ pub(super) struct DtypeName {
     since: u8,
     /// The last minor release that has the name.
     until: u8,
-    /// Whether the width is part of the name and never follows it (TEN-06).
+    /// True if the width is part of the name and never follows it (TEN-06).
     pub(super) fixed: bool,
 }
 
@@ -48,7 +48,7 @@ const NAMES: &[DtypeName] = &[
     name("int", Dtype::INT, 32, 2, 27),
     name("uint", Dtype::UINT, 32, 2, 27),
     name("float", Dtype::FLOAT, 32, 2, 27),
-    // TEN-03: its text has no bits, so parsing always gives 64.
+    // TEN-03: its text has no bits, so parsing always returns 64.
     name("handle", Dtype::HANDLE, 64, 2, 27),
     // TEN-02: up to 0.15, every name except `handle` has 32 bits if no digits follow.
     name("bfloat", Dtype::BFLOAT, 32, 7, 15),
@@ -98,7 +98,7 @@ impl Dtype {
     ///
     /// # Errors
     ///
-    /// TEN-02: kind unsupported for a custom type, otherwise kind unknown-kind.
+    /// Returns TEN-02: kind unsupported for a custom type, otherwise kind unknown-kind.
     pub fn text(self, release: Release) -> Result<String, Violation> {
         // TEN-05: void has an empty text; before 0.5 it is a handle like others.
         if self == Dtype::VOID && release >= VOID_SINCE {
@@ -136,7 +136,7 @@ impl Dtype {
     ///
     /// # Errors
     ///
-    /// TEN-02 for an unknown name (kind unknown-kind); TEN-09 for bits or lanes that the release does not accept.
+    /// Returns TEN-02 for an unknown name (kind unknown-kind); TEN-09 for bits or lanes that the release does not accept.
     pub fn parse(text: &str, release: Release) -> Result<Dtype, Violation> {
         // TEN-05: void is the empty text since 0.5, and also the word since 0.12.
         let is_void = text.is_empty() && release >= VOID_SINCE
@@ -144,7 +144,7 @@ impl Dtype {
         if is_void {
             return Ok(Dtype::VOID);
         }
-        // TEN-04: `bool` is the unsigned bit, also in 0.22, which has another bool too.
+        // TEN-04: `bool` is the unsigned bit, even in 0.22, which also has another bool.
         if text == "bool" && OLD_BOOL.contains(&release.minor()) {
             return Ok(old_bool());
         }
@@ -176,7 +176,7 @@ impl Dtype {
         })
     }
 
-    /// Returns the text that the newest release parses to exactly this dtype; `None` if there is none.
+    /// Returns the text that the newest release parses to exactly this dtype; `None` if no such text exists.
     pub fn exact_text(self) -> Option<String> {
         let text = self.text(Release::LAST).ok()?;
         let back = Dtype::parse(&text, Release::LAST).ok()?;
@@ -265,7 +265,7 @@ fn written_out(text: &str, release: Release) -> Option<String> {
     }
     SHORT.iter().find_map(|(short, long)| {
         let rest = text.strip_prefix(short)?;
-        // TEN-08: `int8` begins with `i` too; a digit after the `i` shows that it is the short name.
+        // TEN-08: `int8` also begins with `i`. A digit after the `i` shows that it is the short name.
         let fits = short.ends_with('_') || rest.starts_with(|next: char| next.is_ascii_digit());
         fits.then(|| format!("{long}{rest}"))
     })

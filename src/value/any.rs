@@ -8,7 +8,7 @@ use crate::tensor::{Device, Dtype};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-/// An owned value. If it is an object, it holds one reference to it.
+/// An owned value. A value that is an object has one reference to the object.
 #[repr(transparent)]
 pub struct Any(RawAny);
 
@@ -201,7 +201,7 @@ impl<'a> AnyView<'a> {
     /// Creates a borrowed C pointer, which may be null (VAL-08).
     ///
     /// # Safety
-    /// The receiver of the view, or of a copy, may use the pointer as the type that it expects.
+    /// The receiver of the view, or of a copy, may use the pointer as a pointer of the type that it expects.
     #[inline]
     pub const unsafe fn handle(value: *mut c_void) -> AnyView<'a> {
         AnyView(RawAny::from_handle(value), PhantomData)
@@ -210,8 +210,8 @@ impl<'a> AnyView<'a> {
     /// Creates a view of a borrowed tensor description. A [`Tensor`](crate::object::Tensor) converts safely without this.
     ///
     /// # Safety
-    /// `value` describes memory that is valid for `'a`. `shape` and `strides` have `ndim` extents (`strides` may be null). `data` holds the
-    /// elements that they reach, and the receiver of the view may read and write them.
+    /// `value` describes memory that is valid for `'a`. `shape` and `strides` have `ndim` extents (`strides` may be null). `data`
+    /// contains all elements within these extents and strides, and the receiver of the view may read and write them.
     #[inline]
     pub const unsafe fn dltensor(value: &'a DLTensor) -> AnyView<'a> {
         let ptr = (&raw const *value).cast_mut().cast();
@@ -256,8 +256,9 @@ impl<'a> AnyView<'a> {
         }
     }
 
-    /// Creates an owned copy in two registers. With a result in memory, the compiler passes the other copies of [`AnyView::to_any`] through
-    /// that memory too: it stores a cell in three parts and loads it at once, and the load waits until the stores have retired.
+    /// Creates an owned copy in two registers. If the result were in memory, the compiler would also pass the other copies of
+    /// [`AnyView::to_any`] through that memory. It would then store a cell in three parts and load it at once, and the load would wait
+    /// until the stores have retired.
     #[inline(never)]
     fn owned_words(self) -> (u64, *mut c_void) {
         self.owned().into_raw().words()

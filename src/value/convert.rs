@@ -63,7 +63,7 @@ pub trait Argument: Sized {
     /// Converts a value. Returns `None` if it does not convert.
     fn try_from_view(view: AnyView<'_>) -> Option<Self>;
 
-    /// Whether a missing trailing argument counts as `None`. Never true; only used to complete the signature text.
+    /// True if a missing trailing argument counts as `None`. Never true; only used to complete the signature text.
     #[doc(hidden)]
     const ANY: bool = false;
 }
@@ -275,7 +275,7 @@ impl Argument for String {
         // Most text is valid UTF-8, and the check is faster than the lossy conversion.
         str_bytes(&view).map(|bytes| match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
-            // VAL-12: only the tag makes a value text. A `String` cannot hold invalid UTF-8, so such bytes are replaced.
+            // VAL-12: only the tag marks a value as text. A `String` must be valid UTF-8, so invalid bytes are replaced.
             Err(_) => String::from_utf8_lossy(bytes).into_owned(),
         })
     }

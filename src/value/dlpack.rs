@@ -156,7 +156,7 @@ impl DLTensor {
             if stride != expected {
                 return false;
             }
-            // Wraps for a shape that no memory holds. Such a tensor is rejected by its size elsewhere.
+            // The product overflows only for a shape that is too large for any memory. Such a tensor is rejected by its size elsewhere.
             expected = expected.wrapping_mul(extent);
         }
         true

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// Name, code and bits of the small floats, whose names fix the number of bits.
 const SMALL_FLOATS: [(&str, u8, u8); 11] = [
     ("float8_e3m4", 7, 8),
-    // Longer names first: `float8_e4m3` is a prefix of these three, and would leave a rest that is not a lane count.
+    // Longer names first: `float8_e4m3` is a prefix of these three, and the rest would not be a lane count.
     ("float8_e4m3b11fnuz", 9, 8),
     ("float8_e4m3fnuz", 11, 8),
     ("float8_e4m3fn", 10, 8),
@@ -50,9 +50,9 @@ const CUSTOM_BEGIN: u8 = 129;
 
 /// The lookup of custom type names (VAL-21). It needs global functions, which a later chapter defines.
 pub(crate) struct CustomNames {
-    /// Returns the code of a name, or the reason why there is none.
+    /// Returns the code of a name. For an unknown name, returns the reason.
     pub(crate) code_of: fn(&str) -> Result<i64, String>,
-    /// Returns the name of a code, or the reason why there is none.
+    /// Returns the name of a code. For an unknown code, returns the reason.
     pub(crate) name_of: fn(u8) -> Result<String, String>,
 }
 
@@ -113,9 +113,9 @@ fn custom(text: &str, rest: &str) -> Result<Dtype, Violation> {
 ///
 /// # Errors
 ///
-/// Returns VAL-17 (malformed) for text that is not a data type. For text that begins with `custom`, returns VAL-21: malformed if a name in
-/// brackets, bits and lanes do not follow, or if the code of the name is not 129 to 255; unknown-kind if this process does not know the
-/// name.
+/// Returns VAL-17 (malformed) for text that is not a data type. For text that begins with `custom`, returns VAL-21. It is malformed if
+/// a name in brackets, bits and lanes do not follow, or if the code of the name is not 129 to 255. It is unknown-kind if this process
+/// does not know the name.
 pub fn dtype_from_text(text: &str) -> Result<Dtype, Violation> {
     // VAL-21: checked before all other names, so that errors in such a text break VAL-21 instead of VAL-17.
     if let Some(rest) = text.strip_prefix("custom") {
@@ -195,7 +195,7 @@ fn lanes(rest: &str) -> Option<u16> {
     if number.starts_with('+') {
         return None;
     }
-    // VAL-17: stored as a negative i16, so more than 2^15 scalable lanes would read as fixed lanes, a defect of 0.27.
+    // VAL-17: stored as a negative i16. More than 2^15 scalable lanes would be read as fixed lanes, which is a defect of 0.27.
     let most = if scalable { 1 << 15 } else { u16::MAX };
     let count = number.parse::<u16>().ok();
     let count = count.filter(|count| (1..=most).contains(count))?;

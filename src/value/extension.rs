@@ -61,8 +61,8 @@ fn pairs() -> RwLockReadGuard<'static, [Option<&'static ExtensionPair>; 112]> {
 ///
 /// # Errors
 ///
-/// Returns VAL-22: missing for a code outside the range, and duplicate for a code with another pair or a type with another code. To repeat
-/// a registration is not an error.
+/// Returns VAL-22: missing for a code outside the range, and duplicate for a code with another pair or a type with another code.
+/// Repeating a registration is not an error.
 pub fn register_extension<T: Clone + Send + Sync + 'static>(code: i32) -> Result<(), Violation> {
     let at = place(code)?;
     let own = Some(TypeId::of::<T>());
@@ -217,7 +217,7 @@ impl Extension {
         Some(Extension::holding(code, pair, handle))
     }
 
-    /// Returns a handle for a C caller, which then owns it. It is this object's handle if nothing else refers to the object, otherwise a
+    /// Returns a handle for a C caller, who then owns it. If nothing else refers to the object, it is this object's handle, otherwise a
     /// copy.
     pub(crate) fn into_handle(self) -> (*mut c_void, i32) {
         let (code, object) = (self.0.code, self.0.as_object());

@@ -27,7 +27,7 @@ pub(crate) const DELETE_WEAK: i32 = 2;
 const DELETE_BOTH: i32 = DELETE_STRONG | DELETE_WEAK;
 
 const WEAK_ONE: u64 = 1 << 32;
-/// The counts of a fresh object: one strong reference, and the weak one that all strong references share.
+/// The counts of a fresh object: one strong reference, and the weak reference that all strong references share.
 pub(crate) const FRESH: u64 = WEAK_ONE | 1;
 
 /// The first 24 bytes of every object (`TVMFFIObject`).
@@ -118,8 +118,8 @@ unsafe fn deleter_of(object: *mut Header) -> Option<Deleter> {
 /// Deletes an object after its last strong reference is gone.
 ///
 /// # Safety
-/// The strong count of `object` has just become zero, from counts of `before`. The caller holds the weak reference that the strong ones
-/// shared.
+/// The strong count of `object` has just become zero, from counts of `before`. The caller owns the weak reference that the strong
+/// references shared.
 #[cold]
 #[inline(never)]
 unsafe fn last_strong(object: *mut Header, before: u64) {

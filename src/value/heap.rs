@@ -1,4 +1,5 @@
-//! Memory of objects with a tail. It comes from the C allocator, so that libraries that share these objects can grow and free them.
+//! Memory of objects with a variable-length tail. It comes from the C allocator, so that libraries that share these objects can grow
+//! and free them.
 
 use std::alloc::Layout;
 use std::ffi::c_void;

@@ -28,7 +28,7 @@ pub const RVALUE_REF: i32 = 10;
 pub const SMALL_STR: i32 = 11;
 /// Bytes, at most 7, inside the cell.
 pub const SMALL_BYTES: i32 = 12;
-/// "Nothing changed", the result of a structural mutation hook.
+/// The result "unchanged" of a structural mutation hook.
 pub const UNCHANGED: i32 = 13;
 /// First index of a counted object.
 pub const OBJECT_BEGIN: i32 = 64;

@@ -28,7 +28,7 @@ pub union TVMValue {
     pub v_device: Device,
 }
 
-/// The code beside the value says which member it has.
+/// Prints no content, because only the separate type code shows which member is valid.
 impl std::fmt::Debug for TVMValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("TVMValue(..)")
@@ -122,7 +122,7 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
         code::INT => AnyView::from(int()),
         // SAFETY: as for `int`.
         code::FLOAT => AnyView::from(unsafe { value.v_float64 }),
-        // VAL-19: bools have this code from 0.18 on. Before, they come as ints, and stay ints.
+        // VAL-19: bools have this code from 0.18 on. Before, they are passed as ints, and stay ints.
         code::BOOL => AnyView::from(int() != 0),
         // SAFETY: a pointer that matches its code, by this contract.
         code::HANDLE => unsafe { AnyView::handle(pointer()) },

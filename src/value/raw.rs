@@ -30,7 +30,7 @@ pub union AnyPayload {
     pub bytes: [u8; 8],
 }
 
-/// The tag beside the 8 bytes says which member they are.
+/// Prints no content, because only the separate tag shows which member is valid.
 impl std::fmt::Debug for AnyPayload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AnyPayload(..)")
@@ -74,7 +74,7 @@ impl RawAny {
         }
     }
 
-    /// Creates a cell from what [`RawAny::words`] returns.
+    /// Creates a cell from the result of [`RawAny::words`].
     #[inline]
     pub(crate) const fn of_words(head: u64, payload: *mut c_void) -> RawAny {
         RawAny {
@@ -121,7 +121,8 @@ impl RawAny {
     /// Returns the payload as a pointer.
     #[inline]
     pub const fn ptr(&self) -> *mut c_void {
-        // SAFETY: as in `bits`; a pointer made of integer bits is never followed, because its tag is not that of a pointer.
+        // SAFETY: as in `bits`. A pointer that was created from integer bits is never dereferenced, because its tag is not that of a
+        // pointer.
         unsafe { self.payload.ptr }
     }
 

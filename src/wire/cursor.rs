@@ -7,10 +7,11 @@ use super::trace::{Record, TraceValue, unit};
 use super::{ReadValue, Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_08};
 use crate::rule::{Findings, Kind, Rule, Violation};
 
-/// A position in a window of bytes. Every read names its field and the rule that requires the field.
+/// A position in a window of bytes. Every read states the name of its field and the rule that requires the field.
 ///
-/// Numbers are little endian on every host (WIRE-02), and nothing is aligned or padded. Reading borrows: a string or a byte run is a slice
-/// of the input. A truncated field leaves the cursor at its start. After any other violation, the position has no meaning.
+/// Numbers are little endian on every host (WIRE-02), and nothing is aligned or padded. Reading borrows: a string or a byte run is a
+/// slice of the input. A truncated field leaves the cursor at the start of the field. After any other violation, the position is
+/// unspecified.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     /// The bytes that may be read (WIRE-01).
@@ -33,7 +34,7 @@ macro_rules! numbers {
             ///
             /// # Errors
             ///
-            /// WIRE-01 when there are fewer bytes.
+            /// Returns WIRE-01 when there are fewer bytes.
             pub fn $number<'f>(
                 &mut self,
                 field: &'f str,
@@ -137,7 +138,7 @@ impl<'a> Cursor<'a> {
         if let Some(trace) = self.trace {
             trace.leave();
         }
-        // Names are added on the way out, so that reading keeps no names: each level adds its own name before that of the field.
+        // Names are added when returning, so that reading stores no names. Each level adds its own name before the name of the field.
         match result {
             Err(broken) if depth < DEPTH => Err(broken.map_field(|field| segment.join(field))),
             result => result,
@@ -158,7 +159,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there are fewer bytes.
+    /// Returns WIRE-01 when there are fewer bytes.
     pub fn take(&mut self, length: u64, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let start = self.offset();
         let bytes = self.advance(length, field)?;
@@ -180,7 +181,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there is no byte; WIRE-03 for another byte than 0 and 1.
+    /// Returns WIRE-01 when there is no byte; WIRE-03 for another byte than 0 and 1.
     pub fn bool<'f>(
         &mut self,
         field: &'f str,
@@ -202,7 +203,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Cursor::bytes`].
+    /// Returns the errors of [`Cursor::bytes`].
     pub fn window(&mut self, field: &str) -> Result<Cursor<'a>, Violation> {
         let length = self.length(field, WIRE_04)?;
         let mut behind = self.clone();
@@ -217,7 +218,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 when there are fewer bytes.
+    /// Returns WIRE-01 when there are fewer bytes.
     pub fn split(&mut self, length: u64, field: &str) -> Result<Cursor<'a>, Violation> {
         // Copied before this cursor moves, because the window begins here.
         let inner = self.clone();
@@ -236,7 +237,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Under [`Strictness::Strict`](crate::rule::Strictness::Strict), WIRE-08 at the first byte that is left.
+    /// Returns WIRE-08 at the first remaining byte, under [`Strictness::Strict`](crate::rule::Strictness::Strict).
     pub fn finish(&mut self, what: &str, findings: &mut Findings) -> Result<(), Violation> {
         if self.is_at_end() {
             return Ok(());
@@ -313,7 +314,7 @@ impl<'a> Cursor<'a> {
     #[cold]
     pub(super) fn short(&self, length: u64, field: &str) -> Violation {
         let message = format!("{field} needs {length} bytes, {} remain", self.remaining());
-        // WIRE-01: the offset is that of the first byte of the field, not of the end of the window.
+        // WIRE-01: the offset is that of the first byte of the field, and not of the end of the window.
         WIRE_01
             .broken(Kind::Truncated, self.offset(), message)
             .in_field(field)

@@ -167,7 +167,7 @@ impl WireType {
     ///
     /// # Errors
     ///
-    /// The first violation, of WIRE-01 to WIRE-07.
+    /// Returns the first violation, of WIRE-01 to WIRE-07.
     pub fn read(&self, cursor: &mut Cursor<'_>, field: &'static str) -> Result<Value, Violation> {
         Ok(match self {
             WireType::U8 => (*cursor.u8(field, WIRE_02)?).into(),
@@ -342,7 +342,7 @@ fn parse_list(mut text: &str, depth: usize) -> Option<(Vec<WireType>, &str)> {
     }
 }
 
-/// Returns a float as a number; one that is not finite as its bits in hex.
+/// Returns a float as a number. Returns infinities and NaN as their bits in hex.
 fn float(value: f64) -> Value {
     if value.is_finite() {
         return json!(value);

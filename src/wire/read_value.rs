@@ -46,7 +46,7 @@ impl<'f, T> ReadValue<'f, T> {
     ///
     /// # Errors
     ///
-    /// The violation of `rule` at this field, of kind [`Kind::Malformed`].
+    /// Returns the violation of `rule` at this field, of kind [`Kind::Malformed`].
     #[inline]
     pub fn require(
         self,
@@ -61,7 +61,7 @@ impl<'f, T> ReadValue<'f, T> {
     ///
     /// # Errors
     ///
-    /// The violation of `rule` at this field, of `kind`.
+    /// Returns the violation of `rule` at this field, of `kind`.
     #[inline]
     pub fn require_as(
         self,
@@ -81,7 +81,7 @@ impl<'f, T> ReadValue<'f, T> {
     ///
     /// # Errors
     ///
-    /// The error of [`Findings::note`], if `kept` does not accept the value.
+    /// Returns the error of [`Findings::note`], if `kept` does not accept the value.
     pub fn expect(
         self,
         findings: &mut Findings,

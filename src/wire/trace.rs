@@ -148,7 +148,7 @@ impl Trace {
 
 /// A receiver that calls a closure with the [`Span`] of every field that cursors of [`Cursor::visited`] read, in the order of the bytes.
 ///
-/// Unlike a [`Trace`], it stores no fields, because the fields of a run of bytes take many times its size.
+/// Unlike a [`Trace`], it stores no fields, because they take many times the size of the bytes.
 ///
 /// [`Cursor::visited`]: super::Cursor::visited
 #[cfg(feature = "rpc")]

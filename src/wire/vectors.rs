@@ -11,7 +11,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 if the count itself is truncated; WIRE-06 for a count that does not fit into the rest.
+    /// Returns WIRE-01 if the count itself is truncated; WIRE-06 for a count that does not fit into the rest.
     pub fn count(&mut self, smallest: usize, field: &str) -> Result<usize, Violation> {
         self.counted(smallest, field, WIRE_06)
     }
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Cursor::count`], and the first error of `read`.
+    /// Returns the errors of [`Cursor::count`], and the first error of `read`.
     pub fn vector<T>(
         &mut self,
         smallest: usize,
@@ -55,7 +55,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Cursor::count`], and the first error of `read`.
+    /// Returns the errors of [`Cursor::count`], and the first error of `read`.
     pub fn map<T>(
         &mut self,
         smallest: usize,
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Cursor::count`], for elements of eight bytes.
+    /// Returns the errors of [`Cursor::count`], for elements of eight bytes.
     pub fn words(&mut self, field: &'static str, rule: Rule) -> Result<Words<'a>, Violation> {
         self.words_shown(field, rule, TraceValue::Unsigned)
     }

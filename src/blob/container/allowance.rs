@@ -1,22 +1,23 @@
-//! Limits on what a file may cost its reader: memory, time, and the report of what was found (BLOB-57, BLOB-68).
+//! Limits on the memory and time for reading a file, and on the size of the report about it (BLOB-57, BLOB-68).
 //!
-//! A few bytes can refer to much data. The name of a symbol can be an offset into another name, and all members can share one path. A
-//! library binary can be given by its address. The reader of a file spends from one [`Allowance`], also inside nested archives.
+//! A few bytes can refer to much data. The name of a symbol can be an offset into another name. All members can share one path, and
+//! several symbols can give the address of one library binary. The reader of a file spends from one [`Allowance`], also inside nested
+//! archives.
 //!
-//! | what | for each byte of the file | plus | rule |
+//! | resource | for each byte of the file | plus | rule |
 //! |---|---|---|---|
 //! | inflated | 200 | 1 MiB | BLOB-57 |
 //! | kept in memory | 24 | 1 MiB | BLOB-57 |
 //! | names of symbols and members | 4 | 1 MiB | BLOB-68 |
 //! | library binaries | 4 | 1 MiB | BLOB-68 |
-//! | list of what was found | 16 | 16 MiB | BLOB-68 |
+//! | the report | 16 | 16 MiB | BLOB-68 |
 
 use super::{MAX_INFLATION, MAX_KEPT};
 use crate::blob::{BLOB_57, BLOB_68};
 use crate::rule::{Kind, Rule, Violation};
 
 /// Number of bytes of names, and also of library binaries, that are read for each byte of the file. String tables share tails, and two
-/// symbols may name one library binary; linkers need no more than this.
+/// symbols may name one library binary. Linkers need no more than this.
 const MAX_SHARED: u64 = 4;
 
 /// Number of bytes in the report for each byte of the file.
@@ -33,7 +34,7 @@ const PART: u64 = 2 << 10;
 const BLOB: u64 = 16 << 10;
 const SYMBOL: u64 = 256;
 
-/// How often a name occurs in a report: unchanged, in what is derived from it, and in the text of both.
+/// Number of occurrences of a name in a report: unchanged, in derived values, and in the text of both.
 const TIMES: u64 = 4;
 
 /// The remaining limits of one file and all containers inside it.

@@ -54,15 +54,16 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    /// Visits the image of every machine in the list (BLOB-56). Together they are no larger than the file, and none overlaps another.
+    /// Visits the image of every machine in the list (BLOB-56). Together the images are no larger than the file, and no two of them
+    /// overlap.
     fn machines<F: FatArch>(
         &mut self,
         bytes: &'a [u8],
         arches: &[F],
         place: &MemberPlace,
     ) -> Result<(), Violation> {
-        // BLOB-56: images that share bytes would let a small file be read many times. The sum is checked first, because it needs no order;
-        // then the pairs.
+        // BLOB-56: images that share bytes would let a small file be read many times. The sum is checked first, because it needs no
+        // order. Then the pairs are checked.
         let total = arches
             .iter()
             .map(|arch| arch.file_range().1)
@@ -127,7 +128,7 @@ impl<'a> FileWalk<'a> {
                 format!("member `{name}` claims {size} bytes, {rest} follow")
             })
             .map_err(|broken| place.blame(broken))?;
-        // Needed only where the check above is switched off: then the member is the rest of the file.
+        // Needed only if the check above is disabled. Then the member is the rest of the file.
         let content = content
             .or_else(|| bytes.get(usize::try_from(start).ok()?..))
             .unwrap_or_default();

@@ -1,8 +1,8 @@
 //! C text: the blob as an array of numbers (BLOB-58).
 //!
 //! This is not a parser of C. It searches for `char NAME[LENGTH] = { NUMBERS };` as every release writes it (BLOB-59), with any blanks
-//! between. It also finds lines that begin as the code generator of a C host begins its definitions (BLOB-64). It does not recognize
-//! comments and strings.
+//! between the words. It also finds lines that begin like a definition from the code generator of a C host (BLOB-64). It does not
+//! recognize comments and strings.
 
 use super::allowance::Allowance;
 use super::c_signature::{calls, convention, definitions, headers};
@@ -92,7 +92,7 @@ pub(super) fn read<'a>(
 /// The head of an array, `char NAME[LENGTH] = {`.
 pub(crate) struct TextArray<'t> {
     name: &'t str,
-    /// The number in the brackets; `None` where they are empty and the compiler counts.
+    /// The number in the brackets; `None` if they are empty and the compiler counts.
     length: Option<u64>,
     /// The range of the text inside the brackets.
     pub(crate) brackets: Range<usize>,
@@ -179,7 +179,7 @@ fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violati
     })?;
     let body = body.get(..end).unwrap_or_default();
     *at = start.saturating_add(end);
-    // A number takes at least two characters. Releases write four or more, as `0x3,`; for shorter ones the list grows.
+    // A number takes at least two characters. Releases write four or more, as in `0x3,`. For shorter numbers the list grows.
     let mut bytes = Vec::with_capacity(body.len() / 4);
     let mut position = start;
     for item in body.split(|byte| *byte == b',') {

@@ -64,11 +64,11 @@ pub enum FileForm {
 }
 
 impl FileForm {
-    /// Detects the form of a file with this content (BLOB-69). Reads the first 64 KiB, and for text the last 64 KiB. JSON whose ends do not
-    /// name its form is read completely.
+    /// Detects the form of a file with this content (BLOB-69). Reads the first 64 KiB, and for text also the last 64 KiB. JSON that
+    /// does not show its form there is read completely.
     ///
-    /// Forms with a magic are tried first. A raw blob has no magic: it is recognized by its header, which counts the bytes that follow, or
-    /// by the shape of its first fields.
+    /// Forms with a magic are tried first. A raw blob has no magic. It is recognized by the length in its header, or by the shape of
+    /// its first fields.
     pub fn of(bytes: &[u8]) -> FileForm {
         magic(bytes)
             // BLOB-69: forms with a magic come first, because the header of a raw blob can look like anything.
@@ -230,7 +230,7 @@ const VM: u64 = 0xD225_DE2F_4214_151D;
 
 /// Detects the forms that begin with a magic, in the order of BLOB-69.
 ///
-/// Returns `None` where no magic fits, and for gzip without a tar inside.
+/// Returns `None` if no magic fits, and for gzip without a tar inside.
 fn magic(bytes: &[u8]) -> Option<FileForm> {
     if bytes.starts_with(b"\x7fELF") {
         return Some(elf_type(bytes));
@@ -313,7 +313,7 @@ fn pe(bytes: &[u8]) -> Option<FileForm> {
     if !bytes.starts_with(b"MZ") {
         return None;
     }
-    // BLOB-69: a DOS program begins with `MZ` too; the signature at this offset makes it PE.
+    // BLOB-69: a DOS program also begins with `MZ`. A signature at this offset shows that the file is PE.
     let at: [u8; 4] = bytes.get(0x3c..0x40)?.try_into().ok()?;
     let at = usize::try_from(u32::from_le_bytes(at)).ok()?;
     let header = bytes.get(at..at.checked_add(24)?)?;
@@ -353,8 +353,8 @@ fn coff(bytes: &[u8]) -> bool {
 /// Decides which VM the code belongs to (BLOB-69); its version begins at byte `version`.
 fn vm(bytes: &[u8], version: usize) -> FileForm {
     let text = version.saturating_add(8);
-    // PAY-61: Relay VM code has the older magic of PAY-82. The version decides: it is `0.14` in all Relax VM code (PAY-83), and the release
-    // in Relay VM code.
+    // PAY-61: Relay VM code has the older magic of PAY-82, so the version decides. It is `0.14` in all Relax VM code (PAY-83), and the
+    // release in Relay VM code.
     let later = word(bytes, version.saturating_sub(8)) != Some(VM);
     let relax = later
         || word(bytes, version) == Some(4)
@@ -378,8 +378,8 @@ fn raw_blob(bytes: &[u8]) -> bool {
     if nbytes == (bytes.len() as u64).saturating_sub(8) {
         return true;
     }
-    // The file may be a blob with a wrong header; the reader of the blob then reports the error. Layout 0.22 continues with a vector that
-    // starts with 0, the others with a count and the name of a module kind.
+    // The file may be a blob with a wrong header, and then the reader of the blob reports the error. Layout 0.22 continues with a
+    // vector that starts with 0. The other layouts continue with a count and the name of a module kind.
     match word(bytes, 16) {
         Some(0) => (1..=nbytes).contains(&second) && nbytes < 1 << 48,
         Some(length) => second > 0 && second < 1 << 32 && named(bytes, 24, length, 64),

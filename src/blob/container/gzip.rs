@@ -9,11 +9,11 @@ use crate::rule::{Kind, Violation};
 use flate2::read::MultiGzDecoder;
 use std::io::ErrorKind;
 
-/// Number of bytes that a gzip file may inflate to, for each of its own bytes. Deflate itself allows 1032.
+/// Number of bytes that a gzip file may inflate to, for each byte of the file. Deflate allows up to 1032.
 pub(super) const MAX_INFLATION: u64 = 200;
 
-/// Number of inflated bytes that are kept in memory at one time, for each byte of the file. They are members that may contain a blob, and
-/// the blobs that were found.
+/// Number of inflated bytes that are kept in memory at one time, for each byte of the file. They belong to members that may contain a
+/// blob, and to the blobs that were found.
 pub(super) const MAX_KEPT: u64 = 24;
 
 impl<'a> FileWalk<'a> {
@@ -59,12 +59,12 @@ impl<'a> FileWalk<'a> {
         });
         let mut content = stream.read(head, &mut self.allowance).map_err(blame)?;
         let (before, rest) = (content.len() as u64, header.size.saturating_sub(head));
-        // BLOB-57: only members that may contain a blob are kept. Their beginning shows that; all others are skipped.
+        // BLOB-57: only members that may contain a blob are kept. The beginning of a member shows whether it may contain one.
         let whole = header.kind == TarEntry::File && FileForm::may_be(&content, header.size);
         let held = if whole { header.size } else { 0 };
         self.allowance.keep(held, at).map_err(blame)?;
         let came = if whole {
-            // The allowance covers the whole member; growth by doubling would take twice as much.
+            // The allowance covers the whole member. Growth by doubling would take twice as much.
             content.reserve_exact(usize::try_from(rest).unwrap_or(0));
             stream.advance(rest, Some(&mut content), &mut self.allowance)
         } else {
@@ -88,7 +88,7 @@ impl<'a> FileWalk<'a> {
             TarEntry::LongName => names.next = Some(text_of(&content)),
             TarEntry::Other => {}
         }
-        // The member is dropped. The parts found in it are copies that `detached` has counted.
+        // The member is dropped. Its parts are copies, which `detached` has counted.
         self.allowance.release(held);
         Ok(true)
     }
@@ -113,8 +113,7 @@ impl<'a> FileWalk<'a> {
     }
 }
 
-/// Returns roughly how much memory a part takes. The sum covers names and bytes, whose sizes the file decides; everything else has a fixed
-/// size.
+/// Estimates the memory that a part takes: the bytes of its names and blobs. All other fields have a fixed size.
 fn weight(part: &ContainerPart<'_>) -> u64 {
     let blobs = part.blobs.iter().map(|blob| blob.bytes.len());
     let names = part.symbols.iter().map(|symbol| symbol.name.len());

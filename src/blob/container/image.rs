@@ -40,7 +40,7 @@ pub(super) struct Area {
     pub(super) size: u64,
     /// Offset and size in the file; `None` if the area has no bytes there (.bss).
     pub(super) file: Option<(u64, u64)>,
-    /// Whether it contains code.
+    /// True if the area contains code.
     text: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct ObjectSymbol<'a> {
     pub(super) address: u64,
     pub(super) size: u64,
     pub(super) place: Defined,
-    /// Whether it is code.
+    /// True if the symbol is code.
     pub(super) text: bool,
 }
 
@@ -115,7 +115,7 @@ pub(super) fn read<'a>(
     Ok(image)
 }
 
-/// Creates the error for a file that the parser rejects: BLOB-55 at the start of the file, because the parser's errors have no offset.
+/// Creates the error for a file that the parser rejects: BLOB-55 at the start of the file. The parser's errors have no offset.
 fn damaged(what: &str, error: object::Error) -> Violation {
     BLOB_55.broken(Kind::Malformed, 0, format!("{what}: {error}"))
 }
@@ -348,7 +348,8 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Checks that `size` bytes from `offset` on lie inside a file of `length` bytes. `at` is where the file stores offset and size.
+/// Checks that `size` bytes from `offset` on lie inside a file of `length` bytes. `at` is the place in the file that stores offset and
+/// size.
 fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation> {
     let end = offset.saturating_add(size);
     BLOB_55.require_as(Kind::Truncated, size == 0 || end <= length, at, || {

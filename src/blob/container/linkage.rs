@@ -29,18 +29,21 @@ pub struct Linkage<'a> {
     pub libraries: Vec<&'a str>,
     /// The search path for them, as the file stores it: `DT_RUNPATH`, or else `DT_RPATH`.
     pub search: Vec<&'a str>,
-    /// Whether the environment (`LD_LIBRARY_PATH`) is searched before `search`, as it is for `DT_RUNPATH`.
+    /// True if the environment (`LD_LIBRARY_PATH`) is searched before `search`, as it is for `DT_RUNPATH`.
     pub environment_first: bool,
-    /// Whether every function that the image calls is looked up when the image is opened, not when the function is first called.
+    /// True if all functions that the image calls are looked up when the image is opened. Otherwise each is looked up on its first
+    /// call.
     pub binds_now: bool,
-    /// Whether it has other initializers than those that every compiler adds. Always true for formats other than ELF, which are not
-    /// checked.
+    /// True if the image has initializers in addition to those that every compiler adds. Always true for formats other than ELF, which
+    /// are not checked.
     pub has_initializers: bool,
-    /// The functions of TVM's C interface that it calls but does not define. Weak ones are left out, because they may be missing.
+    /// The functions of TVM's C interface that the image calls but does not define. Weak functions are left out, because they may be
+    /// missing.
     pub calls: Vec<&'a str>,
-    /// The functions among `calls` whose addresses are in its data, so that they are always looked up when it is opened; ELF only.
+    /// The functions among `calls` whose addresses are in the data of the image, so that they are looked up when it is opened. ELF
+    /// only.
     pub bound_early: Vec<&'a str>,
-    /// The functions of TVM's C interface that it defines: a TVM runtime defines some.
+    /// The functions of TVM's C interface that the image defines. Only a TVM runtime defines any.
     pub defines: Vec<&'a str>,
 }
 
@@ -162,8 +165,8 @@ pub struct DynamicNames<'a> {
 impl<'a> DynamicNames<'a> {
     /// Reads the dynamic symbols of `bytes`.
     ///
-    /// Returns `None` if one of the names cannot be read, or if they are longer together than in any real library. An incomplete list would
-    /// make functions look missing.
+    /// Returns `None` if one of the names cannot be read, or if all names together are longer than in any real library. With an
+    /// incomplete list, functions would wrongly look missing.
     pub fn read(bytes: &'a [u8]) -> Option<DynamicNames<'a>> {
         let file = object::File::parse(bytes).ok()?;
         let mut names = DynamicNames::default();
@@ -291,7 +294,7 @@ const DF_1_NOW: u64 = 1;
 /// The system and the machine that an image is built for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TargetMachine {
-    /// `macOS`, `Windows`, or `Linux`, which here stands for every system whose images are ELF.
+    /// The system: `macOS`, `Windows`, or `Linux`, which here includes every system whose images are ELF.
     pub system: &'static str,
     /// Rust's name of the machine, and its bits; ELF only.
     pub machine: Option<(Cow<'static, str>, u32)>,
@@ -325,8 +328,8 @@ pub(crate) fn made_for(head: &[u8]) -> Option<TargetMachine> {
     Some(TargetMachine { system, machine })
 }
 
-/// Returns why this system's loader cannot open an image that begins with `head`: it is for another machine or another system. Returns
-/// `None` for an image that it may open, and for a file that is not an image.
+/// Returns the reason why this system's loader cannot open an image that begins with `head`: it is for another machine or another
+/// system. Returns `None` for an image that it may open, and for a file that is not an image.
 pub fn foreign(head: &[u8]) -> Option<String> {
     let TargetMachine { system, machine } = made_for(head)?;
     let here = match () {
@@ -347,8 +350,8 @@ pub fn foreign(head: &[u8]) -> Option<String> {
     })
 }
 
-/// Returns whether code is for this system and machine, so that it can be linked or loaded here. A part without a machine is source, which
-/// any compiler accepts.
+/// Returns whether code is for this system and machine, so that it can be linked or loaded here. A part without a machine is source,
+/// which any compiler accepts.
 pub fn is_native(part: &ContainerPart<'_>) -> bool {
     let Some(machine) = &part.machine else {
         return true;

@@ -4,7 +4,7 @@
 //! touches only headers and symbol tables: from a mapped library of 1 GB, a few pages are read. Blobs borrow the file; only bytes from gzip
 //! or C text are copied.
 //!
-//! | file | what is found | rule |
+//! | file | content that is found | rule |
 //! |---|---|---|
 //! | ELF, Mach-O, PE, COFF, WebAssembly | bytes of each blob; functions, context, slots | BLOB-50 .. BLOB-55, BLOB-62 .. BLOB-65 |
 //! | `.a`, `.tar`, gzip of a tar | the same for every member, by name | BLOB-56, BLOB-57, BLOB-68 |
@@ -100,7 +100,7 @@ impl<'a> ContainerFile<'a> {
 ///
 /// # Errors
 ///
-/// BLOB-52, BLOB-53, BLOB-55 to BLOB-58, BLOB-68, at the byte of the file that breaks it.
+/// Returns a violation of BLOB-52, BLOB-53, BLOB-55 to BLOB-58 or BLOB-68, at the byte of the file that breaks the rule.
 pub fn open(bytes: &[u8]) -> Result<ContainerFile<'_>, Violation> {
     open_with(bytes, Strictness::Lenient)
 }
@@ -109,7 +109,7 @@ pub fn open(bytes: &[u8]) -> Result<ContainerFile<'_>, Violation> {
 ///
 /// # Errors
 ///
-/// The errors of [`open`], and BLOB-54 under [`Strictness::Strict`].
+/// Fails like [`open`]. Also returns BLOB-54 under [`Strictness::Strict`].
 pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<ContainerFile<'_>, Violation> {
     let mut walk = FileWalk {
         parts: Vec::new(),
@@ -284,8 +284,8 @@ impl<'a> FileWalk<'a> {
     }
 }
 
-/// Limits a blob to the size in its own header (BLOB-53, BLOB-54). `room` holds the bytes that the container grants from `offset` on;
-/// `known` says whether that is the blob's size or only a bound.
+/// Limits a blob to the size in its header (BLOB-53, BLOB-54). `room` are the bytes from `offset` on that the container allows for the
+/// blob. If `known`, they are exactly the blob; otherwise they are only an upper bound.
 fn bounded<'a>(
     room: &'a [u8],
     known: bool,
@@ -305,7 +305,7 @@ fn bounded<'a>(
     BLOB_53.require_as(Kind::Truncated, needed <= granted, offset, || {
         format!("the header counts {needed} bytes, the symbol has {granted}")
     })?;
-    // Needed only where the check above is switched off: then the blob is all of `room`.
+    // Needed only if the check above is disabled. Then the blob is all of `room`.
     let fits = usize::try_from(needed)
         .ok()
         .and_then(|needed| room.get(..needed));

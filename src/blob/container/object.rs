@@ -84,7 +84,7 @@ struct SymbolExtent<'a> {
     bytes: &'a [u8],
     /// Offset of these bytes in the object file.
     start: u64,
-    /// Whether the symbol table contains the size.
+    /// True if the symbol table contains the size.
     known: bool,
 }
 
@@ -114,7 +114,7 @@ fn extent<'a>(
                 entry.name
             )
         })?;
-        // BLOB-52: this bounds the symbol also where the check above is switched off.
+        // BLOB-52: this bounds the symbol even if the check above is disabled.
         own.min(end)
     } else {
         // It ends at the next symbol, or at the end of the section.

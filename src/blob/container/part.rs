@@ -33,7 +33,7 @@ pub struct Machine {
     pub architecture: String,
     /// Width of an address in bits: 32 or 64.
     pub bits: u8,
-    /// Whether integers in the object file are little endian. Those in the blob always are.
+    /// True if integers in the object file are little endian. Those in the blob always are.
     pub little_endian: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct EmbeddedBlob<'a> {
     pub layout: Option<Layout>,
     /// The value of the symbol: an address in an image, an offset into its section in an object file.
     pub address: Option<u64>,
-    /// Offset of the bytes in the opened file; `None` where the file encodes them (gzip, C text).
+    /// Offset of the bytes in the opened file; `None` if the file contains them only in encoded form (gzip, C text).
     pub offset: Option<u64>,
     /// The source of the size.
     pub size: Size,
@@ -106,10 +106,10 @@ impl ContainerPart<'_> {
         of_blobs.chain(of_symbols).find(|prefix| !prefix.is_empty())
     }
 
-    /// Returns whether this is code that TVM compiled, or its library binary. A runtime is not: it defines and calls functions of TVM, but
-    /// has no symbol that a loader looks up.
+    /// Returns whether this is code that TVM compiled, or its library binary. Returns `false` for a runtime, which defines and calls
+    /// functions of TVM but has no symbol that a loader looks up.
     pub fn is_compiled(&self) -> bool {
-        // A library without device code has no blob; its context and slots show what it is (BLOB-65).
+        // A library without device code has no blob, but it has a context and slots (BLOB-65).
         !self.blobs.is_empty()
             || self.convention.is_some()
             || self.symbols.iter().any(Symbol::is_of_compiled_code)

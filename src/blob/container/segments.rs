@@ -3,8 +3,11 @@
 use object::read::elf::{FileHeader, ProgramHeader as _};
 use object::{Endianness, FileKind, elf};
 
-/// Returns why an ELF image breaks BLOB-55, if a segment ends after the end of the file. The system's loader maps such an image without an
-/// error. The first access to a page after the end of the file then ends the process (SIGBUS). Returns `None` for any other file.
+/// Returns a message if a segment of an ELF image ends after the end of the file, which breaks BLOB-55. Returns `None` for any other
+/// file.
+///
+/// The system's loader maps such an image without an error. The first access to a page after the end of the file then ends the process
+/// (SIGBUS).
 ///
 /// `head` is the beginning of the file, with the program headers in it, and `length` is the length of the whole file.
 pub(crate) fn cut_segment(head: &[u8], length: u64) -> Option<String> {

@@ -29,7 +29,7 @@ pub struct Symbol<'a> {
     pub prefix: Cow<'a, str>,
     /// The purpose of the symbol.
     pub role: Role<'a>,
-    /// Whether it is code. `__tvm_main__` is data in most libraries, but a function in those of C hosts (BLOB-64).
+    /// True if the symbol is code. `__tvm_main__` is data in most libraries, but a function in those of C hosts (BLOB-64).
     pub code: bool,
     /// Its value; `None` if it is undefined.
     pub address: Option<u64>,
@@ -126,8 +126,8 @@ pub(super) struct Raw<'a> {
     pub(super) text: bool,
 }
 
-/// Returns the symbols whose names have a meaning for TVM. A plain function is a packed function only in some releases, so this depends on
-/// the other symbols.
+/// Returns the symbols whose names have a meaning for TVM. The other symbols are needed for that, because an unmarked function is a
+/// packed function only in some releases.
 pub(super) fn classify<'a>(
     raw: impl Iterator<Item = Raw<'a>> + Clone,
     allowance: &mut Allowance,
@@ -169,8 +169,8 @@ pub(in super::super) const fn blob_symbol(layout: Layout) -> &'static str {
     }
 }
 
-/// Returns the releases that fit all of these symbols; `None` if no symbol shows a release. A plain function narrows the range that other
-/// symbols show. Alone, it shows nothing, because any program has functions.
+/// Returns the releases that fit all of these symbols; `None` if no symbol shows a release. An unmarked function only narrows the range
+/// that other symbols show, because any program has functions.
 pub(super) fn releases(
     layouts: impl Iterator<Item = Layout>,
     symbols: &[Symbol<'_>],
@@ -238,8 +238,8 @@ const SLOTS: [(&str, Releases); 11] = [
     ("TVMFFIHandleInitOnce", Releases::from(26)),
 ];
 
-/// Functions that runtimes define in other releases than they fill slots for. The code of C hosts and of system libraries calls them
-/// directly.
+/// Functions that runtimes define, with the releases that define them, if these differ from the releases that fill their slots. The
+/// code of C hosts and of system libraries calls them directly.
 const CALLED: [(&str, Releases); 8] = [
     ("TVMBackendRegisterEnvCAPI", Releases::between(8, 20)),
     (
@@ -268,7 +268,7 @@ fn defined_by(api: &str) -> Option<Releases> {
         .or_else(|| api.starts_with("TVMFFI").then_some(Releases::from(21)))
 }
 
-/// Returns the prefix and the role of a symbol, by its name and kind. `prefixed`: some function has the prefix of 0.22.
+/// Returns the prefix and the role of a symbol, by its name and kind. `prefixed` states that some function has the prefix of 0.22.
 fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     let name = raw.name;
     // BLOB-65: the code of C hosts and system libraries calls the runtime without slots.
@@ -284,7 +284,8 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     if let Some((prefix, layout)) = suffixed(name, &CONTEXTS) {
         return Some((prefix, Role::Context(layout)));
     }
-    // BLOB-64: in code from LLVM this is data with a name, in that of a C host a function. Loaders read it as text in both cases.
+    // BLOB-64: in code from LLVM this is data that contains a name. In code of a C host it is a function. Loaders read it as text in
+    // both cases.
     if name == "__tvm_main__" {
         return Some(("", Role::Entry));
     }
@@ -316,8 +317,8 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     if linkage::is_interface(name) {
         return Some(("", Role::Defines(name.into())));
     }
-    // BLOB-63: before 0.22 nothing marks a packed function, so every global function may be one. If one has the prefix of 0.22, no other
-    // function is packed.
+    // BLOB-63: before 0.22 nothing marks a packed function, so every global function may be one. If any function has the prefix of
+    // 0.22, only functions with the prefix are packed.
     let plain = !prefixed && !is_helper(name);
     plain.then(|| ("", Role::Function(name.into())))
 }

@@ -3,8 +3,8 @@
 use super::FileForm;
 use super::form::find;
 
-/// Returns the form of a text, by words near its ends (BLOB-69). Only the first and the last 64 KiB are searched, so C text whose words are
-/// all between them is unknown. JSON that does not name its form near the ends is searched completely.
+/// Returns the form of a text, by words near its ends (BLOB-69). Only the first and the last 64 KiB are searched, so C text with all
+/// its words in between is unknown. JSON that does not show its form near the ends is searched completely.
 pub(super) fn text(bytes: &[u8]) -> Option<FileForm> {
     let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
     // BLOB-69: a source may start with a long licence, and a graph with long lists.
@@ -59,7 +59,7 @@ fn json(parts: &[&[u8]]) -> Option<FileForm> {
     }
 }
 
-/// Returns whether `members` begin with a list of nodes, as a graph does. A graph that is cut off there shows nothing else.
+/// Returns whether `members` begin with a list of nodes, as a graph does. A truncated graph may show nothing else.
 fn is_begun_graph(members: &[u8]) -> bool {
     // The nodes of saved objects have types.
     if find(members, b"\"type_key\"").is_some() {

@@ -58,7 +58,7 @@ struct WasmTables<'a> {
     symbols: Vec<Raw<'a>>,
     /// The name and place of each data symbol.
     data: Vec<(&'a str, DefinedDataSymbol)>,
-    /// Whether memory addresses have 64 bits.
+    /// True if memory addresses have 64 bits.
     is_wide: bool,
 }
 
@@ -201,7 +201,7 @@ impl<'a> WasmTables<'a> {
                             }
                         }
                         KnownCustom::Name(section) => {
-                            // Tools may leave a section of names that other tools cannot read. It is not needed to run the module, so
+                            // Tools may leave a name section that other tools cannot read. It is not needed to run the module, so
                             // errors are ignored.
                             for names in section.into_iter().map_while(Result::ok) {
                                 if let Name::Function(names) = names {
@@ -218,7 +218,7 @@ impl<'a> WasmTables<'a> {
                 _ => {}
             }
         }
-        // The symbols of an object file include all of these, except local ones.
+        // The symbols of an object file include all of these, except local symbols.
         tables.symbols = if linking.is_empty() { plain } else { linking };
         Ok(tables)
     }

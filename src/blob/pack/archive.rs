@@ -11,13 +11,14 @@ use crate::rule::{Kind, Violation};
 use flate2::Crc;
 use std::collections::BTreeSet;
 
-/// Returns a tar inside gzip with `files` in their order. Names have no folders.
+/// Returns a gzipped tar that contains `files` in their order. Names have no folders.
 ///
-/// Equal files give equal bytes, because times and owners are 0.
+/// Equal files give equal bytes, because all times and owners are 0.
 ///
 /// # Errors
 ///
-/// BLOB-74: kind duplicate for two files with one name; kind type for a name that is empty, longer than 100 bytes or in a folder.
+/// Returns BLOB-74: kind duplicate for two files with one name; kind type for a name that is empty, longer than 100 bytes or in a
+/// folder.
 pub fn tar(files: &[(String, Vec<u8>)]) -> Result<Vec<u8>, Violation> {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();

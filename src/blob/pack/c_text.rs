@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | 0.2, 0.3 | `char` | fewest hex digits | between numbers |
 //! | 0.4 to 0.13 | `unsigned char` | fewest hex digits | between numbers |
-//! | 0.14 on | `unsigned char` | two hex digits | after each |
+//! | 0.14 and later | `unsigned char` | two hex digits | after each |
 
 use super::SymbolNaming;
 use crate::blob::container;
@@ -15,7 +15,7 @@ const ROW: usize = 20;
 
 /// Returns the C text that defines `blob` (header included), as the release of `naming` writes it (BLOB-59, BLOB-60).
 ///
-/// The text of a system library is C++: it registers itself in the initializer of a variable.
+/// The text of a system library is C++, because it registers itself in the initializer of a variable.
 pub fn c_text(blob: &[u8], naming: &SymbolNaming) -> String {
     let symbol = naming.symbol();
     // BLOB-58: 0.2 and 0.3 write `char`. Build systems compare the text, so it matches the release byte for byte (BLOB-59).
@@ -45,7 +45,7 @@ pub fn c_text(blob: &[u8], naming: &SymbolNaming) -> String {
 }
 
 /// Returns `text` with its array number `index` replaced by `blob`, in the style of the release that wrote it (BLOB-75). Returns `None`
-/// where there is no such array.
+/// if there is no such array.
 ///
 /// Only the numbers and the length in the brackets change. The host code and the registration of a system library stay.
 pub(super) fn in_text(text: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {

@@ -5,14 +5,17 @@
 //! library, after     headers, sections with addresses | zeros of .bss | the blob | other sections | names, section headers
 //! ```
 //!
-//! The last segment of a library grows over the blob. The blob gets a separate section after those with addresses. Dynamic symbols refer to
-//! sections by index, and the indices of sections with addresses do not change. `strip` and `objcopy` move the new section like any other.
-//! A separate segment would need one more program header, for which there is no room, and those tools lose a table that was moved.
+//! The last segment of a library grows to include the blob. The blob gets a separate section, after the sections with addresses.
+//! Dynamic symbols refer to sections by index, so the indices of sections with addresses must not change. `strip` and `objcopy` move
+//! the new section like any other.
+//!
+//! The alternative, a separate segment, needs one more program header. There is no room for it, and those tools lose a table that was
+//! moved.
 
 /// The name of the section that contains a replaced library binary.
 const NAME: &[u8] = b".tvm_library_bin\0";
 
-/// Returns a shared library with `blob` after its data; `None` if the file is of another format, or has no sections.
+/// Returns a shared library with `blob` after its data. Returns `None` if the file is of another format, or has no sections.
 pub(super) fn in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
     let mut elf = Elf(file.to_vec());
     elf.is_known().then_some(())?;
@@ -26,13 +29,13 @@ pub(super) fn in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u
         .checked_add(address.checked_sub(last.address)?)?;
     let end = place.checked_add(blob.len() as u64)?;
     let grown = end.checked_sub(last.offset)?;
-    // Everything without an address moves by this distance, a multiple of every alignment that is used in practice.
+    // Everything without an address moves by this distance. It is a multiple of every alignment that is used in practice.
     let file_end = last.offset.checked_add(last.stored)?;
     let moved = end.checked_sub(file_end)?.checked_next_multiple_of(PAGE)?;
     let zeros = place.checked_sub(file_end)?;
     (zeros <= (file.len() as u64).checked_add(MOST_ZEROS)?).then_some(())?;
 
-    // Headers and symbol tables are edited before anything moves, while their places are those of the old file.
+    // Headers and symbol tables are edited before anything moves, because their offsets are those of the old file.
     let at = elf.behind_addresses(&sections)?;
     for (table, entries) in elf.symbol_tables(&sections)? {
         for entry in entries {
@@ -162,12 +165,12 @@ fn own_section(name: u64, address: u64, place: u64, size: u64) -> Vec<u8> {
 const ALLOC: u64 = 2;
 /// The alignment of the blob.
 const ALIGN: u64 = 16;
-/// Everything that moves keeps its offset within a page.
+/// The page size in bytes. Everything that moves keeps its offset within a page.
 const PAGE: u64 = 0x1000;
 /// Largest number of padding bytes that a file may get, in addition to its own size.
 const MOST_ZEROS: u64 = 1 << 24;
 
-/// Returns an object file with `blob` as its library binary. The section of the old one must contain nothing else.
+/// Returns an object file with `blob` as its library binary. The section of the old library binary must contain nothing else.
 pub(super) fn in_object(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
     let mut elf = Elf(file.to_vec());
     elf.is_known().then_some(())?;
@@ -234,7 +237,8 @@ impl Elf {
             .collect()
     }
 
-    /// Returns the index after the last section with an address; `None` if a separate table contains the section indices of symbols.
+    /// Returns the index after the last section with an address. Returns `None` if a separate table contains the section indices of
+    /// symbols.
     fn behind_addresses(&self, sections: &[u64]) -> Option<u64> {
         const NUMBERS: u64 = 18;
         let mut behind = 0;

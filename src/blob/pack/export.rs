@@ -1,11 +1,12 @@
-//! From modules to the files that a linker combines into a library: what `export_library` does before it calls a compiler.
+//! Conversion of modules into the files that a linker combines into a library, as `export_library` does before it calls a compiler.
 //!
 //! | file | content | rule |
 //! |---|---|---|
 //! | `lib0.o`, `lib1.c`, ... | the code of each host module | BLOB-70 |
 //! | `devc.o`, or `devc.c` if no host module is machine code | the library binary | BLOB-71 |
 //!
-//! Nothing here runs a compiler or opens a file. [`tar()`] creates an archive of the files, and `link` (feature `runtime`) a library.
+//! Nothing here runs a compiler or opens a file. [`tar()`] creates an archive of the files, and `link` (feature `runtime`) creates a
+//! library.
 
 use super::{ObjectTarget, SymbolNaming, c_text, object};
 use crate::blob::{BLOB_70, BLOB_72, BLOB_73, Blob, LIBRARY, LibraryModule, StoredModule};
@@ -111,7 +112,7 @@ pub struct ExportPlan {
     pub blob: Option<Vec<u8>>,
 }
 
-/// Returns the files for an export of `modules`, of which the first is the root. `target` is the machine of the objects.
+/// Returns the files for an export of `modules`. The first module is the root. `target` is the machine of the objects.
 ///
 /// ```
 /// use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat, SymbolNaming, ObjectTarget, plan};
@@ -130,8 +131,8 @@ pub struct ExportPlan {
 ///
 /// # Errors
 ///
-/// BLOB-70, kind missing, if no module is host code, and kind type for an import that is not in the list. The errors of [`order`] and
-/// [`Blob::write`]. BLOB-66 and BLOB-67 for a machine whose objects cannot be written.
+/// Returns BLOB-70: kind missing if no module is host code, and kind type for an import that is not in the list. Returns BLOB-66 or
+/// BLOB-67 for a machine whose objects cannot be written. Also fails like [`order`] and [`Blob::write`].
 pub fn plan(
     modules: &[ExportModule],
     naming: &SymbolNaming,
@@ -181,7 +182,7 @@ fn device_part(
     };
     match object(blob, naming, target) {
         Ok(object) => Ok((format!("{prefix}devc.o"), object)),
-        // BLOB-67: where no constructor can be written for the machine, its C++ compiler creates it.
+        // BLOB-67: if no constructor can be written for the machine, the C++ compiler of the machine creates it.
         Err(_) if naming.register().is_some() => Ok((format!("{prefix}devc.cc"), text())),
         Err(broken) => Err(broken),
     }
@@ -204,7 +205,7 @@ fn collect(modules: &[ExportModule]) -> Result<Vec<&HostCode>, Violation> {
             found.push(code);
         }
         for import in &module.imports {
-            // TREE-22: modules are marked when they are pushed, so that a module that is imported twice is visited once.
+            // TREE-22: modules are marked when they are pushed, so a module that is imported twice is visited once.
             if seen.insert(*import) {
                 stack.push(*import);
             }
@@ -217,7 +218,7 @@ fn collect(modules: &[ExportModule]) -> Result<Vec<&HostCode>, Violation> {
 ///
 /// # Errors
 ///
-/// The errors of [`order`]; BLOB-72 for several host modules in layout 0.2; BLOB-17 if layout 0.2 cannot hold the tree.
+/// Fails like [`order`]. Returns BLOB-72 for several host modules in layout 0.2, and BLOB-17 if layout 0.2 cannot hold the tree.
 pub fn pack(
     modules: &[ExportModule],
     layout: Layout,
@@ -278,11 +279,11 @@ impl ExportModule {
 }
 
 impl ExportPlan {
-    /// Returns one C text with the sources in their order and the library binary after them, if every file is C (BLOB-73).
+    /// Returns one C text: the sources in their order, then the library binary (BLOB-73).
     ///
     /// # Errors
     ///
-    /// BLOB-73, kind unsupported, for a file in another language.
+    /// Returns BLOB-73, kind unsupported, for a file in another language.
     pub fn c_source(&self) -> Result<Vec<u8>, Violation> {
         let mut text = Vec::new();
         for (name, content) in &self.files {

@@ -18,7 +18,7 @@ use std::path::Path;
 /// A function that runs a compiler instead of the system's.
 pub type LinkHook<'h> = &'h dyn Fn(&LinkJob<'_>) -> io::Result<()>;
 
-/// Exports the modules that `job` describes, like [`export`], or through `compile` if it is given.
+/// Exports the modules that `job` describes, like [`export`]. Calls `compile` instead of the system's compiler if it is given.
 ///
 /// | member | form | |
 /// |---|---|---|
@@ -36,7 +36,7 @@ pub type LinkHook<'h> = &'h dyn Fn(&LinkJob<'_>) -> io::Result<()>;
 ///
 /// # Errors
 ///
-/// A member that is missing, unknown or of a wrong type (error kind: invalid input); the errors of [`plan`] and [`export`].
+/// Fails for a member that is missing, unknown or of a wrong type (error kind: invalid input). Also fails like [`plan`] and [`export`].
 pub fn export_job(job: &Value, compile: Option<LinkHook<'_>>) -> io::Result<()> {
     let job = Members::of(job, "the job", &MEMBERS)?;
     let output = job.text("output")?.ok_or_else(|| job.missing("output"))?;
@@ -222,7 +222,7 @@ impl<'v> Members<'v> {
     }
 }
 
-/// A broken rule stays the source of the error, so that the caller can tell which one.
+/// Creates an error for invalid input. A broken rule stays the source of the error, so that the caller can tell which rule it is.
 fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }

@@ -1,4 +1,4 @@
-//! Linking of the files of a plan, with the C compiler of the system or one from the caller.
+//! Linking of the files of a plan, with the C compiler of the system or a compiler of the caller.
 
 use super::{ExportPlan, ObjectTarget, SymbolNaming, c_text, object};
 use crate::blob::container;
@@ -46,7 +46,7 @@ pub struct LinkJob<'j> {
 ///
 /// # Errors
 ///
-/// An I/O error for the files; the output of a compiler that fails; a missing compiler; and a library in which `blob` is not found.
+/// Fails if a file cannot be read or written, if the compiler is missing or fails, or if `blob` is not found in the library.
 pub fn shared(
     blob: &[u8],
     naming: &SymbolNaming,
@@ -60,14 +60,18 @@ pub fn shared(
     export_with(&plan, output, with, |job| link(job, with, LinkKind::Shared))
 }
 
-/// Writes the library of `plan` to `output`, in the form of its extension. `.so`, `.dylib` and `.dll` are linked. `.o` and `.obj` are one
-/// object of all files. `.tar` is an archive of the files. `.c`, `.cc` and `.cpp` are one text, if all files are C.
+/// Writes the library of `plan` to `output`. The extension decides the form:
+///
+/// * `.so`, `.dylib`, `.dll`: a linked library
+/// * `.o`, `.obj`: one object of all files
+/// * `.tar`: an archive of the files
+/// * `.c`, `.cc`, `.cpp`: one text, if all files are C
 ///
 /// The library is written next to `output`, read back and then renamed, so that a failure leaves the old file unchanged.
 ///
 /// # Errors
 ///
-/// An unknown extension; the errors of [`shared`]; BLOB-73 and BLOB-74 for files that a text or an archive cannot contain.
+/// Fails for an unknown extension, and like [`shared`]. Returns BLOB-73 or BLOB-74 for files that a text or an archive cannot contain.
 pub fn export(plan: &ExportPlan, output: &Path, with: &LinkOptions) -> io::Result<()> {
     let extension = output.extension().and_then(|extension| extension.to_str());
     match extension {
@@ -101,7 +105,7 @@ pub fn export(plan: &ExportPlan, output: &Path, with: &LinkOptions) -> io::Resul
 ///
 /// # Errors
 ///
-/// An I/O error for the files, the error of `compile`, and a file in which the library binary is not found.
+/// Fails if a file cannot be read or written, if `compile` fails, or if the library binary is not found in its output.
 pub fn export_with(
     plan: &ExportPlan,
     output: &Path,
@@ -191,7 +195,7 @@ fn link(job: &LinkJob<'_>, with: &LinkOptions, kind: LinkKind) -> io::Result<()>
     finish(command, "C compiler", hint(with))
 }
 
-/// Tells how to choose another compiler. The environment is used only if neither a compiler nor a machine is given.
+/// Returns advice on how to choose another compiler. The environment is used only if neither a compiler nor a machine is given.
 fn hint(with: &LinkOptions) -> &'static str {
     if with.compiler.is_none() && with.triple.is_none() {
         "set CC (CXX for C++) to one that is there"
@@ -203,7 +207,7 @@ fn hint(with: &LinkOptions) -> &'static str {
 /// Returns the compiler in `with`, or the usual one for its machine.
 fn driver(with: &LinkOptions, cxx: bool) -> Command {
     let usual = || match &with.triple {
-        // The usual name of a cross compiler in distributions.
+        // The name that distributions use for a cross compiler.
         Some(triple) => format!("{triple}-{}", if cxx { "g++" } else { "gcc" }).into(),
         None => compiler(cxx),
     };
@@ -235,7 +239,7 @@ fn assemble(input: &Path, job: &LinkJob<'_>, with: &LinkOptions) -> io::Result<P
     Ok(object.into())
 }
 
-/// Runs `command`. For the error, `what` names its purpose and `hint` tells how to choose another one.
+/// Runs `command`. In the error, `what` is the purpose of the command, and `hint` is advice on how to choose another compiler.
 fn finish(command: &mut Command, what: &str, hint: &str) -> io::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let result = command.output().map_err(|error| {
@@ -255,7 +259,7 @@ fn finish(command: &mut Command, what: &str, hint: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks that the linked library contains the library binary: a linker may drop data that nothing refers to.
+/// Checks that the linked library contains the library binary, because a linker may drop unreferenced data.
 fn read_back(made: &Path, blob: Option<&[u8]>) -> io::Result<()> {
     let Some(blob) = blob else {
         return std::fs::metadata(made).map(drop);
@@ -359,7 +363,7 @@ impl Scratch {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         loop {
-            // The process id and the count keep concurrent runs apart. A killed process with this id may have left its directory.
+            // The process id and the count keep concurrent runs apart. An earlier process with this id may have left its directory.
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = format!(".tvmspec-{}-{count}", std::process::id());
             let path = folder.unwrap_or(Path::new(".")).join(name);

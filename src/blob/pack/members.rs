@@ -1,4 +1,4 @@
-//! Archives in which one member is replaced; the rest stays byte for byte (BLOB-75).
+//! Archives in which one member is replaced. The other bytes stay unchanged (BLOB-75).
 //!
 //! | archive | other changes |
 //! |---|---|
@@ -14,12 +14,12 @@ use flate2::read::MultiGzDecoder;
 use std::io::Read as _;
 use std::ops::Range;
 
-/// A function that replaces a library binary of a file. Its arguments are the file, the index, and the new library binary. A member is
-/// passed to it as a file.
+/// A function that replaces a library binary of a file. Its arguments are the file, the index of the old library binary, and the new
+/// library binary. A member of an archive is passed as a file.
 pub(super) type Replace = fn(&[u8], usize, &[u8]) -> Result<Vec<u8>, Violation>;
 
 /// Returns the archive `file` with library binary number `index`, counted over all members, replaced by `blob`. `replace` changes the
-/// member. Returns `None` where this archive format cannot be written, or the member has no room.
+/// member. Returns `None` if this archive format cannot be written, or if the member has no room.
 pub(super) fn in_members(
     file: &[u8],
     form: FileForm,
@@ -40,14 +40,14 @@ pub(super) fn in_members(
     }
 }
 
-/// The place of a member: where its header begins, where its content is, and where the next header begins.
+/// The place of a member: the offsets of its header, of its content, and of the next header.
 struct Member {
     header: usize,
     content: Range<usize>,
     next: usize,
 }
 
-/// Returns the member that contains library binary number `index`, and its new content with `blob`.
+/// Returns the member that contains library binary number `index`, and the new content of the member with `blob`.
 fn changed(
     file: &[u8],
     members: impl Iterator<Item = Member>,
@@ -121,8 +121,8 @@ fn in_archive(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Optio
     Some(out)
 }
 
-/// Updates the symbol table, which contains offsets of headers: those after `changed` increase by `to - from`. Returns `None` for a table
-/// of an unsupported form.
+/// Updates the symbol table, which contains offsets of headers. Offsets after `changed` increase by `to - from`. Returns `None` for a
+/// table of an unsupported form.
 fn move_members(archive: &mut [u8], changed: usize, from: usize, to: usize) -> Option<()> {
     let name = archive.get(MAGIC..MAGIC.checked_add(16)?)?;
     let width = match name {

@@ -9,7 +9,7 @@
 //! | an existing library with another library binary | [`replace()`] | BLOB-75 |
 //! | a shared library, through the C compiler of the system | `shared`, `export`, `export_job` (feature `runtime`) | |
 //!
-//! The bytes are not checked: the caller must pass a blob of the release whose symbol it gets.
+//! The bytes are not checked. The caller must pass a blob in the layout of the release whose symbol it gets.
 
 mod archive;
 mod c_text;
@@ -53,7 +53,7 @@ pub struct SymbolNaming {
 }
 
 impl SymbolNaming {
-    /// Names a blob that a loader finds by its symbol, as in a shared library.
+    /// Returns the naming of a blob that a loader finds by its symbol, as in a shared library.
     pub fn library(release: Release) -> SymbolNaming {
         SymbolNaming {
             symbol: blob_symbol(Layout::of(release)).to_owned(),
@@ -62,12 +62,12 @@ impl SymbolNaming {
         }
     }
 
-    /// Names a blob that registers itself with the runtime that it is linked to: a system library. From 0.13 on it may have a prefix, so
-    /// that several fit into one program (BLOB-61).
+    /// Returns the naming of a system library: a blob that registers itself with the runtime that it is linked to. From 0.13 on it may
+    /// have a prefix, so that one program can contain several system libraries (BLOB-61).
     ///
     /// # Errors
     ///
-    /// BLOB-61 for a prefix before 0.13 (kind unsupported), and for a prefix that no C name can begin with (kind type).
+    /// Returns BLOB-61 for a prefix before 0.13 (kind unsupported), and for a prefix that cannot begin a C name (kind type).
     pub fn system(release: Release, prefix: &str) -> Result<SymbolNaming, Violation> {
         // BLOB-61: an older runtime looks up a fixed symbol, so it never finds a blob with a prefix.
         let known = prefix.is_empty() || release >= Release::of(13);
@@ -100,12 +100,12 @@ impl SymbolNaming {
     ///
     /// # Errors
     ///
-    /// BLOB-61, as for [`SymbolNaming::system`], and also for a prefix without a system library.
+    /// Fails like [`SymbolNaming::system`]. Also returns BLOB-61 for a prefix without a system library.
     pub fn of(release: Release, system_lib: bool, prefix: &str) -> Result<SymbolNaming, Violation> {
         if system_lib {
             return SymbolNaming::system(release, prefix);
         }
-        // BLOB-51: the loader of files looks up only the plain symbol, and would treat the library as one without imports.
+        // BLOB-51: the loader of files looks up only the symbol without a prefix, and would treat the library as one without imports.
         BLOB_61.demand(Kind::Type, prefix.is_empty(), || {
             format!(
                 "the prefix `{prefix}` is for system libraries: no loader looks for it elsewhere"

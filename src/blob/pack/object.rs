@@ -18,17 +18,18 @@ use object::{
     SymbolFlags, SymbolKind, SymbolScope, elf,
 };
 
-/// Size in bytes above which x86-64 code could not reach across the data. It then goes to a distant section, as in LLVM.
+/// Size in bytes above which x86-64 code cannot reach across the data. Larger data go to a distant section, as in LLVM.
 const LARGE: usize = 1 << 30;
 
 /// Returns an object file for `target` that defines `blob` (header included) under the symbol of `naming` (BLOB-66).
 ///
-/// A system library registers itself when it is loaded (BLOB-67), which takes code. That code exists for ELF on x86-64 and AArch64. For
-/// other targets the result is a violation of kind unsupported; use [`super::c_text()`] there.
+/// A system library registers itself when it is loaded (BLOB-67), which requires machine code. That code exists for ELF on x86-64 and
+/// AArch64. Use [`super::c_text()`] for other targets.
 ///
 /// # Errors
 ///
-/// BLOB-66 for a target without an object format; BLOB-67 for a system library if no constructor exists for the target.
+/// Returns BLOB-66 for a target without an object format. Returns BLOB-67, kind unsupported, for a system library if no constructor
+/// exists for the target.
 pub fn object(
     blob: &[u8],
     naming: &SymbolNaming,
@@ -67,7 +68,7 @@ pub fn object(
     })
 }
 
-/// Creates an object file without sections and symbols; returns BLOB-66 if the format does not support the machine.
+/// Creates an object file without sections and symbols. Returns BLOB-66 if the format does not support the machine.
 fn empty<'a>(target: ObjectTarget) -> Result<Object<'a>, Violation> {
     let architecture = match target.arch {
         Arch::X86_64 => Architecture::X86_64,
@@ -117,8 +118,8 @@ fn empty<'a>(target: ObjectTarget) -> Result<Object<'a>, Violation> {
     Ok(file)
 }
 
-/// Returns the header flags (BLOB-66). Linkers reject an object whose calling convention differs from the rest, even if it contains no
-/// calls.
+/// Returns the header flags (BLOB-66). Linkers reject an object whose calling convention differs from that of the other objects, even
+/// if it contains no calls.
 fn elf_flags(target: ObjectTarget) -> elf::FileFlags {
     const RISCV_COMPRESSED_DOUBLE: u32 = 0x5;
     const ARM_EABI_5: u32 = 0x0500_0000;
@@ -145,14 +146,14 @@ fn large(file: &mut Object<'_>) -> SectionId {
     section
 }
 
-/// Tells the linker to export the symbol from the library, as `__declspec(dllexport)` does.
+/// Adds a directive with which the linker exports the symbol from the library, like `__declspec(dllexport)`.
 fn export(file: &mut Object<'_>, symbol: &str) {
     let section = file.add_section(Vec::new(), b".drectve".to_vec(), SectionKind::Linker);
     let option = format!(" /EXPORT:{symbol},DATA");
     file.append_section_data(section, option.as_bytes(), 1);
 }
 
-/// Adds an undefined symbol. Data may define it later; otherwise another file has to define it.
+/// Adds an undefined symbol. If no data define it later, another file has to define it.
 fn define(file: &mut Object<'_>, name: &str, kind: SymbolKind, scope: SymbolScope) -> SymbolId {
     file.add_symbol(Symbol {
         name: name.as_bytes().to_vec(),
@@ -234,7 +235,7 @@ fn announce(
     relocate(file, init, 0, start, machine.absolute, 0)
 }
 
-/// Adds a relocation, with which the linker stores the address of `symbol` at `offset`.
+/// Adds a relocation that makes the linker store the address of `symbol` at `offset`.
 fn relocate(
     file: &mut Object<'_>,
     section: SectionId,
@@ -266,7 +267,7 @@ enum ConstructorOperand {
 
 /// The machine code of a constructor and its relocations.
 struct Constructor {
-    /// Position-independent, with zeros where the linker fills in addresses.
+    /// Machine code that is position-independent, with zeros where the linker stores addresses.
     code: &'static [u8],
     /// Offset in `code`, operand, relocation type and addend of each address.
     relocations: &'static [(u64, ConstructorOperand, elf::RelocationType, i64)],
@@ -274,7 +275,7 @@ struct Constructor {
     absolute: elf::RelocationType,
 }
 
-/// Returns the constructor for `target`, if its format has one (BLOB-67).
+/// Returns the constructor for `target`; `None` if no constructor exists for it (BLOB-67).
 fn constructor(target: ObjectTarget) -> Option<Constructor> {
     match target {
         ObjectTarget {

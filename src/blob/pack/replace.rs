@@ -1,4 +1,4 @@
-//! Replacing the library binary of a file, with everything else unchanged (BLOB-75).
+//! Replacement of the library binary of a file, with everything else unchanged (BLOB-75).
 //!
 //! | file | place of the new bytes |
 //! |---|---|
@@ -22,8 +22,9 @@ use crate::rule::{Kind, Violation};
 ///
 /// # Errors
 ///
-/// The errors of [`container::open`]. BLOB-75, kind missing, where there is no such library binary. BLOB-75, kind unsupported, for a
-/// container that has no room for a longer or shorter one; such a library must be linked again from the objects of its host code.
+/// Fails like [`container::open`]. Returns BLOB-75, kind missing, if there is no such library binary. Returns BLOB-75, kind
+/// unsupported, if the container has no room for a longer or shorter one. In that case, link the library again from the objects of its
+/// host code.
 pub fn replace(file: &[u8], index: usize, blob: &[u8]) -> Result<Vec<u8>, Violation> {
     let read = container::open(file)?;
     let Some((part, old)) = read.blobs().nth(index) else {
@@ -46,7 +47,7 @@ pub fn replace(file: &[u8], index: usize, blob: &[u8]) -> Result<Vec<u8>, Violat
         _ => None,
     };
     let made = made.ok_or_else(|| unsupported(part.form))?;
-    // The result is read as a loader reads it, so that an edit cannot lead to another library binary.
+    // The result is read as a loader reads it, to check that the edit did not make it find another library binary.
     let again = container::open(&made)?;
     let found = again.blobs().nth(index);
     if found.is_none_or(|(_, found)| found.bytes != blob || found.symbol != old.symbol) {

@@ -69,7 +69,7 @@ pub struct ObjectTarget {
     pub format: ObjectFormat,
     /// The processor.
     pub arch: Arch,
-    /// Whether integers in the object file are little endian; the blob is not affected.
+    /// True if integers in the object file are little endian. The blob is not affected.
     pub little_endian: bool,
 }
 
@@ -121,7 +121,7 @@ impl ObjectTarget {
     ///
     /// # Errors
     ///
-    /// BLOB-66 for a machine whose object files cannot be written.
+    /// Returns BLOB-66 for a machine whose object files cannot be written.
     pub fn from_triple(triple: &str) -> Result<ObjectTarget, Violation> {
         // BLOB-66: the machine comes first, and the other parts in any order and number, as in LLVM.
         let machine = triple.split('-').next().unwrap_or_default();
@@ -140,7 +140,7 @@ impl ObjectTarget {
             "armeb" => (Arch::Arm, false),
             arm if arm.starts_with("arm") || arm.starts_with("thumb") => (Arch::Arm, true),
             _ => {
-                // Guessing would create a file that no linker of that machine accepts.
+                // A wrong guess would create a file that no linker of that machine accepts.
                 let message = format!(
                     "no object file can be written for the machine `{machine}`; write C text and compile it there"
                 );

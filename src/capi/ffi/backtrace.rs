@@ -45,9 +45,9 @@ struct StackTrace {
     lines: usize,
     limit: usize,
     stops_at_boundary: bool,
-    /// Whether the frame of `TVMFFIBacktrace` was passed.
+    /// True if the frame of `TVMFFIBacktrace` was passed.
     began: bool,
-    /// Whether the frame of its caller was passed.
+    /// True if the frame of its caller was passed.
     passed_caller: bool,
 }
 

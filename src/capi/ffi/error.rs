@@ -6,7 +6,7 @@ use crate::value::ByteArray;
 use crate::value::header::{Header, ObjectRef};
 use std::ffi::{CStr, c_char};
 
-/// Takes this thread's error; null if there is none.
+/// Moves this thread's error to `out`. Writes null if the thread has no error.
 ///
 /// # Safety
 /// `out` is writable.

@@ -46,7 +46,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionCall(
     unsafe { call(function.cast(), args, count, result) }
 }
 
-/// Looks up a function by name. Writes an owned handle, or null if there is none.
+/// Looks up a function by name. Writes an owned handle, or null if the function does not exist.
 ///
 /// # Safety
 /// `name` and its bytes are readable, `out` is writable. A caller of the function passes the arguments that it expects.

@@ -18,7 +18,7 @@ pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPack(
 ) -> i32 {
     enter(|| {
         let contiguous = require_contiguous != 0;
-        // OBJ-12: all or nothing: a rejected tensor stays with its owner, and its deleter is not called.
+        // OBJ-12: a rejected tensor stays with its owner, and its deleter is not called.
         // SAFETY: `from` is a live tensor that the caller owns, by this contract.
         let tensor = unsafe { Tensor::from_dlpack(from, require_alignment.into(), contiguous) }?;
         // SAFETY: `out` is writable, by this contract.

@@ -69,7 +69,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
                     can_overflow: can_overflow != 0,
                     parent,
                 })?;
-                // The caller lays out its objects, so no Rust type may take a key that a library has registered.
+                // The caller defines the layout of its objects, so no Rust type may use a key that a library has registered.
                 types::lay_out_elsewhere(at);
                 at
             }
@@ -217,7 +217,8 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
     })
 }
 
-/// Returns the column of an attribute. Returns null if there is none or the name is not UTF-8. The address of a column never changes.
+/// Returns the column of an attribute. Returns null if the column does not exist or the name is not UTF-8. The address of a column
+/// never changes.
 ///
 /// # Safety
 /// `name` and its bytes are readable.

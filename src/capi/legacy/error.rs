@@ -5,7 +5,7 @@ use crate::function::frontend;
 use crate::function::legacy::{failure, last_error};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Returns the text of the last failure on this thread, which is empty if there was none.
+/// Returns the text of the last failure on this thread; empty if nothing has failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMGetLastError() -> *const c_char {
     last_error::pointer()

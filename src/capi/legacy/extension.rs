@@ -34,8 +34,8 @@ pub(crate) struct ExtensionTable {
     clone: Option<ExtensionClone>,
 }
 
-/// Implements `ExtTypeVTable::RegisterInternal(int, ExtTypeVTable const&)`. Where upstream throws, and for the code of a Rust type
-/// (VAL-22), returns null and stores a text for `TVMGetLastError`.
+/// Implements `ExtTypeVTable::RegisterInternal(int, ExtTypeVTable const&)`. Returns null and stores a text for `TVMGetLastError` in the
+/// cases in which upstream throws, and for the code of a Rust type (VAL-22).
 ///
 /// # Safety
 ///
@@ -59,7 +59,8 @@ pub(crate) unsafe extern "C-unwind" fn register_extension_table(
     pair.map_or_else(|broken| failed(broken.into()), ptr::from_ref)
 }
 
-/// Implements `ExtTypeVTable::Get(int)`. Where upstream throws, returns null and stores a text for `TVMGetLastError` (VAL-22).
+/// Implements `ExtTypeVTable::Get(int)`. Returns null and stores a text for `TVMGetLastError` in the cases in which upstream throws
+/// (VAL-22).
 #[unsafe(export_name = "_ZN3tvm7runtime13ExtTypeVTable3GetEi")]
 pub(crate) extern "C-unwind" fn extension_table(type_code: c_int) -> *const ExtensionPair {
     let pair = extension::pair(type_code);

@@ -123,7 +123,7 @@ pub unsafe extern "C" fn TVMFuncRegisterGlobal(
     })
 }
 
-/// Looks up the global function `name`. If there is none, writes a null handle and succeeds (FUN-21).
+/// Looks up the global function `name`. Writes a null handle and succeeds if it does not exist (FUN-21).
 ///
 /// # Safety
 ///
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn TVMFuncListGlobalNames(
     })
 }
 
-/// Removes a global function. Succeeds even if there is none (FUN-23).
+/// Removes a global function. Also succeeds if it does not exist (FUN-23).
 ///
 /// # Safety
 ///

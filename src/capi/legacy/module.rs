@@ -46,7 +46,7 @@ pub unsafe extern "C" fn TVMModImport(module: Handle, dependency: Handle) -> c_i
     })
 }
 
-/// Looks up the function `name` of a module. Writes a null handle if there is none.
+/// Looks up the function `name` of a module. Writes a null handle if it does not exist.
 ///
 /// # Safety
 ///

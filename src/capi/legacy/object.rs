@@ -122,7 +122,8 @@ pub struct TVMByteArray {
     pub size: usize,
 }
 
-/// Does nothing. The byte arrays in results of [`TVMFuncCall`](super::TVMFuncCall) belong to the thread (FUN-16), and there are no others.
+/// Does nothing. The byte arrays in results of [`TVMFuncCall`](super::TVMFuncCall) belong to the thread (FUN-16), and no other byte
+/// arrays exist.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMByteArrayFree(_array: *mut TVMByteArray) -> c_int {
     0

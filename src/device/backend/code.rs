@@ -43,8 +43,8 @@ pub(crate) trait KernelDriver: Driver {
         stream: Stream,
     ) -> Result<()>;
 
-    /// Whether the driver's modules have a barrier of all blocks (DEV-59). Only CUDA's do: code generators of other devices never
-    /// write one.
+    /// True if the driver's modules have a barrier of all blocks (DEV-59). Only CUDA modules have one, because code generators of other
+    /// devices never write one.
     const HAS_BARRIER: bool = false;
 
     /// Resets the barrier, as [`LoadedCode::reset_barrier`] does. It is called only if [`KernelDriver::HAS_BARRIER`] is true.
@@ -135,8 +135,8 @@ impl<D: KernelDriver> DeviceCode<D> {
         if let Some(kernel) = kernels.get(&info.name) {
             return Ok(Arc::clone(kernel));
         }
-        // Created under the lock. Otherwise two threads could create the same kernel, and the one that is replaced in the table
-        // would never reach `unload`.
+        // Created under the lock. Otherwise two threads could create the same kernel, and the one that is replaced in the table would
+        // never be unloaded.
         let kernel = Arc::new(D::kernel(on, &self.program, info)?);
         kernels.insert(info.name.clone(), Arc::clone(&kernel));
         Ok(kernel)

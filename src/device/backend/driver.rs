@@ -26,7 +26,7 @@ pub(crate) trait Driver: Sized + 'static {
     const KEY: &'static str;
     /// The device type, as the device with id 0.
     const DEVICE: Device;
-    /// Whether the driver has streams other than the default one. If not, the defaults of the contract hold (DEV-21).
+    /// True if the driver has streams in addition to the default one. If not, the defaults of the contract apply (DEV-21).
     const HAS_STREAMS: bool = false;
 
     /// Returns the one backend of this driver in the process. This loads no library.
@@ -38,7 +38,7 @@ pub(crate) trait Driver: Sized + 'static {
     /// Loads the library and opens every device, in the driver's order. It is called once.
     fn open_all() -> Result<Vec<Self::Opened>>;
 
-    /// Makes the device the target of this thread's calls, for drivers that keep a current device per thread.
+    /// Makes the device the target of this thread's calls, for drivers with a current device per thread.
     fn enter(_: &Self::Opened) -> Result<()> {
         Ok(())
     }
@@ -94,7 +94,7 @@ pub(crate) trait Driver: Sized + 'static {
     ///
     /// # Safety
     ///
-    /// Both parts hold the bytes. The stream is as for [`Driver::sync`].
+    /// Both parts contain the bytes. The stream is as for [`Driver::sync`].
     unsafe fn within(
         on: &Self::Opened,
         from: SpacePart<Self>,
@@ -114,7 +114,7 @@ pub(crate) trait Driver: Sized + 'static {
     ) -> Result<()> {
         // Two devices may not see each other's memory, but the host can copy from and to both.
         let mut bytes = vec![0u8; from.nbytes];
-        // SAFETY: `bytes` holds that many, and lives beyond the sync.
+        // SAFETY: `bytes` has that length, and lives until after the sync.
         unsafe { Self::download(source, from, bytes.as_mut_ptr().cast(), stream) }?;
         // If the sync fails, the device may still write to `bytes` or read them, so they are leaked. SAFETY: the caller keeps the
         // requirements of this function, which are the same.
@@ -124,7 +124,7 @@ pub(crate) trait Driver: Sized + 'static {
         }
         // The calls below act on the device that this thread entered last.
         Self::enter(target)?;
-        // SAFETY: `bytes` holds that many, and lives unchanged beyond the sync, or forever.
+        // SAFETY: `bytes` has that length, and lives unchanged until after the sync, or forever.
         unsafe { Self::upload(target, bytes.as_ptr().cast(), to, stream) }?;
         // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { Self::sync(target, stream) }.inspect_err(|_| std::mem::forget(bytes))

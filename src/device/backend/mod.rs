@@ -180,7 +180,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
                     // SAFETY: both spaces hold the bytes (`DeviceApi::copy`).
                     return unsafe { D::across((source, from), (target, to), stream) };
                 }
-                // DEV-40: no driver here defines the result of an overlapping copy within a device, so such a copy is not queued.
+                // DEV-40: no driver here defines the result of an overlapping copy within a device. Such a copy is therefore rejected.
                 if Self::overlaps(copy) {
                     let message = format!(
                         "{nbytes} bytes from {:#x} + {} to {:#x} + {} overlap",
@@ -259,7 +259,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
 struct OpenedDevices<D: Driver> {
     /// The opened devices. One lock protects the whole start, because some OpenCL platforms crash when two threads start them.
     opened: OnceLock<Result<Vec<D::Opened>>>,
-    /// The live memory, by the handles that callers hold.
+    /// The live memory, by the handles of the callers.
     spaces: D::Spaces,
 }
 

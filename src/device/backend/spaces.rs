@@ -1,10 +1,10 @@
-//! The handles that callers hold for memory: an address if the driver has addresses, otherwise a number that is not an address.
+//! The handles of memory for callers: an address if the driver has addresses, otherwise an opaque number.
 
 use crate::device::{Device, Result, Space};
 
 /// The conversion between the driver's memory and a [`Space`].
 pub(crate) trait SpaceTable<M>: Send + Sync + 'static {
-    /// Whether spaces are addresses that a caller may add an offset to.
+    /// True if spaces are addresses that a caller may add an offset to.
     const ADDRESSES: bool;
 
     /// Creates an empty table for the driver called `backend`.
@@ -16,7 +16,7 @@ pub(crate) trait SpaceTable<M>: Send + Sync + 'static {
     /// Returns the memory of `space` and the id of its device. For an address, the id is that of `device`.
     fn find(&self, device: Device, space: Space) -> Result<(i32, M)>;
 
-    /// Returns what [`SpaceTable::find`] returns, for memory that is about to be freed.
+    /// Like [`SpaceTable::find`], for memory that is about to be freed. Removes the space from the table.
     fn remove(&self, device: Device, space: Space) -> Result<(i32, M)>;
 }
 
@@ -40,12 +40,13 @@ mod addresses {
         }
 
         fn insert(&self, _: i32, memory: usize) -> Space {
-            // The address is the device's and means nothing to the host, hence it has no provenance.
+            // The address is valid on the device but not on the host, so it has no provenance.
             Space(std::ptr::without_provenance_mut(memory))
         }
 
         fn find(&self, device: Device, space: Space) -> Result<(i32, usize)> {
-            // DEV-41: the driver keeps track of addresses, not this table. The driver's call shows whether one is alive.
+            // DEV-41: the driver keeps track of addresses, and this table does not. The driver's call shows whether an address is
+            // valid.
             Ok((device.id, space.address()))
         }
 

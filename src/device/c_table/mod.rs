@@ -26,7 +26,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"tvmspDEV");
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AttributeAnswer {
-    /// The kind of the answer: 0 nothing, 1 `number`, 2 `text`.
+    /// The kind of the answer: 0 for None, 1 for `number`, 2 for `text`.
     pub tag: c_int,
     /// A number.
     pub number: i64,
@@ -111,7 +111,7 @@ unsafe impl Sync for DeviceTable {}
 /// The table of a device API of this crate.
 #[repr(C)]
 struct TableOfApi {
-    /// The table comes first, so that its address, which is also its context, is the address of the whole struct.
+    /// The first field, so that its address, which is also its context, is the address of the whole struct.
     table: DeviceTable,
     /// The API that the functions of `to_c` call.
     api: &'static dyn DeviceApi,
@@ -156,7 +156,7 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
 /// `table` is null, or points to at least eight bytes. If these are [`MAGIC`], it points to a whole [`DeviceTable`] that is never
 /// freed.
 pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> {
-    // A table of this crate that comes back is not wrapped a second time.
+    // A table of this crate that comes back is not wrapped again.
     let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = ours.find(&(table as usize)).copied();
     if known.is_some() || table.is_null() {

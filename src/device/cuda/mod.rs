@@ -1,6 +1,6 @@
-//! CUDA, through the driver library, which the first call looks for. No toolkit is needed at build time or at run time.
+//! CUDA, through the driver library, which the first call opens. No toolkit is needed at build time or at run time.
 //!
-//! The binding panics if the driver library is missing. Nothing of it is therefore used before `Driver::open_all` has found the
+//! The binding panics if the driver library is missing. The binding is therefore not used before `Driver::open_all` has found the
 //! library. Every device is used through its primary context, as the CUDA runtime does.
 
 mod program;
@@ -94,7 +94,7 @@ impl Driver for Cuda {
                 "CUDA is here, but no device: {call} returned {code:?}"
             ))
         };
-        // With a driver but without a card, one of these calls fails. That is a missing device, not a failed call (DEV-07).
+        // With a driver but without a card, one of these calls fails. The result is a missing device and not a failed call (DEV-07).
         result::init().map_err(|code| no_device("cuInit", code))?;
         let count = result::device::get_count();
         let count = count.map_err(|code| no_device("cuDeviceGetCount", code))?;

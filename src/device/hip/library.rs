@@ -124,9 +124,9 @@ functions! {
 
 /// The function that fills in `hipDeviceProp_t`, and the offset of `gcnArchName` in that struct.
 ///
-/// ROCm 6 changed the struct. Its header defines `hipGetDeviceProperties` as a macro for `hipGetDevicePropertiesR0600`. The
-/// function with the old name still writes the struct of ROCm 5. The offsets come from the headers of ROCm 5.2 and 6.0. The first
-/// was tested on hardware, both were tested on the stand-in.
+/// ROCm 6 changed the struct. Its header defines `hipGetDeviceProperties` as a macro for `hipGetDevicePropertiesR0600`. The function
+/// with the old name still writes the struct of ROCm 5. The offsets come from the headers of ROCm 5.2 and 6.0. The first was tested on
+/// hardware, and both were tested on the simulated library.
 #[derive(Clone, Copy)]
 struct PropertiesFunction {
     call: unsafe extern "C" fn(*mut HipProperties, c_int) -> HipCode,

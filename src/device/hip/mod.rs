@@ -118,8 +118,8 @@ impl Driver for Hip {
             ))
         };
         let mut count = 0;
-        // SAFETY: `count` is an out pointer for the answer. The count comes first: `hipInit` without a device returns the number
-        // for an invalid one.
+        // SAFETY: `count` is an out pointer for the answer. The count is read first, because `hipInit` without a device returns the
+        // code for an invalid one.
         let counted = unsafe { (library.device_count)(&raw mut count) };
         let counted = library.ok(counted);
         counted.map_err(|failure| no_device("hipGetDeviceCount", failure))?;

@@ -1,4 +1,4 @@
-//! OpenCL, through the library that the first call looks for.
+//! OpenCL, through the library that the first call opens.
 //!
 //! This module uses the raw calls of opencl3 and not its objects. The objects panic when a release fails, and a release fails when
 //! a device is lost. Each device has one in-order queue and no other streams, as in every release (DEV-21).
@@ -140,7 +140,7 @@ impl Driver for OpenCl {
     fn open_all() -> Result<Vec<OpenClDevice>> {
         let platforms = get_platform_ids()
             .map_err(|code| no_driver("OpenCL", format_args!("{} ({code})", error_text(code))))?;
-        // The loop over kinds is outside that over platforms, so that index 0 is a GPU if there is one.
+        // The loop over kinds is outside of the loop over platforms, so that index 0 is a GPU if there is one.
         let mut devices = Vec::new();
         for kind in [
             CL_DEVICE_TYPE_GPU,

@@ -113,7 +113,7 @@ impl KernelDriver for OpenCl {
 impl OpenClKernel {
     /// Sets argument `at` to `bytes`, the bytes of a handle or of a number.
     fn set_argument(&mut self, at: usize, of: ArgType, bytes: &[u8]) -> Result<()> {
-        // A null handle remains null, which OpenCL takes for a missing buffer.
+        // A null handle remains null, which OpenCL treats as a missing buffer.
         let mut memory = ptr::null_mut();
         let (nbytes, value) = if of == ArgType::Handle {
             let address = bytes.try_into().map_or(0, usize::from_ne_bytes);
@@ -121,7 +121,7 @@ impl OpenClKernel {
                 let space = Space(ptr::without_provenance_mut(address));
                 memory = OpenCl::backend().memory(space)?.1.0;
             }
-            // The kernel gets the buffer, not the handle that callers hold.
+            // The kernel gets the buffer, not the handle of the callers.
             (size_of::<*mut c_void>(), (&raw const memory).cast())
         } else {
             (bytes.len(), bytes.as_ptr().cast())

@@ -45,7 +45,7 @@ pub enum Hazard {
     OutOfBounds(Space),
     /// Source and destination of a copy overlap.
     Overlap(Space),
-    /// Two streams access the same space, one of them writes, and nothing orders them.
+    /// Two streams access the same space, at least one of them writes, and no order between them is defined.
     Unordered(Space),
     /// The host changed the source of a copy before the copy ran: a sync is missing.
     SourceChanged(Space),
@@ -69,8 +69,7 @@ pub(super) enum Work {
     Wait(usize),
 }
 
-/// The contents of a host source when the copy was queued, which show whether it changed before the copy ran; `None` for a device
-/// source.
+/// The contents of a host source when the copy was queued, to check whether it changed before the copy ran. `None` for a device source.
 pub(super) struct Snapshot(Option<Vec<u8>>);
 
 /// The key of a queue: the index of its device and its stream ([`own`]).
@@ -350,7 +349,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Makes the copy of [`Bug::OverlapSmears`]: byte by byte from the front.
+    /// Copies as described for [`Bug::OverlapSmears`]: byte by byte from the front.
     fn smear(&mut self, copy: &CopyRequest) {
         let bytes = self.memory.bytes(copy.from).unwrap_or_default();
         for at in 0..copy.nbytes {
@@ -436,8 +435,7 @@ fn count_down(left: &mut Option<usize>) -> bool {
     }
 }
 
-/// Returns the stream with the type that the queues use as key. A C table passes no types, so the same stream may come with two
-/// types.
+/// Returns the stream with the type that the queues use as key. A C table passes no types, so the same stream may have two types.
 fn own(stream: Stream) -> Stream {
     // SAFETY: this device dereferences no handle: it looks streams up in `queues`.
     unsafe { Stream::from_handle(Device::new(KIND, 0), stream.handle()) }

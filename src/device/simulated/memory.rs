@@ -11,7 +11,7 @@ const FREED: u8 = 0xDD;
 /// The address of the first space, in a range that the host does not use.
 const FIRST: usize = 1 << 44;
 
-/// The memory of the device: spaces at addresses that mean nothing to the host.
+/// The memory of the device: spaces at addresses that are not valid on the host.
 #[derive(Default)]
 pub struct SimulatedMemory {
     /// Every space that ever existed, by its address. A freed one still shows its contents.
@@ -26,7 +26,7 @@ debug_fields!(SimulatedMemory: next);
 struct SimulatedBlock {
     /// The contents of the space.
     bytes: Vec<u8>,
-    /// Whether the space is allocated.
+    /// True if the space is allocated.
     alive: bool,
 }
 
@@ -90,7 +90,7 @@ impl SimulatedMemory {
     }
 }
 
-/// Returns the handle of an address. The host has no memory there, hence no provenance.
+/// Returns the handle of an address. The host has no memory there, so the handle has no provenance.
 pub(super) fn space_at(address: usize) -> Space {
     Space(std::ptr::without_provenance_mut::<c_void>(address))
 }

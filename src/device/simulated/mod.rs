@@ -1,9 +1,9 @@
 //! An asynchronous device without hardware, for tests of code that calls a [`DeviceApi`].
 //!
-//! It delays work longer than any real device: a copy or kernel runs when it must or when a seeded clock decides, but never when it
-//! is queued. Its memory is not host memory. A fresh space holds `0xCD`, a freed one `0xDD`, and the destination of a copy to the
-//! host holds `0xA5` until the copy has run. Every call is logged. A mistake of the caller is recorded as a [`Hazard`]. A test can
-//! plant a defect of the device as a [`Bug`], or inject a failure.
+//! It delays work longer than any real device. A copy or kernel never runs when it is queued. It runs when it must, or when a seeded
+//! clock decides. Its memory is not host memory. A fresh space contains `0xCD`, and a freed one `0xDD`. The destination of a copy to
+//! the host contains `0xA5` until the copy has run. Every call is logged. A mistake of the caller is recorded as a [`Hazard`]. A test
+//! can plant a defect of the device as a [`Bug`], or inject a failure.
 //!
 //! ```
 //! use tvmspec::device::simulated::Simulated;
@@ -50,11 +50,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bug {
-    /// A `sync` that returns at once (breaks DEV-36).
+    /// A `sync` that returns immediately (breaks DEV-36).
     SyncReturnsEarly,
     /// A `free` that reuses memory while queued work still needs it (breaks DEV-46).
     FreeForgetsTheQueue,
-    /// A copy between overlapping ranges that goes byte by byte from the front (breaks DEV-40).
+    /// A copy between overlapping ranges, byte by byte from the front (breaks DEV-40).
     OverlapSmears,
     /// A stream that runs its newest work first (breaks DEV-37).
     StreamRunsBackwards,
@@ -78,7 +78,7 @@ const KIND: i32 = Device::ext_dev(0).kind;
 
 /// The simulated device. It has the ids 0 and 1 by default, for any device type that the caller names.
 pub struct Simulated {
-    /// The state that the pools share, because they take their blocks there.
+    /// The state that the pools share, because they allocate their blocks from it.
     shared: Arc<SimulatedState>,
     /// The pools of workspace, per thread and device (DEV-25 to DEV-35).
     pools: WorkspacePools,
@@ -118,12 +118,12 @@ impl Simulated {
         }
     }
 
-    /// Makes the allocation after the next `after` ones fail.
+    /// Makes an allocation fail, after `after` successful ones.
     pub fn fail_alloc(&self, after: usize) {
         self.machine().fail_alloc = Some(after);
     }
 
-    /// Makes the copy after the next `after` ones fail.
+    /// Makes a copy fail, after `after` successful ones.
     pub fn fail_copy(&self, after: usize) {
         self.machine().fail_copy = Some(after);
     }
@@ -132,7 +132,7 @@ impl Simulated {
     ///
     /// # Errors
     ///
-    /// DEV-42 for a stream that the current device does not have.
+    /// Returns DEV-42 for a stream that the current device does not have.
     pub fn launch(
         &self,
         stream: Stream,

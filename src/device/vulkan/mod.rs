@@ -1,7 +1,7 @@
-//! Vulkan compute, through the loader that the first call looks for.
+//! Vulkan compute, through the loader that the first call opens.
 //!
-//! Each device has one queue. Work is recorded, and submitted when a caller waits, as in upstream's releases. Copies and launches
-//! therefore need no driver call each. There are no other streams (DEV-21).
+//! Each device has one queue. As in upstream's releases, work is recorded first, and submitted when a caller waits. Most copies and
+//! launches therefore need no driver call. There are no other streams (DEV-21).
 
 mod instance;
 mod memory;
@@ -76,7 +76,7 @@ impl Driver for Vulkan {
         Ok(())
     }
 
-    /// Checks where the part ends, because Vulkan does not.
+    /// Checks that the part ends inside its buffer, because Vulkan does not check it.
     fn check(part: &SpacePart<Vulkan>) -> Result<()> {
         let has = part.memory.nbytes;
         let end = part.offset.checked_add(part.nbytes);

@@ -33,7 +33,7 @@ pub(crate) struct VulkanPipeline {
     set_layout: vk::DescriptorSetLayout,
     /// The shader module, kept so that it can be destroyed with the rest.
     shader: vk::ShaderModule,
-    /// Whether scalars come through a uniform buffer.
+    /// True if scalars are passed through a uniform buffer.
     uniform: bool,
 }
 
@@ -78,7 +78,7 @@ impl KernelDriver for Vulkan {
         for handle in handles {
             let space = Space(std::ptr::without_provenance_mut(handle as usize));
             let (id, buffer) = Vulkan::backend().memory(space)?;
-            // DEV-51: a descriptor can only name a buffer of its own device, and Vulkan does not check this.
+            // DEV-51: a descriptor can only refer to a buffer of the same device, and Vulkan does not check this.
             if id != own {
                 return reject(
                     DEV_51,
@@ -169,7 +169,7 @@ impl KernelDriver for Vulkan {
     }
 }
 
-/// Returns the kind of a binding. Bindings below `storage` are the kernel's buffers, and the next one holds the scalars.
+/// Returns the kind of a binding. Bindings below `storage` are the kernel's buffers, and the next one contains the scalars.
 fn descriptor_type(binding: usize, storage: usize) -> vk::DescriptorType {
     if binding < storage {
         vk::DescriptorType::STORAGE_BUFFER

@@ -14,7 +14,7 @@ pub(super) struct VulkanQueue {
     commands: vk::CommandBuffer,
     /// The fence, signalled when submitted work is complete.
     fence: vk::Fence,
-    /// Whether the command buffer holds work that was not submitted.
+    /// True if the command buffer contains work that was not submitted.
     recording: bool,
     /// The error of a failed wait. The submitted work may still run, so none of its objects is used or freed any more.
     lost: Option<vk::Result>,

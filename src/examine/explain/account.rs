@@ -29,15 +29,15 @@ pub struct Account {
     /// The reason why no release opens the file as it is, and what to do. The other fields then describe the library that is made from
     /// it.
     pub raw: Option<String>,
-    /// Whether the container is broken. It is then unknown how such a file is opened and what this machine lacks for it.
+    /// True if the container is broken. Then neither the loaders' treatment of the file nor the needs on this machine are known.
     pub is_broken: bool,
-    /// Whether a module is of a kind that no release has, so that its payload was not read or was guessed (BLOB-06).
+    /// True if no release has the kind of a module, so that its payload was guessed or not read (BLOB-06).
     pub has_unknown_kind: bool,
     /// The verdicts, one for each range of consecutive releases with the same verdict.
     pub loads: Vec<(Releases, Load)>,
     /// The parts of the file that the verdict is based on; `None` if that is the whole file.
     pub looked_at: Option<&'static str>,
-    /// The results of the system loader, which runs before TVM reads anything.
+    /// The obstacles that the system loader meets on this machine, before TVM reads anything.
     pub here: MachineFindings,
     /// The needs of each module.
     pub needs: Vec<Need>,
@@ -169,7 +169,7 @@ impl Account {
         Value::Object(members)
     }
 
-    /// Returns the members of [`Account::to_json`] with null for `needs`. For callers that write the needs of the modules one at a
+    /// Returns the members of [`Account::to_json`] with null for `needs`, for callers that write the needs of the modules one at a
     /// time.
     pub fn frame(&self) -> Map<String, Value> {
         let loads: Vec<Value> = self

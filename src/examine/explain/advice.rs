@@ -113,8 +113,8 @@ pub(super) fn is_codeless(file: &ContainerFile<'_>) -> bool {
     file.form.is_archive() && !file.parts.is_empty() && file.parts.iter().all(is_data)
 }
 
-/// Returns the reason why no linker makes one library of these parts: their objects are for several machines. Returns `None` if all are
-/// for one machine.
+/// Returns the reason why a linker cannot combine these parts: their objects are for several machines. Returns `None` if all are for
+/// one machine.
 pub(super) fn mixed_machines(file: &ContainerFile<'_>) -> Option<String> {
     let objects = || {
         file.parts
@@ -122,7 +122,7 @@ pub(super) fn mixed_machines(file: &ContainerFile<'_>) -> Option<String> {
             .filter(|part| is_linked(part) && part.form.is_object())
             .filter_map(|part| Some((part, part.machine.as_ref()?)))
     };
-    // A fat Mach-O file holds a whole file for each machine, and a linker uses the one that it needs.
+    // A fat Mach-O file contains one whole file for each machine, and a linker uses the file for its target.
     let (_, first) = objects()
         .next()
         .filter(|_| file.form != FileForm::MachOFat)?;
@@ -227,7 +227,7 @@ impl<'p> Linker<'p> {
         machine.map_or(String::new(), |machine| format!(" for {}", words(machine)))
     }
 
-    /// Describes how Python treats a file of this extension.
+    /// Describes how Python's `load_module` treats a file with this extension.
     fn python(&self, extension: &str) -> String {
         match self.part {
             Some(part) if !is_native(part) => format!(

@@ -9,7 +9,8 @@ use crate::examine::Subject;
 use crate::examine::loading::{self, Load};
 use crate::release::Release;
 
-/// Reports code without a library binary: one account, or one for each system library that has none while others in the file do.
+/// Reports code without a library binary. Returns one account for the file. If other system libraries in the file have a library
+/// binary, returns one account for each that has none.
 ///
 /// No loader is needed, because nothing is imported without a library binary.
 pub(super) fn bare(
@@ -61,7 +62,7 @@ pub(super) fn bare(
     }
 }
 
-/// Returns whether the code calls a runtime and has nothing that a loader finds: an extension that registers functions, or a program.
+/// Returns whether the code calls a runtime but contains nothing that a loader finds, as an extension or a program does.
 fn uses_only(part: &ContainerPart<'_>) -> bool {
     // BLOB-62: from 0.22 on, no function without the prefix is found.
     let is_new = part
@@ -111,7 +112,7 @@ fn remarks(
         "Without a library binary no module is imported: every function must be host code. That is how a host-only library of 0.2 to 0.27 looks when its root imports nothing."
             .to_owned(),
     ];
-    // A package has advice of its own, which comes first and mentions its content.
+    // The advice for a package stands first and already mentions its content.
     if Package::of(&subject.file).is_none() {
         remarks.extend(operators(part));
     }
@@ -126,7 +127,7 @@ fn remarks(
     remarks
 }
 
-/// Reports a linked WebAssembly module, which no native runtime opens.
+/// Reports a linked WebAssembly module, which native runtimes cannot open.
 pub(super) fn web_module(
     subject: &Subject<'_>,
     linked: &LinkedImage<'_>,
@@ -144,7 +145,7 @@ pub(super) fn web_module(
     account
 }
 
-/// Explains how to run a model for which `part` has only the operators, as tvmc packs them; `None` for other code.
+/// Explains how to run a model for which `part` contains only the operators, as tvmc packs them. Returns `None` for other code.
 fn operators(part: &ContainerPart<'_>) -> Option<String> {
     let main = part
         .functions()

@@ -16,7 +16,7 @@ pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
         .iter()
         .filter_map(|read| read.broken.as_ref())
         .collect();
-    // TEN-57, TEN-59: data in another encoding are used as raw bytes, and one of two tensors with the same name is lost.
+    // TEN-57, TEN-59: loaders use data in another encoding as raw bytes, and lose one of two tensors with the same name.
     let odd = readings
         .iter()
         .flat_map(|read| &read.findings)
@@ -25,7 +25,7 @@ pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
         let Some(wanted) = index_name(release) else {
             return Load::fails("it has no tensor caches");
         };
-        // TEN-50: the C++ loader takes a folder, and looks for one name in it. The Python loader accepts any name.
+        // TEN-50: the C++ loader takes a folder and looks for a fixed file name. The Python loader accepts any name.
         if name != wanted {
             return Load::fails(format!(
                 "its C++ loader looks for `{wanted}`: copy the index to that name, or give its path to the loader of Python, `tvm.contrib.tvmjs`"
@@ -86,7 +86,7 @@ fn index_name(release: Release) -> Option<&'static str> {
     }
 }
 
-/// Returns the verdict of the C++ loader of a release with tensor caches, if `broken` is broken.
+/// Returns the verdict of the C++ loader of `release` on a tensor cache that breaks a rule.
 fn outcome(broken: &Violation, release: Release) -> Load {
     match broken.rule().id() {
         // Tested with 0.19 and 0.27: memory after the shard becomes the weights, or the process ends.

@@ -46,7 +46,7 @@ pub(super) fn damaged(
     account
 }
 
-/// Reports a device module in a file, whose side file is missing or broken (PAY-23). Returns `None` for any other file.
+/// Reports a file of a device module if its side file is missing or broken (PAY-23). Returns `None` for any other file.
 fn module_file(name: &str, broken: &Violation, only: Option<Release>) -> Option<Account> {
     // Rules of chapter payload show that it is a module file. A container breaks rules of chapter blob.
     broken.rule().id().starts_with("PAY-").then_some(())?;
@@ -91,7 +91,7 @@ fn overlong(
     let mut bytes = whole.to_vec();
     bytes.get_mut(start..)?.first_chunk_mut::<8>()?.fill(0);
     let file = container::open(&bytes).ok()?;
-    // The violation has the offset of the library binary and not its symbol, which is found by that offset.
+    // The violation has the offset of the library binary but not its symbol. The offset identifies the symbol.
     let (index, part) = file
         .parts
         .iter()

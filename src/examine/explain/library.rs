@@ -12,8 +12,8 @@ use crate::release::{Layout, Release, Releases};
 
 /// Reports the verdict of each release on a library binary, and the needs of its modules.
 ///
-/// `unit` is a library binary, and `part` the code around it, which is all code of the library if `is_whole`. Modules after a broken
-/// rule are left out.
+/// `unit` is the library binary, and `part` is the code that contains it. `is_whole` states that `part` is all code of the library.
+/// Modules after a broken rule are left out.
 pub(super) fn library(
     unit: &Unit<'_>,
     part: &ContainerPart<'_>,
@@ -64,7 +64,7 @@ pub(super) fn library(
             ),
         );
     } else if let Some(broken) = &broken {
-        // Inserted first, because the other remarks do not describe the whole file.
+        // Inserted first, because the remarks after it do not cover the whole file.
         remarks.insert(
             0,
             format!("It breaks a rule: {broken}. `tvmspec verify` shows the place. What follows about its modules ends there."),
@@ -91,7 +91,7 @@ pub(super) fn library(
     }));
     remarks.extend(linked.remark());
     let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(&library));
-    // In an object that is to be linked with others, the others may have the missing functions.
+    // An object that is still to be linked may get the missing functions from other objects.
     let calls = if is_whole && broken.is_none() {
         names::unresolved(&library)
     } else {
@@ -132,7 +132,7 @@ pub(super) fn runtime(
         subject.name,
         subject.file.form.title()
     );
-    // MOD-01: a library without a blob is a single module, so that no release reports a mistake.
+    // MOD-01: a library without a blob is a single module, so no release reports an error.
     let load = |release| {
         let load = Load::silent(
             "it opens it as a compiled library that imports nothing, and no function in it is a packed one",
@@ -179,10 +179,9 @@ fn written_by(library: &ExaminedLibrary<'_>) -> String {
     }
 }
 
-/// Returns the needs of each module. The host library (`_lib`) has no needs.
+/// Returns the needs of each module that could be read, in the order of the library binary. The host library (`_lib`) has no needs.
 ///
-/// The order is that of the library binary, as far as it could be read. A kind without a row in the table has no loaders here. A user's
-/// own library must register one (MOD-11).
+/// A kind that is not in the table has no loaders here. A user's own library must register one (MOD-11).
 fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
     let modules = library.blob.modules.iter().enumerate();
     modules
@@ -216,7 +215,7 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
             let renamed = info
                 .and_then(|info| info.renamed)
                 .map(|(to, since)| format!("`{}` is called `{to}` from {since} on", module.kind));
-            // The table records a renaming at the old name. For the new name, the row that points to it is searched.
+            // The table records a renaming in the row of the old name, which therefore has to be searched for the new name.
             let former = payload::kinds()
                 .iter()
                 .find(|other| other.renamed.is_some_and(|(to, _)| to == module.kind))
@@ -263,7 +262,7 @@ fn remarks(library: &ExaminedLibrary<'_>, linked: &LinkedImage<'_>) -> Vec<Strin
         remarks.push("No entry is `_lib`: host functions of this library cannot be reached, and host code that looks for device functions finds no context (it is null up to 0.21, and left as it was from 0.22 on).".into());
     }
     let root = blob.modules.first().and_then(LibraryModule::stored);
-    // TREE-22: device modules that import the host code come first, so that one of them can be module 0.
+    // TREE-22: device modules that import the host code are stored first, so one of them can be module 0.
     if let Some(StoredModule { kind: root, .. }) = root
         && libraries > 0
         && blob.tree.is_some()

@@ -7,23 +7,23 @@ use crate::examine::loading::{Load, LoadCause, LoadOutcome, exported};
 use crate::release::{Release, Releases};
 use serde_json::{Value, json};
 
-/// The linkage of an image. For files that are still to be linked, the combined symbols that they need and define.
+/// The linkage of an image. For files that are not linked yet, the combined symbols that they need and define.
 pub(super) struct LinkedImage<'a> {
     linkage: Linkage<'a>,
-    /// The names of TVM's C++ interface that it needs. Read from ELF only.
+    /// The names that the file needs from TVM's C++ interface. Read from ELF only.
     cpp: Vec<&'a [u8]>,
-    /// Whether a system loader opens the file.
+    /// True if the system loader can open the file.
     is_image: bool,
 }
 
 /// The parts of an image that `explain` judges.
 const LOOKED_AT: &str = "machine, needed libraries, symbols and the library binary; not the other headers and tables of the file, nor instructions and data";
 
-/// The obstacles on a machine; empty if no machine was examined.
+/// The obstacles to loading on a machine; empty if no machine was examined.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MachineFindings {
-    /// The fault of the machine or the system.
+    /// The reason why the machine or the system cannot run the file at all.
     pub foreign: Option<String>,
     /// The libraries that are needed, and whether each was found; empty if they were not searched.
     pub libraries: Vec<(String, bool)>,
@@ -31,7 +31,7 @@ pub struct MachineFindings {
     pub indirect: Vec<(String, String)>,
     /// The needed symbol versions that the found library lacks: the library, and the version.
     pub versions: Vec<(String, String)>,
-    /// The functions that it calls and that neither those libraries nor the libraries of any TVM program define.
+    /// Functions that the file calls and that neither those libraries nor the libraries of any TVM program define.
     pub absent: Vec<String>,
 }
 
@@ -57,14 +57,14 @@ impl<'a> LinkedImage<'a> {
         self.is_image.then_some(LOOKED_AT)
     }
 
-    /// Returns whether it contains a TVM runtime, alone or linked to compiled code.
+    /// Returns whether the file contains a TVM runtime, alone or linked to compiled code.
     ///
     /// A runtime defines functions that compiled code only calls.
     pub(super) fn is_runtime(&self) -> bool {
         self.linkage.is_runtime()
     }
 
-    /// Returns whether its objects register themselves with the runtime that they are linked to.
+    /// Returns whether the objects of the file register themselves with the runtime that they are linked to.
     pub(super) fn is_system_library(&self) -> bool {
         self.linkage
             .calls
@@ -72,12 +72,12 @@ impl<'a> LinkedImage<'a> {
             .any(|name| INITIALIZERS.contains(name))
     }
 
-    /// Returns whether it registers functions or types with a runtime.
+    /// Returns whether the file registers functions or types with a runtime.
     pub(super) fn registers(&self) -> bool {
         self.linkage.calls.iter().any(|name| is_registration(name))
     }
 
-    /// Returns how many functions of TVM's C interface it defines.
+    /// Returns how many functions of TVM's C interface the file defines.
     pub(super) fn defines(&self) -> usize {
         self.linkage.defines.len()
     }
@@ -104,9 +104,9 @@ impl<'a> LinkedImage<'a> {
         })
     }
 
-    /// Returns `load`, unless functions are called that `release` does not have.
+    /// Returns `load`, or a worse verdict if the file calls functions that `release` does not have.
     ///
-    /// The table of exports decides. A function that is not in the table may come from another library, and changes nothing.
+    /// The table of exports decides. A function that is not in the table may come from another library and has no effect here.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
         let load = match (load.outcome, self.cpp.as_slice()) {
             (LoadOutcome::Loads, [first, more @ ..]) => Load::whole(format!(
@@ -219,11 +219,11 @@ impl<'a> LinkedImage<'a> {
         }
     }
 
-    /// Returns a remark on called functions that no release has.
+    /// Returns a remark on called functions that no release has; `None` if every called function is known.
     ///
-    /// It names the first 8 of them and counts the others. Returns `None` if there are none.
+    /// The remark names the first 8 functions and counts the others.
     pub(super) fn remark(&self) -> Option<String> {
-        // Not an error: another library that is linked in addition to TVM may define them.
+        // Not an error: a library other than TVM may define them.
         let strange = self
             .linkage
             .calls
@@ -265,7 +265,7 @@ fn is_registration(name: &str) -> bool {
         || name == "TVMFuncRegisterGlobal"
 }
 
-/// Returns whether extensions call a function in initializers, because it registers something or looks up registrations.
+/// Returns whether extensions call this function in initializers, to register or look up something.
 fn is_called_early(name: &str) -> bool {
     is_registration(name)
         || matches!(
@@ -341,7 +341,7 @@ impl MachineFindings {
 
 /// Returns whether a system loader opens a file of this form.
 ///
-/// A loader opens libraries only, and not executables.
+/// A system loader opens libraries, but not executables.
 pub const fn is_image(form: FileForm) -> bool {
     matches!(
         form,

@@ -9,7 +9,7 @@ const MACROS: [(&str, &str); 3] = [
     ("TVM_DLL_EXPORT_PACKED_FUNC(", "0.7 to 0.20"),
 ];
 
-/// Says which functions `text` exports with which macro; `None` if it exports none.
+/// Describes which functions `text` exports with which macro. Returns `None` if it exports none.
 pub(super) fn exports(text: &[u8]) -> Option<String> {
     const NAMED: usize = 8;
     MACROS.iter().find_map(|(name, releases)| {

@@ -42,11 +42,11 @@ use account::{loads, refine};
 use advice::{is_codeless, is_linked, mixed_machines};
 use linked::LinkedImage;
 
-/// Explains for every release, or only for `only`, whether it reads the file, what it needs, and where it fails silently. Returns one
-/// account for each library binary or other content of the file.
+/// Explains how the loader of every release, or only of `only`, treats the file. The result states whether the file loads, the needs of
+/// its modules, and the cases of silent failure. Returns one account for each library binary or other content of the file.
 ///
-/// A broken file is judged by the checks of each loader. Of an image, the machine, the needed libraries, the symbols and the library
-/// binary are read, but not its other headers and tables, instructions and data. No library of this machine is searched: the caller
+/// A broken file is judged by the checks of each loader. For an image, only the machine, the needed libraries, the symbols and the
+/// library binary are read. Other headers and tables, instructions and data are not. No library of this machine is searched: the caller
 /// fills [`Account::here`].
 ///
 /// # Errors
@@ -63,7 +63,7 @@ pub(super) fn explain(
     let units = subject.units();
     // Read once for the whole file: an image is one part, and its symbols belong to every library binary in it.
     let linked = LinkedImage::of(file, subject.bytes);
-    // The members of an archive are linked into one library, so that one member may have what another lacks.
+    // The members of an archive are linked into one library, so that one member may have the functions that another lacks.
     // The members of a fat Mach-O file are not linked: each is a whole library for another machine.
     if file.form == FileForm::WasmModule {
         let mut account = bare::web_module(subject, &linked, only);
@@ -101,7 +101,7 @@ pub(super) fn explain(
     if linked.is_runtime() && accounts.is_empty() {
         accounts.push(library::runtime(subject, &linked, only));
     }
-    // Nothing in it is found by a loader. A function of TVM may still read it.
+    // No loader finds anything in the file. A function of TVM may still read it.
     if accounts.is_empty() {
         accounts.push(other(subject, &linked, only)?);
     }
@@ -155,7 +155,7 @@ fn raw(file: &ContainerFile<'_>) -> Option<String> {
     advice(file).map(|advice| format!("{advice} What follows is about what is made of it."))
 }
 
-/// Joins the members of an archive into the part that a linker makes of them.
+/// Joins the members of an archive into one part, like the library that a linker creates from them.
 ///
 /// It has the library binaries and symbols of all objects and sources, in the order of the members. Members of another form, such as a
 /// list of names, are not linked. An archive without objects becomes an empty part.

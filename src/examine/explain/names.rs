@@ -27,8 +27,8 @@ pub(super) struct Calls {
     global: BTreeSet<String>,
 }
 
-/// Returns the calls of the modules of a library to functions that it does not have. Empty if the functions of any of its modules are
-/// unknown.
+/// Returns the functions that the modules of a library call but that the library does not have. Returns an empty list if the functions
+/// of any module are unknown.
 pub(super) fn unresolved(library: &ExaminedLibrary<'_>) -> Vec<Calls> {
     let modules = || library.blob.modules.iter().zip(library.payloads);
     let mut has: HashSet<&str> = library.part.functions().collect();
@@ -60,12 +60,12 @@ pub(super) fn unresolved(library: &ExaminedLibrary<'_>) -> Vec<Calls> {
     all
 }
 
-/// Returns whether a module of this kind is code that is still to be linked, and whose names are those of its symbols.
+/// Returns whether a module of this kind is code that is still to be linked. The symbols of such code name its functions.
 fn is_host_code(kind: &str) -> bool {
     matches!(kind, "c" | "static_library")
 }
 
-/// Adds the names of the functions that a module has. Returns `false` if its kind does not show them.
+/// Adds the names of the functions that a module has. Returns `false` if the payload does not show them.
 fn functions<'p>(payload: &'p Payload<'_>, has: &mut HashSet<&'p str>) -> bool {
     has.extend(payload.functions().map(|(name, _)| name));
     has.extend(payload.kernels().map(|(name, _)| name));
@@ -88,7 +88,8 @@ fn functions<'p>(payload: &'p Payload<'_>, has: &mut HashSet<&'p str>) -> bool {
     has_none || shown.iter().any(|name| payload.field(name).is_some())
 }
 
-/// Returns the functions of a whole library: of its code and of its modules. Returns `None` if a module does not show its functions.
+/// Returns the functions of a whole library, both of its code and of its modules. Returns `None` if a module does not show its
+/// functions.
 fn offered(library: &Subject<'_>) -> Option<HashSet<String>> {
     let parts = library.file.parts.iter();
     let mut has: HashSet<String> = parts
@@ -111,8 +112,8 @@ fn offered(library: &Subject<'_>) -> Option<HashSet<String>> {
     Some(has)
 }
 
-/// Compares the accounts of graph JSON with the library that it is to run with, because an executor looks up every function of its
-/// graph (GRF-31). Returns `false` and changes nothing if the library does not show its functions.
+/// Compares graph JSON with the library that is to run it, and changes the accounts of the graph. An executor looks up every function
+/// of its graph in that library (GRF-31). Returns `false` and changes nothing if the library does not show its functions.
 pub fn hold_to_library(
     accounts: &mut [Account],
     graph: &Subject<'_>,
@@ -177,8 +178,8 @@ fn of_graph(text: &[u8]) -> Option<Calls> {
     })
 }
 
-/// Returns the global functions of releases whose names are constants in the host code of an image. The code looks them up when it
-/// calls them.
+/// Returns the global functions of releases whose names are constants in the host code of an image. The code looks up each of them when
+/// it calls it.
 pub(super) fn in_host_code(file: &ContainerFile<'_>, bytes: &[u8]) -> Vec<&'static str> {
     let texts = host_texts(file, bytes).unwrap_or_default();
     let names = texts
@@ -190,8 +191,8 @@ pub(super) fn in_host_code(file: &ContainerFile<'_>, bytes: &[u8]) -> Vec<&'stat
     names.into_iter().collect()
 }
 
-/// Returns the names that the host code of an image may look up and that no release registers: words joined by dots, in the parts of
-/// the file that are loaded into memory. Returns `None` for code that looks up nothing.
+/// Returns names that the host code of an image may look up and that no release registers. Such a name consists of words joined by
+/// dots, and lies in a part of the file that is loaded into memory. Returns `None` for code that looks up nothing.
 pub(crate) fn own_names<'a>(file: &ContainerFile<'_>, bytes: &'a [u8]) -> Option<Vec<&'a str>> {
     /// Last words of texts in this form that are file names.
     const FILES: [&str; 12] = [
@@ -231,8 +232,8 @@ pub(crate) fn own_names<'a>(file: &ContainerFile<'_>, bytes: &'a [u8]) -> Option
     Some(names.into_iter().collect())
 }
 
-/// Returns the texts in the host code of an image, except the names of its own functions, each with its offset. Returns `None` for code
-/// that looks up no function by name.
+/// Returns the texts in the host code of an image, each with its offset, except the names of the image's functions. Returns `None` for
+/// code that looks up no function by name.
 ///
 /// The library binaries in the image are left out. A file with more than `SEARCHED` bytes is not searched.
 fn host_texts<'a>(file: &ContainerFile<'_>, bytes: &'a [u8]) -> Option<Vec<(u64, &'a str)>> {
@@ -283,7 +284,7 @@ const LOOKUPS: [&str; 4] = [
     "TVMFFIEnvModLookupFromImports",
 ];
 
-/// Says which optional parts of TVM register the names of [`in_host_code`]; `None` if every runtime has all of them.
+/// Describes which optional parts of TVM register the names of [`in_host_code`]. Returns `None` if every runtime has all of them.
 pub(super) fn brought_beside(names: &[&str]) -> Option<String> {
     let parts = names.iter().filter_map(|name| {
         let rows = FUNCTIONS.get(name)?;
@@ -308,7 +309,7 @@ fn with_options(name: &str, row: FunctionRow) -> String {
     )
 }
 
-/// Returns the verdict of `release` on the names of [`in_host_code`]; `None` if it registers all of them.
+/// Returns the verdict of `release` on the names of [`in_host_code`]. Returns `None` if the release registers all of them.
 pub(super) fn judge_host_code(names: &[&str], release: Release) -> Option<Load> {
     let absent = names.iter().filter_map(|name| {
         let rows = FUNCTIONS.get(name)?;

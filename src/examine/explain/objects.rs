@@ -16,13 +16,13 @@ use serde_json::Value;
 /// Accepts the same text as upstream's reader, including truncated text, and reports where that differs from the rules.
 pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     let whole = closed(text);
-    // Remembered, because the completed graph is readable but differs from the graph that was written.
+    // Kept for the verdict: the completed graph is readable but differs from the graph that was written.
     let cut = whole.is_some();
     let graph = LegacyGraph::read(whole.as_deref().unwrap_or(text), &mut Findings::default());
     let number = LegacyGraph::verify(text, &mut Findings::default()).err();
     let number = number.filter(|broken| broken.rule().id() == "OBJ-36");
     let outline = graph.is_err().then(|| outline(text)).flatten();
-    // OBJ-21: the C++ reader knows five escapes and accepts raw bytes. A text can therefore be valid for it and not be JSON for Python.
+    // OBJ-21: the C++ reader knows five escapes and accepts raw bytes. It can therefore read texts that Python rejects as JSON.
     let json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     loads(only, |release| {
         // OBJ-18: from 0.22 on, the text has another form.
@@ -135,7 +135,7 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
         let missing = match plain {
             Some(names) => names.iter().copied().find(|name| lacks(name)),
             None => match asked(key, release) {
-                // Up to 0.5 many types are those of HalideIR, which are not in the table.
+                // Up to 0.5, many types belong to HalideIR and are not in the table.
                 None if release < Release::of(6) => {
                     return Some(Load::unknown(format!(
                         "it loads it if it has the type `{}`",
@@ -214,7 +214,7 @@ fn types(graph: &LegacyGraph, release: Release) -> Option<Load> {
     )))
 }
 
-/// Returns the verdict on an attribute whose text is not a number. Most attributes are numbers. Types are texts, and names are texts in
+/// Returns the verdict on an attribute whose text is not a number. Most attributes are numbers. Types are texts, and so are names in
 /// releases up to 0.6 and in attributes of operators. The table does not have the types of attributes.
 fn number(node: &LegacyNode, release: Release) -> Option<Load> {
     let key = node.type_key.as_str();

@@ -25,7 +25,7 @@ pub enum PackageKind {
     Graph,
     /// The library of a virtual machine, as tvmc of 0.9 and later writes it.
     VirtualMachine {
-        /// Whether it is a Relax VM, and not a Relay VM.
+        /// True for a Relax VM, false for a Relay VM.
         is_relax: bool,
     },
     /// Sources or objects with their metadata, as 0.8 to 0.18 write it for microTVM.
@@ -33,7 +33,7 @@ pub enum PackageKind {
 }
 
 impl<'a> Package<'a> {
-    /// Recognises a package; `None` for any other file. All of its members may be in one folder.
+    /// Recognizes a package, even if all its members are in one folder. Returns `None` for any other file.
     pub fn of(file: &'a ContainerFile<'_>) -> Option<Package<'a>> {
         if !file.form.is_archive() {
             return None;
@@ -53,7 +53,7 @@ impl<'a> Package<'a> {
         } else {
             0
         };
-        // The members of an inner archive start with its name.
+        // The names of an inner archive's members start with the name of that archive.
         let find = |wanted: &str| {
             members().find_map(|name| {
                 let rest = within(name).get(depth..)?;
@@ -102,7 +102,7 @@ impl<'a> Package<'a> {
             .then_some(machine)
     }
 
-    /// Returns whether its library is linked and its graph is present, so that it can run as it is.
+    /// Returns whether the package has a linked library and a graph, so that it can run as it is.
     pub fn is_runnable(&self) -> bool {
         let is_linked = self.library.is_some_and(|library| library.ends_with(".so"));
         match self.kind {
@@ -112,7 +112,7 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Returns the reason why no release opens it, and what to do.
+    /// Returns the reason why no release opens the package, and what to do.
     pub(super) fn advice(&self, linker: &Linker<'_>) -> String {
         let path = |name: Option<&'a str>| name.map(within);
         let library = path(self.library).unwrap_or("LIB");
@@ -169,7 +169,7 @@ impl<'a> Package<'a> {
     }
 }
 
-/// Removes the folder that is the archive itself from the name of a member.
+/// Removes the top folder of the archive from the name of a member.
 fn within(name: &str) -> &str {
     name.strip_prefix("./").unwrap_or(name)
 }

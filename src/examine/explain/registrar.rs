@@ -19,7 +19,7 @@ pub(crate) fn of(kind: &str) -> &'static str {
         "sdaccel" | "aocl" => {
             "nothing: its writer names a kind that no release loads. Build for the target again and load the files of the device tools instead"
         }
-        // No build option excludes these: if a release has the kind, every build of it loads the kind.
+        // These cannot be excluded by a build option: every build of a release that has the kind loads it.
         "c" | "static_library" | "const_loader" | "metadata" | "metadata_module" => {
             "every runtime of those releases"
         }
@@ -46,12 +46,12 @@ pub(crate) fn of(kind: &str) -> &'static str {
         "ethos-n" => "a runtime built with USE_ETHOSN",
         "VitisAIRuntime" => "a runtime built with USE_VITIS_AI",
         "torch" => "a runtime built with USE_LIBTORCH",
-        // PAY-10: payloads of a compiler without Hexagon, or for Trainium.
+        // PAY-10: written by a compiler without Hexagon, or for Trainium.
         "hex" | "nki" => "nothing: no release loads what this compiler stores",
         // PAY-45: the only JSON runtime without a loader.
         "verilator" => "nothing: its runtime registers no loader",
         "mrvl_sim" | "mrvl_hw" => "a runtime built with USE_MRVL",
-        // MOD-11: any global function of the right name is a loader, so that users can add kinds.
+        // MOD-11: any global function with the right name is a loader, so users can add kinds.
         _ => {
             "the library that brings the kind: it has to register a global function of that name before this one is opened"
         }

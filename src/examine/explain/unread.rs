@@ -1,4 +1,4 @@
-//! Members of archives that could not be read. No conclusion depends on their content.
+//! Archive members that could not be read. No verdict may depend on their content.
 
 use super::account::{Account, refine};
 use super::package::Package;
@@ -30,14 +30,14 @@ pub(super) fn doubt(file: &ContainerFile<'_>, account: &mut Account) {
     });
 }
 
-/// Returns whether all members are linked into one library: those of an archive without libraries that is not a package.
+/// Returns whether all members of the archive are linked into one library. False for an archive with libraries, and for a package.
 fn is_linked_whole(file: &ContainerFile<'_>) -> bool {
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
     let image = |part: &ContainerPart<'_>| part.form.is_object() && !super::is_linked(part);
     joined && !file.parts.iter().any(image) && Package::of(file).is_none()
 }
 
-/// Returns whether it is unknown what a linker finds in this member.
+/// Returns whether the content that a linker would use from this member is unknown.
 fn is_unread(part: &ContainerPart<'_>) -> bool {
     let is_call = |symbol: &Symbol<'_>| matches!(symbol.role, Role::Needs(_));
     let defines_nothing = part.blobs.is_empty() && part.symbols.iter().all(is_call);

@@ -12,7 +12,7 @@ pub(super) fn describe(subject: &Subject<'_>, top: &mut Map<String, Value>, room
     };
     let shards = room.list(&cache.shards, |shard| {
         let read = subject.shards.iter().find(|read| read.path == shard.path);
-        // Null if no file was looked for: the index came through a pipe, or is inside another program.
+        // Null if no file was searched, because the index came through a pipe or from inside another program.
         let state = read.map(|read| match &read.reading.broken {
             None => "good".to_owned(),
             Some(broken) => broken.message().to_owned(),

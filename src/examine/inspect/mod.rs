@@ -22,9 +22,9 @@ use serde_json::{Map, Value};
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct InspectOptions {
-    /// Whether the report shows the code of executables of both VMs.
+    /// True to show the code of executables of both VMs in the report.
     pub code: bool,
-    /// The number of further copies of the report in memory. The memory limit is divided among all copies.
+    /// The number of additional copies of the report in memory. The memory limit is divided among all copies.
     pub copies: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct InspectOptions {
 ///
 /// The first bytes determine the form (BLOB-69).
 pub(super) fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
-    // PAY-23: only its name shows that a file is device code whose side file is missing.
+    // PAY-23: if the side file is missing, only the name of a file shows that it is device code.
     let form = match wrong.rule().id() {
         "PAY-23" => "module-file",
         _ => FileForm::of(bytes).name(),
@@ -67,7 +67,7 @@ pub(super) fn of_subject(
         // In spec/schema/inspect.json, a side file or an LLVM file also has the form of a module file.
         _ => "module-file",
     };
-    // The linkage is read from the tables of an image, and is empty for every other form.
+    // The linkage comes from the tables of an image. It is empty for every other form.
     let linkage = linkage(file.form, bytes);
     // Not for a runtime, because it is tvm-ffi itself or contains its own copy.
     let tvm_ffi = if is_image(file.form) && !linkage.is_runtime() {
@@ -141,10 +141,11 @@ pub(super) fn of_subject(
     })
 }
 
-/// Reports a part of the container: the file, or a member of an archive. Adds the broken rules of its library binaries to `broken`.
+/// Reports one part of the container: the file itself, or a member of an archive. Adds the rules that its library binaries break to
+/// `broken`.
 ///
-/// `since` are the releases of the libraries that the file needs, if those show it. `units` are those of this part, each with its index
-/// in [`Subject::units`].
+/// `since` are the releases that the needed libraries of the file indicate, if any. `units` are the units of this part, each with its
+/// index in [`Subject::units`].
 fn part_report(
     part: &ContainerPart<'_>,
     units: &[(usize, &Unit<'_>)],
@@ -169,7 +170,7 @@ fn part_report(
         broken.extend(report.violation.clone().map(|wrong| (Some(index), wrong)));
         report
     });
-    // Names are sorted below, because the linker chooses the order of a symbol table, and it means nothing.
+    // Sorted below, because the order of a symbol table depends on the linker and carries no meaning.
     let named = |pick: for<'r> fn(&'r Role<'_>) -> Option<&'r str>| -> Vec<&str> {
         part.symbols
             .iter()
@@ -186,7 +187,7 @@ fn part_report(
         _ => None,
     });
     needs.sort_unstable();
-    // Reports the first symbol only. A linker rejects a second definition, so that only a file that was never linked has several.
+    // Reports the first symbol only. Only a file that was never linked has several, because a linker rejects a second definition.
     let symbol = |wanted: fn(&Role<'_>) -> bool| {
         let found = part.symbols.iter().find(|symbol| wanted(&symbol.role));
         found.map(|symbol| symbol.name.clone().into_owned())
@@ -214,7 +215,7 @@ fn part_report(
     }
 }
 
-/// Reports a library binary with this symbol, as far as it can be read.
+/// Reports the library binary under this symbol, as far as it can be read.
 fn library(unit: &Unit<'_>, symbol: &str, prefix: &str, room: &Room) -> LibraryReport {
     let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     // BLOB-06: the modules before a broken rule are shown, together with that rule.
@@ -226,7 +227,7 @@ fn library(unit: &Unit<'_>, symbol: &str, prefix: &str, room: &Room) -> LibraryR
     else {
         unreachable!("the caller passes library binaries")
     };
-    // An invalid graph is left out of its module below, but is reported here.
+    // A module's invalid graph is left out below, but reported here.
     let violation = broken.or_else(|| document::fault_in(&blob));
     room.era.set(blob.layout.releases());
     let modules = room.list(blob.modules.iter().enumerate(), |(index, module)| {
@@ -265,7 +266,7 @@ fn library(unit: &Unit<'_>, symbol: &str, prefix: &str, room: &Room) -> LibraryR
     }
 }
 
-/// Reports a file that is no container, under the name of its format.
+/// Reports a file that is not a container, under the name of its format.
 ///
 /// Returns the broken rule, if any. Library binaries are not reported here, because they are listed with their parts.
 fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, room: &Room) -> Option<Violation> {

@@ -49,7 +49,7 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
             describe_field(slot.name, field, value, room);
         }
     }
-    // Both VMs share one member, so that a reader of the report need not tell them apart.
+    // Both VMs use the same member, so a reader of the report does not have to tell them apart.
     if payload.relax_vm().is_some() || payload.relay_vm().is_some() {
         value.insert("vm".into(), vm(payload, room));
     }
@@ -79,7 +79,7 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
     /// The length of the longest text that is shown, in bytes. `extract` writes longer ones.
     const LONGEST: usize = 200;
     let plain = match field {
-        // PAY-40, PAY-45: the text of a vendor may have this name too. It is left out if it is not a graph of chapter graph.
+        // PAY-40, PAY-45: a vendor's text may also have this name. It is left out if it is not a graph of chapter graph.
         Field::Text(text) if name == "graph_json" => {
             if let Some(summary) = graph::summary(text.as_bytes(), room) {
                 value.insert("graph".into(), summary);
@@ -98,9 +98,9 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
             value.insert("tensors".into(), list.into());
             return;
         }
-        // PAY-34: one member for each function, with the variables that it takes.
+        // PAY-34: one member for each function, with the variables that the function takes.
         Field::Symbols(list) => {
-            // A map, because the last of two lists for one function counts, here as in releases. A list would show both (PAY-37).
+            // A map, because releases use the last of two lists for one function. A list would show both (PAY-37).
             let mut map = Map::new();
             room.list(list, |(function, variables)| {
                 let variables = room.list(variables, |name| json!(name));
@@ -120,8 +120,8 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
     }
 }
 
-/// Reports a tensor without its data. `bytes` counts the stored bytes, which for several lanes are fewer than the tensor has (TEN-31,
-/// TEN-34).
+/// Reports a tensor without its data. `bytes` counts the stored bytes. If the tensor has several lanes, these are fewer than its size
+/// in memory (TEN-31, TEN-34).
 fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
     json!({
         "name": name,
@@ -131,7 +131,7 @@ fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
     })
 }
 
-/// Returns the content of a file that is no container, and its name in the report. Returns `None` if the file cannot be read.
+/// Returns the content of a file that is not a container, and its name in the report. Returns `None` if the file cannot be read.
 ///
 /// Also returns `None` for library binaries, because they are listed with their parts.
 pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Value)> {
@@ -189,8 +189,8 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
     })
 }
 
-/// Reports an executable of either VM: functions, calls, constants and, if requested, the code. Code that breaks a rule of chapter vm
-/// is shown like any other.
+/// Reports an executable of either VM: functions, calls, constants and, if requested, the code. Shows code even if it breaks a rule of
+/// chapter vm.
 fn vm(payload: &Payload<'_>, room: &Room) -> Value {
     match (payload.relax_vm(), payload.relay_vm()) {
         (Some(executable), _) => relax(executable, room),
@@ -249,7 +249,7 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
         "constants": constants,
         "instructions": executable.offsets.len(),
     });
-    // PAY-88: the listing also shows instructions that lie outside the words.
+    // PAY-88: the listing also shows instructions whose offset is outside the words.
     let listing = Listing::of(executable);
     with_code(value, || listing.lines(), room)
 }

@@ -51,7 +51,7 @@ pub struct Inspection {
     /// The broken rules, each with the index of its unit in [`Subject::units`](crate::examine::Subject::units), or `None` for the file as
     /// a whole.
     pub broken: Vec<(Option<usize>, Violation)>,
-    /// Whether the JSON form has `parts`. A file of one format is described under the name of its format.
+    /// True if the JSON form has `parts`. A file of one format is described under the name of its format instead.
     pub(super) shows_parts: bool,
 }
 
@@ -65,9 +65,9 @@ pub struct PartReport {
     pub form: &'static str,
     /// The machine that it was compiled for; object files only.
     pub machine: Option<Machine>,
-    /// The releases that its symbols, its library binaries and the libraries that it needs agree with.
+    /// The releases that match its symbols, its library binaries and the libraries that it needs.
     pub releases: Option<Releases>,
-    /// Whether it is code that TVM compiled.
+    /// True if it is code that TVM compiled.
     pub compiled: bool,
     /// The number of functions of TVM's C interface that it defines.
     pub runtime: usize,
@@ -103,7 +103,7 @@ pub struct LibraryReport {
     pub modules: Vec<ModuleReport>,
     /// The import tree, as its two vectors; `None` in layout 0.2 and for a library without imports.
     pub import_tree: Option<(Vec<u64>, Vec<u64>)>,
-    /// Whether a module is the host library.
+    /// True if one of the modules is the host library.
     pub host: bool,
     /// The oddities, at offsets into the library binary.
     pub findings: Vec<Finding>,
@@ -152,7 +152,7 @@ impl Inspection {
             let parts = self.parts.into_iter().map(PartReport::into_json);
             top.insert("parts".into(), parts.collect());
         }
-        // Findings of the content take the place of those of the container, which has none if it is a file of one format.
+        // The findings of the content replace those of the container. A file of one format has no findings of its container.
         top.extend(self.details);
         if self.left_out > 0 {
             top.insert("left_out".into(), self.left_out.into());
@@ -168,7 +168,7 @@ impl Serialize for Inspection {
 }
 
 impl PartReport {
-    /// Returns the members of the JSON form, with null in the place of each list.
+    /// Returns the members of the JSON form, with null instead of each list.
     fn frame(&self) -> Map<String, Value> {
         members(json!({
             "member": self.member,
@@ -215,7 +215,7 @@ impl Weighed for PartReport {
 }
 
 impl LibraryReport {
-    /// Returns the members of the JSON form, with null in the place of each list.
+    /// Returns the members of the JSON form, with null instead of each list.
     fn frame(&self) -> Map<String, Value> {
         members(json!({
             "symbol": self.symbol,
@@ -260,7 +260,7 @@ impl Weighed for LibraryReport {
 }
 
 impl ModuleReport {
-    /// Returns the members of the JSON form that every module has, with null in the place of the imports.
+    /// Returns the members of the JSON form that every module has, with null instead of the imports.
     fn frame(&self) -> Map<String, Value> {
         let mut all = Map::new();
         all.insert("index".into(), self.index.into());

@@ -19,7 +19,7 @@ const TIMES: u64 = 8;
 ///
 /// It is an estimate and allocates nothing. The last value that is accepted may exceed the limit.
 pub(super) struct Room {
-    /// Whether code is shown.
+    /// True to show code.
     pub(super) code: bool,
     /// The releases that may have written the described content. They determine how types are named.
     pub(super) era: Cell<Releases>,
@@ -68,7 +68,7 @@ impl Room {
         })
     }
 
-    /// Returns the values of `items` up to the first `None`. That item and all later ones are left out.
+    /// Returns the values of `items` up to the first `None`, and leaves out that item and all later ones.
     fn list_while<T, U: Weighed>(
         &self,
         items: impl IntoIterator<Item = T>,
@@ -76,13 +76,13 @@ impl Room {
     ) -> Vec<U> {
         let mut values = Vec::new();
         for item in items {
-            // Once the limit is reached, no value is created, because creating it takes the memory.
+            // At the limit no value is created, because the creation itself takes memory.
             let made = match self.left.get() {
                 0 => None,
                 _ => value(item),
             };
             let Some(value) = made else {
-                // A smaller item after it might fit. It is left out too, so that the list is a prefix without gaps.
+                // A smaller item after it might fit. It is left out anyway, so that the list is a prefix without gaps.
                 self.left.set(0);
                 self.left_out.set(self.left_out.get().saturating_add(1));
                 continue;
@@ -110,9 +110,9 @@ const OBJECT: u64 = 256;
 /// The bytes of a member: key, hash, position.
 const MEMBER: u64 = 64;
 
-/// An entry of a list in a report. Its weight is that of its JSON form, which most callers make of it.
+/// An entry of a list in a report. Most callers convert entries to JSON, so the weight is that of the JSON form.
 pub(super) trait Weighed {
-    /// Estimates the bytes that its JSON form takes in memory, including its printed text.
+    /// Estimates the memory in bytes that the JSON form takes, including its printed text.
     fn weight(&self) -> u64;
 }
 

@@ -3,18 +3,18 @@
 use crate::release::Layout;
 use crate::rule::Rule;
 
-/// Why a release gives a file its verdict. [`Load::why`](super::Load::why) says the same in words, with more details.
+/// The reason for a release's verdict, as data. [`Load::why`](super::Load::why) states it in words, with more details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadCause {
     /// Nothing prevents it.
     Whole,
-    /// The release looks for another symbol, and finds no library binary (BLOB-50).
+    /// The release looks for another symbol and does not find the library binary (BLOB-50).
     OtherSymbol {
         /// The symbol that it looks for.
         wanted: String,
     },
-    /// The release reads the library binary in another layout than the one it was written in.
+    /// The release reads the library binary in a different layout from the one it was written in.
     OtherLayout {
         /// The layout of the file.
         written: Layout,
@@ -35,15 +35,15 @@ pub enum LoadCause {
         /// The kind.
         kind: String,
     },
-    /// The release adds another prefix to the names of functions, and finds none of them (BLOB-62).
+    /// The release adds a different prefix to the names of functions and finds none of them (BLOB-62).
     NoFunctions,
-    /// The release calls the functions by another convention than the one they were compiled for (MOD-02).
+    /// The release calls the functions with a different calling convention from the one they were compiled for (MOD-02).
     OtherConvention,
     /// The code calls C functions of TVM that the release does not have (MOD-26).
     MissingFunctions,
     /// The file breaks a rule.
     BrokenRule(Rule),
-    /// The loader of the release ends at some byte, whether or not the file breaks a rule.
+    /// The loader of the release stops at some byte. The file may break a rule or not.
     StopsReading,
     /// Another reason, which is stated only in words.
     Other,

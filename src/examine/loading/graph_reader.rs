@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 pub(super) struct ReadGraph {
     /// The graph up to the member `metadata`, which is left out with everything after it.
     pub(super) graph: Value,
-    /// Whether reading ended at that member.
+    /// True if reading ended at the member `metadata`.
     pub(super) has_metadata: bool,
 }
 
@@ -56,18 +56,18 @@ impl ReadGraph {
     }
 }
 
-/// The maximal nesting depth. No member of a graph is read deeper.
+/// The maximum nesting depth of a graph's members.
 const DEEPEST: usize = 8;
 
 /// The depth of the graph and of its nodes. Values are one deeper than the object or list around them.
 const GRAPH: usize = 1;
 const NODE: usize = 3;
 
-/// The depth from which on executors read no object: an attribute of the graph is a type and a list of texts or numbers.
+/// The depth from which executors read no object. An attribute of the graph is only a type name and a list of texts or numbers.
 const NO_OBJECT: usize = 5;
 
-/// The members of a graph, except `metadata`, which ends reading, and of a node. Executors reject a graph at the first other one
-/// (GRF-03, GRF-13).
+/// The members of a graph, except `metadata`, which ends reading, and the members of a node. Executors reject a graph that has any
+/// other member (GRF-03, GRF-13).
 const GRAPH_MEMBERS: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
 const NODE_MEMBERS: [&str; 6] = ["op", "name", "inputs", "attr", "attrs", "control_deps"];
 
@@ -173,7 +173,7 @@ impl Reader<'_> {
         Ok(Value::Object(members))
     }
 
-    /// Ends reading where the executors reject the graph. What follows would only take memory.
+    /// Ends reading at the byte where the executors reject the graph. Reading the rest would only take memory.
     fn end(&mut self) {
         self.at = self.text.len();
     }
@@ -199,7 +199,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an integer as a C++ stream does. The next step rejects what follows it.
+    /// Reads an integer as a C++ stream does, without the text after it. If that text is not valid, the next step rejects it.
     fn number(&mut self) -> Result<Value, String> {
         let start = self.at;
         if matches!(self.text.get(self.at), Some(b'+' | b'-')) {
@@ -247,7 +247,7 @@ impl Reader<'_> {
             self.step();
         }
         self.step();
-        // The text is UTF-8, and each escape stands for an ASCII byte.
+        // The text is UTF-8, and each escape represents an ASCII byte.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

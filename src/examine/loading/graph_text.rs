@@ -1,5 +1,5 @@
-//! The verdict of the executor of each release on the text of a graph. The executors do not check some rules at all, and of others
-//! check only types.
+//! The verdict of the executor of each release on the text of a graph. Executors do not check some rules at all, and check only the
+//! types for others.
 
 use super::Load;
 use super::graph_reader::ReadGraph;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// The text of a graph, and its faults.
 pub(crate) struct GraphText {
-    /// The graph as the executors read it, or the reason why they do not.
+    /// The graph as the executors read it, or the reason why they reject it.
     read: Result<ReadGraph, String>,
     /// The first rule that the text breaks.
     broken: Option<Violation>,
@@ -120,7 +120,7 @@ enum Verdict {
 /// Returns the effect of `broken`, the first broken rule of a text.
 fn verdict(graph: &Value, broken: &Violation) -> Verdict {
     let rule = broken.rule().id();
-    // Every reader stops at a number where it expects a text. The content of a text may be accepted.
+    // Every reader stops at a number where it expects a text. A text is accepted, whether or not its content is valid.
     if matches!(rule, "GRF-07" | "GRF-11" | "GRF-12") && !is_typed(graph) {
         return Verdict::Rejects;
     }
@@ -142,14 +142,14 @@ fn verdict(graph: &Value, broken: &Violation) -> Verdict {
                 Verdict::Rejects
             }
         }
-        // The product of the extents wraps, and too little memory is allocated. For an image, the device gets the extents.
+        // The product of the extents overflows, and too little memory is allocated. For an image, the device gets the extents instead.
         "GRF-23" if graph.pointer("/attrs/storage_scope").is_none() => Verdict::Unseen,
         "GRF-52" => Verdict::Memory,
         _ => Verdict::Rejects,
     }
 }
 
-/// Returns whether every number of a node is below the number of nodes.
+/// Returns whether every node number is less than the number of nodes.
 fn within<'v>(nodes: u64, mut numbers: impl Iterator<Item = &'v Value>) -> Verdict {
     if numbers.all(|number| number.as_u64().is_some_and(|number| number < nodes)) {
         Verdict::Unseen

@@ -18,7 +18,7 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
             _ => Stop::Unknown(why),
         }
     })?;
-    // Only the last value is in `graph`. A reader that checks each value may reject another one.
+    // `graph` keeps only the last value of a repeated member. A reader that checks each value may reject an earlier one.
     if let Some(name) = repeated.first() {
         let name = text(name.as_bytes());
         return Err(unknown(&format!(
@@ -39,7 +39,7 @@ pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
             }
             "arg_nodes" | "node_row_ptr" => numbers(value)?,
             "heads" => entries(value)?,
-            // The reader of 0.7 rejects it as unknown, and that of 0.16 accepts it. The releases between were not examined.
+            // The reader of 0.7 rejects it as unknown, and that of 0.16 accepts it. The releases in between were not examined.
             "symbol" => {
                 return Err(unknown(
                     "the graph has a member `symbol`, which some releases reject",
@@ -89,7 +89,7 @@ fn entries(value: &Value) -> Result<(), Stop> {
     entries.iter().try_for_each(numbers)
 }
 
-/// Checks that the value is a list of integers from 0 on. How the loader treats other numbers was not examined.
+/// Checks that the value is a list of integers, each at least 0. The loader's treatment of other numbers was not examined.
 fn numbers(value: &Value) -> Result<(), Stop> {
     let numbers = value.as_array();
     if numbers.is_some_and(|numbers| numbers.iter().all(Value::is_u64)) {
@@ -98,7 +98,7 @@ fn numbers(value: &Value) -> Result<(), Stop> {
     Err(unknown("a list of numbers in the graph is none"))
 }
 
-/// Creates the outcome for content whose treatment by this reader was not examined.
+/// Creates the outcome for content that this reader treats in an unexamined way.
 fn unknown(why: &str) -> Stop {
     Stop::Unknown(why.to_owned())
 }

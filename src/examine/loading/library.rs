@@ -10,7 +10,7 @@ use crate::release::{Layout, Release};
 ///
 /// Returns `Ok` only if that loader is known to accept it.
 pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
-    // BLOB-01: a loader has an address and no size, so that it cannot notice a short header.
+    // BLOB-01: a loader has an address but no size, so it cannot notice a short header.
     let Some((header, body)) = bytes.split_first_chunk() else {
         return Err(Stop::Unknown(
             "the header is not whole, and it reads on behind it".into(),
@@ -39,7 +39,7 @@ fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
         return Err(Stop::Rejects("the import tree is empty".into()));
     };
     for index in 0..modules {
-        // The message names the module, because otherwise the one at fault among many would be unknown.
+        // The message names the module, because a file may have many.
         let named = |stop: Stop| stop.of(index);
         let kind = stream.padded("kind").map_err(named)?;
         // BLOB-12: from 0.22 on, any number of `_lib` is accepted.
@@ -82,7 +82,7 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
                 return Err(Stop::Rejects("a second entry is `_lib`".into()));
             }
         } else if since >= 7 && key == IMPORT_TREE.as_bytes() {
-            // BLOB-07, BLOB-08: the tree may stand anywhere, and the last of two counts.
+            // BLOB-07, BLOB-08: the tree may stand anywhere. If there are two, the last one counts.
             rows = stream.words("import tree").map_err(named)?;
             children = stream.words("children of the import tree").map_err(named)?;
             continue;
@@ -92,7 +92,7 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
         }
         modules = modules.saturating_add(1);
     }
-    // BLOB-09, TREE-02: without a tree, or with an empty one, all modules become children of a new root.
+    // BLOB-09, TREE-02: if the tree is missing or empty, all modules become children of a new root.
     if rows.is_empty() {
         return Ok(());
     }

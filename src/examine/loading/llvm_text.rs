@@ -6,11 +6,11 @@ use crate::blob::container::llvm_text;
 use crate::payload::file::FileFormat;
 use crate::release::Release;
 
-/// Reads the names in `text` and returns a function that gives the verdict of each release on it.
+/// Reads the names in `text`. Returns a function that returns the verdict of each release on the text.
 ///
-/// No release determines whether LLVM accepts a text, because runtimes are built with many versions of LLVM. A text states neither the
-/// version that wrote it nor a target that others accept. For example, 0.19 with LLVM 22 opens text of LLVM 14, and rejects its data
-/// layout at the first look-up.
+/// A release does not determine whether LLVM accepts a text, because each runtime is built with one of many versions of LLVM. A text
+/// states neither the version that wrote it nor a target that other versions accept. For example, 0.19 with LLVM 22 opens text of LLVM
+/// 14, but rejects its data layout at the first look-up.
 pub(crate) fn judge<'t>(
     format: &'static FileFormat,
     text: &'t [u8],

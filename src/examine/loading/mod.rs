@@ -1,9 +1,9 @@
 //! Models of the loaders of all releases: each reads a library as the loader of that release does.
 //!
 //! A release does not check everything that the rules require. It accepts some broken files silently, and rejects others. `walk`
-//! follows the steps of a loader over a library binary: the order of reading, the behaviour of its stream if bytes are missing, and its
-//! checks. The loaders of 0.2 to 0.27 differ in the container (`library.rs`), in the stream (`stream.rs`) and in the checks of each
-//! kind's own loader (`payload.rs`).
+//! follows the steps of a loader over a library binary: the order of reading, and the checks. It also models how the loader's stream
+//! behaves if bytes are missing. The loaders of 0.2 to 0.27 differ in the container (`library.rs`), in the stream (`stream.rs`) and in
+//! the checks of each kind's own loader (`payload.rs`).
 //!
 //! The verdict is "loads" only if the file is known to load. If the outcome depends on memory, on bytes after the end, or on code that
 //! was not examined, it is [`LoadOutcome::Unknown`].
@@ -37,7 +37,7 @@ pub use verdict::{bare, is_ambiguous, prefixed, relay_code, stored};
 use crate::rule::Violation;
 use std::fmt;
 
-/// The reason why the walk of a loader ends early.
+/// The reason why a loader's walk ends early.
 ///
 /// The variants are distinct because only the first says that the file does not load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub enum Stop {
 pub enum LoadOutcome {
     /// The whole file is loaded.
     Loads,
-    /// There is no error, but something is wrong or missing.
+    /// Loading reports no error, but something is wrong or missing.
     Silent,
     /// The outcome is not known.
     Unknown,
@@ -75,21 +75,17 @@ pub struct Load {
 }
 
 impl Stop {
-    /// Adds the number of a module to the reason.
-    ///
-    /// For layout 0.22, in which every entry is a module.
+    /// Adds the number of a module to the reason, for layout 0.22, in which every entry is a module.
     fn of(self, index: usize) -> Stop {
         self.with(|why| format!("module {index}: {why}"))
     }
 
-    /// Adds the number of an entry to the reason.
-    ///
-    /// For the older layouts, in which the tree is an entry too (BLOB-03).
+    /// Adds the number of an entry to the reason, for the older layouts, in which the tree is an entry too (BLOB-03).
     fn of_entry(self, index: u64) -> Stop {
         self.with(|why| format!("entry {index}: {why}"))
     }
 
-    /// Changes the words of the reason and keeps the outcome.
+    /// Changes the text of the reason and keeps the outcome.
     fn with(self, words: impl FnOnce(String) -> String) -> Stop {
         match self {
             Stop::Rejects(why) => Stop::Rejects(words(why)),
@@ -132,12 +128,12 @@ impl Load {
             .because(LoadCause::BrokenRule(broken.rule()))
     }
 
-    /// Creates the verdict for a file that breaks a rule, if no loader of it was examined.
+    /// Creates the verdict for a file that breaks a rule and whose loader was not examined.
     pub(super) fn broken(broken: &Violation) -> Load {
         Load::unknown(format!("it breaks {broken}")).because(LoadCause::BrokenRule(broken.rule()))
     }
 
-    /// Creates the verdict of a release without a loader for modules of `kind` in files of this extension.
+    /// Creates the verdict of a release without a loader for modules of `kind` in files with this extension.
     pub(super) fn without_loader(kind: &str, extension: &str) -> Load {
         let cause = LoadCause::NoLoader {
             module: None,
@@ -193,7 +189,7 @@ impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.outcome {
             LoadOutcome::Loads => write!(f, "loads it, {}", self.why),
-            // In capitals, because it is the only outcome that no release reports itself.
+            // Emphasized, because a release does not report this outcome itself.
             LoadOutcome::Silent => write!(f, "SILENT TRAP: {}", self.why),
             LoadOutcome::Unknown => write!(f, "unknown: {}", self.why),
             LoadOutcome::Fails => write!(f, "fails: {}", self.why),

@@ -11,13 +11,14 @@ pub(super) fn foreign_version(version: &str) -> String {
     format!("its Relay VM code is of {version}, and a runtime loads only its own")
 }
 
-/// Checks whether `release` reads a payload, from its kind and form alone. Returns the verdict if it does not.
+/// Checks whether `release` reads a payload, from its kind and form alone. Returns the verdict if the release does not read it, and
+/// `None` otherwise.
 pub(super) fn reads(
     release: Release,
     kind: &str,
     payload: Option<&Payload<'_>>,
 ) -> Result<(), Load> {
-    // For an unknown kind, the file cannot tell whether a loader is registered.
+    // The file does not show whether a loader is registered for an unknown kind.
     let Some(info) = payload::kind_info(kind) else {
         return Ok(());
     };
@@ -45,7 +46,7 @@ pub(super) fn reads(
         return Ok(());
     };
     let form = known.form();
-    // PAY-13: the writer stores no format, and the reader expects one first.
+    // PAY-13: the writer stores no format, but the reader expects one first.
     if kind == "opencl" && form.name == "0.13" {
         return Err(of_other_form(
             kind,
@@ -63,7 +64,7 @@ pub(super) fn reads(
             ),
         ));
     }
-    // PAY-34: a renamed kind has the same bytes under its old name.
+    // PAY-34: a renamed kind has the same bytes as under its old name.
     let is_renamed = info.renamed.is_some_and(|(_, since)| since <= release);
     if !form.releases.contains(release) && !is_renamed {
         return Err(of_other_form(
@@ -77,7 +78,7 @@ pub(super) fn reads(
     Ok(())
 }
 
-/// Returns the verdict on a payload that the loader of `release` accepts but that fails later.
+/// Returns the verdict on a payload that the loader of `release` accepts, but that fails later.
 pub(super) fn fails_later(release: Release, kind: &str, payload: &Payload<'_>) -> Option<Load> {
     // PAY-12: `cuda` is the format of source. A loader that cannot compile passes it on without checking the format.
     if kind == "cuda" && payload.format() == Some("cuda") && release < Release::of(24) {

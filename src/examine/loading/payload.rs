@@ -50,7 +50,7 @@ pub(super) fn walk(
             "it is not known what `{loader}` of this release reads"
         )));
     };
-    // One such field is enough: only its grammar tells where it ends and where the next field begins.
+    // One such field is enough, because only its grammar shows where it ends and where the next field begins.
     if form.slots.iter().any(|slot| is_foreign(slot.shape)) {
         return by_grammar(release, info, stream);
     }
@@ -75,10 +75,10 @@ fn is_foreign(shape: FieldShape) -> bool {
     )
 }
 
-/// Turns a rejection into an unknown outcome if the loader may not notice the missing field. From 0.24 on, loaders of device code check
-/// only that the functions were read.
+/// Turns a rejection into an unknown outcome if the loader may not notice the missing field. From 0.24 on, loaders of device code only
+/// check that the functions were read.
 ///
-/// Such a loader uses whatever the field contained before, so that the outcome is not known.
+/// If a field is missing, such a loader uses the previous value of the field's memory, so the outcome is unknown.
 fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Stop {
     let looks = match info.kind {
         "c" | "static_library" | "const_loader" | "relax.Executable" | "relax.VMExecutable" => true,
@@ -94,7 +94,7 @@ fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Sto
     }
 }
 
-/// Reads a payload by the rules, for a kind of which only the grammar is known and not the checks of its loader.
+/// Reads a payload by its grammar, for a kind whose loader was not examined.
 ///
 /// Moves the stream past the payload.
 fn by_grammar(
@@ -115,9 +115,9 @@ fn by_grammar(
     }
 }
 
-/// The fields that the checks across several fields need.
+/// The field values that later checks across several fields need.
 ///
-/// Texts and names are bytes and not yet checked for UTF-8, because loaders compare bytes.
+/// Texts and names are bytes that are not checked for UTF-8, because loaders compare bytes.
 #[derive(Default)]
 struct FieldsRead<'a> {
     /// The format of device code.
@@ -227,7 +227,7 @@ fn field<'a>(
     Ok(())
 }
 
-/// Checks that the number of things equals the number of names, as every release does (PAY-35, PAY-42).
+/// Checks that the number of items equals the number of names, as every release does (PAY-35, PAY-42).
 fn same(count: u64, names: usize) -> Result<(), Stop> {
     if count == names as u64 {
         return Ok(());
@@ -263,19 +263,19 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
     Ok(keys)
 }
 
-/// Reads the information after the name of a function (PAY-02).
+/// Reads the function information that follows the name of a function (PAY-02).
 fn info(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     stream.elements(4, "argument types")?;
     stream.strings("launch tags")?;
-    // PAY-03: no byte announces the field, so that the loader of another era misreads everything after it.
+    // PAY-03: no byte announces the field. The loader of another era therefore misreads everything after it.
     if Layout::of(release) >= Layout::V0_21 {
         stream.elements(4, "argument tags")?;
     }
     Ok(())
 }
 
-/// Returns the outcome of 0.22 to 0.27 for information of the second form (PAY-54). `read` is the result of reading it as the first
-/// form.
+/// Returns the outcome of 0.22 to 0.27 for function information of the second form (PAY-54). `read` is the result of reading it as the
+/// first form.
 fn later(key: &[u8], read: Result<(), Stop>) -> Stop {
     let about = format!(
         "a TVM after 0.27 wrote function `{}`, in a form that it does not know",
@@ -299,8 +299,7 @@ impl FieldsRead<'_> {
         }
     }
 
-    /// Checks the kernels in source, which is split while it is loaded from 0.8 on. There must be one kernel for each function
-    /// (PAY-22).
+    /// Checks that kernels in source match the functions, one each (PAY-22). From 0.8 on, the source is split while it is loaded.
     fn split(&self, since: u8) -> Result<(), Stop> {
         const DELIMITER: &[u8] = b"// Function: ";
         // PAY-12: no reader checks the format, but it decides whether the source is split.
@@ -327,7 +326,7 @@ impl FieldsRead<'_> {
                     "it never comes back: the last line that names a kernel is not ended".into(),
                 ));
             };
-            // PAY-22: of two kernels with one name one is kept, so that loaders count distinct names.
+            // PAY-22: only one of two kernels with the same name is kept, so loaders count distinct names.
             kernels.insert(behind.get(..end).unwrap_or_default());
             rest = behind.get(end..).unwrap_or_default();
         }
@@ -343,11 +342,11 @@ impl FieldsRead<'_> {
         Ok(())
     }
 
-    /// Checks that the variables that a function lists are stored, as 0.10 and later do (PAY-38). If a function has two lists, the last
+    /// Checks that all variables that a function lists are stored, as 0.10 and later do (PAY-38). If a function has two lists, the last
     /// one counts.
     fn all_stored(&self) -> Result<(), Stop> {
         let mut judged = HashSet::new();
-        // PAY-37: readers fill a map, so that the last list of a function is checked.
+        // PAY-37: readers fill a map, so the last list of a function is the one to check.
         for (symbol, variables) in self.listed.iter().rev() {
             if !judged.insert(symbol) {
                 continue;

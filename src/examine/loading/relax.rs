@@ -1,4 +1,4 @@
-//! Relax VM code as its loader reads it: tables are read, instructions are not examined.
+//! Relax VM code as its loader reads it. Tables are read, but instructions are not examined.
 
 use super::Stop;
 use super::stream::{LoaderStream, Manner, text};
@@ -43,7 +43,7 @@ fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
         stream.strings("parameters of a VM function")?;
     }
     if scopes {
-        // PAY-87: readers accept any index, and use the last of two scopes for one constant.
+        // PAY-87: readers accept any index. If a constant has two scopes, they use the last one.
         for _ in 0..stream.count(16, "memory scopes")? {
             stream.i64("memory scope")?;
             stream.string("memory scope")?;
@@ -59,10 +59,10 @@ fn code(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Walks a constant. If it is truncated, its loader may not notice, but it notices that no bytes are left for the instructions.
+/// Walks a constant. A loader may not notice a truncated constant, but then notices that no bytes are left for the instructions.
 fn constant(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     let tag = stream.i32("tag of a constant")?;
-    // PAY-86: plain numbers up to 0.20; from 0.21 on, type indices of values, which changed in 0.22.
+    // PAY-86: consecutive numbers up to 0.20. From 0.21 on, type indices of values, which changed in 0.22.
     let [stored, dtype, shape, string, int, float] = match Layout::of(release) {
         Layout::V0_2 | Layout::V0_7 => [0, 1, 2, 3, 4, 5],
         Layout::V0_21 => [72, 5, 71, 65, 1, 3],

@@ -1,4 +1,4 @@
-//! Relay VM code as its loader reads it: tables and instructions are decoded. The names and numbers in them are not resolved.
+//! Relay VM code as its loader reads it. Tables and instructions are decoded, but the names and numbers in them are not resolved.
 
 use super::Stop;
 use super::module_form::{foreign_version, is_of};
@@ -101,7 +101,7 @@ fn function(
     if release >= Release::of(7) {
         stream.elements(8, "devices of parameters")?;
     }
-    // A negative number of instructions cannot be satisfied by any file.
+    // A negative number of instructions is treated as one that is too large for any file.
     for _ in 0..u64::try_from(instructions).unwrap_or(u64::MAX) {
         instruction(release, stream)?;
     }

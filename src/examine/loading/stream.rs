@@ -9,10 +9,10 @@ use std::borrow::Cow;
 pub(super) enum Manner {
     /// Raises an error: dmlc's stream over memory, which reads library binaries up to 0.21 and payloads up to 0.23.
     Raises,
-    /// Reports how much it read, which the loader may or may not check: payloads from 0.24 on, and Relax VM code before 0.22.
+    /// Reports how much it read, which the loader may not check: payloads from 0.24 on, and Relax VM code before 0.22.
     Reports,
-    /// Pads a string with zeros if at least one byte is left, and reports an empty string as a failure: tvm-ffi's stream over the
-    /// library binary.
+    /// Pads a truncated string with zeros if at least one byte is left, and reports an empty string as a failure. This is tvm-ffi's
+    /// stream over the library binary.
     Pads,
 }
 
@@ -22,9 +22,9 @@ pub(super) struct LoaderStream<'a> {
     bytes: &'a [u8],
     /// The behaviour at the end of the bytes.
     manner: Manner,
-    /// The number of bytes that the header counts beyond the end. A loader reads on into whatever memory follows.
+    /// The number of bytes that the header counts beyond the end. A loader continues to read the memory that follows.
     beyond: u64,
-    /// The missing content that the loader does not notice.
+    /// The missing content that the loader does not notice, if any.
     lost: Option<String>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> LoaderStream<'a> {
     /// Reads a length and that many bytes, as tvm-ffi's stream over the library binary does: missing bytes are zero.
     pub(super) fn padded(&mut self, what: &str) -> Result<Cow<'a, [u8]>, Stop> {
         let length = self.u64(what)?;
-        // BLOB-04, BLOB-15: the stream also returns zero bytes at its end, so that an empty string looks like the end.
+        // BLOB-04, BLOB-15: the stream also returns zero bytes at its end, so an empty string looks like the end.
         if length == 0 {
             return Err(Stop::Rejects(format!(
                 "the {what} is empty, which it takes for the end of the bytes"
@@ -130,7 +130,8 @@ impl<'a> LoaderStream<'a> {
         }
         let left = self.bytes;
         let missing = length.saturating_sub(left.len() as u64);
-        // BLOB-01: if the header counts too many bytes, the stream has not ended for its loader. It reads memory and pads nothing.
+        // BLOB-01: if the header counts too many bytes, the loader's stream has not ended. It reads the memory that follows and pads
+        // nothing.
         if missing == 0 || self.beyond > 0 {
             return self.take(length, what).map(Cow::Borrowed);
         }
@@ -144,18 +145,19 @@ impl<'a> LoaderStream<'a> {
                 left.len()
             )));
         }
-        // WIRE-01: a truncated kind is read as `_lib` and two NULs, for example, and source loses its last lines.
+        // WIRE-01: for example, a truncated kind is read as `_lib` and two NULs, and source loses its last lines.
         self.bytes = &[];
         let mut bytes = left.to_vec();
         bytes.resize(usize::try_from(length).unwrap_or(left.len()), 0);
         Ok(Cow::Owned(bytes))
     }
 
-    /// Reads a count of elements of at least `smallest` bytes each. A larger count than the remaining bytes allow ends in an error in
-    /// any case.
+    /// Reads a count of elements that take at least `smallest` bytes each. Fails at once if the remaining bytes are too few for that
+    /// count.
     pub(super) fn count(&mut self, smallest: u64, what: &str) -> Result<u64, Stop> {
         let count = self.u64(what)?;
-        // A hostile count is rejected at once. Reading element after element would end in the same error, but later.
+        // Without this check, reading element after element would end in the same error, but only after a long time for a hostile
+        // count.
         let least = count.saturating_mul(smallest);
         if least > self.bytes.len() as u64 {
             return Err(self.short(least, what));
@@ -190,10 +192,9 @@ impl<'a> LoaderStream<'a> {
         (0..count).map(|_| self.string(what)).collect()
     }
 
-    /// Returns the outcome if `wanted` bytes cannot be read. BLOB-01: if the header counts too many bytes, the memory after the blob
-    /// decides.
+    /// Returns the outcome of a read of `wanted` bytes, from the current position, for which too few bytes are left.
     ///
-    /// `wanted` counts from the current position.
+    /// BLOB-01: if the header counts too many bytes, the outcome depends on the memory after the blob.
     fn short(&self, wanted: u64, what: &str) -> Stop {
         let left = self.bytes.len() as u64;
         if wanted <= left.saturating_add(self.beyond) {
@@ -207,10 +208,10 @@ impl<'a> LoaderStream<'a> {
     }
 }
 
-/// A size for which no process has memory: the user address space of a process on x86-64, in bytes.
+/// A size that no process can allocate, in bytes: the user address space on x86-64.
 const UNADDRESSABLE: u64 = 1 << 47;
 
-/// The maximal number of missing bytes that are padded here. With more of them, the outcome depends on memory.
+/// The maximum number of missing bytes that are padded here. If more are missing, the outcome depends on the available memory.
 const PADDING: u64 = 1 << 16;
 
 /// Formats bytes as text for a message.

@@ -20,7 +20,7 @@ pub(super) fn params(release: Release, bytes: &[u8]) -> Result<Option<String>, S
         ));
     }
     let names = stream.strings("names")?;
-    // Loaders read the count without checking that it is present, and then compare it.
+    // Loaders do not check that the count is present before they compare it.
     if stream.rest().len() < 8 {
         return Err(Stop::Rejects(
             "the file ends before the number of tensors, and it compares the names with whatever was in memory".into(),
@@ -83,7 +83,7 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
         ));
     }
     let lanes = u64::from(lanes);
-    // Memory is aligned to an element with all its lanes, and the allocator accepts only powers of two.
+    // Memory is aligned to an element with all its lanes, but the allocator accepts only powers of two.
     match u64::from(bits / 8).saturating_mul(lanes) {
         ..=64 => {}
         alignment if alignment.is_power_of_two() => {}
@@ -99,7 +99,7 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
         }
     }
     // TEN-29: 0.2 and 0.3 multiply by the lanes, and round the result up to whole bytes.
-    // TEN-31: from 0.4 on lanes do not count, so that a tensor of several lanes is larger in memory than its data (TEN-34).
+    // TEN-31: 0.4 and later ignore lanes, so a tensor of several lanes has fewer stored bytes than memory (TEN-34).
     let bytes = match release.minor() {
         ..=3 => u64::from(bits).saturating_mul(lanes).div_ceil(8),
         _ => u64::from(bits.div_ceil(8)),
@@ -117,13 +117,13 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
     // TEN-32: from 0.7 on, the data of a scalar, and of a tensor whose first extent is 0, may be missing.
     let optional = release >= Release::of(7) && first.is_none_or(|first| first == 0);
     data(stream, length, optional)?;
-    // TEN-26: memory is reserved for the same product, so that two negative dimensions get the memory of their product.
+    // TEN-26: memory is reserved for the same product. Two negative dimensions therefore get the memory of their positive product.
     let reserved = u64::try_from(count)
         .ok()
         .and_then(|count| memory(release, dtype, count));
     match reserved {
         Some(reserved) if reserved >= length => {}
-        // TEN-31: elements of less than a byte are packed in memory, and those without lanes take no memory (TEN-28).
+        // TEN-31: elements of less than a byte are packed in memory. Elements without lanes take no memory (TEN-28).
         Some(reserved) if bits < 8 || lanes == 0 => stream.lose(format!(
             "a tensor has {length} bytes and memory for {reserved}: the others are written behind it (TEN-31)"
         )),
@@ -140,7 +140,7 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
 /// Returns the number of bytes that `release` reserves for `count` elements (TEN-35); `None` if the product overflows.
 fn memory(release: Release, dtype: Dtype, count: u64) -> Option<u64> {
     let bits = u64::from(dtype.bits).saturating_mul(u64::from(dtype.lanes));
-    // DEV-15: up to 0.25, a bit of one lane takes a byte.
+    // DEV-15: up to 0.25, a single bit with one lane takes a byte.
     let is_bit = dtype == Dtype::scalar(Dtype::UINT, 1) && release < Release::of(26);
     if release < Release::of(21) || is_bit {
         count.checked_mul(bits.div_ceil(8))
@@ -149,8 +149,8 @@ fn memory(release: Release, dtype: Dtype, count: u64) -> Option<u64> {
     }
 }
 
-/// Reads the available data of a tensor (TEN-32). Loaders check only that any byte was read, and not even that if the data are
-/// `optional`.
+/// Reads the available data of a tensor (TEN-32). Loaders only check that at least one byte was read, and skip even this check if the
+/// data are `optional`.
 fn data(stream: &mut LoaderStream<'_>, length: u64, optional: bool) -> Result<(), Stop> {
     let left = stream.rest().len() as u64;
     let read = match stream.manner() {

@@ -5,8 +5,8 @@ use super::{Load, Stop, tensor};
 use crate::release::Release;
 use crate::rule::Violation;
 
-/// Returns the verdict of `release` on a parameter file. `types` are those of its tensors, and `broken` is the first rule that it
-/// breaks.
+/// Returns the verdict of `release` on a parameter file. `types` are the types of its tensors, and `broken` is the first rule that the
+/// file breaks.
 pub(crate) fn params(
     release: Release,
     bytes: &[u8],
@@ -33,8 +33,13 @@ pub(crate) fn lone(
     )
 }
 
-/// Returns the first verdict that applies: the loader stops; data are missing; a rule is broken that the loader does not check; a type
-/// has another meaning; the file loads.
+/// Returns the first verdict that applies, in this order:
+///
+/// 1. the loader stops
+/// 2. data are missing
+/// 3. the file breaks a rule that the loader does not check
+/// 4. a type has another meaning
+/// 5. the file loads
 fn judge(
     release: Release,
     walked: Result<Option<String>, Stop>,

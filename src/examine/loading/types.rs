@@ -5,7 +5,7 @@ use crate::release::{Release, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Dtype, Params, TEN_02, TensorRecord};
 
-/// A stored tensor, and the meaning of its type to the release that wrote it, as far as the file shows that.
+/// A stored tensor, and the meaning that its type had for the release that wrote it, as far as the file shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct TypedTensor {
     /// The name of the tensor, for messages; empty for a tensor that is a file.
@@ -60,7 +60,8 @@ fn typed(tensors: &[(&str, &TensorRecord<'_>, u64)]) -> Vec<TypedTensor> {
         if meanings.iter().any(fits) {
             meanings.retain(fits);
         }
-        // No compiler writes float8_e3m4, the newer meaning of code 7. The newer meaning of code 6 is bool, which many models use.
+        // Code 7 is never read as float8_e3m4, its newer meaning, because no compiler writes that type. Code 6 may be bool, its newer
+        // meaning, which many models use.
         let meant = match dtype.code {
             Dtype::BOOL => meanings.last(),
             _ => meanings.first(),
@@ -100,7 +101,7 @@ pub(super) fn misread(release: Release, tensors: &[TypedTensor]) -> Option<Strin
     };
     let how = match first.dtype.meaning(release) {
         Some(other) => format!("it reads {what}, {written}, as {other}"),
-        // TEN-02: a custom type has a name only in a process that registered it.
+        // TEN-02: only a process that registered a custom type has a name for it.
         None if first.dtype.code >= Dtype::CUSTOM => format!(
             "it reads {what}, and reading its type, {written}, fails unless the process has registered a type of that code"
         ),

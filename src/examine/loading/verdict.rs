@@ -14,7 +14,7 @@ use crate::wire::Cursor;
 
 /// A library binary and the file that holds it.
 ///
-/// The caller reads it as far as possible. A broken one is judged too, by the checks of each release.
+/// It is read as far as possible. A broken one is also judged, by the checks of each release.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExaminedLibrary<'l> {
     /// The layout in which it was read.
@@ -29,19 +29,26 @@ pub(crate) struct ExaminedLibrary<'l> {
     pub(crate) blob: &'l Blob<'l>,
     /// The rule that ended reading early.
     pub(crate) broken: Option<&'l Violation>,
-    /// One for each module; `None` for `_lib` and for payloads that cannot be decoded.
+    /// The decoded payload of each module; `None` for `_lib` and for payloads that cannot be decoded.
     pub(crate) payloads: &'l [Option<Payload<'l>>],
 }
 
 impl ExaminedLibrary<'_> {
-    /// Returns the verdict of `release` on it.
+    /// Returns the verdict of `release` on the library binary.
     ///
-    /// The first cause that applies decides: the loader does not look for its symbol; its layout differs; a kind or form has no loader;
-    /// the walk over the bytes ends early; it breaks a rule that this release does not check. Otherwise it loads.
+    /// The first cause that applies decides:
+    ///
+    /// 1. The loader looks for another symbol.
+    /// 2. The loader reads another layout.
+    /// 3. A kind or form has no loader.
+    /// 4. The walk over the bytes ends early.
+    /// 5. The library binary breaks a rule that this release does not check.
+    ///
+    /// Otherwise it loads.
     pub(crate) fn load(&self, release: Release) -> Load {
         let looked_for = symbol(Layout::of(release));
-        // BLOB-50, BLOB-51: the name must match exactly. With the symbol of another era, or with a prefix, the library binary counts as
-        // absent.
+        // BLOB-50, BLOB-51: the name must match exactly. A library binary under the symbol of another era, or under a prefix, is not
+        // found.
         if let Some(found) = self.symbol
             && found != looked_for
         {
@@ -131,14 +138,15 @@ impl ExaminedLibrary<'_> {
         load.because(cause)
     }
 
-    /// Returns the verdict on bytes of another layout than that of `release`; `None` if it reads them nevertheless.
+    /// Returns the verdict of `release` on bytes in another layout than its own. Returns `None` if it reads them correctly
+    /// nevertheless.
     fn in_another_layout(&self, release: Release, reader: Layout) -> Option<Load> {
         let modules = self.blob.modules.is_empty();
         let load = match (self.layout, reader) {
             (written, reader) if written == reader => None,
             // Both have a count and self-delimiting payloads. Without a tree, all modules become children of a new root.
             (Layout::V0_2, Layout::V0_7) => None,
-            // With a count of 0, the file has neither of the keys that 0.2 to 0.6 do not know (BLOB-14).
+            // With a count of 0, the file contains neither of the keys that 0.2 to 0.6 do not know (BLOB-14).
             (Layout::V0_7, Layout::V0_2) if modules => None,
             (Layout::V0_7, Layout::V0_2) => Some(Load::fails(format!(
                 "it knows neither tree nor `_lib`: it looks for a loader `{}_lib`",
@@ -203,7 +211,7 @@ pub fn bare(part: &ContainerPart<'_>, release: Release) -> Load {
     }
 }
 
-/// Returns whether no symbol of `part` shows if its functions are older than 0.21, which changed the calling convention (MOD-02).
+/// Returns whether no symbol of `part` shows the calling convention of its functions, which changed in 0.21 (MOD-02).
 pub fn is_ambiguous(part: &ContainerPart<'_>) -> bool {
     part.releases().is_some_and(|written| {
         written.contains(Release::of(20)) && written.contains(Release::of(21))
@@ -218,7 +226,7 @@ pub(super) fn foreign_functions(
     let prefixed = prefixed(part);
     // MOD-03: every release uses the old convention for a library whose symbols show no release.
     let written = part.releases()?;
-    // The file has objects of several eras, and each release finds those of its own era.
+    // The file has objects of several eras. Each release finds the objects of its era.
     if written.contains(release) || written.since > written.until {
         return None;
     }
@@ -256,9 +264,10 @@ pub fn prefixed(part: &ContainerPart<'_>) -> bool {
     part.has_prefixed()
 }
 
-/// Returns the verdict of `release` on a file that is only the payload of a module of `kind`. `payload` is its decoded form, if it can
-/// be decoded, and `broken` is the rule that it breaks. A file does not name its kind: the verdict assumes the name that the release
-/// uses.
+/// Returns the verdict of `release` on a file that is only the payload of a module of `kind`. A file does not name its kind: the
+/// verdict assumes the name that the release uses.
+///
+/// `payload` is the decoded form, if the bytes can be decoded. `broken` is the rule that the bytes break.
 pub fn stored(
     release: Release,
     kind: &str,
@@ -295,7 +304,7 @@ pub fn stored(
         return stop.into();
     }
     match broken {
-        // The walk reached the end, so that the loader does not check what breaks the rule.
+        // The walk reached the end, so the loader does not check the broken rule.
         Some(broken) if is_relax => Load::unseen(broken),
         Some(broken) => Load::broken(broken),
         None => payload

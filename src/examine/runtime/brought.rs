@@ -10,7 +10,7 @@ pub(super) fn is_native(name: &str) -> bool {
     rows.is_some_and(|rows| rows.iter().any(|row| row.is_native()))
 }
 
-/// Says what adds the global function `name` to a runtime of the releases `asked`.
+/// Describes the libraries or build options that add the global function `name` to a runtime of the releases `asked`.
 pub(super) fn brought_by(name: &str, asked: Releases) -> String {
     let Some(rows) = FUNCTIONS.get(name) else {
         return format!(
@@ -56,7 +56,7 @@ pub(super) fn in_words(ranges: impl Iterator<Item = Releases>) -> String {
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-/// Says which releases export the C function `name`.
+/// Describes which releases export the C function `name`.
 pub(super) fn exported_by(name: &str) -> String {
     format!("runtimes of {}", in_words(exported(name).iter().copied()))
 }

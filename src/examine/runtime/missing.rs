@@ -80,8 +80,8 @@ impl MissingName {
 /// The number of missing names to list, because a hostile file may have any number.
 const MOST: usize = 256;
 
-/// Returns the texts of host code that look like function names and that neither the runtime nor any release registers. Host code may
-/// look them up. Returns `None` for code that looks up nothing by name, because all its needs are known.
+/// Returns texts of host code that look like function names but that neither the runtime nor any release registers. Host code may look
+/// them up. Returns `None` for code that looks up nothing by name, because all its needs are known.
 pub fn perhaps_missing(subject: &Subject<'_>, names: &RegisteredNames) -> Option<Vec<String>> {
     let own = own_names(&subject.file, subject.bytes)?;
     let absent = own
@@ -92,15 +92,15 @@ pub fn perhaps_missing(subject: &Subject<'_>, names: &RegisteredNames) -> Option
 
 /// Returns the names that the file needs and the runtime lacks: loaders, functions of virtual machines and of host code, C functions.
 ///
-/// `accounts` is the result of [`Subject::explain`] for the file. Host code stores the names that it looks up
-/// as texts. Only names that some release registers are found among them.
+/// `accounts` is the result of [`Subject::explain`] for the file. Host code stores the names that it looks up as texts. Only texts that
+/// some release registers as a name are found.
 pub fn missing(
     subject: &Subject<'_>,
     accounts: &[Account],
     names: &RegisteredNames,
 ) -> Vec<MissingName> {
     let linkage = linkage(subject.file.form, subject.bytes);
-    // A runtime provides names and needs none. One that contains compiled code is also a library.
+    // A runtime provides names and needs none. A runtime that contains compiled code is also a library, and is examined.
     if linkage.is_runtime() && !subject.is_compiled() {
         return Vec::new();
     }
@@ -147,7 +147,7 @@ pub fn missing(
 
 /// Returns the missing loaders of modules.
 fn loaders(accounts: &[Account], names: &RegisteredNames) -> Vec<MissingName> {
-    // The registered names decide, because the estimated release of a runtime with few names may be wrong.
+    // The registered names decide, because the release of a runtime is an estimate that may be wrong if it has few names.
     let registered = names.functions.iter().find_map(|name| {
         let mut prefixes = PREFIXES.into_iter();
         prefixes.find(|prefix| name.starts_with(prefix))
@@ -168,7 +168,7 @@ fn loaders(accounts: &[Account], names: &RegisteredNames) -> Vec<MissingName> {
     found
 }
 
-/// Says what adds the loader of a module, and which releases have one under this kind.
+/// Describes the libraries or options that add the loader of a module, and the releases that have a loader for this kind.
 fn brought_loader(need: &Need) -> String {
     let registrar = registered_by(&need.kind);
     if need.loaders.is_empty() {
@@ -184,7 +184,7 @@ fn brought_loader(need: &Need) -> String {
 
 /// Adds the functions that executables of the Relax VM call and that neither the file nor the runtime has.
 fn builtins(subject: &Subject<'_>, names: &RegisteredNames, found: &mut Vec<MissingName>) {
-    // PAY-84: a packed function is searched in the imports of the executable first. All code of the file counts as imports.
+    // PAY-84: the imports of the executable are searched first for a packed function. All code of the file counts as imports here.
     let own: BTreeSet<&str> = subject
         .file
         .parts
@@ -199,7 +199,7 @@ fn builtins(subject: &Subject<'_>, names: &RegisteredNames, found: &mut Vec<Miss
             .filter(|function| function.kind == FunctionKind::Packed)
             .map(|function| &*function.name)
             .filter(|name| !names.functions.contains(*name) && !own.contains(name));
-        // The payload of a module that has the function contains its name.
+        // A module that has the function has its name in the payload.
         let absent = packed
             .take(MOST)
             .filter(|name| !beside.iter().any(|bytes| contains(bytes, name)));

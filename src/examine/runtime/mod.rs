@@ -86,14 +86,14 @@ impl RegisteredNames {
         }
     }
 
-    /// Returns whether it is tvm-ffi without a runtime of TVM. No name in it shows a release of TVM.
+    /// Returns whether this is tvm-ffi without a TVM runtime. None of its names shows a release of TVM.
     pub fn is_ffi_alone(&self) -> bool {
         let is_own = |name: &String| name.starts_with("ffi.") || name.starts_with("testing.");
         self.tvm_ffi.is_some() && self.functions.iter().all(is_own)
     }
 
-    /// Returns the most likely releases of the runtime: those that differ from its names the least. For tvm-ffi alone, returns all
-    /// releases that are built on it.
+    /// Returns the most likely releases of the runtime: those whose names differ the least from its names. For tvm-ffi alone, returns
+    /// all releases that are built on it.
     ///
     /// A runtime does not state its release. Vendors add functions and leave some out, so that no single name decides.
     pub fn releases(&self) -> Releases {

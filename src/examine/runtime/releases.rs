@@ -5,7 +5,7 @@ use crate::examine::loading::exports;
 use crate::examine::loading::globals::FUNCTIONS;
 use crate::release::{Release, Releases};
 
-/// Returns the releases that the fewest names contradict; the whole range if several in a row are equal.
+/// Returns the releases that the fewest names contradict. Returns a range if several consecutive releases are equally likely.
 pub(super) fn likely(names: &RegisteredNames) -> Releases {
     let possible = names.interface.releases();
     let counts: Vec<(Release, usize)> = Release::all()
@@ -24,7 +24,7 @@ pub(super) fn likely(names: &RegisteredNames) -> Releases {
     }
 }
 
-/// Counts the names that a runtime of `release` would have or lack differently.
+/// Counts the names that the runtime has and `release` lacks, or the other way round.
 fn contradictions(names: &RegisteredNames, release: Release) -> usize {
     let functions = FUNCTIONS.iter().filter(|(name, rows)| {
         let rows = rows.iter().filter(|row| row.is_native());

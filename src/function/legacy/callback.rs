@@ -8,7 +8,7 @@ use crate::value::legacy::TVMValue;
 use crate::value::{Any, index};
 use std::ffi::{c_int, c_void};
 
-/// A C callback. It takes arguments, a place for its result, and its resource.
+/// A C callback. Its arguments are the arguments of the call, a place for its result, and its resource.
 pub type TVMPackedCFunc = unsafe extern "C-unwind" fn(
     args: *mut TVMValue,
     codes: *mut c_int,
@@ -61,7 +61,7 @@ pub(crate) unsafe fn from_callback(
 /// The resource of a callback, which is freed with the function (FUN-20).
 struct Resource {
     resource: *mut c_void,
-    /// FUN-20: a null finaliser is not called.
+    /// The finaliser. A null finaliser is not called (FUN-20).
     finish: Option<TVMPackedCFuncFinalizer>,
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn report(error: Error) -> c_int {
     if error.kind() != FRONTEND_KIND {
         frontend::release();
     } else if frontend::held().is_null() {
-        // FUN-14: the frontend has the error, raised by a signal. There is no text, and an earlier one stays.
+        // FUN-14: a signal raised the error, and the frontend has stored it. There is no text, and an earlier text stays.
         return -2;
     }
     let (kind, message) = (error.kind().as_str(), error.message());
@@ -53,7 +53,7 @@ pub(crate) unsafe fn leave_object(error: *mut c_void) {
     }
 }
 
-/// Returns the error of a call that returned `code`. The callee stored it in the place of either era.
+/// Returns the error of a call that returned `code`. The callee stored the error in the place of the old or of the new era.
 pub(crate) fn of_call(code: c_int) -> Error {
     // Code that serves both eras stores its failure in both places.
     let left = take_raised();
@@ -90,7 +90,7 @@ fn error_of(text: &str) -> Error {
         Some((kind, message)) => (ErrorKind::from(kind), message.trim_start_matches(' ')),
         None => (ErrorKind::Tvm, text),
     };
-    // FUN-14: a text alone is not an error that the frontend holds, even if it begins with that kind.
+    // FUN-14: a text alone does not mean that the frontend has stored an error, even if it begins with that kind.
     let (kind, message) = if kind == FRONTEND_KIND && frontend::held().is_null() {
         (ErrorKind::Tvm, text)
     } else {

@@ -1,8 +1,8 @@
 //! The text of the last failure on this thread, which compiled code of both eras stores here.
 //!
-//! Up to 0.20 a function that fails calls `TVMAPISetLastError` with a text and returns -1, and the caller reads `TVMGetLastError`. From
-//! 0.21 on it raises an error object. The text is stored here so that code that serves both eras (parallel launch, workspace) can report to
-//! either kind of caller.
+//! Up to 0.20, a function that fails calls `TVMAPISetLastError` with a text and returns -1, and the caller reads `TVMGetLastError`.
+//! From 0.21 on, it raises an error object. The text is stored here because some code serves both eras (parallel launch, workspace),
+//! and its callers may be of either era.
 
 use crate::thread_local::with_kept;
 use std::cell::RefCell;
@@ -12,12 +12,12 @@ thread_local! {
     static LAST: RefCell<LastError> = RefCell::default();
 }
 
-/// The text, and whether it is new (FUN-15).
+/// The text, and a flag for a new text (FUN-15).
 #[derive(Default)]
 struct LastError {
     /// Stays after a success, and after it was taken.
     text: Option<CString>,
-    /// Whether no caller has taken it since it was set.
+    /// True if no caller has taken it since it was set.
     fresh: bool,
 }
 

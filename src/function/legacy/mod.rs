@@ -1,5 +1,5 @@
-//! Calls of 0.2 to 0.20: a function is a handle, arguments are values of 8 bytes with an array of type codes, and an error is a text on the
-//! thread.
+//! Calls of 0.2 to 0.20. A function is a handle, and arguments are values of 8 bytes with an array of type codes. An error is a text on
+//! the thread.
 //!
 //! | content | module | rules |
 //! |---|---|---|

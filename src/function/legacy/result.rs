@@ -22,7 +22,7 @@ thread_local! {
 pub(crate) fn call(function: &Function, args: &[AnyView<'_>]) -> Result<(TVMValue, c_int)> {
     let returned = function.call_packed(args)?;
     let returned = match returned.type_index() {
-        // The name of a custom type comes from the registry, whose function may call this one.
+        // The name of a custom type comes from a registered function, which may call this function.
         index::DATA_TYPE => Any::from(dtype_text(returned.as_raw().dtype())?),
         _ => returned,
     };
@@ -72,7 +72,7 @@ impl Default for ThreadResults {
 }
 
 impl ThreadResults {
-    /// Returns a result for a caller of this convention, with bytes as a byte array. The old content of the thread goes to `ended`.
+    /// Returns a result for a caller of this convention, with bytes as a byte array. Moves the old content of the thread to `ended`.
     fn pass(&mut self, returned: Any, ended: &mut Any) -> Result<(TVMValue, c_int)> {
         match returned.type_index() {
             index::SMALL_BYTES | index::BYTES => {
@@ -116,7 +116,7 @@ fn dtype_text(Dtype { code, bits, lanes }: Dtype) -> Result<String> {
 ///
 /// As for [`view`]. A handle has one reference, which moves into the result. A string is copied.
 pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any> {
-    // VAL-22: before the view, which would be copied: this handle came with the result and must be destroyed once.
+    // VAL-22: handled before the view, which would copy the handle. This handle came with the result and must be destroyed once.
     // SAFETY: any member may be read as an address, because all eight bytes are written.
     let handle = unsafe { value.v_handle };
     // SAFETY: a handle of the type of `code`, which moves into the result (VAL-22).

@@ -33,7 +33,7 @@ fn name_of(code: u8) -> Result<String, String> {
 
 /// Calls the first registered function of `names` with `about` as its only argument.
 fn ask<T: Argument>(names: [&str; 2], about: &Any) -> Result<T, String> {
-    // Looked up for each call, because the library with these types may be loaded, or override functions, at any time.
+    // Looked up for each call, because a library with these types may be loaded at any time, and may override functions.
     // VAL-21: a library for older releases registers only the older name.
     let function = names.into_iter().find_map(lookup);
     let function = function.ok_or_else(|| format!("no global function `{}`", names[0]))?;

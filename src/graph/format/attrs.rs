@@ -25,8 +25,8 @@ pub struct DataEntry {
     pub scope: Option<String>,
 }
 
-/// The last release with a graph executor, whose names of dtypes every graph uses (GRF-17). Newer releases use some of these names,
-/// such as `bool`, for other types.
+/// The last release with a graph executor. Every graph uses its names of dtypes (GRF-17). Newer releases use some of these names, such
+/// as `bool`, for other types.
 const LAST: Release = Release::of(19);
 
 /// Reads the lists that describe each of `count` entries (GRF-13 to GRF-18).
@@ -71,7 +71,7 @@ pub(super) fn read_attrs(
             format!("attrs.{key} is of type `{tag}`, not `{expected}`")
         })?;
         let elements = list.elements(GRF_13, &key)?;
-        // GRF-15: releases index a list that is too short, and read past its end.
+        // GRF-15: releases do not check the length of the list before they index it, and read past its end.
         GRF_15
             .require(elements.len() == count, list.offset(), || {
                 format!("{} elements for {count} entries", elements.len())
@@ -124,8 +124,7 @@ fn nth<'a>(list: &Option<Vec<JsonText<'a>>>, index: usize) -> Option<JsonText<'a
 /// Parses an element type (GRF-17, GRF-51).
 fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     let text = item.string(GRF_17, "attrs.dltype")?;
-    // GRF-17: a dtype whose own text does not parse back to it, such as `handle2`, is rejected, because it could not be written
-    // again.
+    // GRF-17: a dtype is rejected if its own text does not parse back to it, as with `handle2`. It could not be written again.
     let read = Dtype::parse(&text, LAST).ok();
     let exact = read.filter(|dtype| Dtype::parse(&dtype_text(*dtype), LAST) == Ok(*dtype));
     let dtype = exact.ok_or_else(|| {

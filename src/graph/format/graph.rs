@@ -35,7 +35,7 @@ impl Graph {
         self.entry_of(entry.node, entry.index)
     }
 
-    /// Returns what [`Graph::entry_id`] returns, for output `index` of `node`.
+    /// Returns the same as [`Graph::entry_id`], for output `index` of `node`.
     pub(crate) fn entry_of(&self, node: usize, index: usize) -> Option<usize> {
         let first = *self.node_row_ptr.get(node)?;
         // GRF-09: releases only add the two numbers. An output that the node does not have becomes the first entry of the next
@@ -45,8 +45,8 @@ impl Graph {
         (id < behind).then_some(id)
     }
 
-    /// Returns the node index and the name of each input or parameter. They come in the order of `arg_nodes`, which numbers them
-    /// (GRF-11). Names may repeat.
+    /// Returns the node index and the name of each input or parameter, in the order of `arg_nodes`, which numbers them (GRF-11). Names
+    /// may repeat.
     pub fn inputs(&self) -> impl Iterator<Item = (usize, &str)> {
         self.arg_nodes
             .iter()
@@ -57,8 +57,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// The first broken rule of GRF-01 to GRF-18, GRF-22, GRF-51 and GRF-52, with the byte offset of the JSON value that breaks it.
-    /// Violations of GRF-20 and GRF-21 go to `findings`, and are errors if these are strict.
+    /// Returns the first broken rule of GRF-01 to GRF-18, GRF-22, GRF-51 and GRF-52, with the byte offset of the JSON value that breaks
+    /// it. Violations of GRF-20 and GRF-21 are added to `findings`, and are errors only if these are strict.
     pub fn read(text: &str, findings: &mut Findings) -> Result<Graph, Violation> {
         let document = JsonText::document(text)?;
         let top = Top::read(&document, findings)?;
@@ -85,8 +85,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// GRF-01 at the first byte that is not UTF-8; the kind is [`Kind::Truncated`] if the text ends inside a character. Otherwise
-    /// as [`Graph::read`].
+    /// Returns GRF-01 at the first byte that is not UTF-8; the kind is [`Kind::Truncated`] if the text ends inside a character.
+    /// Otherwise as [`Graph::read`].
     pub fn read_bytes(bytes: &[u8], findings: &mut Findings) -> Result<Graph, Violation> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let at = error.valid_up_to();
@@ -285,7 +285,7 @@ impl<'a> Top<'a> {
 fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usize, Violation> {
     let counted = rows_of(nodes);
     let count = counted.last().copied().unwrap_or(0);
-    // GRF-12: releases trust the last number, and take it as the length of the lists of `attrs` (GRF-15).
+    // GRF-12: releases do not check the last number, and use it as the length of the lists of `attrs` (GRF-15).
     GRF_12
         .require(rows == counted, list.offset(), || {
             let found = rows.iter().zip(&counted);
@@ -306,7 +306,7 @@ fn rows_of(nodes: &[Node]) -> Vec<usize> {
     let rows = nodes.iter().map(|node| {
         // GRF-06: an input has one output. For a node without attributes, upstream reads the count from uninitialized memory.
         let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
-        // `num_outputs` comes from the file and may be any number. A saturated sum exceeds the length of every list (GRF-15).
+        // `num_outputs` comes from the file and may be any number. A saturated sum is larger than the length of any list (GRF-15).
         count = outputs.saturating_add(count);
         count
     });

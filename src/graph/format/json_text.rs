@@ -1,8 +1,11 @@
 //! JSON text with byte offsets. Every value knows its offset, and members keep their order and their repetitions.
 //!
-//! This parser accepts the same texts as `serde_json`, which a test checks, with these differences. Half of a surrogate pair is an
-//! error when its string is read, but not when it is skipped. A number that no type can hold is also an error only when it is read.
-//! `-0` is the integer 0 rather than a float, but it is not an index. The depth of nesting is not limited.
+//! This parser accepts the same texts as `serde_json`, which a test checks, with these differences:
+//!
+//! * Half of a surrogate pair is an error only when its string is read, but not when it is skipped.
+//! * A number that no type can represent is also an error only when it is read.
+//! * `-0` is the integer 0 and not a float, but it is not an index.
+//! * The depth of nesting is not limited.
 
 use crate::graph::GRF_01;
 use crate::object::string_at;
@@ -11,9 +14,9 @@ use std::borrow::Cow;
 
 /// A JSON value that is still text, with its offset from the start of the document.
 ///
-/// A value is parsed when it is needed. A skipped value therefore costs no memory, and an error can state the byte where a value
-/// begins, which a parsed tree no longer knows. The parameters `rule` and `what` of its functions name the rule that a value of
-/// another form breaks, and the field.
+/// A value is parsed when it is needed. A skipped value therefore costs no memory, and an error can state the byte at which a value
+/// begins. The parameters `rule` and `what` of the functions are the rule that a value of another form breaks, and the name of the
+/// field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonText<'a> {
     text: &'a str,
@@ -88,7 +91,7 @@ impl<'a> JsonText<'a> {
         elements.ok_or_else(|| self.wrong(rule, what, "a list"))
     }
 
-    /// Returns the element at `index` for an error message, or `None` if there is none.
+    /// Returns the element at `index` for an error message; `None` if the list is too short.
     pub(super) fn at(&self, index: usize) -> Option<JsonText<'a>> {
         self.elements(GRF_01, "").ok()?.get(index).copied()
     }
@@ -142,7 +145,7 @@ impl<'a> JsonText<'a> {
         }
     }
 
-    /// Creates the violation of `rule` in field `what` for a value that is not of the form `form`.
+    /// Creates the violation of `rule` in field `what`, for a value that does not have the form `form`.
     #[cold]
     fn wrong(&self, rule: Rule, what: &str, form: &str) -> Violation {
         // The message shows only the beginning, because the value may be a list of megabytes.

@@ -28,7 +28,7 @@ pub struct TvmOpParam {
     pub num_inputs: usize,
     /// The number of entries that the node writes.
     pub num_outputs: usize,
-    /// Whether every argument is passed with one flat dimension (GRF-39). In JSON any number except 0 is true; it is written as 0
+    /// True if every argument is passed with one flat dimension (GRF-39). In JSON, any number except 0 means true. It is written as 0
     /// or 1.
     pub flatten_data: bool,
     /// The other attributes, such as `hash` and `weight_layout`. Releases up to 0.7 drop them.
@@ -124,7 +124,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
     let name = name.ok_or_else(|| missing("name"))?;
     let inputs = inputs.ok_or_else(|| missing("inputs"))?;
     let call = match (op.as_str(), attrs) {
-        // GRF-06: an input calls nothing, so its attributes are ignored.
+        // GRF-06: an input calls no function, so its attributes are ignored.
         ("null", _) => None,
         ("tvm_op", Some(attrs)) => Some(read_call(&attrs, findings)?),
         ("tvm_op", None) => {
@@ -184,7 +184,7 @@ fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam
     };
     let number = |name: &str| {
         let (text, offset) = find(name)?;
-        // GRF-07: upstream's `strtoul` takes the leading digits, so that `2x` is 2 and `x` is 0. Both are rejected here. Rust's
+        // GRF-07: upstream's `strtoul` reads only the leading digits, so that `2x` is 2 and `x` is 0. Both are rejected here. Rust's
         // `parse` also accepts a plus sign, so the digits are checked separately.
         let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
         let parsed = text.parse::<usize>().ok().filter(|_| is_number);

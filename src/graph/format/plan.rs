@@ -17,7 +17,7 @@ pub struct Plan {
 /// A block of bytes or an image on one device. Some entries share it, each from its first byte on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoragePool {
-    /// The size in bytes, that of the largest entry. An executor rounds it up to words of four bytes (GRF-30).
+    /// The size in bytes, which is the size of the largest entry. An executor rounds it up to words of four bytes (GRF-30).
     pub bytes: u64,
     /// The device type number, the same for all entries (GRF-24); `None` if the executor chooses the device (GRF-30).
     pub device: Option<i32>,
@@ -45,8 +45,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Sizes overflow, a pool is on two devices, or a storage id is far beyond the number of entries. An entry that does not match
-    /// its pool's image is also an error.
+    /// Fails if a size overflows, a pool is on two devices, or a storage id is far beyond the number of entries. Also fails if an entry
+    /// does not match the image of its pool.
     pub fn of(graph: &Graph) -> Result<Plan, Violation> {
         let most = graph.entries.iter().map(|entry| entry.storage_id).max();
         let count = most.map_or(0, |most| most.saturating_add(1));
@@ -120,8 +120,8 @@ impl StoragePool {
 
     /// Adds an entry to pool `id`. `one` is the pool that would hold only this entry.
     fn add(&mut self, one: StoragePool, id: usize) -> Result<(), Violation> {
-        // GRF-24: an entry without a device must not share with one that has it, because the executor may place them apart
-        // (GRF-30).
+        // GRF-24: an entry without a device must not share a pool with an entry that has one, because the executor may place them on
+        // different devices (GRF-30).
         GRF_24.demand(Kind::Malformed, self.device == one.device, || {
             format!(
                 "storage {id} is on device types {:?} and {:?}",
@@ -155,7 +155,7 @@ impl StoragePool {
 }
 
 impl Texture {
-    /// Returns the image that holds `entry` (GRF-53). The last extent is the texel; the others are rows and columns.
+    /// Returns the image that contains `entry` (GRF-53). The last extent is the texel. The other extents are rows and columns.
     fn of(index: usize, entry: &DataEntry, scope: &str) -> Result<Texture, Violation> {
         let rank = entry.shape.len();
         // GRF-53: the number of leading extents that form the rows.

@@ -56,7 +56,8 @@ impl Stepper {
         GRF_41.demand(Kind::Missing, self.last == Some(index), || {
             format!("node {index} did not run last: run it first")
         })?;
-        // GRF-41: releases only add `output` to the first entry of the node. A number that is too large leads into the next node.
+        // GRF-41: releases only add `output` to the first entry of the node, so a number that is too large selects an entry of the next
+        // node.
         let entry = executor.graph().entry_of(index, output);
         let entry = entry.and_then(|entry| executor.entry(entry));
         entry.ok_or_else(|| {
@@ -76,7 +77,7 @@ impl Stepper {
 ///
 /// # Errors
 ///
-/// GRF-42 if `number` or `repeat` is 0; the error of a function; the error of a device.
+/// Returns GRF-42 if `number` or `repeat` is 0; the error of a function; the error of a device.
 pub fn run_individual(
     executor: &mut Executor,
     number: usize,
@@ -137,8 +138,8 @@ pub(crate) fn time_node(
 /// Returns the graph for the debug dump. `inputs` are names, `op` is the function or `param`, and every node states the type and
 /// shape of its first output.
 ///
-/// Upstream looks type and shape up by the *node* number, which is the wrong entry after a node with two outputs. Here they are
-/// those of the node.
+/// Upstream looks up type and shape by the *node* number, which is the wrong entry after a node with two outputs. Here they belong to
+/// the node.
 pub(crate) fn graph_dump(graph: &Graph) -> Value {
     let name_of = |index: usize| graph.nodes.get(index).map_or("", |node| &node.name);
     let nodes: Vec<Value> = graph
@@ -211,7 +212,7 @@ pub struct DebugDump {
 ///
 /// # Errors
 ///
-/// The error of a function; the error of a device; a tensor whose type parameter files do not support.
+/// Returns the error of a function, or of a device. Also fails for a tensor whose type parameter files do not support.
 pub fn dump(executor: &mut Executor) -> Result<DebugDump, Error> {
     let graph = &Arc::clone(executor.graph());
     let mut stepper = Stepper::default();

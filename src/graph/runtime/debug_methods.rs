@@ -53,7 +53,7 @@ fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
 /// Returns an output as it is in memory now; arguments: `(node, output)`.
 fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let (node, index) = (position(args[0])?, position(args[1])?);
-    // GRF-44: this runs nothing. 0.5 to 0.7 return the result that the last run left in the entry.
+    // GRF-44: this runs no node. 0.5 to 0.7 return the content of the entry after the last run.
     let entry = state.executor.graph().entry_of(node, index);
     let entry = entry.and_then(|entry| state.executor.entry(entry));
     let entry = entry.ok_or_else(|| {
@@ -144,7 +144,7 @@ fn individual(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Resu
     let numbered = nodes.iter().enumerate();
     let doubles =
         numbered.flat_map(|(node, _)| times.iter().filter_map(move |times| times.get(node)));
-    // GRF-42: the number of nodes comes first, because a reader uses it to assign the doubles to nodes.
+    // GRF-42: the number of nodes comes first, because a reader needs it to assign the doubles to nodes.
     let mut bytes = (nodes.len() as i64).to_le_bytes().to_vec();
     bytes.extend(doubles.flat_map(|seconds| seconds.to_le_bytes()));
     Ok(Bytes::new(bytes).into())

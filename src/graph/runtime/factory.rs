@@ -27,7 +27,7 @@ pub struct GraphExecutorFactory {
 
 debug_fields!(GraphExecutorFactory: name);
 
-/// The parameters of a model. They are read in place, so that loading a model of a gigabyte copies nothing.
+/// The parameters of a model. They are read in place, so that loading a model of several gigabytes does not copy them.
 pub(super) enum ModelParams {
     None,
     /// The parameters are in the mapped library.
@@ -123,8 +123,8 @@ pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> 
         // PAY-40: both kinds have both fields.
         _ => String::new(),
     };
-    // SAFETY: the payload is a slice that `Symbols::data` returned of the library; `_library`, which is kept beside it, keeps it
-    // borrowed, for an `Arc` that is shared returns no `&mut`.
+    // SAFETY: the payload is a slice that `Symbols::data` returned for the library. `_library` is stored in the same value and keeps
+    // the slice borrowed, because a shared `Arc` returns no `&mut`.
     let payload = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(entry.payload) };
     let params = ModelParams::Mapped {
         payload,
@@ -144,8 +144,8 @@ impl GraphExecutorFactory {
     ///
     /// # Errors
     ///
-    /// The errors of [`Graph::read`] and [`Executor::new`]; GRF-33 for a parameter whose type or shape differs from its input; an
-    /// error of the lookup in the imports.
+    /// Returns the errors of [`Graph::read`] and [`Executor::new`], and of the lookup in the imports. Returns GRF-33 for a parameter
+    /// whose type or shape differs from its input.
     pub fn create(
         &self,
         module: &Module,

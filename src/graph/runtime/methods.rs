@@ -37,8 +37,8 @@ pub(super) const METHODS: [ExecutorMethod; 14] = [
     ("share_params", 2, share_params),
 ];
 
-/// Finds an input by number or by name. An unknown name is `None`: upstream then does nothing, and frontends rely on this when they
-/// set all the parameters that they have (GRF-44).
+/// Finds an input by number or by name. Returns `None` for an unknown name. Upstream then does nothing, and frontends rely on this when
+/// they set all parameters that they have (GRF-44).
 fn which_input(executor: &Executor, key: AnyView<'_>) -> function::Result<Option<usize>> {
     if let Ok(name) = String::try_from(key) {
         return Ok(executor.input_index(&name));
@@ -101,8 +101,8 @@ fn set_input_zero_copy(state: &mut ExecutorState, args: &[AnyView<'_>]) -> funct
     let (key, tensor) = (args[0], &args[1]);
     if let Some(index) = which_input(&state.executor, key)? {
         let (source, keep) = (description(tensor)?, tensor.to_any());
-        // SAFETY: a tensor object is kept; the memory of a bare description, which only `unsafe` code makes, is kept by
-        // the caller, as GRF-34 demands.
+        // SAFETY: a tensor object is kept. A bare description can only be created by `unsafe` code, which keeps its memory as GRF-34
+        // demands.
         unsafe { state.executor.refer_input(index, source, keep) }?;
     }
     Ok(Any::none())
@@ -166,8 +166,8 @@ fn input_index(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
 
 /// Returns `{"shape": {name: shape}, "dtype": {name: text}}`, without the inputs that a parameter file set (GRF-44).
 ///
-/// Releases look both up by the number of the *node*, which is the wrong entry after any node with two outputs. Here the number is
-/// that of the entry.
+/// Releases look up both by the number of the *node*, which is the wrong entry after any node with two outputs. Here the number of the
+/// entry is used.
 fn info(executor: &Executor, inputs: bool) -> function::Result {
     let graph = executor.graph();
     let (mut shapes, mut dtypes) = (Map::new(), Map::new());
@@ -206,7 +206,7 @@ fn run_from_inputs(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function:
     GRF_44.demand(Kind::Type, args.len().is_multiple_of(2), || {
         "Number of arguments to run_from_inputs must be an even number of key-value pairs".into()
     })?;
-    // GRF-44: the first two numbers name the host, where the copies are anyway.
+    // GRF-44: the first two numbers name the host, and the copies are on the host in any case.
     for pair in args[2..].chunks_exact(2) {
         let name = String::try_from(pair[0])?;
         let index = state.executor.input_index(&name).ok_or_else(|| {
@@ -246,9 +246,9 @@ fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
         ))
     })?;
     let bytes = as_bytes(args[1])?;
-    // GRF-35: only the names of the file are used; the elements are those of the other executor.
+    // GRF-35: only the names of the file are used. The elements come from the other executor.
     let params = Params::open(&bytes)?.value;
-    // GRF-44: the other may be this same executor, whose lock this call holds. Waiting for it would never end.
+    // GRF-44: the other may be this same executor, which this call has locked. Waiting for it would be a deadlock.
     let other = shared.state.try_lock().map_err(|_| {
         Error::from(GRF_44.rejected(
             Kind::Cycle,

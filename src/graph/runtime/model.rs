@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// # }
 /// ```
 ///
-/// The library is code and runs with the rights of the process: load only what you trust.
+/// The library is code and runs with the rights of the process: only load libraries that you trust.
 pub struct Model {
     executor: Executor,
 }
@@ -94,7 +94,7 @@ impl Model {
         let graph = Arc::new(Graph::read(graph, &mut Findings::default())?);
         // SAFETY: the caller keeps the requirements of this function, which are the same.
         let module = unsafe { open(library.as_ref()) }?;
-        // GRF-31: imports are also searched, whichever release the graph comes from.
+        // GRF-31: imports are also searched, for graphs of every release.
         let kernels = |name: &str| module.function(name, true);
         let mut executor = Executor::new(graph, &kernels, executor_devices(devices)?)?;
         // GRF-43: before the parameter file is loaded, so that a linked parameter in it is rejected and not replaced.
@@ -110,8 +110,8 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// GRF-32 for an unknown input name (the message lists the inputs) and for an input that was never set; GRF-33 for another type
-    /// or shape; the error of a function.
+    /// Returns GRF-32 for an unknown input name (the message lists the inputs) and for an input that was never set; GRF-33 for another
+    /// type or shape; the error of a function.
     pub fn run(&mut self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>, Error> {
         for (name, tensor) in inputs {
             // GRF-32: an error here, although upstream's `set_input` ignores an unknown name.

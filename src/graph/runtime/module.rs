@@ -14,7 +14,7 @@ use crate::rule::{Findings, Kind};
 use crate::value::{AnyView, cast};
 use std::sync::Arc;
 
-/// The names of all functions that ever created an executor, and whether they create a debug executor.
+/// The names of all functions that create an executor in any release, and `true` for a debug executor.
 const CREATE: [(&str, bool); 4] = [
     ("tvm.graph_executor.create", false),
     ("tvm.graph_runtime.create", false),

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 
 type MachineWord = *mut c_void;
 
-/// Calls `function` with up to four words. Returns its word, or its exception as an error.
+/// Calls `function` with up to four words. Returns the word that it returns, or its exception as an error.
 ///
 /// # Safety
 ///
@@ -22,7 +22,7 @@ pub(super) unsafe fn call(
     args: [MachineWord; 4],
 ) -> Result<MachineWord, Error> {
     let mut thrown: *mut Unwind = null_mut();
-    // SAFETY: `function` follows the C calling convention and takes these words, by this contract; the frame catches all that is thrown.
+    // SAFETY: `function` follows the C calling convention and takes these words, by this contract. The frame catches every exception.
     let returned = unsafe { tvmspec_catching_call(function, args.as_ptr(), &raw mut thrown) };
     if thrown.is_null() {
         return Ok(returned);
@@ -32,7 +32,7 @@ pub(super) unsafe fn call(
 }
 
 // The third word, the place for the exception, is kept in rbx during the call, because every function preserves rbx and the unwinder
-// restores it. After the call, rax holds the result; at the landing pad it holds the exception, which `personality` put there.
+// restores it. After the call, rax contains the result. At the landing pad it contains the exception, which `personality` stored there.
 std::arch::global_asm!(
     ".pushsection .text.tvmspec_catching_call,\"ax\",@progbits",
     ".globl tvmspec_catching_call",
@@ -98,8 +98,8 @@ struct Unwind {
     private: [usize; 2],
 }
 
-/// Tells the unwinder how the frame of [`tvmspec_catching_call`] handles an exception. The frame stops it, unless the thread is being
-/// cancelled or it is a Rust panic, which only Rust may stop.
+/// Tells the unwinder how the frame of [`tvmspec_catching_call`] handles an exception. The frame stops every exception except two: the
+/// forced unwinding of a cancelled thread, and a Rust panic, which only Rust may stop.
 unsafe extern "C" fn personality(
     _version: c_int,
     actions: c_int,
@@ -113,7 +113,7 @@ unsafe extern "C" fn personality(
     const INSTALL_CONTEXT: c_int = 7;
     const CONTINUE: c_int = 8;
     const GNU_CXX: u64 = u64::from_be_bytes(*b"GNUCC++\0");
-    // A thread that is cancelled unwinds by force, which nothing may stop. A Rust panic, or an exception of a third language, belongs to a
+    // A cancelled thread unwinds by force, which must not be stopped. A Rust panic, or an exception of a third language, belongs to a
     // handler of that language further up the stack.
     if actions & FORCED != 0 || class & !0xff != GNU_CXX {
         return CONTINUE;
@@ -123,7 +123,7 @@ unsafe extern "C" fn personality(
     }
     // Exceptions that this frame does not stop returned above, so that the search ended at this frame.
     const RAX: c_int = 0;
-    // SAFETY: the unwinder passes the context of our frame, whose landing takes the exception in rax.
+    // SAFETY: the unwinder passes the context of our frame, whose landing pad expects the exception in rax.
     unsafe { _Unwind_SetGR(context, RAX, thrown.expose_provenance()) };
     // SAFETY: the landing is in the function of that frame.
     unsafe { _Unwind_SetIP(context, tvmspec_catching_landing as *const () as usize) };
@@ -132,14 +132,14 @@ unsafe extern "C" fn personality(
 
 /// Converts an exception to an error, and frees the exception.
 ///
-/// The part before the unwinder's header has 80 bytes and begins with the type of the thrown object; the object follows the header. An
-/// exception that was rethrown through `std::exception_ptr` is elsewhere, and the first word of that part is its address.
+/// The part before the unwinder's header has 80 bytes and begins with the type of the thrown object. The object follows the header. If
+/// an exception was rethrown through `std::exception_ptr`, the first word of that part is the address of the object.
 ///
 /// # Safety
 ///
 /// `thrown` is a C++ exception that was caught, and that has no other owner.
 unsafe fn error_of(thrown: *mut Unwind) -> Error {
-    // SAFETY: `thrown` is an exception, by this contract, and begins as those of every language do.
+    // SAFETY: `thrown` is an exception, by this contract. Exceptions of every language begin with the same header.
     let class = unsafe { (*thrown).class };
     let bytes = thrown.cast::<u8>();
     let object: *mut u8 = if class & 0xff == 1 {
@@ -261,8 +261,8 @@ unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> 
     }
 }
 
-/// Returns the address of a base of `object`. `place` states its offset or, for a virtual base, where the table before its functions
-/// contains the offset.
+/// Returns the address of a base of `object`. `place` states its offset. For a virtual base, it states where the vtable contains the
+/// offset.
 ///
 /// # Safety
 ///
@@ -279,8 +279,8 @@ unsafe fn base_at(object: *mut u8, place: isize) -> *mut u8 {
     object.wrapping_offset(offset)
 }
 
-/// Frees an exception in the way of a C++ handler, so that the count of exceptions in flight stays right. The C++ runtime must be loaded,
-/// because it threw the exception.
+/// Frees an exception in the same way as a C++ handler, so that the count of exceptions in flight stays correct. The C++ runtime is
+/// loaded, because it threw the exception.
 ///
 /// # Safety
 ///

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// Offset in the table of virtual functions.
 type VirtualOffset = usize;
 
-/// Returns the kind, or an empty text if its function throws, because every caller needs a name to go on.
+/// Returns the kind. If its function throws, returns an empty text, because every caller needs a name to continue.
 pub(in crate::module) fn kind(module: &Module) -> String {
     // SAFETY: the function in this slot takes only the module.
     let Ok(text) = (unsafe { call(module, offset_of!(ModuleVirtuals, kind), []) }) else {
@@ -137,8 +137,8 @@ pub(in crate::module) fn clear_imports(module: &Module) -> Result<(), Error> {
     alone(|| unsafe { call(module, slot, []) }).map(drop)
 }
 
-/// Runs `body` while no other thread reads or changes imports of C++ modules through this crate, because their array has no lock of its
-/// own. `body` may call this function again.
+/// Runs `body` while no other thread reads or changes imports of C++ modules through this crate, because their array has no lock.
+/// `body` may call this function again.
 pub(in crate::module) fn alone<T>(body: impl FnOnce() -> T) -> T {
     static LOCK: Mutex<()> = Mutex::new(());
     thread_local! {
@@ -175,7 +175,7 @@ fn value(module: &Module, slot: VirtualOffset, text: Option<&str>) -> Result<Any
     Ok(unsafe { Any::from_raw(place) })
 }
 
-/// Calls a function that takes at most one text and returns an object or nothing.
+/// Calls a function that takes at most one text and returns an object or null.
 fn object(
     module: &Module,
     slot: VirtualOffset,
@@ -241,7 +241,7 @@ unsafe fn invoke(
     unsafe { super::catching::call(function, words) }
 }
 
-/// For other machines it is not documented how results that own something are returned.
+/// Rejects the call. For other machines, the convention for results with a destructor is not documented.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
 unsafe fn invoke(_: &Module, _: VirtualOffset, _: [*mut c_void; 4]) -> Result<*mut c_void, Error> {
     let text = "modules that C++ made are called on x86-64 Linux alone";

@@ -1,7 +1,7 @@
 //! Throws an error to a C++ caller.
 //!
-//! The tables of the class `tvm::ffi::Error` are created here from those of libstdc++, if it is in this process. A program that does not
-//! link libstdc++ can therefore throw as well. A C++ handler identifies its class by name, so that it accepts these tables.
+//! The tables of the class `tvm::ffi::Error` are created here from those of libstdc++, if it is in this process. A program that does
+//! not link libstdc++ can therefore throw as well. A C++ handler identifies the class by its name, so it accepts these tables.
 //!
 //! Only for x86-64 Linux, where exceptions have the layout of the Itanium C++ ABI.
 
@@ -34,7 +34,7 @@ pub(crate) unsafe extern "C-unwind" fn delete(exception: *mut c_void) {
     unsafe { crate::value::heap::release(exception.cast()) };
 }
 
-/// `std::exception::what`: returns the text of the error, which is valid until the same thread calls this function again.
+/// Implements `std::exception::what`: returns the text of the error, which is valid until the same thread calls this function again.
 pub(crate) unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const c_char {
     thread_local! {
         static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

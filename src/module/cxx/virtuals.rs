@@ -1,10 +1,10 @@
 //! The vtable of our modules, through which a C++ runtime in this process can call them.
 //!
-//! The table is written for x86-64, where a result that owns something is returned through a hidden first argument. On other machines the
+//! The table is written for x86-64, where a result with a destructor is returned through a hidden first argument. On other machines the
 //! table only distinguishes our modules from others, and must not be called.
 //!
-//! A failure, also a panic, is thrown as the C++ class `tvm::ffi::Error`. If libstdc++ is not in the process, and on other machines, the
-//! error is set on the thread and the result is empty.
+//! A failure, including a panic, is thrown as the C++ class `tvm::ffi::Error`. If libstdc++ is not in the process, and on other
+//! machines, the error is set on the thread and the result is empty.
 
 use crate::function::{Error, ErrorKind, caught, set_raised};
 use crate::module::Module;
@@ -96,7 +96,7 @@ fn answer<T: Default>(this: This, body: impl FnOnce(&Module) -> Result<T, Error>
     };
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     let error = super::throwing::throw(error);
-    // Nothing can be thrown here: C++ gets an empty result and goes on; a caller that checks the error of the thread finds it.
+    // Nothing can be thrown here. C++ gets an empty result and continues. A caller that checks the error of the thread finds it.
     set_raised(error);
     T::default()
 }

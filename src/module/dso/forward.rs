@@ -4,10 +4,10 @@
 //! visible only if the program was linked with `-rdynamic`, or has opened this library with `RTLD_GLOBAL`. A Rust program that depends on
 //! this crate does neither, and neither does a program that opens the C library like `ctypes`.
 //!
-//! Therefore a small shared object is written into memory, in which every function jumps to one of ours, and is opened with global
-//! visibility. The dynamic linker finds these functions only while a [`ShownExports`] lives, that is, while it opens a library, which it
-//! then binds at once. Otherwise they are hidden, because a runtime that the process loads later must find its own functions.
-//! at once. Otherwise they are hidden: a runtime that the process loads later has to find its own functions, not these.
+//! Therefore a small shared object is written into memory, in which every function jumps to one of ours. It is opened with global
+//! visibility. The dynamic linker finds these functions only while a [`ShownExports`] lives. It lives while a library is opened, whose
+//! functions are then bound immediately. Otherwise the functions are hidden, because a runtime that the process loads later must find
+//! its own functions.
 
 use super::stub;
 use crate::module::exports;
@@ -125,7 +125,7 @@ fn is_visible() -> bool {
 
 /// Returns the address that a lookup among the symbols of the process finds.
 pub(super) fn address_in_process(name: &str) -> Option<*mut c_void> {
-    // SAFETY: the process itself is open, and stays open: nothing is initialized or ended.
+    // SAFETY: the process itself is open and stays open, so no initializer or finalizer runs.
     let process = unsafe { Library::open(None::<&Path>, RTLD_LAZY) }.ok()?;
     // SAFETY: only its address is taken.
     let seen = unsafe { process.get::<*const ()>(name) }.ok()?;

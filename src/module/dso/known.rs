@@ -1,4 +1,4 @@
-//! Facts about a symbol, from the dynamic linker or, if that has no function for it, from the file of the library.
+//! Properties of a symbol, from the dynamic linker or, if it does not provide them, from the file of the library.
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 use super::table::{ElfSymbol, is_data};
@@ -67,14 +67,14 @@ pub(super) fn known(_address: NonNull<c_void>) -> Option<KnownSymbol> {
     None
 }
 
-/// Returns the number of bytes from the symbol to its end, or to the end of its section if the format stores no sizes. Used where segments
-/// are unknown.
+/// Returns the number of bytes from the symbol to its end, or to the end of its section if the format stores no sizes. Used if the
+/// segments are unknown.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 pub(super) fn size_in_file(path: &Path, name: &str) -> Option<usize> {
     use object::{Object, ObjectSection, ObjectSymbol};
     let file = std::fs::read(path).ok()?;
     let file = object::File::parse(&*file).ok()?;
-    // Mach-O puts an underscore before every C name.
+    // Mach-O adds an underscore before every C name.
     let decorated = format!("_{name}");
     let symbol = file
         .dynamic_symbols()
@@ -92,7 +92,7 @@ pub(super) fn size_in_file(path: &Path, name: &str) -> Option<usize> {
     usize::try_from(end.checked_sub(symbol.address())?).ok()
 }
 
-/// Lists the names in the file, and whether the library needs each of them. Used where the dynamic linker does not show its tables.
+/// Lists the names in the file, and for each `true` if the library needs it. Used if the dynamic linker does not show its tables.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 pub(super) fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
     use object::{BinaryFormat, Object, ObjectSymbol};
@@ -116,7 +116,7 @@ pub(super) fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
             (!name.is_empty()).then(|| (name.to_owned(), symbol.is_undefined()))
         })
         .collect();
-    // Exported names come first, as `Symbols::list` requires; the sort is stable.
+    // Exported names come first, as `Symbols::list` requires. The sort is stable.
     list.sort_by_key(|(_, needed)| *needed);
     Some(list)
 }

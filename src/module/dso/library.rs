@@ -14,7 +14,7 @@ use crate::blob::BLOB_55;
 use crate::module::symbols::{Data, Symbols};
 use crate::module::{MOD_01, MOD_18, MOD_26, SymbolName, names};
 use crate::rule::{Kind, Violation};
-// On other systems a library states the library that it imports a function from, so that nothing is shown.
+// On other systems, a library states which library it imports a function from, so our functions need not be visible.
 #[cfg(not(unix))]
 use std::convert::Infallible as ShownExports;
 use std::ffi::{CString, c_void};
@@ -51,8 +51,8 @@ impl Dso {
         }
     }
 
-    /// Opens `path` with symbols that no other library sees. The library finds the C interface, however this crate was loaded into the
-    /// process.
+    /// Opens `path` with symbols that no other library can use. The library finds the C interface in any case, independent of how this
+    /// crate was loaded into the process.
     ///
     /// # Safety
     ///
@@ -62,8 +62,8 @@ impl Dso {
         unsafe { Dso::open_as(path, true) }
     }
 
-    /// Opens a library like [`Dso::open`]. A path without a folder is a name that the dynamic linker searches for in its own folders, as in
-    /// every release, not a file in the current folder.
+    /// Opens a library like [`Dso::open`]. A path without a folder is a name that the dynamic linker searches for in its own folders.
+    /// As in every release, it is not a file in the current folder.
     ///
     /// # Safety
     ///
@@ -153,7 +153,7 @@ impl Dso {
                 let name = CString::new(name.text()).ok()?;
                 // SAFETY: every symbol can be read as a pointer, which is not dereferenced here.
                 let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
-                // SAFETY: the address is not kept longer than the library, because the caller holds `self`.
+                // SAFETY: the address is not kept longer than the library, because the caller has a reference to `self`.
                 NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
             }
         }

@@ -1,8 +1,8 @@
 //! Opened shared libraries: their symbols, and the readable size of each.
 //!
-//! A library may state a wrong size for its data, and a loader that trusts it reads the memory after it. Every access to data therefore
-//! goes through [`Symbols`](super::Symbols). It knows two bounds outside the blob's own header: the size in the symbol table, and the end
-//! of the mapped segment (MOD-18).
+//! A library may state a wrong size for its data, and a loader that trusts it reads the memory after the data. Every access to data
+//! therefore uses [`Symbols`](super::Symbols). It knows two bounds outside of the blob's header: the size in the symbol table, and the
+//! end of the mapped segment (MOD-18).
 //!
 //! | file | contents | rules |
 //! |---|---|---|

@@ -70,7 +70,7 @@ impl ProgramHeader {
             let start = base.wrapping_add(header.address);
             let end = start.wrapping_add(header.memory_size);
             let holds = start <= address && address < end;
-            // MOD-18: unreadable memory cannot hold a blob, even if a segment spans it.
+            // MOD-18: unreadable memory cannot contain a blob, even if a segment spans it.
             (header.kind == LOAD && header.flags & READ != 0 && holds).then_some(MappedSegment {
                 end: end as usize,
                 writable: header.flags & WRITE != 0,
@@ -114,8 +114,8 @@ pub(super) fn segment(address: usize) -> Option<MappedSegment> {
         }
         // SAFETY: an object of the dynamic linker has `count` headers at `headers`, which is not null as checked above.
         let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
-        // MOD-18: the mapped memory counts, because the file may have been replaced since, and the symbol alone does not state where its
-        // bytes end.
+        // MOD-18: the mapped memory counts, because the file may have been replaced since then, and the symbol alone does not show
+        // where its bytes end.
         search.found = ProgramHeader::holding(headers, object.base, search.address);
         // A result other than 0 ends the iteration.
         search.found.is_some().into()

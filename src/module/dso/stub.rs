@@ -82,7 +82,7 @@ const SIZES: [u16; 6] = [
 ];
 const LOAD: u32 = 1;
 const DYNAMIC: u32 = 2;
-/// Without this header the dynamic linker makes stacks executable.
+/// The dynamic linker makes stacks executable if this header is missing.
 const STACK: u32 = 0x6474_e551;
 /// Dynamic linkers write into the tables.
 const READ_WRITE: u32 = 6;
@@ -145,7 +145,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     }
     out.program_header(DYNAMIC, READ_WRITE, (dynamic_at, dynamic_at), TAGS, WORD);
     out.program_header(STACK, READ_WRITE, START, NOTHING, NOTHING);
-    // One bucket: symbol 1, then 2 and so on. The old hash table is used instead of the GNU one: with one bucket it is four words and a
+    // One bucket: symbol 1, then 2 and so on. The old hash table is used instead of the GNU one. With one bucket it is four words and a
     // chain, and every dynamic linker still reads it.
     for word in [1, count as u32, u32::from(count > 1), 0] {
         out.u32(word);

@@ -52,7 +52,7 @@ pub(super) struct FoundSymbol {
     /// `None` if a function of the library returns the address, which `dlsym` calls (`STT_GNU_IFUNC`).
     pub(super) address: Option<NonNull<c_void>>,
     pub(super) size: usize,
-    /// Whether the table marks it as data.
+    /// True if the table marks it as data.
     pub(super) is_data: bool,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// Returns the table of the library of `handle`, or `None` if it has another form than this module reads.
+    /// Returns the table of the library of `handle`. Returns `None` if this module does not support the form of the table.
     ///
     /// # Safety
     ///
@@ -159,8 +159,8 @@ impl SymbolTable {
         symbols.collect()
     }
 
-    /// Returns the names that this library needs from others and that begin with one of these bytes, without weak ones, which may be
-    /// missing.
+    /// Returns the names that this library needs from others and that begin with one of these bytes. Leaves out weak names, which may
+    /// be missing.
     pub(super) fn needed(&self, initials: [u8; 2]) -> impl Iterator<Item = &CStr> {
         const WEAK: u8 = 2;
         // In a GNU hash table, symbols that are needed come first.
@@ -207,8 +207,7 @@ impl SymbolTable {
         ProgramHeader::holding(headers, self.base as u64, address as u64)
     }
 
-    /// Returns whether a needed library belongs to the system or is tvm-ffi: these define no functions of a runtime that another library
-    /// could lack.
+    /// Returns whether a needed library belongs to the system or is tvm-ffi. Such a library does not define functions of a runtime.
     fn is_system(&self, name: usize) -> bool {
         const SYSTEM: [&[u8]; 9] = [
             b"libc.",
@@ -226,7 +225,7 @@ impl SymbolTable {
         SYSTEM.into_iter().any(|system| name.starts_with(system))
     }
 
-    /// Returns whether a name with this hash may be defined. A single test, which is mostly right.
+    /// Returns whether a name with this hash may be defined. Makes a single test, which rarely returns true for a missing name.
     #[inline]
     pub(super) fn may_have(&self, wanted: u32) -> bool {
         self.hash.as_ref().is_some_and(|hash| hash.may_have(wanted))
@@ -270,8 +269,7 @@ impl SymbolTable {
 
 impl HashSection {
     /// # Safety
-    /// `address` must be that of a `DT_GNU_HASH` table.
-    /// `address` must be that of such a table.
+    /// `address` must be the address of a `DT_GNU_HASH` table.
     unsafe fn at(address: usize) -> Option<HashSection> {
         // SAFETY: `address` is that of a `DT_GNU_HASH` table, by this contract, which begins with four words.
         let [buckets, first, masks, shift] = unsafe { *(address as *const [u32; 4]) };
@@ -298,7 +296,7 @@ impl HashSection {
         self.word(2 * self.masks as usize + bucket as usize)
     }
 
-    /// Returns the chain entry of a symbol from `first` on: its hash, and in the lowest bit whether it is the last of its bucket.
+    /// Returns the chain entry of a symbol from `first` on: its hash, with the lowest bit set if it is the last of its bucket.
     fn link(&self, symbol: u32) -> u32 {
         let chains = 2 * self.masks as usize + self.buckets as usize;
         self.word(chains + (symbol - self.first) as usize)

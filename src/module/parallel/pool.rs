@@ -65,7 +65,7 @@ impl Job {
         self.outcome()
     }
 
-    /// Returns the result of the launch: nothing, or the failures of all tasks.
+    /// Returns the result of the launch: success, or the failures of all tasks.
     fn outcome(&self) -> Result<(), String> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.is_empty() {
@@ -246,7 +246,7 @@ impl WorkerQueue {
         }
     }
 
-    /// Returns `None` if there is nothing yet, and `Some(None)` at the end.
+    /// Returns `None` if there is no job yet, and `Some(None)` at the end.
     fn peek(&self) -> Option<Option<*const Job>> {
         let job = self.job.load(Ordering::SeqCst);
         if !job.is_null() {

@@ -40,8 +40,8 @@ impl From<Violation> for GraphFault {
 ///
 /// # Errors
 ///
-/// Returns the first broken rule. The text can break OBJ-16, OBJ-39 or OBJ-40, and its members OBJ-18. A container inside itself breaks
-/// OBJ-19, and an index that names no node breaks OBJ-20. Under strict findings, a repeated member breaks OBJ-28.
+/// Returns the first broken rule. The text can break OBJ-16, OBJ-39 or OBJ-40, and its members OBJ-18. A container that contains itself
+/// breaks OBJ-19, and an index without a node breaks OBJ-20. Under strict findings, a repeated member breaks OBJ-28.
 pub fn check(text: &[u8], findings: &mut Findings) -> Result<(), GraphFault> {
     // Errors in the text are reported before any rule about the graph.
     let mut tree = Tree::read(text)?;
@@ -73,7 +73,7 @@ pub fn check(text: &[u8], findings: &mut Findings) -> Result<(), GraphFault> {
             && let (Some(state), Some(node)) = (state.get_mut(at), nodes.get(at))
         {
             match state {
-                // A node that two others refer to is followed once, so that the time is linear.
+                // A node to which two others refer is followed once, so that the time is linear.
                 NodeState::Done => {}
                 NodeState::Open => {
                     let message = format!("node {at} contains itself");
@@ -104,7 +104,7 @@ pub fn check(text: &[u8], findings: &mut Findings) -> Result<(), GraphFault> {
     }
 }
 
-/// State of a node during the walk from the root. An open node that is met again contains itself (OBJ-19).
+/// State of a node during the walk from the root. If the walk reaches an open node again, the node contains itself (OBJ-19).
 #[derive(Clone, Copy)]
 enum NodeState {
     /// Not reached yet.
@@ -296,7 +296,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns whether a map of these pairs would have more names in one chain than an untrusted text may have. A map also grows when a
-    /// chain finds no free slot. That is not modelled, because at most half of the slots are taken.
+    /// chain finds no free slot. That is not simulated, because at most half of the slots are used.
     fn collide(&self, pairs: &[(JsonRef, JsonRef)]) -> bool {
         let count = pairs.len() as u64;
         // OBJ-39: a chain of so few names is allowed, so no hash is needed.
@@ -356,7 +356,7 @@ impl Build for &mut Tree<'_> {
     type Value = JsonRef;
 
     fn null(&mut self) -> JsonRef {
-        // Zero is not a shape. It stands for every value that no rule of a graph concerns.
+        // Zero is not a shape. It is the placeholder for all values that the rules of a graph do not concern.
         JsonRef::default()
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The format readers use it to count how many keys of a file share a chain (OBJ-39), also in builds without values.
 
-/// Maximum number of keys in one chain of a map whose keys come from a file or a text (OBJ-39). By chance, no chain of a million keys
-/// reaches a tenth of it.
+/// Maximum number of keys in one chain of a map whose keys come from a file or a text (OBJ-39). By chance, a chain in a map with a
+/// million keys stays below a tenth of it.
 pub(crate) const UNTRUSTED_CHAIN: u64 = 256;
 /// The type index of a string, no matter how it is stored.
 const TEXT: u64 = 65;
@@ -45,7 +45,7 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
             Some(last) => {
                 u64::from_le_bytes(*last) >> 64usize.wrapping_sub(rest.len().wrapping_mul(8))
             }
-            // The text has fewer than eight bytes: there is no whole word to load.
+            // The text has fewer than eight bytes, so no whole word can be loaded.
             None => rest
                 .iter()
                 .rev()

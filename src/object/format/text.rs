@@ -28,7 +28,7 @@ pub(crate) trait Build {
     fn array(&mut self, items: Vec<Self::Value>) -> Self::Value;
     /// Creates an object without members.
     fn empty_object(&mut self) -> Self::Value;
-    /// Creates an object. Keys may repeat; the last one counts. Returns `None` if too many keys share a chain of a map (OBJ-39).
+    /// Creates an object. Keys may repeat, and the last one counts. Returns `None` if too many keys share a chain of a map (OBJ-39).
     fn object(&mut self, pairs: Vec<(Self::Value, Self::Value)>) -> Option<Self::Value>;
 }
 
@@ -124,8 +124,8 @@ impl<'a, B: Build> JsonReader<'a, B> {
         let mut open: Vec<OpenContainer<B::Value>> = Vec::new();
         loop {
             self.skip_space();
-            // The first byte selects the kind of value. An empty container is complete at once and is never opened, so that it does not
-            // count in OBJ-40.
+            // The first byte selects the kind of value. An empty container is complete immediately and never open, so it does not count
+            // for OBJ-40.
             let mut done = match self.peek() {
                 None => return self.wrong(VALUE),
                 Some(b'{') => {
@@ -253,7 +253,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
     /// Parses a number (OBJ-16). An error is reported at its first byte.
     fn number(&mut self) -> Result<B::Value, JsonError> {
         let start = self.at;
-        // Takes all bytes that can belong to a number, and parses once: `1-2` is one wrong number, not two numbers.
+        // Reads all bytes that can belong to a number and parses them once, because `1-2` is one wrong number, and not two numbers.
         let text = self.figures();
         let wrong = Err(JsonError {
             what: VALUE,
@@ -314,7 +314,7 @@ impl<'a, B> JsonReader<'a, B> {
         }
     }
 
-    /// Takes the characters that a number can consist of.
+    /// Reads the characters that a number can consist of.
     fn figures(&mut self) -> &'a str {
         let start = self.at;
         while matches!(

@@ -57,8 +57,8 @@ impl<'a> ModuleFile<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-28 for a format of no kind of device module; PAY-23, kind missing, without a side file; the errors of [`SideFile::read`]; PAY-29
-    /// and the rules of shaders for a `.vulkan` file. Offsets are into `code`.
+    /// Returns PAY-28 for a format that no kind of device module has, and PAY-23, kind missing, without a side file. Returns the errors
+    /// of [`SideFile::read`]. For a `.vulkan` file, also returns PAY-29 and the rules of shaders. Offsets are into `code`.
     pub fn read(
         name: &str,
         format: &str,
@@ -76,7 +76,7 @@ impl<'a> ModuleFile<'a> {
             return Err(PAY_23.rejected(Kind::Missing, message));
         };
         let side = SideFile::read(side, findings)?;
-        // PAY-27: only the side file shows whether a release with argument tags wrote it.
+        // PAY-27: only the side file shows whether the release that wrote it has argument tags.
         let tagged = side
             .functions
             .iter()
@@ -124,8 +124,8 @@ impl<'a> ModuleFile<'a> {
 ///
 /// # Errors
 ///
-/// PAY-28: kind unknown-kind for an extension of no kind of device module; unsupported if `release` does not save it; malformed if it is
-/// not the format of the payload.
+/// Returns PAY-28. It is unknown-kind for an extension that no kind of device module has, and unsupported if `release` does not save
+/// it. It is malformed if it is not the format of the payload.
 pub fn write(
     payload: &Payload<'_>,
     name: &str,
@@ -198,7 +198,7 @@ pub fn is_side_file(name: &str) -> bool {
 
 /// Returns the name of the side file of `name` (PAY-23).
 pub fn side_file_name(name: &str) -> String {
-    // PAY-23: any dot counts, also in a folder's name, as in the releases, so that files written by them are found.
+    // PAY-23: any dot counts, including a dot in the name of a folder. Files that releases write are named in this way.
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     format!("{stem}.tvm_meta.json")
 }
@@ -215,7 +215,7 @@ fn known(name: &str, format: &str) -> Result<&'static FileFormat, Violation> {
     })
 }
 
-/// Returns the kind that a file of `format` is loaded as, and its form that has the code in one piece, or shaders.
+/// Returns the kind under which a file of `format` is loaded, and the form of that kind with code in one piece, or with shaders.
 fn form_of(
     format: &FileFormat,
 ) -> Result<(&'static super::KindInfo, &'static PayloadForm), Violation> {

@@ -35,9 +35,9 @@ impl<'a> SideFile<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-24, kind malformed, for text that is not a JSON object or has a member of a wrong type. PAY-24, kind missing, without
-    /// `func_info`, or for a function without `name` or `arg_types`. PAY-26 and PAY-27, kind malformed, for tags of a wrong type. Under
-    /// strict findings also PAY-25. The errors have no offset, because JSON is read as a whole.
+    /// Returns PAY-24, kind malformed, for text that is not a JSON object or has a member of a wrong type. Returns PAY-24, kind
+    /// missing, without `func_info`, or for a function without `name` or `arg_types`. Returns PAY-26 and PAY-27, kind malformed, for
+    /// tags of a wrong type. Under strict findings also PAY-25. The errors have no offset, because JSON is read as a whole.
     pub fn read(text: &[u8], findings: &mut Findings) -> Result<SideFile<'static>, Violation> {
         let (root, repeated) = with_repeated_names(text)
             .map_err(|error| malformed(format!("the side file is not JSON: {error}")))?;
@@ -58,7 +58,7 @@ impl<'a> SideFile<'a> {
                 "it has no `tvm_version`".to_owned(),
             ));
         }
-        // Up to 0.23, the reader is that of dmlc, as for graphs (GRF-01).
+        // Up to 0.23, the reader is the one of dmlc, as for graphs (GRF-01).
         if let Some(at) = unknown_escape(text) {
             let why = format!(
                 "byte {at:#x} begins an escape other than `\\\"`, `\\\\`, `\\n`, `\\r` and `\\t`"
@@ -287,8 +287,8 @@ enum BraceStyle {
     Map,
 }
 
-/// Appends `value` in the style of dmlc's JSON writer at depth `depth`. `around` says whether the surrounding value has a line for each of
-/// its values. Only then the closing bracket is on a separate line.
+/// Appends `value` in the style of dmlc's JSON writer at depth `depth`. `around` is true if the surrounding value has a line for each
+/// of its values. Only then is the closing bracket on a separate line.
 fn lines(value: &Value, style: BraceStyle, depth: usize, around: bool, text: &mut String) {
     let inner = depth.saturating_add(1);
     match value {

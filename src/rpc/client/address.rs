@@ -12,7 +12,8 @@ use crate::value::device_from_text;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// The address of a device of a server, with the options of the session; or a tracker, and the key of the server to request from it.
+/// The address of a device of a server, with the options of the session. Alternatively, the address of a tracker, with the key of the
+/// server to request from it.
 ///
 /// ```
 /// use tvmspec::rpc::client::RemoteAddress;
@@ -72,7 +73,7 @@ impl RemoteAddress {
     /// Prefix of the address of a tracker.
     pub const TRACKER_SCHEME: &'static str = "rpc-tracker://";
 
-    /// Returns whether the text is the address of a server or a tracker, not of a device of this process.
+    /// Returns whether the text is the address of a server or a tracker, and not of a device of this process.
     pub fn is_remote(text: &str) -> bool {
         split_scheme(text).is_some()
     }
@@ -81,7 +82,7 @@ impl RemoteAddress {
     ///
     /// # Errors
     ///
-    /// A ValueError that shows the syntax; VAL-13 for an unknown device name.
+    /// Returns a ValueError that shows the syntax; VAL-13 for an unknown device name.
     pub fn parse(text: &str) -> Result<RemoteAddress> {
         let wrong = |why: &str| {
             let form = if text.starts_with(RemoteAddress::TRACKER_SCHEME) {
@@ -248,7 +249,7 @@ impl RemoteAddress {
 
     /// Describes the servers of the tracker. Returns `None` if the tracker does not answer.
     fn summary(&self) -> Option<String> {
-        // A new connection, because that of the request still waits for its reply.
+        // A new connection, because the connection of the request still waits for its reply.
         let reply = self
             .tracker_client()
             .and_then(|mut tracker| tracker.ask(&TrackerRequest::Summary));

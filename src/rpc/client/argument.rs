@@ -31,7 +31,7 @@ struct HostTensor<'a> {
     nbytes: usize,
     there: Space,
     device: Device,
-    /// Whether the function may write to it.
+    /// True if the function may write to the tensor.
     writable: bool,
 }
 
@@ -163,24 +163,24 @@ impl HostTensor<'_> {
 
     /// # Safety
     ///
-    /// The memory of the tensor is there, and nothing writes to it meanwhile.
+    /// The memory of the tensor is valid during the call, and nothing writes to it.
     unsafe fn send(&self, link: &Link) -> Result<()> {
         if self.nbytes == 0 {
             return Ok(());
         }
-        // SAFETY: so many bytes, which stay unchanged for the call, by this contract.
+        // SAFETY: the tensor has that many bytes, which do not change during the call, by this contract.
         let bytes = unsafe { std::slice::from_raw_parts(self.start(), self.nbytes) };
         device::write(link, &self.part()?, bytes)
     }
 
     /// # Safety
     ///
-    /// The memory of the tensor is there, and nothing else reads it or writes to it meanwhile.
+    /// The memory of the tensor is valid during the call, and nothing else reads it or writes to it.
     unsafe fn fetch(&self, link: &Link) -> Result<()> {
         if self.nbytes == 0 {
             return Ok(());
         }
-        // SAFETY: so many bytes, which nothing else uses for the call, by this contract.
+        // SAFETY: the tensor has that many bytes, and nothing else uses them during the call, by this contract.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.start(), self.nbytes) };
         device::read(link, &self.part()?, bytes)
     }

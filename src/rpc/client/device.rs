@@ -12,7 +12,7 @@ use crate::rule::Kind;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Maximum number of bytes of a copy in one packet: the server must hold all of them in memory.
+/// Maximum number of bytes that one packet copies. The server must hold the whole packet in memory.
 const MOST: usize = 32 << 20;
 
 /// The API of all remote devices.
@@ -108,7 +108,7 @@ fn largest(link: &Link) -> Result<usize> {
     if link.era.is_ffi() {
         return Ok(MOST);
     }
-    // Asked once for a session; otherwise every copy would need another call.
+    // Requested once for a session, because otherwise every copy would need another call.
     if let Some(known) = link.content.get() {
         return Ok(*known);
     }
@@ -260,14 +260,14 @@ impl DeviceApi for RemoteDevices {
             (None, Some(_)) if from.is_host() => {
                 let (space, part) = side(copy.to, to, copy.to_offset, copy.hint)?;
                 let start = host(copy.from, copy.from_offset);
-                // SAFETY: the host's side has so many bytes from there on, which stay unchanged until a sync, by this contract.
+                // SAFETY: the host's side has that many bytes from there on, which do not change until a sync, by this contract.
                 let bytes = unsafe { std::slice::from_raw_parts(start, copy.nbytes) };
                 write(&space.link, &part, bytes)
             }
             (Some(_), None) if to.is_host() => {
                 let (space, part) = side(copy.from, from, copy.from_offset, copy.hint)?;
                 let start = host(copy.to, copy.to_offset);
-                // SAFETY: the host's side has so many bytes from there on, which nothing else uses until a sync, by this contract.
+                // SAFETY: the host's side has that many bytes from there on, and nothing else uses them until a sync, by this contract.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(start, copy.nbytes) };
                 read(&space.link, &part, bytes)
             }
@@ -300,7 +300,7 @@ impl DeviceApi for RemoteDevices {
         let args = vec![PackedValue::Device(own)];
         let handle = link.system(RpcCode::DevCreateStream, args, handle_of)?;
         let handle = usize::try_from(handle).unwrap_or_default();
-        // SAFETY: only methods of this API, which pass it back to the server, use a handle of this type of device.
+        // SAFETY: a handle of this device type is used only by methods of this API, which pass it back to the server.
         Ok(unsafe { Stream::from_handle(device, std::ptr::without_provenance_mut(handle)) })
     }
 

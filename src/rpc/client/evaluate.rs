@@ -25,7 +25,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the server, such as that for a function that it does not have.
+    /// Returns errors of the server, such as that for a function that it does not have.
     pub fn time_evaluator(
         &self,
         module: Option<&Module>,
@@ -112,7 +112,7 @@ fn arguments(
         number(how.repeat as u64),
         number(millis(how.min_repeat)),
     ];
-    // RPC-91: this argument came with 0.10, and stands before those that 0.9 had added.
+    // RPC-91: 0.10 added this argument before the arguments that 0.9 had added.
     if form >= 11 {
         args.push(number(how.limit_zero_time_iterations));
     }

@@ -17,7 +17,7 @@ pub(super) const REMOTE: &str = "RPCError";
 /// Kind of the exception for a session whose time is over.
 pub(super) const EXPIRED: &str = "RPCSessionTimeoutError";
 
-/// Text that every hop puts before the message.
+/// Text that every hop adds before the message.
 const HOP: &str = "RPCError: Error caught from RPC call:\n";
 
 /// Converts the values of an exception packet to an error.
@@ -114,7 +114,7 @@ fn without_place(text: &str) -> &str {
     behind.get(at..).unwrap_or_default().trim_start()
 }
 
-/// Splits off the kind before a message, if there is one: a name that ends like those of exceptions.
+/// Splits off the kind before a message, if there is one. A kind is a name that ends like the name of an exception.
 fn kind_of(text: &str) -> Option<(&str, &str)> {
     let (kind, message) = text.split_once(": ")?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');

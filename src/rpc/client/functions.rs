@@ -9,7 +9,7 @@ use crate::rpc::RPC_103;
 use crate::rule::Kind;
 use crate::value::{Any, AnyView, cast};
 
-/// Registers the functions that no other runtime has registered: `libtvm_runtime.so` in the same process has its own.
+/// Registers the functions that no other runtime has registered. In the same process, `libtvm_runtime.so` has its own functions.
 pub(crate) fn provide() {
     // RPC-103: these names are valid from 0.7 on. The earlier ones, `rpc._Connect` from 0.4 to 0.6 and `contrib.rpc._Connect` before, are
     // not provided.
@@ -52,7 +52,7 @@ fn connect(args: &[AnyView<'_>]) -> Result<Any> {
     Ok(Module::new(SessionModule(session)).into())
 }
 
-/// Takes host, port and key from the front of `args`, and the logging flag that 0.9 added after them.
+/// Removes host, port and key from the front of `args`, and the logging flag that 0.9 added after them.
 fn place(args: &mut &[AnyView<'_>]) -> Result<RemoteHop> {
     let [host, port, key, rest @ ..] = *args else {
         let message = "rpc.Connect takes a host, a port and a key".to_owned();

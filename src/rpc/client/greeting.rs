@@ -126,7 +126,7 @@ pub(super) fn begin(
     Err(failed.unwrap_or_else(|| Error::new(ErrorKind::Connection, "the server ends the session")))
 }
 
-/// Returns the arguments that create the session: nothing for a session of the server itself, otherwise a function and its arguments
+/// Returns the arguments that create the session: none for a session of the server itself, otherwise a function and its arguments
 /// (RPC-22).
 fn constructor(hops: &[RemoteHop], flag: bool) -> Vec<PackedValue<'_>> {
     let mut args = Vec::new();
@@ -144,7 +144,8 @@ fn constructor(hops: &[RemoteHop], flag: bool) -> Vec<PackedValue<'_>> {
     args
 }
 
-/// RPC-100: detects the era from the first answer without consuming it. The answer is one value, none or a text, whose codes differ.
+/// Detects the era from the first answer, without consuming it (RPC-100). The answer is one value, either None or a text, and the codes
+/// of both differ between the eras.
 pub(in crate::rpc) fn server_era(
     transport: &mut Transport,
     release: Release,
@@ -163,7 +164,7 @@ pub(in crate::rpc) fn server_era(
         _ => None,
     };
     let own = release.minor() >= 21;
-    // RPC-84: an answer without an encoding comes from a server that adopts ours.
+    // RPC-84: an answer that shows no encoding comes from a server that adopts ours.
     let theirs = ffi.unwrap_or(own);
     if stated {
         // RPC-100: a client of TVM assumes its own encoding for the first answer, and then fails with a check of the remaining bytes.

@@ -18,7 +18,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// A session, as its functions, modules and tensors share it. The session ends when the last of them is dropped.
 pub(super) struct Link {
     channel: Mutex<Channel>,
-    /// Ends the stream while a request holds `channel`; `None` if the stream has no twin. It is locked for no other purpose.
+    /// The second handle of the stream, with which another thread ends the stream while a request holds `channel`; `None` if the stream
+    /// has no twin. It is locked for no other purpose.
     twin: Mutex<Option<Transport>>,
     /// Reason why `twin` ended the stream: the error of the request in progress and of all later ones.
     ended: OnceLock<Error>,
@@ -35,7 +36,7 @@ pub(super) struct Link {
     /// Handles of global functions that the session calls repeatedly, by name; 0 for one that the server does not have. Their references
     /// are freed with the session.
     known: Mutex<Vec<(&'static str, u64)>>,
-    /// Maximum number of content bytes in a packet to the server, once it was asked.
+    /// Maximum number of content bytes in a packet to the server, after it was requested.
     pub(super) content: OnceLock<usize>,
 }
 
@@ -63,12 +64,12 @@ impl Channel {
 pub(in crate::rpc) struct SpokenEra {
     /// The stated release, or the newest one of the era.
     pub(super) release: Release,
-    /// Whether the user stated the release.
+    /// True if the user stated the release.
     pub(super) stated: bool,
 }
 
 impl SpokenEra {
-    /// Returns whether values are those of tvm-ffi (RPC-42).
+    /// Returns whether values are encoded as in tvm-ffi (RPC-42).
     pub(super) fn is_ffi(self) -> bool {
         self.release.minor() >= 21
     }
@@ -137,7 +138,7 @@ impl Drop for RemoteHandle {
 }
 
 impl Link {
-    /// Creates the session of a connection whose first answer has come in.
+    /// Creates the session of a connection after its first answer has arrived.
     pub(super) fn new(
         transport: Transport,
         era: SpokenEra,
@@ -268,8 +269,8 @@ impl Link {
         }
     }
 
-    /// Releases the waiting references. There is no caller to report an error to; one that ends the session is reported by the next
-    /// request.
+    /// Releases the waiting references. There is no caller to report an error to. If an error ends the session, the next request
+    /// reports it.
     fn give_back(&self, channel: &mut Channel) {
         let freed = std::mem::take(&mut *lock(&self.freed));
         for (handle, kind) in freed {
@@ -290,7 +291,7 @@ impl Link {
             Ok(channel) => channel,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) if self.end(why()) => return,
-            // Without a twin nothing can end the request in progress: Shutdown is written after its answer.
+            // Without a twin, nothing can end the request in progress, so Shutdown is written after its answer.
             Err(TryLockError::WouldBlock) => lock(&self.channel),
         };
         if let Some(why) = self.ended.get() {
@@ -313,8 +314,8 @@ impl Link {
         ));
     }
 
-    /// Ends the stream under a request that may use it, which then fails with `why`. Returns false, and lets the request go on, if the
-    /// stream has no twin.
+    /// Ends the stream while a request may be using it. The request then fails with `why`. If the stream has no twin, returns false and
+    /// lets the request continue.
     fn end(&self, why: Error) -> bool {
         // Set before the stream ends, because the request that notices the end reads the reason.
         let _ = self.ended.set(why);
@@ -365,7 +366,7 @@ fn answer<T>(
         let packet = transport.read_packet(spoken, &mut Findings::default());
         let gone = || Error::new(ErrorKind::Connection, "the server has ended the session");
         match packet.map_err(RequestFailure::Broken)? {
-            // RPC-11: it answers nothing.
+            // RPC-11: a keep-alive packet has no answer.
             Some(Packet::KeepAlive) => {}
             Some(Packet::Exception(values)) => {
                 return Err(RequestFailure::Answered(exception::far_error(&values)));

@@ -46,7 +46,7 @@ fn plan(content: Vec<u8>) -> Result<Option<Module>> {
     if blobs.0.is_empty() {
         return Ok(None);
     }
-    // SAFETY: these symbols are data of the file alone: there is no function among them, and no address.
+    // SAFETY: these symbols are only data of the file. None of them is a function or an address.
     let loaded = unsafe { module::load_symbols(Arc::new(blobs), Strictness::Lenient) }?;
     let mut modules = loaded.module.walk().into_iter();
     Ok(modules.find(|module| PLANS.contains(&&*module.kind())))

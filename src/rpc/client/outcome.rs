@@ -46,7 +46,7 @@ pub(super) fn call_of(link: &Link, function: u64) -> Result<i64> {
     })
 }
 
-/// RPC-101: converts the result of a call: its type code, its value, and for a tensor also its owner.
+/// Converts the result of a call (RPC-101): its type code, its value, and for a tensor also its owner.
 fn outcome(link: &Arc<Link>, values: Vec<PackedValue<'_>>) -> Result {
     use PackedValue as V;
     let broken = |values: &[PackedValue<'_>]| -> Error {
@@ -123,8 +123,8 @@ fn tensor(link: &Arc<Link>, block: &TensorBlock, owner: u64) -> Result<Tensor> {
         let _ = remove_space(data);
         drop(owner);
     });
-    // SAFETY: `shape` lives for the call, which copies it; the memory is on the server, which holds it for `owner`, and no safe code of
-    // this process follows its number.
+    // SAFETY: `shape` lives for the call, which copies it. The memory is on the server, which keeps it for `owner`, and no safe code of
+    // this process dereferences its number.
     Ok(unsafe { Tensor::over(description, finish) })
 }
 
@@ -135,7 +135,7 @@ pub(super) struct RemoteObject {
     what: RemoteThing,
 }
 
-/// The remote thing that a [`RemoteObject`] stands for.
+/// The remote value that a [`RemoteObject`] refers to.
 enum RemoteThing {
     Object(RemoteHandle),
     Address(Arc<Link>, u64),

@@ -8,7 +8,7 @@ pub(super) const PLACES: usize = 32;
 
 static TAKEN: Mutex<[bool; PLACES]> = Mutex::new([false; PLACES]);
 
-/// A place that a session holds. It is free again when this is dropped.
+/// The place of a session in the table. It is freed on drop.
 #[derive(Debug)]
 pub(super) struct SessionPlace(usize);
 
@@ -40,7 +40,7 @@ impl SessionPlace {
 
 impl Drop for SessionPlace {
     fn drop(&mut self) {
-        // Even the last tensor of a session holds this, so that its device type cannot name another session meanwhile.
+        // Even the last tensor of a session holds this, so that its device type cannot refer to another session meanwhile.
         TAKEN.lock().unwrap_or_else(PoisonError::into_inner)[self.0] = false;
     }
 }

@@ -27,7 +27,7 @@ use std::time::Instant;
 pub struct Session(Arc<Link>);
 
 impl Session {
-    /// Connects to the server at `host`, whose key is `key`, often the empty text.
+    /// Connects to the server at `host`, whose key is `key`. Many servers have an empty key.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Session {
         Session::start(transport, server, options, &hops, legacy)
     }
 
-    /// Writes InitServer, and takes a place in the table of sessions.
+    /// Writes InitServer, and takes a free place in the table of sessions.
     fn start(
         mut transport: Transport,
         server: String,
@@ -154,7 +154,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// DEV-57 for a device that is already remote.
+    /// Returns DEV-57 for a device that is already remote.
     pub fn device(&self, there: Device) -> Result<Device> {
         self.0.masked(there)
     }
@@ -163,7 +163,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the connection.
+    /// Returns errors of the connection.
     pub fn function(&self, name: &str) -> Result<Option<Function>> {
         let handle = self.0.global(name)?;
         if handle == 0 {
@@ -189,7 +189,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the server.
+    /// Returns errors of the server.
     pub fn upload(&self, name: &str, content: &[u8]) -> Result<()> {
         let function = self.require("tvm.rpc.server.upload")?;
         function.call((name, Bytes::new(content)))?;
@@ -200,7 +200,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the server; a TypeError for a result that is not bytes.
+    /// Returns errors of the server; a TypeError for a result that is not bytes.
     pub fn download(&self, name: &str) -> Result<Vec<u8>> {
         let content = self.require("tvm.rpc.server.download")?.call((name,))?;
         match Bytes::from_any(content) {
@@ -213,7 +213,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the server; a server of 0.27 reports none for a missing file.
+    /// Returns errors of the server; a server of 0.27 reports none for a missing file.
     pub fn remove(&self, name: &str) -> Result<()> {
         let function = self.require("tvm.rpc.server.remove")?;
         function.call((name,)).map(drop)
@@ -223,7 +223,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the server; a TypeError for a result that is not a module.
+    /// Returns errors of the server; a TypeError for a result that is not a module.
     pub fn load_module(&self, name: &str) -> Result<Module> {
         let loaded = self.require("tvm.rpc.server.load_module")?.call((name,))?;
         Ok(Module::try_from(loaded)?)
@@ -233,7 +233,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// A TypeError for a module of another session; errors of the server.
+    /// Returns a TypeError for a module of another session; errors of the server.
     pub fn import(&self, parent: &Module, child: &Module) -> Result<()> {
         let import = self.require("tvm.rpc.server.ImportModule")?;
         import.call((parent.clone(), child.clone())).map(drop)
@@ -243,7 +243,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the server.
+    /// Returns errors of the server.
     pub fn empty(&self, shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
         let device = self.0.masked(self.0.unmasked(device)?)?;
         allocate(shape, dtype, device)
@@ -273,7 +273,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the server.
+    /// Returns errors of the server.
     pub fn fetch(&self, tensor: &Tensor) -> Result<Tensor> {
         fetch(tensor)
     }
@@ -282,7 +282,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Errors of the connection.
+    /// Returns errors of the connection.
     pub fn devices(&self, kind: i32) -> Result<Vec<Device>> {
         // The CPU claims to exist for every number, so that only one is asked for.
         let most = if kind == Device::CPU.kind { 1 } else { 64 };

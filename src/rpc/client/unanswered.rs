@@ -1,4 +1,4 @@
-//! Errors for a hello without an answer: they say which other service is at the address, and what to do.
+//! Errors for a hello without an answer. They state which other service uses the address, and what to do.
 
 use super::super::RPC_16;
 use super::super::tracker::TrackerClient;
@@ -8,7 +8,7 @@ use crate::function::{Error, ErrorKind};
 use crate::rule::Kind;
 use std::time::Duration;
 
-/// Time limit for the probe whether a peer that closed the connection is a tracker.
+/// Time limit for the check whether a peer that closed the connection is a tracker.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Extends the error of a hello without an answer by the finding at `place`. If `may_ask`, a second connection probes for a tracker,

@@ -46,8 +46,8 @@ use RpcCode as C;
 /// A code, its name, its number up to 0.6, and its number from 0.7 on with the first minor version that has it.
 type CodeRow = (RpcCode, &'static str, Option<i32>, Option<(i32, u8)>);
 
-/// RPC-20, in the order of the newer table, followed by the codes that only the older one has. Number 8 of the older table and 0 of the
-/// newer one are left out: they mark the start of a range or mean nothing, and no peer writes them.
+/// The codes (RPC-20), in the order of the newer table, followed by those that only the older table has. Number 8 of the older table
+/// and number 0 of the newer one are left out. They mark the start of a range or have no meaning, and no peer writes them.
 const TABLE: &[CodeRow] = &[
     (C::Shutdown, "Shutdown", Some(4), Some((1, 7))),
     (C::InitServer, "InitServer", None, Some((2, 7))),

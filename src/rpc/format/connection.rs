@@ -11,7 +11,7 @@ use crate::release::{Release, Releases};
 use crate::rule::{Findings, Violation};
 use crate::wire::{Cursor, FieldVisitor, Span};
 
-/// First and last release of each form of the protocol, newest first. Within one form the bytes mean the same.
+/// First and last release of each form of the protocol, newest first. Within one form, the bytes have the same meaning.
 ///
 /// A form begins where packets, codes or values changed (RPC-20, RPC-23, RPC-43, RPC-47). 0.21 and 0.22 are two forms, because 0.22
 /// renumbered the objects.
@@ -46,7 +46,7 @@ pub struct Connection<'a> {
     pub releases: (Release, Release),
     /// The release that the reader states. It decides the names of types.
     pub stated: Option<Release>,
-    /// Why no other form applies: each other form, newest first, with the first rule that the connection breaks, if any.
+    /// The reasons why no other form applies: each other form, newest first, with the first rule that the connection breaks, if any.
     pub others: Vec<OtherForm>,
     /// The client's side.
     pub client: ConnectionSide<'a>,
@@ -100,8 +100,8 @@ pub enum ConnectionMessage<'a> {
 }
 
 impl<'a> Connection<'a> {
-    /// Reads a connection by the rules of `release`. Without a release, uses the newest form that no byte breaks. If every form is broken,
-    /// uses the one that reads furthest.
+    /// Reads a connection by the rules of `release`. Without a release, uses the newest form that no byte breaks. If every form is
+    /// broken, uses the one that can be read furthest.
     ///
     /// Always returns a connection: the fault of a side is in [`ConnectionSide::broken`].
     pub fn read(client: &'a [u8], server: &'a [u8], release: Option<Release>) -> Connection<'a> {
@@ -113,8 +113,8 @@ impl<'a> Connection<'a> {
         let forms = forms
             .iter()
             .map(|(first, last)| (Release::of(*first), Release::of(*last)));
-        // RPC-23: the version that both sides compare did not change with the encoding of values, so that all forms are tried. With a
-        // stated release the others are read as well, to report the rules that they break.
+        // RPC-23: the version that both sides compare did not change with the encoding of values, so all forms are tried. If a release
+        // is stated, the other forms are also read, to report the rules that they break.
         let read = forms.map(|(first, last)| {
             let spoken = release.filter(|release| (first..=last).contains(release));
             let (client, server) = sides(client, server, spoken.unwrap_or(last));
@@ -297,9 +297,9 @@ fn side(start: SideReader<'_>, asked: Vec<u64>) -> ConnectionSide<'_> {
 struct SideReader<'a> {
     /// The bytes that are not read yet.
     cursor: Cursor<'a>,
-    /// Whether the next message is the first.
+    /// True if the next message is the first.
     is_first: bool,
-    /// Whether the server is a tracker.
+    /// True if the server is a tracker.
     has_tracker: bool,
     /// The protocol whose rules apply.
     spoken: Protocol,
@@ -323,7 +323,7 @@ impl<'a> SideReader<'a> {
             Ok(message) => message,
             Err(violation) => return Some(Err(violation)),
         };
-        // RPC-10: answers come in the order of the requests, so that this one answers the first.
+        // RPC-10: answers come in the order of the requests, so this one answers the first open request.
         if let (ConnectionMessage::Packet(Packet::CopyAck(_)), Some((_, rest))) =
             (&message, asked.split_first())
         {

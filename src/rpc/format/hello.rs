@@ -35,9 +35,9 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-01 for another magic; RPC-02 and RPC-03 for an invalid key.
+    /// Returns RPC-01 for another magic; RPC-02 and RPC-03 for an invalid key.
     pub fn read(cursor: &mut Cursor<'a>) -> Result<Progress<Hello<'a>>, Violation> {
-        // Another magic is rejected as soon as its bytes have come in, before the key is waited for (RPC-16).
+        // Another magic is rejected as soon as its bytes have arrived, without waiting for the key (RPC-16).
         if let Progress::Whole(magic) = peeked(cursor, "magic", i32::from_le_bytes) {
             magic.require(
                 RPC_01,
@@ -58,7 +58,7 @@ impl<'a> Hello<'a> {
         let key = match whole_key(cursor)? {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(length) => {
-                // The cursor moves only now, when the whole key has come in.
+                // The cursor moves only now, after the whole key has arrived.
                 cursor.i32("magic", RPC_01)?;
                 read_key(cursor, length)?
             }
@@ -70,7 +70,7 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-03 of kind limit for a key that our readers reject.
+    /// Returns RPC-03 of kind limit for a key that our readers reject.
     pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
         out.i32(Hello::MAGIC);
         write_key(&self.key, out)
@@ -87,7 +87,7 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-05 for a time that is not a finite number above 0.
+    /// Returns RPC-05 for a time that is not a finite number above 0.
     pub fn timeout(&self) -> Result<Option<f64>, Violation> {
         // RPC-05: servers of all releases skip a word that is not an option.
         let stated = self.key.split_whitespace().skip(1);
@@ -124,7 +124,7 @@ impl<'a> HelloAnswer<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-04 for another code; RPC-02 and RPC-03 for an invalid key.
+    /// Returns RPC-04 for another code; RPC-02 and RPC-03 for an invalid key.
     pub fn read(
         cursor: &mut Cursor<'a>,
         release: Release,
@@ -172,7 +172,7 @@ impl<'a> HelloAnswer<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-03 of kind limit for a key that our readers reject.
+    /// Returns RPC-03 of kind limit for a key that our readers reject.
     pub fn write(&self, release: Release, out: &mut Writer) -> Result<(), Violation> {
         let step = match self {
             HelloAnswer::Success(_) => 0,
@@ -199,12 +199,13 @@ pub(super) fn stranger(first: &[u8; 4]) -> &'static str {
     }
 }
 
-/// RPC-04: the server of 0.2 answers with only the code.
+/// Returns whether the server's answer has a key. The server of 0.2 answers with only the code (RPC-04).
 fn has_key(release: Release) -> bool {
     release.minor() >= 3
 }
 
-/// Returns the length of the key that follows the first four bytes of `cursor`, once the whole key has come in. The cursor does not move.
+/// Returns the length of the key that follows the first four bytes of `cursor`, after the whole key has arrived. The cursor does not
+/// move.
 fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
     let ahead = cursor.rest();
     let Some((_, behind)) = ahead.split_first_chunk::<4>() else {
@@ -221,7 +222,7 @@ fn whole_key(cursor: &Cursor<'_>) -> Result<Progress<u64>, Violation> {
         |length| *length >= 0,
         |length| format!("a key has {length} bytes"),
     )?;
-    // RPC-03: checked as soon as the length has come in, before any byte of the key is waited for.
+    // RPC-03: checked as soon as the length has arrived, without waiting for the key.
     let length = length.require_as(
         Kind::Limit,
         RPC_03,

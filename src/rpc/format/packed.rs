@@ -17,10 +17,10 @@ use crate::tensor::{Device, Dtype};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
-/// One argument or result.
+/// One argument or result of a call.
 ///
-/// RPC-43 defines the code and the bytes of each. Numbers are those of WIRE-02. A handle is a number that the server chose for an object:
-/// upstream's are addresses, so that a client only passes them back.
+/// RPC-43 defines the code and the bytes of each. Numbers are encoded as in WIRE-02. A handle is a number that the server chose for an
+/// object. Upstream uses addresses, and a client can only pass them back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PackedValue<'a> {
     /// Nothing.
@@ -82,7 +82,7 @@ impl<'a> PackedValue<'a> {
             |count| *count >= 0,
             |count| format!("{count} values"),
         )?;
-        // Each value has a code of at least 4 bytes, so that the remaining bytes bound the room for the list.
+        // Each value has a code of at least 4 bytes, so the remaining bytes limit the capacity of the list.
         let room = cursor.remaining() / 4;
         let count = usize::try_from(*counted).unwrap_or_default();
         if count > room {
@@ -304,7 +304,7 @@ impl<'a> PackedValue<'a> {
         let mut known = (0..=73).filter(|code| stored(*code, spoken) == Some(wanted));
         let code = match outer {
             Some(outer) => Some(outer).filter(|outer| stored(*outer, spoken) == Some(S::Object)),
-            // Many codes stand for an object, so that there is no choice without the index that was read.
+            // Many codes mean an object, so the value cannot be written without the index that was read.
             None if wanted == S::Object => None,
             None => known.next(),
         };

@@ -21,7 +21,7 @@ pub(super) enum StoredValue {
     Bytes,
     Module,
     Function,
-    /// A second type index, which states what follows (RPC-47).
+    /// A second type index, which determines the encoding of the value after it (RPC-47).
     Object,
     /// A value that the releases know but never put into a packet.
     Never,
@@ -66,12 +66,12 @@ pub(super) fn stored(code: i32, spoken: &Protocol) -> Option<StoredValue> {
         // RPC-43: strings and bytes that are stored inline came with 0.22.
         (11 | 12, 21) => None,
         (0..64, _) => FFI.get(place).copied(),
-        // Objects have indices from 64 on. Two of them are written as handles, so that they come first.
+        // Objects have indices from 64 on. Two of them are written as handles and are therefore checked first.
         (68, _) => Some(S::Function),
         (73, _) => Some(S::Module),
         // RPC-43: 0.22 renumbered the objects: the index of the tensor in 0.21 is that of the map in 0.22.
         (72, 21) | (70, 22..) => Some(S::Never),
-        // RPC-47: after any other object index, the inner index states what follows.
+        // RPC-47: after any other object index, the inner index determines the encoding.
         _ => Some(S::Object),
     }
 }

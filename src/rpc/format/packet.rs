@@ -32,7 +32,7 @@ pub enum Packet<'a> {
     KeepAlive,
     /// The end of the session.
     Shutdown,
-    /// First packet of a session, from 0.7 on: the version, and either nothing or the name and arguments of a function that creates the
+    /// First packet of a session, from 0.7 on. It has the version, and optionally the name and arguments of a function that creates the
     /// session.
     InitServer(Cow<'a, [u8]>, Vec<PackedValue<'a>>),
     /// A call: the handle of a function, and its arguments.
@@ -69,8 +69,8 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     ///
-    /// RPC-12 and RPC-13 for an invalid length, as soon as the length has come in; then RPC-20, RPC-21 and those of the body. A field that
-    /// goes beyond the packet's length is a violation of WIRE-01, even if more of the stream follows.
+    /// Returns RPC-12 and RPC-13 for an invalid length, as soon as the length has arrived. Then returns RPC-20, RPC-21 and the rules of
+    /// the body. A field that goes beyond the packet's length is a violation of WIRE-01, even if more of the stream follows.
     pub fn read(
         cursor: &mut Cursor<'a>,
         spoken: &Protocol,
@@ -83,7 +83,7 @@ impl<'a> Packet<'a> {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(length) => length,
         };
-        // RPC-13: a server of 0.27 reserves and clears 1.2 times the promised length, before any of it has come in.
+        // RPC-13: a server of 0.27 reserves and clears 1.2 times the stated length, before the packet has arrived.
         length.require_as(
             Kind::Limit,
             RPC_13,
@@ -102,11 +102,11 @@ impl<'a> Packet<'a> {
             return Ok(Progress::Short(length.saturating_sub(there)));
         }
         cursor.u64("length", RPC_10)?;
-        // RPC-11: the client would take an answer for that to its next request.
+        // RPC-11: otherwise the client would treat an answer to it as the answer to its next request.
         if length == 0 {
             return Ok(Progress::Whole(Packet::KeepAlive));
         }
-        // The window ends with the packet: a field that goes beyond it is invalid, even if more bytes follow in the stream.
+        // The window ends with the packet. A field that goes beyond it is invalid, even if more bytes follow in the stream.
         let mut body = cursor.split(length, "body")?;
         let packet = Packet::read_body(&mut body, spoken, findings)?;
         // RPC-14: upstream servers answer first, and then end the session because of the remaining bytes.
@@ -117,13 +117,13 @@ impl<'a> Packet<'a> {
         Ok(Progress::Whole(packet))
     }
 
-    /// RPC-15: reads a packet without a length. It ends with its last field, and missing bytes may still come in.
+    /// Reads a packet without a length (RPC-15). It ends with its last field, and missing bytes may still arrive.
     fn read_unframed(
         cursor: &mut Cursor<'a>,
         spoken: &Protocol,
         findings: &mut Findings,
     ) -> Result<Progress<Packet<'a>>, Violation> {
-        // Nothing states the length of the packet: the first pass checks that it is complete, the second collects its findings.
+        // No length shows where the packet ends. The first pass checks that it is complete, and the second collects its findings.
         let attempt = Packet::read_body(&mut cursor.look_ahead(), spoken, &mut Findings::default());
         if attempt.is_err_and(|broken| broken.kind() == Kind::Truncated) {
             let there = cursor.remaining() as u64;
@@ -254,7 +254,7 @@ impl<'a> Packet<'a> {
         RPC_21.demand(Kind::Malformed, mine || !spoken.is_framed(), || {
             format!("a {} writes no {}", spoken.speaker.name(), code.name())
         })?;
-        // A separate buffer: the length comes first, and a packet that cannot be written must leave no bytes in `out`.
+        // A separate buffer, because the length comes first, and a packet that cannot be written must leave no bytes in `out`.
         let mut body = Writer::new();
         body.i32(number);
         // A violation in a value has no offset here: no bytes were read.
@@ -347,7 +347,8 @@ impl CopyTarget {
     }
 }
 
-/// Returns the length of an answer to a copy: the rest of the packet, or without a packet length the number of bytes that was requested.
+/// Returns the length of an answer to a copy. It is the rest of the packet or, without a packet length, the number of bytes that was
+/// requested.
 fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
     if spoken.is_framed() {
         return Ok(cursor.remaining() as u64);
@@ -361,7 +362,7 @@ fn copied(cursor: &Cursor<'_>, spoken: &Protocol) -> Result<u64, Violation> {
     })
 }
 
-/// RPC-23: the version changed only between 0.7 and 0.8, although the protocol changed later as well.
+/// Checks the version (RPC-23). It changed only between 0.7 and 0.8, although the protocol changed later as well.
 fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Violation> {
     // RPC-22: InitServer came with 0.7, so that no earlier release reaches this line.
     let own: &[u8] = if release.minor() == 7 {
@@ -378,7 +379,7 @@ fn check_version(version: &[u8], release: Release, place: u64) -> Result<(), Vio
     })
 }
 
-/// RPC-26: checks that an exception is one string.
+/// Checks that an exception is one string (RPC-26).
 fn check_exception(values: &[PackedValue<'_>], place: u64) -> Result<(), Violation> {
     // Upstream writes a C string; a string by value carries the same message.
     let one = matches!(values, [PackedValue::Str(_) | PackedValue::StrObject(..)]);

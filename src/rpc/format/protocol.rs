@@ -24,7 +24,7 @@ impl Speaker {
     }
 }
 
-/// The parameters for reading and writing a stream: releases differ, and their bytes do not show the release.
+/// The parameters for reading and writing a stream. Releases differ, and the bytes do not show the release.
 ///
 /// RPC-23: both sides compare the version of the protocol, which did not change when the encoding of values did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Protocol {
 impl Protocol {
     /// Default size limit of a packet: 1 GiB (RPC-13).
     ///
-    /// Upstream has no bound, and reserves 1.2 times the length before a byte of the packet has come in.
+    /// Upstream has no limit, and reserves 1.2 times the length before a byte of the packet has arrived.
     pub const LARGEST: u64 = 1 << 30;
 
     /// Creates the protocol of `release`, with the limit [`Protocol::LARGEST`].
@@ -57,7 +57,7 @@ impl Protocol {
 
     /// Returns whether packets have a length before their code, and the codes of 0.7 (RPC-10).
     ///
-    /// RPC-15 applies to the others.
+    /// Otherwise RPC-15 applies.
     pub(in crate::rpc) const fn is_framed(&self) -> bool {
         self.release.minor() >= 7
     }
@@ -70,13 +70,13 @@ impl Protocol {
 
     /// Returns whether arguments are values of tvm-ffi, each after its own type index (RPC-42).
     ///
-    /// RPC-41 applies to the others.
+    /// Otherwise RPC-41 applies.
     pub(in crate::rpc) const fn is_ffi(&self) -> bool {
         self.release.minor() >= 21
     }
 }
 
-/// The result of reading from a stream. A stream that ends inside a message is not an error: the rest may still come in.
+/// The result of reading from a stream. A stream that ends inside a message is not an error, because the rest may still arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
     /// A complete message; the cursor is after it.
@@ -95,11 +95,11 @@ impl<T> Progress<T> {
         }
     }
 
-    /// Returns the message. For readers of files, where a truncated message is an error.
+    /// Returns the message, for readers of files, where a truncated message is an error.
     ///
     /// # Errors
     ///
-    /// RPC-16 of kind truncated, at the end of the bytes of `cursor`.
+    /// Returns RPC-16 of kind truncated, at the end of the bytes of `cursor`.
     pub fn whole(self, cursor: &Cursor<'_>) -> Result<T, Violation> {
         match self {
             Progress::Whole(value) => Ok(value),

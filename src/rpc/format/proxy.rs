@@ -19,7 +19,7 @@ impl Hello<'_> {
     ///
     /// # Errors
     ///
-    /// RPC-70 for an empty key.
+    /// Returns RPC-70 for an empty key.
     pub fn pair_key(&self) -> Result<&str, Violation> {
         let key = self.match_key();
         // RPC-70: upstream's proxies raise an exception for it, and leave the connection open without an answer.

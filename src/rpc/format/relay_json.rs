@@ -11,7 +11,7 @@ pub fn from_tracker_request(request: &TrackerRequest) -> Value {
         TrackerRequest::Ping => json!({ "code": "ping" }),
         TrackerRequest::Stop(key) => json!({ "code": "stop", "stop_key": key }),
         TrackerRequest::Put(offer) => {
-            // RPC-56: null if the host is that of the connection, as on the wire.
+            // RPC-56: null if the host is the one of the connection, as on the wire.
             json!({ "code": "put", "key": offer.key, "port": offer.port, "match": offer.match_key, "host": offer.host })
         }
         TrackerRequest::Request {
@@ -49,7 +49,7 @@ pub fn to_tracker_request(form: &Value) -> Result<TrackerRequest, ParseError> {
             priority: form
                 .get("priority")
                 .and_then(Value::as_i64)
-                // RPC-61: there is no default, although Python's clients have one (1): a form shows the bytes on the wire.
+                // RPC-61: there is no default here, because a form shows the bytes on the wire. Python's clients have a default of 1.
                 .ok_or("there is no priority")?,
         },
         "update-info" => {

@@ -37,7 +37,7 @@ impl TensorBlock {
     ///
     /// # Errors
     ///
-    /// WIRE-01 if there are fewer bytes; RPC-31 for a negative number of dimensions.
+    /// Returns WIRE-01 if there are fewer bytes; RPC-31 for a negative number of dimensions.
     ///
     /// The shape begins 24 bytes after the start in every release.
     pub fn read(cursor: &mut Cursor<'_>, spoken: &Protocol) -> Result<TensorBlock, Violation> {
@@ -51,7 +51,7 @@ impl TensorBlock {
         let dtype = Dtype::read(cursor)?;
         let ndim = u64::try_from(ndim).unwrap_or_default();
         let bytes = ndim.saturating_mul(8);
-        // `split` requires that the whole shape has come in before memory is reserved for it. Released readers reserve 8 times `ndim`
+        // `split` requires that the whole shape has arrived before memory is reserved for it. Released readers reserve 8 times `ndim`
         // bytes.
         let mut extents = cursor.split(bytes, "shape")?;
         let mut shape = Vec::with_capacity(extents.remaining() / 8);
@@ -76,7 +76,7 @@ impl TensorBlock {
     ///
     /// # Errors
     ///
-    /// RPC-30 of kind unsupported for an offset up to 0.7; RPC-31 of kind limit if the number of dimensions exceeds an i32.
+    /// Returns RPC-30 of kind unsupported for an offset up to 0.7; RPC-31 of kind limit if the number of dimensions exceeds an i32.
     pub fn write(&self, spoken: &Protocol, out: &mut Writer) -> Result<(), Violation> {
         out.u64(self.data);
         self.device.write(out);

@@ -33,7 +33,7 @@ impl TrackerHello {
     ///
     /// # Errors
     ///
-    /// RPC-50 for another number.
+    /// Returns RPC-50 for another number.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerHello>, Violation> {
         let magic = match peeked(cursor, "magic", i32::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),

@@ -55,7 +55,7 @@ impl TrackerReply {
     ///
     /// # Errors
     ///
-    /// RPC-51, RPC-52 and RPC-53 for the message, RPC-57 for a message that is not a reply, RPC-58 for an incomplete reply.
+    /// Returns RPC-51, RPC-52 and RPC-53 for the message, RPC-57 for a message that is not a reply, RPC-58 for an incomplete reply.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerReply>, Violation> {
         let text = match TrackerText::read(cursor)? {
             Progress::Short(more) => return Ok(Progress::Short(more)),
@@ -69,7 +69,7 @@ impl TrackerReply {
     ///
     /// # Errors
     ///
-    /// RPC-52 of kind limit for a reply that is too long for every reader.
+    /// Returns RPC-52 of kind limit for a reply that is too long for every reader.
     pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
         let value = match self {
             TrackerReply::Success => json!(0),

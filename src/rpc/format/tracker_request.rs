@@ -52,7 +52,7 @@ pub struct TrackerOffer {
 pub struct TrackerPeer {
     /// `server:` and a key; from a proxy, `server:proxy[` and its keys.
     pub key: String,
-    /// Host and port; without a host it is that of the connection. Present from 0.8 on (RPC-56).
+    /// Host and port. Without a host, the host of the connection is used. Present from 0.8 on (RPC-56).
     pub address: Option<(Option<String>, u16)>,
 }
 
@@ -61,7 +61,7 @@ impl TrackerRequest {
     ///
     /// # Errors
     ///
-    /// RPC-51, RPC-52 and RPC-53 for the message, RPC-54 for its code, RPC-55 and RPC-56 for its other elements.
+    /// Returns RPC-51, RPC-52 and RPC-53 for the message, RPC-54 for its code, RPC-55 and RPC-56 for its other elements.
     pub fn read(
         cursor: &mut Cursor<'_>,
         release: Release,
@@ -79,8 +79,8 @@ impl TrackerRequest {
     ///
     /// # Errors
     ///
-    /// RPC-52 of kind limit for a request that is too long for every reader; RPC-56 of kind missing for a peer without an address from 0.8
-    /// on.
+    /// Returns RPC-52 of kind limit for a request that is too long for every reader; RPC-56 of kind missing for a peer without an
+    /// address from 0.8 on.
     pub fn write(&self, release: Release, out: &mut Writer) -> Result<(), Violation> {
         let value = match self {
             TrackerRequest::Ping => json!([1]),
@@ -111,7 +111,7 @@ impl TrackerRequest {
     }
 }
 
-/// RPC-56: returns whether UpdateInfo states an address. Trackers up to 0.7 take it from the connection.
+/// Returns whether UpdateInfo states an address. Trackers up to 0.7 use the address of the connection (RPC-56).
 fn has_address(release: Release) -> bool {
     release.minor() >= 8
 }
@@ -190,7 +190,7 @@ impl<'v> TrackerElements<'v> {
             return Err(RPC_54.broken(Kind::Malformed, start, message));
         };
         let parts = TrackerElements::of(&text.value, RPC_55, start)?;
-        // RPC-55: additional elements mean nothing, so that the length of the list is not checked.
+        // RPC-55: additional elements have no meaning, so the length of the list is not checked.
         Ok(match code {
             1 => TrackerRequest::Ping,
             2 => TrackerRequest::Stop(parts.text(1, "stop key")?),
@@ -228,7 +228,7 @@ impl<'v> TrackerElements<'v> {
         })
     }
 
-    /// Reads element `index` as `{"key": .., "addr": [host, port]}`; other members mean nothing.
+    /// Reads element `index` as `{"key": .., "addr": [host, port]}`. Other members are ignored.
     pub(super) fn peer(&self, index: usize, has_address: bool) -> Result<TrackerPeer, Violation> {
         let value = self.get(index, "peer")?;
         let Value::Object(members) = value else {

@@ -1,4 +1,4 @@
-//! A proxy: it pairs servers and clients by key and passes on their bytes, or it stands before a single server. It records the traffic in
+//! A proxy. It pairs servers and clients by key and forwards their bytes, or it forwards to a single server. It records the traffic in
 //! the form that `tvmspec rpc-decode` reads (RPC-67, RPC-70 .. RPC-76).
 
 mod options;

@@ -12,7 +12,7 @@ pub struct ProxyOptions {
     pub to: Option<SocketAddr>,
     /// Folder for recordings. Existing session files are kept, and new ones get higher numbers.
     pub capture: Option<PathBuf>,
-    /// A tracker, as `HOST:PORT`, to which servers are reported (RPC-67). A client whose key no server has is then rejected at once.
+    /// A tracker, as `HOST:PORT`, to which servers are reported (RPC-67). A client is then rejected at once if no server has its key.
     pub tracker: Option<String>,
     /// Address for peers that connect by a WebSocket (RPC-74); port 0 selects any free port. Without the feature `web`,
     /// [`ProxyServer::bind`](super::ProxyServer::bind) rejects it.
@@ -47,7 +47,7 @@ pub enum ProxyEvent {
     Begins(u64, SocketAddr, SocketAddr),
     /// A session has ended: its number, and the numbers of bytes that the client and the server wrote.
     Ends(u64, u64, u64),
-    /// The recording of this session has failed, for this reason. The session goes on.
+    /// The recording of this session has failed, for this reason. The session continues.
     Unrecorded(u64, String),
     /// A connection was closed without a session, for this reason.
     Closed(SocketAddr, String),

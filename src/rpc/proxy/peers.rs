@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval at which a waiting peer is checked: whether it is gone, and whether its time is over.
+/// Interval between two checks of a waiting peer: whether it has left, and whether its time is over.
 const TURN: Duration = Duration::from_millis(100);
 
 /// State that the threads of a proxy share: the waiting peers, and whether the proxy is stopping.
@@ -57,7 +57,7 @@ pub(super) struct ProxyPeer {
     stream: Arc<TcpStream>,
     address: SocketAddr,
     key: String,
-    /// Whether the other side has been paired with it: from then on its bytes belong to the session.
+    /// True if the other side has been paired with it. From then on, its bytes belong to the session.
     is_taken: Arc<AtomicBool>,
 }
 
@@ -130,7 +130,7 @@ impl ProxyShared {
             let bridge = move || peer.bridge(&own);
             let bridge = threads::spawn_scoped(scope, bridge);
             let bridge = bridge.map_err(|why| threads::none(&why))?;
-            // `handshake` shuts down the WebSocket's own connection if it must make room; the bridge then ends the other end.
+            // `handshake` shuts down the WebSocket's own connection if it must make room. The bridge then ends the other side.
             let served = self.serve(Arc::new(other), handshake, address, watch);
             let why = bridge.join().unwrap_or_default();
             match (served, why) {
@@ -151,14 +151,14 @@ impl ProxyShared {
         let gone = |why: io::Error| why.to_string();
         stream.set_nodelay(true).map_err(gone)?;
         if let Some(to) = self.options.to {
-            // Clients of servers and of trackers write first: a peer that writes nothing takes no place at the server.
+            // Clients of servers and of trackers write first. A peer that writes nothing uses no session of the server.
             handshake.await_byte(&stream)?;
             let _counted = CountedConnection::new(&self.connections);
             handshake.end(&stream)?;
             let number = self.next_session();
             let server = TcpStream::connect_timeout(&to, PATIENCE).map_err(gone)?;
             server.set_nodelay(true).map_err(gone)?;
-            // RPC-73: nothing is paired, so that the hello is passed on and recorded like all later bytes.
+            // RPC-73: nothing is paired, so the hello is forwarded and recorded like all later bytes.
             return self.session(number, &stream, address, &server, to, &[], &[], watch);
         }
         let hello = handshake.read_hello(&stream)?;
@@ -248,8 +248,8 @@ impl ProxyShared {
         )
     }
 
-    /// Passes on the bytes of both sides, and records them after the bytes that the proxy itself has read and written. `first` is the
-    /// session's number, unless another proxy has already recorded a session of this number.
+    /// Forwards the bytes of both sides, and records them after the bytes that the proxy itself has read and written. `first` is the
+    /// session's number, unless another proxy has already recorded a session with this number.
     #[expect(clippy::too_many_arguments, reason = "two sides of three things each")]
     fn session(
         &self,
@@ -303,7 +303,7 @@ impl ProxyShared {
         *sessions
     }
 
-    /// Keeps a waiting peer until the other side is paired with it, it is gone, or its time is over.
+    /// Keeps a waiting peer until the other side is paired with it, it leaves, or its time is over.
     fn wait(
         &self,
         own: &TcpStream,

@@ -12,9 +12,9 @@ use std::thread;
 pub(super) struct SessionCapture<'a> {
     client: SideCapture,
     server: SideCapture,
-    /// Called with the reason when the recording cannot go on.
+    /// A function that is called with the reason when the recording cannot continue.
     ended: &'a (dyn Fn(String) + Sync),
-    /// Whether recording has ended for both sides: half a session is of no use to a reader.
+    /// True if recording has ended for both sides, because the recording of one side alone is useless.
     is_over: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> SessionCapture<'a> {
         })
     }
 
-    /// Records bytes of one side. If that fails, the recording ends, but the session goes on.
+    /// Records bytes of one side. If that fails, the recording ends, but the session continues.
     pub(super) fn write(&self, of: Speaker, bytes: &[u8]) {
         let side = match of {
             Speaker::Client => &self.client,

@@ -56,7 +56,7 @@ fn report(shared: &ProxyShared, tracker: &str, port: u16) -> Result<()> {
             if offered.contains_key(&match_key) {
                 continue;
             }
-            // Stated before the offer, because a client that sees the server in a queue must find its key in the list of servers.
+            // Reported before the offer. A client that sees the server in a queue must find its key in the list of servers.
             if stated.insert(key.clone()) {
                 let keys: Vec<&str> = stated.iter().map(String::as_str).collect();
                 let key = format!("server:proxy[{}]", keys.join(","));

@@ -36,8 +36,8 @@ impl ProxyServer {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of binding `address` or [`ProxyOptions::web`]; the error names the latter. Unsupported for the latter without the
-    /// feature `web`.
+    /// Returns [`io::Error`] of binding `address` or [`ProxyOptions::web`]; the error names the latter. Unsupported for the latter
+    /// without the feature `web`.
     pub fn bind(address: SocketAddr, options: ProxyOptions) -> io::Result<ProxyServer> {
         if options.web.is_some() && cfg!(not(feature = "web")) {
             let why = "this build of tvmspec has no port for WebSockets: its feature `web` is off";
@@ -84,12 +84,13 @@ impl ProxyServer {
         })
     }
 
-    /// Serves peers until [`ProxyHandle::stop`]. Then no peer is accepted, waiting peers are rejected, and sessions go on to their end.
+    /// Serves peers until [`ProxyHandle::stop`]. Then no peer is accepted, waiting peers are rejected, and sessions continue to their
+    /// end.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of starting its threads, and of reading the local address of the socket. There are no errors after that: an error of
-    /// one connection ends only that connection.
+    /// Returns [`io::Error`] of starting its threads, and of reading the local address of the socket. There are no errors after that:
+    /// an error of one connection ends only that connection.
     pub fn run(self, watch: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> io::Result<()> {
         let watch: Arc<ProxyWatch> = Arc::new(watch);
         let mut others = Vec::new();
@@ -148,7 +149,7 @@ fn accept(listener: TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<ProxyWat
         });
         match begun {
             Ok(thread) => threads.push(thread),
-            // Only this peer's connection is closed; the others go on.
+            // Only this peer's connection is closed. The others continue.
             Err(why) => watch(&ProxyEvent::Closed(address, threads::none(&why))),
         }
         // Otherwise the list would grow with every connection that the proxy ever had.

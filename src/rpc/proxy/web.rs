@@ -1,4 +1,4 @@
-//! WebSocket peers of a proxy: the contents of their messages become a connection like that of any other peer (RPC-74, RPC-76).
+//! WebSocket peers of a proxy. The contents of their messages are treated like the bytes of any other connection (RPC-74, RPC-76).
 
 use super::super::threads;
 use super::relay::shut;
@@ -87,7 +87,7 @@ impl WebPeer {
     ///
     /// # Errors
     ///
-    /// The reason why there is no WebSocket; the peer has been answered with an HTTP status.
+    /// Returns the reason why there is no WebSocket. The peer has then received an HTTP status.
     pub(super) fn accept(stream: Arc<TcpStream>, patience: Duration) -> Result<WebPeer, String> {
         let reading = WebStream {
             stream: stream.clone(),
@@ -121,11 +121,11 @@ impl WebPeer {
             }
             Err(HandshakeError::Interrupted(_)) => Err("the request is late".to_owned()),
             Err(HandshakeError::Failure(error)) => {
-                // tungstenite has answered a request that `judge` rejects. It answers nothing to bytes that it cannot read.
+                // tungstenite has answered a request that `judge` rejects, but it does not answer bytes that it cannot read.
                 if why.is_none() {
                     let answer =
                         b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                    // A peer that is gone learns nothing.
+                    // A peer that has left does not get the answer, which is not an error.
                     let _ = (&*stream).write_all(answer);
                 }
                 Err(why.unwrap_or_else(|| error.to_string()))
@@ -232,8 +232,8 @@ fn judged(request: &Request) -> Result<(), (StatusCode, String)> {
     Ok(())
 }
 
-/// RPC-74: returns the origin of the page that makes the request, if it differs from the proxy's host. A browser lets any page connect to
-/// this machine.
+/// Returns the origin of the page that makes the request, if it differs from the proxy's host (RPC-74). A browser lets any page connect
+/// to this machine.
 fn foreign_origin(headers: &HeaderMap) -> Option<String> {
     let text = |name: &str| Some(String::from_utf8_lossy(headers.get(name)?.as_bytes()));
     let origin = text("origin")?;

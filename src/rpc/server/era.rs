@@ -6,7 +6,7 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::Cursor;
 use std::cmp::Ordering;
 
-/// The client's protocol, as far as it is known.
+/// The client's protocol, as far as it was stated or detected.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Era {
     /// Release whose rules apply until another one is detected.
@@ -60,12 +60,14 @@ impl Era {
         self.release
     }
 
-    /// Returns whether a bool has its own code. The bytes do not distinguish a client of 0.17, which does not know it, from one of 0.18.
+    /// Returns whether a bool has its own code. The bytes do not show whether the client is of 0.17, which does not know the code, or
+    /// of 0.18.
     pub(super) fn has_bool(&self) -> bool {
         self.release.minor() >= 21 || (self.stated && self.release.minor() >= 18)
     }
 
-    /// Returns whether an object of another type has a handle (RPC-47). An older client that did not state its release fails by itself.
+    /// Returns whether an object of another type has a handle (RPC-47). An older client that did not state its release rejects it
+    /// itself.
     pub(super) fn has_objects(&self) -> bool {
         !self.stated || self.release.minor() >= 16
     }
@@ -75,7 +77,7 @@ impl Era {
         if self.known {
             return;
         }
-        // RPC-84: a packet without arguments, or with only a device, is the same in both encodings and shows nothing.
+        // RPC-84: a packet without arguments, or with only a device, is the same in both encodings and does not show the encoding.
         let (ffi, legacy) = (EraFit::of(bytes, FFI), EraFit::of(bytes, LEGACY));
         let only = match ffi.cmp(&legacy) {
             _ if EraFit::of(bytes, FIRST) > ffi.max(legacy) => FIRST,
@@ -119,7 +121,7 @@ impl EraFit {
 }
 
 /// Returns whether clients of TVM write all values of a packet. RPC-84: only the order of codes and values distinguishes `[device,
-/// integer]` in the two encodings. In the wrong one, the device's number is read as its type or as a code.
+/// integer]` in the two encodings. In the wrong encoding, the device's number is read as its type or as a code.
 fn is_usual(packet: &Packet<'_>) -> bool {
     let (Packet::InitServer(_, args) | Packet::CallFunc(_, args) | Packet::SystemCall(_, args)) =
         packet

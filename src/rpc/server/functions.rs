@@ -1,4 +1,4 @@
-//! The functions that a client may call by name: those of every server, and those that the patterns in its options name (RPC-89).
+//! The functions that a client may call by name: those of every server, and those that match a pattern in the options (RPC-89).
 
 use super::super::{RPC_89, RPC_90};
 use super::directory::Directory;
@@ -62,7 +62,8 @@ impl Functions {
 
 /// Returns a function of the process, if the patterns allow it.
 fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
-    // RPC-89: looked up before the patterns are checked: a missing name is 0, and only an existing one that is not allowed is an exception.
+    // RPC-89: looked up before the patterns are checked. The answer is 0 for a missing name, and an exception for a function that is
+    // not allowed.
     let Some(function) = registry::lookup(name) else {
         return Ok(None);
     };
@@ -76,7 +77,7 @@ fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
     Ok(Some(function))
 }
 
-/// Returns whether `text` matches `pattern`, in which `*` is any text and `?` any character.
+/// Returns whether `text` matches `pattern`. In a pattern, `*` matches any text and `?` matches any character.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());

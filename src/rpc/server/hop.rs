@@ -100,7 +100,7 @@ impl Hop {
         let stream = connected(&target.host, target.port, left)?;
         let mut far = Transport::tcp(stream)?;
         far.set_deadline(Some(deadline));
-        // RPC-93: no session timeout is stated: that of this server applies, and ends the other connection as well.
+        // RPC-93: no session timeout is stated, because the timeout of this server also ends the other connection.
         shake_hands(&mut far, &target.key, &SessionOptions::default())?;
         let begin = Packet::InitServer(Cow::Borrowed(version), target.rest.to_vec());
         far.write_packet(&begin, &Protocol::new(release, Speaker::Client))?;
@@ -117,7 +117,7 @@ impl Hop {
                 ));
             }
         }
-        // RPC-83: the time limit of the handshake ends here: a call there may take as long as the session.
+        // RPC-83: the time limit of the handshake ends here. A call there may take as long as the session.
         far.set_deadline(limit);
         Ok(Hop { far })
     }
@@ -210,7 +210,7 @@ fn requests(
             report.requests += 1;
             asked += 1;
         }
-        // The packet has come in already, so that this does not wait.
+        // The packet has arrived already, so this does not wait.
         if let Some(packet) = client.peek_packet(spoken)? {
             to_far.write_raw(packet)?;
         }

@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Suffixes of files that a compiler compiles or links; it would take other files for linker scripts.
+/// Suffixes of files that a compiler compiles or links. It would treat other files as linker scripts.
 const COMPILED: [&str; 5] = ["o", "c", "cc", "cpp", "ll"];
 
 /// Maximum size of an inflated archive, in bytes.

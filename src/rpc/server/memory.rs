@@ -14,7 +14,7 @@ use crate::release::Release;
 use crate::rule::Kind;
 use std::collections::BTreeMap;
 
-/// First token, above those of handles.
+/// First token. It is larger than all handles.
 const FIRST: u64 = 1 << 40;
 
 /// Maximum number of allocations of a session at a time: even empty ones cost the server memory.
@@ -39,12 +39,12 @@ struct Allocation {
     device: Device,
     space: Space,
     size: u64,
-    /// Whether the client allocated the memory and must free it. Memory of a tensor is freed with the tensor.
+    /// True if the client allocated the memory and must free it. Memory of a tensor is freed with the tensor.
     is_client: bool,
     writable: bool,
 }
 
-/// A checked place: `offset` bytes into `space`, where the named bytes are.
+/// A checked place: `offset` bytes from the start of `space`, with enough bytes after it.
 #[derive(Clone, Copy)]
 pub(super) struct CheckedSpan {
     pub(super) space: Space,
@@ -96,7 +96,7 @@ impl SessionMemory {
         hint: Dtype,
     ) -> Result<u64> {
         let size = u64::try_from(nbytes).unwrap_or(u64::MAX);
-        // A negative alignment becomes one that every device rejects.
+        // A negative alignment becomes a value that every device rejects.
         let alignment = usize::try_from(alignment).unwrap_or(usize::MAX);
         self.make(device, size, |api| {
             api.alloc(device, size_of_host(size), alignment, hint)
@@ -147,8 +147,8 @@ impl SessionMemory {
         let api = api_of(device)?;
         let space = alloc(api)?;
         if device.kind == Device::CPU.kind && !space.is_null() {
-            // The old content of the memory may belong to another session or to the server, so that it is cleared.
-            // SAFETY: the device just allocated as many bytes.
+            // The memory is cleared, because its old content may belong to another session or to the server.
+            // SAFETY: the device just allocated that many bytes.
             unsafe { std::ptr::write_bytes(space.0.cast::<u8>(), 0, size_of_host(size)) };
         }
         self.left = left;
@@ -217,7 +217,7 @@ impl SessionMemory {
                 offset: 0,
             });
         }
-        // RPC-86: a token may include an offset: released clients do arithmetic with numbers that they take for addresses.
+        // RPC-86: a token may include an offset, because released clients do arithmetic with tokens as if they were addresses.
         let found = self.regions.range(..=data).next_back();
         let within = found.filter(|(token, region)| data - **token <= region.size);
         let Some((token, region)) = within else {
@@ -232,7 +232,7 @@ impl SessionMemory {
         })?;
         let start = (data - token).checked_add(offset);
         let end = start.and_then(|start| start.checked_add(nbytes));
-        // RPC-87: released servers do not compare the number of bytes for host memory, so that a client reads and writes beyond the
+        // RPC-87: released servers do not compare the number of bytes for host memory. A client can therefore read and write beyond the
         // allocation.
         RPC_87.demand(
             Kind::Malformed,

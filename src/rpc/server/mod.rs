@@ -48,13 +48,13 @@ use std::time::Duration;
 pub struct ServerOptions {
     /// Accepted keys: the part of a client's key after `client:` must be one of them.
     pub keys: Vec<String>,
-    /// Key in the answer, after `server:`. A tracker gives clients keys that consist of this one and a random part.
+    /// Key in the answer, after `server:`. A tracker gives clients keys that consist of this key and a random part.
     pub name: String,
     /// Release of the clients; `None` to detect it from the first packet with an argument (RPC-84).
     pub release: Option<Release>,
     /// Patterns of functions that may be called in addition to those of the server (RPC-89). `*` is any text, `?` any character.
     pub allow: Vec<String>,
-    /// Whether uploaded files may be loaded. Their code then runs with all rights of this process (RPC-90).
+    /// True if uploaded files may be loaded. Their code then runs with all rights of this process (RPC-90).
     pub allow_load: bool,
     /// Compiler that links uploads of `.o` and `.tar` before they are loaded or sent back; `None` to start no compiler (RPC-90).
     pub compiler: Option<String>,
@@ -69,7 +69,7 @@ pub struct ServerOptions {
     pub uploads: u64,
     /// Longest time of a session. A client may state a shorter one (RPC-05).
     pub timeout: Option<Duration>,
-    /// Time that a client may do nothing, between two requests or inside one, before its session ends; `None` for no limit.
+    /// Time for which a client may be idle, between two requests or inside one, before its session ends; `None` for no limit.
     pub idle: Option<Duration>,
     /// Time limit for the hello, and then for InitServer.
     pub handshake: Duration,

@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 ///
 /// # Errors
 ///
-/// A ConnectionError if another server waits under the key, or if the proxy is gone; a TimeoutError if no client came; RPC-04.
+/// Returns a ConnectionError if another server waits under the key, or if the proxy is gone; a TimeoutError if no client came; RPC-04.
 pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> {
     let mut out = Writer::new();
     let key = format!("server:{key}");

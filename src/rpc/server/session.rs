@@ -90,7 +90,7 @@ fn run(
         (Some(stated), Some(own)) => Some(stated.min(own)),
         (stated, own) => stated.or(own),
     };
-    // A time that exceeds the range of the clock is no limit.
+    // A time beyond the range of the clock means no limit.
     let deadline = seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .and_then(|limit| Instant::now().checked_add(limit));
@@ -171,7 +171,7 @@ fn greet(
 struct ServedSession<'a> {
     options: &'a ServerOptions,
     era: Era,
-    /// Whether InitServer was answered (RPC-81).
+    /// True if InitServer was answered (RPC-81).
     is_begun: bool,
     /// Connection to the server that executes the session, if it is another one.
     hop: Option<Hop>,
@@ -200,7 +200,7 @@ enum ServerAnswer {
 }
 
 impl ServedSession<'_> {
-    /// Returns the time that the client may do nothing.
+    /// Returns the time for which the client may be idle.
     fn patience(&self) -> Option<Duration> {
         let Self { options, .. } = self;
         match options.idle {
@@ -309,8 +309,8 @@ impl ServedSession<'_> {
         }
     }
 
-    /// RPC-82: returns whether the session goes on after a request that breaks a rule, which is answered with an exception. Its packet must
-    /// be complete, and only its contents wrong.
+    /// Returns whether the session continues after a request that breaks a rule (RPC-82). The request is then answered with an
+    /// exception. The packet must be complete, so that only its contents are wrong.
     fn survives(&self, error: &Error) -> bool {
         let rule = error.violation().map(|broken| broken.rule());
         matches!(rule, Some(RPC_23 | RPC_28))

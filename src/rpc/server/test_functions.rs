@@ -47,7 +47,7 @@ fn texts(own: &mut BTreeMap<&'static str, Function>) {
     );
 }
 
-/// Adds functions on tensors: one that takes a tensor, and one whose functions return a tensor and read it.
+/// Adds functions on tensors: one with a tensor as argument, and one that returns functions, which return a tensor and read it.
 fn tensors(own: &mut BTreeMap<&'static str, Function>) {
     let ones = Function::from_packed(|args| {
         let (shape, content) = on_host(args, "float64")?;

@@ -96,7 +96,7 @@ fn object(token: u64, handles: &HandleTable) -> Result<Any> {
     })
 }
 
-/// Returns the pointer of a token: one that a function returned, or a stream; 0 is null.
+/// Returns the pointer of a token, which a function has returned or which is a stream. Token 0 is null.
 fn pointer(token: u64, handles: &HandleTable) -> Result<*mut c_void> {
     if token == 0 {
         return Ok(std::ptr::null_mut());
@@ -206,7 +206,7 @@ pub(super) fn encode(
         index::NONE => PackedValue::None,
         index::INT => PackedValue::Int(raw.int()),
         index::BOOL if era.has_bool() => PackedValue::Bool(raw.int()),
-        // RPC-43: up to 0.17 there is no code for a bool: it is sent as an integer, and its type states that.
+        // RPC-43: up to 0.17 there is no code for a bool. It is sent as an integer, and the type index states that it is a bool.
         index::BOOL => {
             number = tag(index::INT, era);
             PackedValue::Int(raw.int())
@@ -240,7 +240,7 @@ fn encode_object(
     let object = value
         .into_object()
         .map_err(|value| unsupported(value.type_index()))?;
-    // RPC-88: tensors come first, because they are the only objects whose data the client can access.
+    // RPC-88: checked first, because tensors are the only objects whose data the client can access.
     let object = match Tensor::try_from(&Any::from(object.clone())) {
         Ok(tensor) => return encode_tensor(tensor, number, handles, memory),
         Err(_) => object,

@@ -1,5 +1,5 @@
-//! The part of a session that another thread sees, so that it can end the session during a call: when its time is over, or its client is
-//! gone. The thread that reads packets is busy with the call and cannot notice this.
+//! The part of a session that another thread uses to end the session during a call, when its time is over or its client is gone. The
+//! thread that reads packets is busy with the call and cannot notice this.
 
 use super::super::transport::{RpcStream, seconds};
 use super::super::{Packet, Protocol};
@@ -15,7 +15,7 @@ pub struct SessionWatch {
     limit: Mutex<Option<SessionLimit>>,
     /// Notified when a limit was set.
     stated: Condvar,
-    /// Held while a packet is written, so that no other begins inside it.
+    /// Locked while a packet is written, so that no other packet begins inside it.
     writing: Mutex<()>,
     /// Start of the request in progress; `None` between two requests.
     call: Mutex<Option<Instant>>,
@@ -52,10 +52,10 @@ impl SessionWatch {
         }
     }
 
-    /// Writes to the client that its time is over (RPC-83), as a packet that interleaves with no other. Returns false if the session has
-    /// already written this itself, or is still writing another packet.
+    /// Writes to the client that its time is over (RPC-83), as a packet that does not interleave with another. Returns false if the
+    /// session has already written this, or is still writing another packet.
     pub fn expire(&self, stream: &mut dyn RpcStream) -> bool {
-        // RPC-83: does not wait for the lock, because a session may hold it for long while its client reads nothing.
+        // RPC-83: does not wait for the lock, because a session may hold it for a long time while its client reads nothing.
         let Ok(_writing) = self.writing.try_lock() else {
             return false;
         };
@@ -87,7 +87,7 @@ impl SessionWatch {
         self.stated.notify_all();
     }
 
-    /// Returns whether the caller has to write that the time is over, which is written only once.
+    /// Returns whether the caller has to write that the time is over. Returns true only once.
     pub(super) fn claim(&self) -> bool {
         lock(&self.limit).take().is_some()
     }
@@ -100,7 +100,7 @@ impl SessionWatch {
 
 /// Returns the final packet of a session whose time is over. RPC-83: clients from 0.13 on recognize it by the start of the text.
 pub(super) fn expired(seconds: f64) -> Packet<'static> {
-    // RPC-83: uses the text of the releases, which print the seconds as Python does, `2.0`: hence the debug format.
+    // RPC-83: uses the text of the releases, which print the seconds as Python does, `2.0`. The debug format does the same.
     let text = format!(
         "RPCSessionTimeoutError: Your {seconds:?}s session has expired, try to increase the \"session_timeout\" value."
     );

@@ -10,10 +10,10 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// Time limit for a tracker's hello, and for a reply that the tracker has at once.
+/// Time limit for a tracker's hello, and for a reply that the tracker can write at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Time limit of one read, after which the client checks whether to go on waiting.
+/// Time limit of one read. After each read, the client checks whether to continue waiting.
 const SLICE: Duration = Duration::from_millis(200);
 
 /// A connection to a tracker.
@@ -43,7 +43,7 @@ impl TrackerClient {
     ///
     /// # Errors
     ///
-    /// A ConnectionError if nothing answers there; a TimeoutError; RPC-50 if the peer is not a tracker.
+    /// Returns a ConnectionError if nothing answers there; a TimeoutError; RPC-50 if the peer is not a tracker.
     pub fn connect(address: impl ToSocketAddrs) -> Result<TrackerClient> {
         TrackerClient::connect_within(address, PATIENCE)
     }
@@ -77,7 +77,7 @@ impl TrackerClient {
 
     /// Creates a client over a connection, after the peer's first four bytes show that it is a tracker (RPC-50).
     fn over(stream: TcpStream, patience: Duration) -> Result<TrackerClient> {
-        // After a reset the socket has no peer address any more, so that this comes first.
+        // Read first, because after a reset the socket has no peer address any more.
         let place = stream.peer_addr().map_err(gone)?;
         stream.set_nodelay(true).map_err(gone)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(gone)?;
@@ -87,7 +87,7 @@ impl TrackerClient {
         };
         let mut out = Writer::new();
         TrackerHello.write(&mut out);
-        // RPC-50: the number is written alone, because trackers take the first bytes that come in for it.
+        // RPC-50: the number is written alone, because trackers treat the first bytes that arrive as this number.
         client.write(&out.into_bytes())?;
         let hello = client.read(patience, &|| true, TrackerHello::read);
         hello.map_err(|error| no_tracker(error, place, patience))?;
@@ -107,7 +107,7 @@ impl TrackerClient {
     ///
     /// # Errors
     ///
-    /// Errors of the connection; RPC-51 to RPC-58 for an invalid reply.
+    /// Returns errors of the connection; RPC-51 to RPC-58 for an invalid reply.
     pub fn ask(&mut self, request: &TrackerRequest) -> Result<TrackerReply> {
         self.send(request)?;
         self.read(PATIENCE, &|| true, TrackerReply::read)

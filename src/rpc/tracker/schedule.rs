@@ -47,8 +47,8 @@ pub enum TrackerOutcome {
 pub struct TrackerSchedule {
     limits: TrackerLimits,
     stop_key: String,
-    /// Queues by number, in the order in which their keys appeared, as the summary lists them. Unused queues are dropped when room is
-    /// short, so that a peer that has left takes no room from others.
+    /// Queues by number, in the order in which their keys appeared, which is the order of the summary. Unused queues are dropped when
+    /// the limit is reached, so that a peer that has left takes no room from others.
     queues: BTreeMap<u64, KeyQueue>,
     by_key: HashMap<String, u64>,
     /// Number of connections that stated to be a server of a key. Such a queue is kept even if it is empty, because all of its servers may
@@ -64,9 +64,9 @@ debug_fields!(TrackerSchedule: arrivals);
 /// Offers and requests of one key. One of the two is empty, except while a request is answered.
 struct KeyQueue {
     key: String,
-    /// RPC-62: offers by arrival.
+    /// Offers by arrival (RPC-62).
     free: BTreeMap<u64, (u64, TrackerOffer)>,
-    /// RPC-61: requests by priority, the highest first, then by arrival.
+    /// Requests by priority, the highest first, then by arrival (RPC-61).
     pending: BTreeMap<QueuePosition, u64>,
 }
 
@@ -225,7 +225,7 @@ impl TrackerSchedule {
         self.peers.len()
     }
 
-    /// Stores the information that a peer states of itself. Returns `None` if a text of it is too long.
+    /// Stores the information that a peer states about itself. Returns `None` if one of its texts is too long.
     fn update(&mut self, connection: u64, info: TrackerPeer) -> Option<()> {
         let host = info.address.as_ref().and_then(|(host, _)| host.as_deref());
         if !is_short(&info.key) || !host.is_none_or(is_short) {
@@ -341,7 +341,8 @@ impl TrackerSchedule {
         if free.is_empty() {
             return None;
         }
-        // RPC-61: the map reverses priorities, so that the highest comes first; among equal ones the earliest arrival.
+        // RPC-61: the map reverses priorities, so that the highest comes first. Among equal priorities, the earliest arrival comes
+        // first.
         let (place, client) = pending.pop_first()?;
         let (arrival, (server, offer)) = free.pop_first()?;
         let host = self.peers.get_mut(&server).map(|peer| {
@@ -379,13 +380,13 @@ impl TrackerSchedule {
     }
 }
 
-/// Returns whether a stored text has at most as many bytes as a key of a session (RPC-03): clients connect to a server with its match key.
+/// Returns whether a stored text is at most as long as a session key may be (RPC-03). Clients connect to a server with its match key.
 fn is_short(text: &str) -> bool {
     text.len() <= Hello::LONGEST as usize
 }
 
-/// RPC-52: removes the last keys and the last servers from a summary that is too long for a message. Without a reply, the connection of the
-/// requesting peer would end.
+/// Removes the last keys and the last servers from a summary that is too long for a message (RPC-52). Without a reply, the connection
+/// of the requesting peer would end.
 fn within_a_message(mut summary: TrackerSummary) -> TrackerSummary {
     let mut room = LONGEST_SUMMARY;
     // Counts, member names and punctuation together are shorter than these constants.

@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Time for which a peer may take nothing of a reply to its own request.
+/// Time after which a peer is given up if it does not read the reply to its own request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Time for which a peer may take nothing of a reply that another peer's request caused. The other peer waits meanwhile, and a peer that
-/// reads its replies has room for one at once.
+/// Time after which a peer is given up if it does not read a reply that another peer's request caused. The other peer waits meanwhile,
+/// and a peer that reads its replies has room for one at once.
 const OTHERS_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Message for a connection that exceeds the limit.
@@ -85,7 +85,7 @@ impl TrackerServer {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of binding `address`, such as one that is in use.
+    /// Returns [`io::Error`] of binding `address`, such as one that is in use.
     pub fn bind(address: SocketAddr, limits: TrackerLimits) -> io::Result<TrackerServer> {
         let listener = TcpListener::bind(address)?;
         let stop_key = format!("tracker:{:016x}{:016x}", random(), random());
@@ -154,7 +154,7 @@ impl TrackerServer {
             });
             match begun {
                 Ok(thread) => threads.push(thread),
-                // Only this peer's connection is closed; the others go on.
+                // Only this peer's connection is closed. The others continue.
                 Err(why) => watch(&TrackerEvent::Closed(peer, Some(threads::none(&why)))),
             }
             // Done only at powers of two: a scan for each connection would be quadratic in their number.
@@ -225,8 +225,8 @@ impl TrackerShared {
         locked(&self.connections).remove(&number);
     }
 
-    /// Writes a reply that the request of `from` caused. Returns an error if `from` itself takes no more bytes; another peer that takes
-    /// none is closed.
+    /// Writes a reply that the request of `from` caused. Returns an error if `from` itself does not read it. Closes another peer that
+    /// does not read it.
     fn send(
         &self,
         from: &TrackerConnection,

@@ -31,8 +31,8 @@ const KEPT: usize = 32 << 20;
 /// peer that answers within this time is served without a wake-up.
 const POLL: Duration = Duration::from_micros(50);
 
-/// Longest wait, including the wake-up, after which the next read polls again. After a longer one the peer computes or rests. Polling
-/// therefore takes at most a twentieth of a processor.
+/// Longest wait, including the wake-up, after which the next read polls again. After a longer wait, the peer is assumed to compute or
+/// to be idle. Polling therefore takes at most a twentieth of a processor.
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 /// One end of a connection.
@@ -52,7 +52,7 @@ pub struct Transport {
     patience: Option<Duration>,
     /// Timeout that is set on the stream now.
     limit: Option<Duration>,
-    /// Whether the next read polls before it sleeps.
+    /// True if the next read polls before it sleeps.
     polls: bool,
 }
 
@@ -87,18 +87,18 @@ impl Transport {
         Ok(Transport::new(stream))
     }
 
-    /// Sets the time at which reads and writes give up; `None` for never.
+    /// Sets the time at which reads and writes fail with a timeout; `None` for no limit.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
     }
 
-    /// Returns whether the deadline has passed. A wait for it may end some microseconds early, so that 50 ms before it count as well.
+    /// Returns whether the deadline has passed. A wait may end some microseconds early, so 50 ms before the deadline also count.
     pub(in crate::rpc) fn is_late(&self) -> bool {
         let soon = Instant::now() + Duration::from_millis(50);
         self.deadline.is_some_and(|deadline| soon >= deadline)
     }
 
-    /// Sets how long the peer may write or take nothing while a read or write waits; `None` for no limit.
+    /// Sets how long the peer may be idle while a read or write waits for it; `None` for no limit.
     pub(in crate::rpc) fn set_patience(&mut self, patience: Option<Duration>) {
         self.patience = patience;
     }
@@ -239,7 +239,7 @@ impl Transport {
     /// Waits until a packet is complete, and returns its length in bytes.
     fn await_packet(&mut self, spoken: &Protocol) -> Result<Option<usize>> {
         let framed = spoken.is_framed();
-        // RPC-10: the length comes first. The body is not parsed before all of it has come in.
+        // RPC-10: the length comes first. The body is not parsed before all of it has arrived.
         let mut wanted = if framed { 8 } else { 4 };
         loop {
             if !self.fill(wanted)? {
@@ -277,7 +277,7 @@ impl Transport {
         }
     }
 
-    /// Reads a message that is short enough to be parsed anew whenever bytes come in. Returns it with its length.
+    /// Reads a message that is short enough to be parsed again whenever bytes arrive. Returns it with its length.
     fn read_short<T>(
         &mut self,
         read: impl Fn(&mut Cursor<'_>) -> std::result::Result<Progress<T>, Violation>,
@@ -298,7 +298,7 @@ impl Transport {
         }
     }
 
-    /// RPC-16: creates the error for a stream that ended inside a message.
+    /// Creates the error for a stream that ended inside a message (RPC-16).
     fn cut(&self, more: usize) -> Error {
         let end = self.offset + (self.end - self.start) as u64;
         let message = format!("the stream ends, and the message goes on for {more} or more bytes");
@@ -319,7 +319,7 @@ impl Transport {
         self.make_room();
         while self.end - self.start < wanted {
             if self.end == self.buffer.len() {
-                // RPC-13: the buffer grows with the bytes that have come in, so that a length alone reserves nothing.
+                // RPC-13: the buffer grows with the bytes that have arrived, so a length alone reserves nothing.
                 let missing = wanted - self.end;
                 let step = missing.min(self.end.max(STEP)).max(STEP);
                 self.buffer.resize(self.end + step, 0);

@@ -13,7 +13,7 @@ pub trait RpcStream: Read + Write + Send {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of setting the timeouts of a socket.
+    /// Returns [`io::Error`] of setting the timeouts of a socket.
     fn set_limit(&self, limit: Option<Duration>) -> io::Result<()>;
 
     /// Reads bytes that have already arrived. Returns `None` if no byte has arrived. A stream that cannot tell waits, like `read`.
@@ -26,7 +26,7 @@ pub trait RpcStream: Read + Write + Send {
     ///
     /// # Errors
     ///
-    /// [`io::Error`] of duplicating a socket.
+    /// Returns [`io::Error`] of duplicating a socket.
     fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
         Ok(None)
     }

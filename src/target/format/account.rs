@@ -11,7 +11,7 @@ use std::fmt;
 /// The reading of a target by one release: the target, or the broken rule.
 type Reading = Result<Target, Violation>;
 
-/// The readings of a target by every release: for each release the target, or the rule that it breaks there.
+/// The readings of a target by every release: for each release the target, or the rule that it breaks in that release.
 ///
 /// The JSON form is that of the rows: `[{"releases": "0.7..0.23", "target": {..}}, {"releases": "0.24..", "rejected": {"rule",
 /// "kind", "message"}}]`.

@@ -7,9 +7,9 @@ use crate::target::{TGT_58, TGT_59};
 use serde_json::{Value, json};
 
 impl Targets {
-    /// Returns the target of the device `name:id`, where `name` is the name of the device type. `answer` returns the device's
-    /// answer to the name of an attribute (`exist`, `max_threads_per_block`, `warp_size`, ...; DEV-09) or of a target property, or
-    /// null if there is none.
+    /// Returns the target of the device `name:id`, where `name` is the name of the device type. `answer` returns the device's answer to
+    /// the name of an attribute (`exist`, `max_threads_per_block`, `warp_size`, ...; DEV-09) or of a target property. It returns null
+    /// if the device has no answer.
     ///
     /// ```
     /// use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Targets {
     ///
     /// # Errors
     ///
-    /// TGT-59: unsupported for a type that the release does not detect, missing if the device does not exist; the errors of
+    /// Returns TGT-59: unsupported for a type that the release does not detect, missing if the device does not exist; the errors of
     /// [`Targets::read_config`].
     pub fn detect(
         &self,
@@ -180,7 +180,7 @@ pub(super) fn fill(
         let Some(answer) = answer.filter(|answer| !answer.is_null()) else {
             continue;
         };
-        // TGT-58: existing values take precedence: stated options and, from 0.24 on, the defaults, which are added earlier.
+        // TGT-58: existing values take precedence. These are stated options and, from 0.24 on, the defaults, which are added earlier.
         if attrs.contains_key(&option.name) {
             continue;
         }

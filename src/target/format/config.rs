@@ -94,7 +94,7 @@ impl ConfigReader<'_> {
     fn by_schema(&self, config: TargetConfig) -> Result<Target, Violation> {
         let mut config = self.overlaid(config)?;
         let kind = self.kind(&config)?;
-        // TGT-41: removed before the schema sees it, so that an error in a host is reported as that of the host.
+        // TGT-41: removed before the schema is checked, so that an error in a host is reported as an error of the host.
         let host = self.host_of(config.shift_remove("host"))?;
         // TGT-44: features bypass the schema, because no kind declares them.
         let is_feature = |name: &str| name.len() > FEATURE.len() && name.starts_with(FEATURE);
@@ -102,8 +102,8 @@ impl ConfigReader<'_> {
             config.into_iter().partition(|(name, _)| is_feature(name));
         let mut config: TargetConfig = config.into_iter().collect();
         let mut resolved = TargetConfig::new();
-        // TGT-03: in the order of declaration. If two options are wrong, the one declared first is reported, whatever the order in
-        // the object.
+        // TGT-03: in the order of declaration. If two options are wrong, the one that is declared first is reported, independent of the
+        // order in the object.
         for option in &kind.options {
             if let Some(value) = config.get_mut(&option.name) {
                 let value = self.converted(value.take(), &option.name, &option.option_type)?;
@@ -324,7 +324,7 @@ impl ConfigReader<'_> {
                 let items: Result<_, Violation> = items
                     .map(|value| self.converted(value, name, item))
                     .collect();
-                // TGT-04: the message is that of the whole list, because upstream does not state the wrong item.
+                // TGT-04: the message is about the whole list, because upstream does not state the wrong item.
                 items.ok().map(Value::Array)
             }
             (OptionType::Target, value) => Some(json!(self.host(value)?)),
@@ -409,7 +409,7 @@ impl ConfigReader<'_> {
         host: Option<Box<Target>>,
         attrs: TargetConfig,
     ) -> Target {
-        // An external device (DEV-01) is an existing kind with another device type; it has no kind of its own.
+        // An external device (DEV-01) is an existing kind with another device type, and not a separate kind.
         let device_type = attrs.get("target_device_type").and_then(Value::as_i64);
         Target {
             release: self.targets.release,

@@ -1,4 +1,4 @@
-//! Targets of 0.2 to 0.6: a name from a fixed list, and words that nothing checks.
+//! Targets of 0.2 to 0.6: a name from a fixed list, and words that are not checked.
 
 use super::Target;
 use crate::release::Release;
@@ -14,7 +14,7 @@ struct EarlyKind {
     since: u8,
     device_type: i64,
     keys: &'static [&'static str],
-    /// The maximum number of threads; 1 if nothing is known about a device.
+    /// The maximum number of threads; 1 if the device is unknown.
     threads: u16,
     warp: u8,
 }
@@ -120,7 +120,7 @@ fn behind<'t>(first: &[&'t str], words: &[&'t str]) -> Vec<&'t str> {
 /// Returns the keys. The device comes before the keys of the name, because the more specific key is looked up first (TGT-12).
 fn keys(minor: u8, kind: &EarlyKind, words: &[&str]) -> Vec<String> {
     let mut keys = Vec::new();
-    // TGT-12: 0.6 has a word for keys. It adds each device where the word occurs, and the last device once more. In 0.6
+    // TGT-12: 0.6 has an option for keys. It adds each device at the position of the word, and the last device once more. In 0.6,
     // `-device=mali` is therefore a key twice.
     if minor == 6 {
         for word in words {
@@ -163,7 +163,7 @@ fn attrs(minor: u8, kind: &EarlyKind, words: &[&str]) -> BTreeMap<String, Value>
     };
     let mut attrs = BTreeMap::new();
     attrs.insert("thread_warp_size".into(), warp.into());
-    // Python of 0.2 has no such attribute if nothing is known about the device.
+    // Python of 0.2 has no such attribute if the device is unknown.
     if threads > 1 || minor > 2 {
         attrs.insert("max_num_threads".into(), threads.into());
     }
@@ -200,12 +200,12 @@ fn device_of<'t>(minor: u8, words: &[&'t str]) -> Option<&'t str> {
     })
 }
 
-/// Returns the part up to the next equals sign, because Python of 0.2 splits a word at every one and takes the second part.
+/// Returns the part up to the next equals sign, because Python of 0.2 splits a word at every equals sign and uses the second part.
 fn value_of_0_2(text: &str) -> &str {
     text.split('=').next().unwrap_or_default()
 }
 
-/// Splits a list at its commas. Nothing after the last comma is not an item.
+/// Splits a list at its commas. An empty text after the last comma is not an item.
 fn items(list: &str) -> Vec<&str> {
     let mut items: Vec<&str> = list.split(',').collect();
     if items.last().is_some_and(|last| last.is_empty()) {

@@ -144,8 +144,8 @@ impl TargetKind {
     ///
     /// # Errors
     ///
-    /// TGT-15, missing, if there is no name or no device type. TGT-15, type, if a member or a default has another type. TGT-15,
-    /// unsupported, for an unknown member or an unknown type of an option.
+    /// Returns TGT-15, missing, if there is no name or no device type. Returns TGT-15, type, if a member or a default has another type.
+    /// Returns TGT-15, unsupported, for an unknown member or an unknown type of an option.
     pub fn from_json(form: &Value) -> Result<TargetKind, Violation> {
         // TGT-15: in releases a kind is declared in C++ at compile time. This form and its errors belong to this crate.
         let wrong = |kind: Kind, message: String| TGT_15.rejected(kind, message);
@@ -201,7 +201,7 @@ impl TargetKind {
     }
 }
 
-/// The body of a parser: takes the members, and returns those of the target.
+/// The body of a parser. Its arguments are the members and the targets, and it returns the members of the target.
 type ParserBody = dyn Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation> + Send + Sync;
 
 /// The parser of a kind, which adds members to a target and checks them.
@@ -209,7 +209,7 @@ type ParserBody = dyn Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violati
 pub struct KindParser(Arc<ParserBody>);
 
 impl KindParser {
-    /// Creates a parser of this body, which takes the members and returns those of the target.
+    /// Creates a parser with this body, which takes the stated members and returns those of the target.
     pub fn new(
         body: impl Fn(TargetConfig, &Targets) -> Result<TargetConfig, Violation> + Send + Sync + 'static,
     ) -> KindParser {

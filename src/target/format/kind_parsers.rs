@@ -1,8 +1,8 @@
 //! The parsers of kinds, which add options to a target and check them.
 //!
-//! Up to 0.9 a parser sees only the options, with their defaults. From 0.10 to 0.23 it sees the whole object before any type is
-//! checked (TGT-04). From 0.24 on it sees the options that the schema has accepted. Each rule states the release since which it
-//! holds, so one function serves all of them.
+//! Up to 0.9, a parser gets only the options, with their defaults. From 0.10 to 0.23, it gets the whole object before any type is
+//! checked (TGT-04). From 0.24 on, it gets the options that the schema has accepted. Each rule states the release from which it
+//! applies, so one function serves all of them.
 
 use super::TargetConfig;
 use super::kind::{KindParser, Targets, insert};
@@ -130,7 +130,8 @@ fn hold_triple(
     Ok(())
 }
 
-/// Checks that warps of more than one thread have subgroups; with subgroups a warp has 32 threads, whatever is stated (TGT-53).
+/// Checks that warps of more than one thread have subgroups. With subgroups, a warp has 32 threads, even if another number is stated
+/// (TGT-53).
 fn webgpu(mut config: TargetConfig, _: &Targets) -> Result<TargetConfig, Violation> {
     // TGT-53: a value that is not a bool counts as missing; the schema has rejected it before.
     let subgroups = config.get("supports_subgroups").and_then(Value::as_bool) == Some(true);
@@ -156,8 +157,7 @@ fn test(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vio
     Ok(config)
 }
 
-/// The processors of Arm's M profile: the prefix of the name, whether it has DSP, whether it has MVE, and the first release that
-/// knows it.
+/// The processors of Arm's M profile: the prefix of the name, `true` for DSP, `true` for MVE, and the first release that knows it.
 const M_PROFILE: [(&str, bool, bool, u8); 8] = [
     ("cortex-m0", false, false, 10),
     ("cortex-m3", false, false, 10),

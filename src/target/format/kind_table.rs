@@ -6,13 +6,13 @@ use crate::release::Release;
 
 /// The kinds of all releases, one per line, with their options below.
 const KINDS: &str = include_str!("../../../spec/tables/target_kinds.tsv");
-/// The tags of all releases, one per line, with the objects that they stand for.
+/// The tags of all releases, one per line, each with its object.
 const TAGS: &str = include_str!("../../../spec/tables/target_tags.tsv");
 /// The name of the row with the options that every kind has.
 const COMMON: &str = "*";
 
 impl TargetKind {
-    /// Returns the kinds of `release`, in the order in which releases introduced them. There are none before 0.7.
+    /// Returns the kinds of `release`, in the order in which releases introduced them. Releases before 0.7 have no kinds.
     pub(super) fn all(release: Release) -> impl Iterator<Item = TargetKind> {
         let common = common(release);
         rows(release).map(move |(kind, own)| TargetKind {
@@ -97,7 +97,7 @@ fn option_of(line: &str) -> Option<KindOption> {
     })
 }
 
-/// Returns the tags of `release`, each with the object that it stands for.
+/// Returns the tags of `release`, each with its object.
 pub(super) fn tags(release: Release) -> impl Iterator<Item = (&'static str, &'static str)> {
     TAGS.lines()
         .filter_map(move |line| behind_releases(line, release)?.split_once('\t'))

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 /// Creates the rejection of an empty command line.
 pub(super) fn empty() -> Violation {
-    // TGT-22: a text of spaces has the same message. In upstream it passes the check for an empty text, and the reader then takes
-    // the first of no words.
+    // TGT-22: a text of spaces has the same message. In upstream it passes the check for an empty text, and the reader then accesses
+    // the first of zero words.
     TGT_22.rejected(Kind::Missing, "Cannot parse empty target string")
 }
 

@@ -30,7 +30,7 @@ pub struct Target {
     pub release: Release,
     /// The name of its kind.
     pub kind: String,
-    /// The number of its device type: the option `target_device_type`, or that of the kind (DEV-01).
+    /// The number of its device type: the option `target_device_type`, or the device type of the kind (DEV-01).
     pub device_type: i64,
     /// The tag that it was created from; empty if there was none, or only the name of a tag (TGT-70).
     pub tag: String,

@@ -39,7 +39,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// TGT-63 if a command line of 0.10 to 0.23 cannot express the value of an option.
+    /// Returns TGT-63 if a command line of 0.10 to 0.23 cannot express the value of an option.
     pub fn render(&self) -> Result<String, Violation> {
         // TGT-64: the JSON text reads back as the same target, which was never true of a command line.
         if self.release.minor() >= 24 {

@@ -26,7 +26,7 @@ impl Targets {
         }
     }
 
-    /// Returns the release of these kinds and tags.
+    /// Returns the release to which these kinds and tags belong.
     pub fn release(&self) -> Release {
         self.release
     }
@@ -50,8 +50,8 @@ impl Targets {
     ///
     /// # Errors
     ///
-    /// TGT-71 if the tag exists and `replace` is not set; the errors of [`Targets::read_config`] for `config`. After an error of
-    /// the latter kind the tag still exists.
+    /// Returns TGT-71 if the tag exists and `replace` is not set; the errors of [`Targets::read_config`] for `config`. After an error
+    /// of the latter kind the tag still exists.
     pub fn add_tag(
         &mut self,
         name: &str,
@@ -100,7 +100,7 @@ impl Targets {
         names
     }
 
-    /// Returns the object that a tag stands for.
+    /// Returns the object of a tag.
     pub fn tag(&self, name: &str) -> Option<TargetConfig> {
         // TGT-71: a registered tag is found before one of the release.
         if let Some((_, config)) = self.tags.iter().find(|(own, _)| own == name) {
@@ -110,13 +110,13 @@ impl Targets {
         serde_json::from_str(text).ok()
     }
 
-    /// Reads text that names a target: a tag, an object in JSON, a command line up to 0.23, and the name of a kind from 0.24 on
-    /// (TGT-20). Up to 0.6 it is a name with words after it (TGT-10 to TGT-14).
+    /// Reads text that names a target: a tag, an object in JSON, a command line up to 0.23, or the name of a kind from 0.24 on
+    /// (TGT-20). Up to 0.6, it is a name with words after it (TGT-10 to TGT-14).
     ///
     /// # Errors
     ///
-    /// The first broken rule, with the text that the release has for it: TGT-10 up to 0.6, TGT-21 to TGT-30, TGT-40, and the errors
-    /// of [`Targets::read_config`].
+    /// Returns the first broken rule, with the text that the release has for it: TGT-10 up to 0.6, TGT-21 to TGT-30, TGT-40, and the
+    /// errors of [`Targets::read_config`].
     pub fn read(&self, text: &str) -> Result<Target, Violation> {
         self.read_at(text, 0)
     }
@@ -149,7 +149,7 @@ impl Targets {
         if self.release.minor() < 24 {
             return self.read_config_at(words::read(self, text, depth)?, depth);
         }
-        // TGT-30: only the space decides. The message is that of the release, because its users need to know the replacement.
+        // TGT-30: only the space decides. The message is the one of the release, because its users need to know the replacement.
         TGT_30.demand(Kind::Unsupported, !text.contains(' '), || {
             format!(
                 "Cannot parse target string \"{text}\". CLI target string form (e.g. \"llvm -mcpu=xxx\") is no longer supported. \
@@ -179,7 +179,7 @@ impl Targets {
     /// Parses a text as an object (TGT-40).
     fn object(&self, text: &str) -> Result<TargetConfig, Violation> {
         serde_json::from_str(text).map_err(|error| {
-            // The detail is from this crate. Releases have that of their own reader, and up to 0.23 none.
+            // The detail is from this crate. Releases add the detail of their own reader, and up to 0.23 no detail.
             let message = match self.release.minor() {
                 ..24 => "Cannot load config dict with python JSON loader".into(),
                 _ => format!("Failed to parse target JSON config: {error}"),
@@ -190,7 +190,7 @@ impl Targets {
     }
 }
 
-/// Checks the depth (TGT-09). This comes first, because a tag whose host is the tag itself would never reach another check.
+/// Checks the depth (TGT-09). This comes first, because a tag that is its own host would never reach another check.
 fn hold_depth(depth: usize) -> Result<(), Violation> {
     // TGT-09: a tag whose host is the tag itself never ends. In releases the stack overflows, and the process crashes.
     TGT_09.demand(Kind::Limit, depth <= Targets::DEEPEST, || {

@@ -8,7 +8,7 @@ use crate::rule::{Kind, Violation};
 use crate::target::{TGT_21, TGT_23, TGT_24, TGT_26, TGT_27, TGT_28, TGT_29};
 use serde_json::{Value, json};
 
-/// Returns the object that a command line stands for.
+/// Returns the object that a command line describes.
 pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<TargetConfig, Violation> {
     let words = split(targets.release, text, ' ')?;
     // TGT-22: a text of spaces has no word.

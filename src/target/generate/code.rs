@@ -50,7 +50,7 @@ impl GeneratedCode {
     ///
     /// # Errors
     ///
-    /// TGT-81 for an object without one of these or without `kind`; the errors of [`Payload::from_json`].
+    /// Returns TGT-81 for an object without one of these or without `kind`; the errors of [`Payload::from_json`].
     pub fn from_json(form: &Value) -> Result<GeneratedCode, Violation> {
         let wrong = |why: &str| TGT_81.rejected(Kind::Malformed, format!("generated code: {why}"));
         let kind = text(form, "kind").ok_or_else(|| wrong("there is no `kind`"))?;

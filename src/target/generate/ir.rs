@@ -1,8 +1,8 @@
 //! The JSON graph of a compiler's module, in both formats, as nodes with fields.
 //!
-//! Both formats name nodes by index. Only the type of a node decides whether a number in it is an index. [`IrGraph::child`] reads a
-//! number as an index, and [`IrGraph::int`] as a number. Only the parts that the contract needs are read: functions, their
-//! attributes and parameters.
+//! Both formats refer to nodes by index. Only the type of a node decides whether a number in it is an index. [`IrGraph::child`] reads a
+//! number as an index, and [`IrGraph::int`] as a number. Only the parts that the contract needs are read: functions, their attributes
+//! and parameters.
 
 use super::TGT_88;
 use super::ir_json::IrJson;
@@ -70,8 +70,8 @@ impl IrGraph {
         let release = graph.release();
         let nodes = graph.nodes.into_iter().map(|node| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            // OBJ-24: a node up to 0.21 does not state its form. A map with text keys has a separate member for them. A map with
-            // node keys has alternating keys and values, and only its type key tells it from an array.
+            // OBJ-24: a node up to 0.21 does not state its form. A map with text keys has a separate member for them. A map with node
+            // keys has alternating keys and values, and differs from an array only in its type key.
             let data = if !node.keys.is_empty() {
                 let keys = node.keys.iter().map(|key| IrKey::Text(text(key)));
                 IrData::Pairs(keys.zip(node.data).collect())

@@ -10,7 +10,7 @@ const DEEPEST: u8 = 16;
 /// A value of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum IrJson {
-    /// `null`; also a bool or a fraction, which nothing here needs, and a value that is nested too deeply.
+    /// `null`. Also a bool or a fraction, which are not needed here, and a value that is nested too deeply.
     #[default]
     Null,
     Int(i64),

@@ -39,9 +39,9 @@ impl LoweredModule {
     ///
     /// # Errors
     ///
-    /// The rules of the form (OBJ-18 to OBJ-32). TGT-88, malformed, for a graph that is not a module. TGT-88, unsupported, for
-    /// a kernel with a parameter that is neither a number nor an address. TGT-82 for a function that is not lowered. TGT-83 for one
-    /// without a symbol, or with the symbol of another.
+    /// The rules of the form (OBJ-18 to OBJ-32). Returns TGT-88, malformed, for a graph that is not a module. Returns TGT-88,
+    /// unsupported, for a kernel with a parameter that is neither a number nor an address. Returns TGT-82 for a function that is not
+    /// lowered. Returns TGT-83 for one without a symbol, or with the symbol of another.
     pub fn read(text: &[u8]) -> Result<LoweredModule, Violation> {
         let graph = IrGraph::read(text)?;
         if graph.key(graph.root) != "IRModule" {

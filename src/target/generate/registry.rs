@@ -11,7 +11,7 @@ use crate::wire::Cursor;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A code generator, which takes the module and its target.
+/// A code generator. Its arguments are the module and its target.
 pub type Generator =
     Box<dyn Fn(&LoweredModule, &Target) -> Result<GeneratedCode, Violation> + Send + Sync>;
 
@@ -49,8 +49,8 @@ impl Generators {
     ///
     /// # Errors
     ///
-    /// TGT-80 if there is no generator for the kind of the target; the errors of the generator; TGT-81, TGT-85 and TGT-86 if the
-    /// result breaks the contract.
+    /// Returns TGT-80 if there is no generator for the kind of the target; the errors of the generator; TGT-81, TGT-85 and TGT-86 if
+    /// the result breaks the contract.
     pub fn generate(
         &self,
         module: &LoweredModule,
@@ -61,9 +61,9 @@ impl Generators {
             // TGT-80: the message of every release since 0.7. The build of a release decides which kinds have a generator.
             return Err(TGT_80.rejected(Kind::Missing, message));
         };
-        // TGT-87: a generator gets only a module and a target, and no device, so the code depends only on these two. LLVM text of
-        // 0.16 differs from build to build, because it contains addresses of the compiler's memory. So does that of 0.27 if memory
-        // is read or written.
+        // TGT-87: a generator gets only a module and a target, and no device, so the code depends only on these two. LLVM text of 0.16
+        // differs from build to build, because it contains addresses of the compiler's memory. So does LLVM text of 0.27 if memory is
+        // read or written.
         let code = generator(module, target)?;
         check(module, &code)?;
         Ok(code)

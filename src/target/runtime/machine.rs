@@ -6,9 +6,9 @@ use crate::rule::Violation;
 use crate::target::{HostMachine, Target, TargetConfig, Targets};
 use serde_json::Value;
 
-/// Returns the present machine: the architectures of its first devices (TGT-50, TGT-52), and the answers of all its devices to the
-/// options of the kinds of `release` (TGT-58). This loads drivers, as any first question to a device does. The triple and the
-/// processor stay empty, because only LLVM can name them.
+/// Returns the present machine. It has the architectures of the first devices (TGT-50, TGT-52), and the answers of all devices to the
+/// options of the kinds of `release` (TGT-58). This loads drivers, as any first request to a device does. The triple and the processor
+/// stay empty, because only LLVM can name them.
 ///
 /// ```
 /// use tvmspec::release::Release;
@@ -21,7 +21,7 @@ use serde_json::Value;
 pub fn local_machine(release: Release) -> HostMachine {
     let mut machine = HostMachine::default();
     for kind in Targets::new(release).kinds() {
-        // Host code asks a device nothing: the API of the CPU has no target properties, and accepts every number.
+        // Host code needs no answers from a device: the API of the CPU has no target properties, and accepts every number.
         let Some(number) = i32::try_from(kind.device_type)
             .ok()
             .filter(|kind| *kind != Device::CPU.kind)

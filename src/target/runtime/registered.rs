@@ -110,7 +110,7 @@ impl RegisteredTargets {
             targets.register(kind.clone());
         }
         for (name, config) in &self.tags {
-            // TGT-71: a tag is defined before it is read. A tag with a kind of another release fails where it is used.
+            // TGT-71: a tag is defined before it is read. A tag with a kind of another release fails when it is used.
             let _ = targets.add_tag(name, config.clone(), true);
         }
         targets

@@ -61,9 +61,9 @@ impl Drop for TargetScope {
 ///
 /// # Errors
 ///
-/// TGT-72, missing, if the thread is in no scope.
+/// Returns TGT-72, missing, if the thread is in no scope.
 pub fn current() -> Result<Arc<Target>, Violation> {
-    // TGT-72: only of this thread. In 0.2 one Python variable holds the current target of all threads.
+    // TGT-72: only of this thread. In 0.2, one Python variable contains the current target of all threads.
     let target = with_kept(&SCOPES, |scopes| scopes.last().cloned());
     let message = "Target context required. Please set it by constructing a TargetContext";
     target.ok_or_else(|| TGT_72.rejected(Kind::Missing, message))
@@ -78,7 +78,7 @@ pub fn enter_scope(target: Arc<Target>) {
 ///
 /// # Errors
 ///
-/// TGT-73: missing if the thread is in no scope, malformed if the innermost scope belongs to another object. The scope then
+/// Returns TGT-73: missing if the thread is in no scope, malformed if the innermost scope belongs to another object. The scope then
 /// remains.
 pub fn exit_scope(target: &Arc<Target>) -> Result<(), Violation> {
     with_kept(&SCOPES, |scopes| {

@@ -32,8 +32,8 @@ impl CacheEncoding {
         }
     }
 
-    /// Returns the sizes that a tensor may have in bytes: by the count of releases from 0.21 on, and of earlier ones; `None` for a shape
-    /// without a size.
+    /// Returns the sizes that a tensor may have in bytes, as releases from 0.21 on count them and as earlier ones do. Returns `None`
+    /// for a shape without a size.
     pub(super) fn sizes(self, dtype: Dtype, shape: &[i64]) -> [Option<u64>; 2] {
         let stored = match self {
             CacheEncoding::Raw => dtype,

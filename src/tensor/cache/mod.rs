@@ -97,8 +97,8 @@ impl TensorCache {
     ///
     /// # Errors
     ///
-    /// TEN-50 to TEN-53, TEN-55 and TEN-56; under strict findings also TEN-57 and TEN-59 to TEN-61. The errors have no offset, because JSON
-    /// is read as a whole.
+    /// Returns TEN-50 to TEN-53, TEN-55 and TEN-56; under strict findings also TEN-57 and TEN-59 to TEN-61. The errors have no offset,
+    /// because JSON is read as a whole.
     pub fn read(
         text: &[u8],
         newest: Release,
@@ -243,12 +243,12 @@ fn dtype_of(text: &str, newest: Release) -> Option<Dtype> {
 }
 
 impl Shard {
-    /// Checks the content of the shard's file against the index; `None` means that the file does not exist.
+    /// Checks the content of the shard's file against the index. `None` means that the file does not exist.
     ///
     /// # Errors
     ///
-    /// TEN-54: kind missing without a file, truncated for a short file, trailing for a long file, malformed for a pointer of git-lfs. Under
-    /// strict findings also TEN-58. The errors have no offset.
+    /// Returns TEN-54: kind missing without a file, truncated for a short file, trailing for a long file, malformed for a pointer of
+    /// git-lfs. Under strict findings also TEN-58. The errors have no offset.
     pub fn check(&self, bytes: Option<&[u8]>, findings: &mut Findings) -> Result<(), Violation> {
         let (path, stated) = (self.path.as_str(), self.nbytes);
         let Some(bytes) = bytes else {
@@ -292,8 +292,8 @@ impl Shard {
     ///
     /// # Errors
     ///
-    /// TEN-54 for a tensor outside of `bytes`, and the errors of [`TensorRecord::new`]. A parameter file has one byte for each element
-    /// below eight bits, while a cache packs them (TEN-31).
+    /// Returns TEN-54 for a tensor outside of `bytes`, and the errors of [`TensorRecord::new`]. A parameter file has one byte for each
+    /// element below eight bits, while a cache packs them (TEN-31).
     pub fn tensors<'s>(
         &'s self,
         bytes: &'s [u8],

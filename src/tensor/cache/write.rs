@@ -39,12 +39,12 @@ impl CacheWriter {
         }
     }
 
-    /// Writes the shards of `params` through `put`, which gets the name and content of each, and returns the index without metadata.
+    /// Writes the shards of `params` through `put`, with the name and content of each. Returns the index without metadata.
     ///
     /// # Errors
     ///
-    /// TEN-02 for a type that [`CacheWriter::written_by`] does not have; TEN-35 for a tensor that is not stored completely; TEN-56 for
-    /// elements below eight bits; and the errors of `put`.
+    /// Returns TEN-02 for a type that [`CacheWriter::written_by`] does not have; TEN-35 for a tensor that is not stored completely;
+    /// TEN-56 for elements below eight bits; and the errors of `put`.
     pub fn write<E: From<Violation>>(
         &self,
         params: &Params<'_>,
@@ -77,7 +77,7 @@ impl CacheWriter {
             };
             if pending.saturating_add(length) >= self.bound {
                 if length.saturating_mul(2) >= self.bound {
-                    // Its shard comes before the open shard, which accepts further tensors.
+                    // Its shard is written before the open shard, to which further tensors may be added.
                     close(
                         vec![CachedTensor {
                             offset: 0,
@@ -111,7 +111,7 @@ impl CacheWriter {
         let meaning = dtype.meaning(writer);
         let same = meaning.and_then(|name| Dtype::parse(name, self.release).ok());
         Ok(match (meaning, same) {
-            // TEN-04: the width of a bool differs too.
+            // TEN-04: the width of a bool also differs.
             (Some("bool"), Some(same)) => Dtype {
                 lanes: dtype.lanes,
                 ..same
@@ -139,7 +139,7 @@ impl CacheWriter {
     ///
     /// # Errors
     ///
-    /// TEN-02 for an element type that the release does not have.
+    /// Returns TEN-02 for an element type that the release does not have.
     pub fn index(&self, cache: &TensorCache) -> Result<String, Violation> {
         let shards = cache.shards.iter().map(|shard| {
             let tensors = shard.tensors.iter().map(|tensor| {

@@ -35,7 +35,7 @@ impl Schema {
             "ffi.String" => "str",
             "ffi.Bytes" => "bytes",
             name if self.args.is_empty() => name,
-            // FUN-09: as in C++ messages, where an `ffi.Array` with an element type is `Array<int>`.
+            // FUN-09: the same as in C++ messages, in which an `ffi.Array` with an element type is `Array<int>`.
             name => name.strip_prefix("ffi.").unwrap_or(name),
         };
         if self.args.is_empty() {

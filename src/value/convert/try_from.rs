@@ -49,7 +49,7 @@ macro_rules! try_from_narrow {
             type Error = Violation;
 
             fn try_from(view: AnyView<'_>) -> Result<$type, Violation> {
-                // VAL-01: a cell has only signed ints, so a `u64` beyond 2^63 - 1 is a negative number here and is rejected.
+                // VAL-01: a cell has only signed ints. A `u64` above 2^63 - 1 is negative here and is rejected.
                 let wide: i64 = cast(view)?;
                 // An argument of a function loses bits here (VAL-07), but `TryFrom` must not lose any.
                 <$type>::try_from(wide).map_err(|_| {

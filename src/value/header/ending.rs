@@ -1,7 +1,7 @@
-//! Nested deletion of objects: a destructor releases the objects that its own refers to, and may delete them too.
+//! Nested deletion of objects. A destructor releases the objects that its object refers to, which may delete them too.
 //!
-//! Released runtimes recurse here, and a chain that is long enough overflows the stack. Here an object that is deleted inside [`NESTED`]
-//! others waits in a queue of its thread (VAL-05).
+//! Released runtimes recurse here, so a long chain overflows the stack. In this crate, an object that is deleted inside [`NESTED`]
+//! nested deletions waits in a queue of its thread (VAL-05).
 
 use super::{DELETE_WEAK, Deleter, Header, dec_weak, inc_weak};
 use std::cell::{Cell, RefCell};
@@ -88,7 +88,7 @@ struct PendingEnd(*mut Header, i32, Deleter);
 struct Ending {
     /// Number of nested deletions.
     depth: Cell<u32>,
-    /// Whether objects wait.
+    /// True if objects are waiting.
     has_queued: Cell<bool>,
     /// The waiting objects. Has no destructor, because objects may be deleted until the last destructor of the thread has run.
     queue: ManuallyDrop<RefCell<Vec<PendingEnd>>>,

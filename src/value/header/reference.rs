@@ -135,8 +135,8 @@ impl Drop for ObjectRef {
     }
 }
 
-/// A Rust type that is an object: `#[repr(C)]` with [`Header`] as its first field. If weak references outlive it, it is moved before it is
-/// dropped.
+/// A Rust type that is an object: `#[repr(C)]` with [`Header`] as its first field. If weak references still exist, the value is moved
+/// out of the object before it is dropped.
 ///
 /// # Safety
 /// * The type has that layout, and every object whose type index [`Object::matches`] starts with this type.
@@ -170,7 +170,7 @@ impl<T: Object> Ref<T> {
         end_boxed::<T>
     };
 
-    /// Moves `value` to the heap. Its header is overwritten with that of a fresh `T`.
+    /// Moves `value` to the heap, and overwrites its header with the header of a fresh `T`.
     pub fn new(value: T) -> Ref<T> {
         // VAL-04: the header is written last, so the header in `value` does not matter.
         let object = Box::into_raw(Box::new(value)).cast::<Header>();
@@ -255,8 +255,8 @@ unsafe extern "C-unwind" fn end_boxed<T: Object>(object: *mut Header, flags: i32
     }
 }
 
-/// Drops the contents of an object whose counts are still read by weak references. `&mut T` in its destructor must not cover those counts,
-/// so the contents move to a copy with a separate header.
+/// Drops the contents of an object whose counts weak references still read. `&mut T` in the destructor must not cover those counts, so
+/// the contents move to a copy with a separate header.
 ///
 /// # Safety
 /// No strong reference is left, and the contents are not used again.

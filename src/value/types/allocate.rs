@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 /// registered.
 const KEPT: i32 = 1024;
 
-/// Registers a type derived from `parent`, which may overflow.
+/// Registers a type derived from `parent`. The type may get derived types beyond its reserved indices.
 ///
 /// # Errors
 ///
-/// Returns VAL-15 (type) for an unknown parent, for one without room for more children, and if all type indices are taken.
+/// Returns VAL-15 (type) for an unknown parent, for a parent without room for more children, and if all type indices are used.
 pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
     get_or_alloc(NewType {
         key,
@@ -37,16 +37,16 @@ pub(crate) struct NewType<'a> {
     pub(crate) depth: Option<i32>,
     /// Number of indices to reserve after its own for derived types.
     pub(crate) child_slots: i32,
-    /// Whether more derived types may take indices from elsewhere.
+    /// True if more derived types than reserved may be registered. They take indices from elsewhere.
     pub(crate) can_overflow: bool,
     /// Index of the parent.
     pub(crate) parent: i32,
 }
 
-/// Returns the index of a type. A new key gets an index; a known key keeps its own, whatever the other arguments.
+/// Returns the index of a type. A new key gets an index. A known key keeps its index and the other arguments are ignored.
 pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let mut writer = writer();
-    // VAL-14: a known key keeps its index, whatever the other arguments.
+    // VAL-14: a known key keeps its index, and the other arguments are ignored.
     if let Ok(at) = writer.index_of(new.key.as_bytes()) {
         return Ok(writer.keys[at].1);
     }
@@ -121,7 +121,7 @@ pub(super) fn allocate(
         }
         first
     };
-    // VAL-15: the index of a type exceeds that of its parent.
+    // VAL-15: the index of a type must be larger than the index of its parent.
     if type_index <= new.parent || type_index >= INDICES || published(type_index).is_some() {
         return Err(reject(format!(
             "type `{}` would get index {type_index}, its parent has {}",

@@ -92,9 +92,9 @@ pub struct TypeInfo {
     pub(crate) key_hash: u64,
     pub(crate) num_fields: AtomicI32,
     pub(crate) num_methods: AtomicI32,
-    /// Fields of this type, without those of its ancestors.
+    /// Fields of this type, without the fields of its ancestors.
     pub(crate) fields: AtomicPtr<FieldInfo>,
-    /// Methods of this type, without those of its ancestors.
+    /// Methods of this type, without the methods of its ancestors.
     pub(crate) methods: AtomicPtr<MethodInfo>,
     /// The metadata; null until it is registered.
     pub(crate) metadata: AtomicPtr<TypeMetadata>,
@@ -109,7 +109,7 @@ impl std::fmt::Debug for TypeInfo {
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     use std::mem::offset_of;
-    // C and C++ index arrays of these structs by their size, so an additional field would be another ABI.
+    // C and C++ index arrays of these structs by their size, so an additional field would change the ABI.
     assert!(size_of::<FieldInfo>() == 120 && offset_of!(FieldInfo, default) == 96);
     assert!(size_of::<MethodInfo>() == 72 && offset_of!(MethodInfo, method) == 56);
     assert!(size_of::<TypeMetadata>() == 32 && offset_of!(TypeMetadata, total_size) == 24);
@@ -122,7 +122,7 @@ pub mod flag {
     pub const WRITABLE: i64 = 1;
     /// The field has a default.
     pub const HAS_DEFAULT: i64 = 2;
-    /// The method takes no object.
+    /// The flag for a method that takes no object.
     pub const STATIC_METHOD: i64 = 4;
     /// Structural comparison and hash skip the field.
     pub const EQ_HASH_IGNORE: i64 = 8;
@@ -196,12 +196,12 @@ impl TypeInfo {
         self.ancestors().last().copied()
     }
 
-    /// Returns the fields of this type, without those of its ancestors.
+    /// Returns the fields of this type, without the fields of its ancestors.
     pub fn fields(&self) -> &'static [FieldInfo] {
         list(&self.fields, &self.num_fields)
     }
 
-    /// Returns the methods of this type, without those of its ancestors.
+    /// Returns the methods of this type, without the methods of its ancestors.
     pub fn methods(&self) -> &'static [MethodInfo] {
         list(&self.methods, &self.num_methods)
     }

@@ -4,8 +4,8 @@ use super::DynamicType;
 use super::table::published;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The layout of the objects of a type. It never changes once it is known: objects with one index and two layouts would be read
-/// incorrectly.
+/// The layout of the objects of a type. It never changes after it is known, because objects with one index and two layouts would be
+/// read incorrectly.
 pub(super) struct ObjectLayout(AtomicUsize);
 
 /// The owner of a layout: the address of a [`DynamicType`], or 1 for everything that is not a Rust type.

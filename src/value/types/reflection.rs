@@ -12,8 +12,8 @@ pub fn column(name: &str) -> Option<&'static Column> {
     writer().column(name.as_bytes())
 }
 
-/// Sets attribute `name` of a type, once. Index 0 only creates the column. Rejects an opaque pointer: pointer attributes are called as C
-/// functions, and nothing proves that this pointer is one.
+/// Sets attribute `name` of a type, once. Index 0 only creates the column. Rejects an opaque pointer, because pointer attributes are
+/// called as C functions, and nothing proves that this pointer is one.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub(crate) unsafe fn set_any_attr(
             column
         }
     };
-    // VAL-15: index 0 creates the column and sets nothing.
+    // VAL-15: index 0 only creates the column.
     if type_index == index::NONE {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// The type index of a Rust type: every object with this index, or of a derived type, begins with that Rust type.
 ///
 /// An `i32` does not prove that, because any program may register a key and create objects with its index. An `ObjectIndex` is a fixed
-/// index, or that of a [`DynamicType`].
+/// index, or the index of a [`DynamicType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectIndex(i32);
 
@@ -87,7 +87,7 @@ impl DynamicType {
 
     #[cold]
     fn allocate(&'static self) -> ObjectIndex {
-        // Before the lock, because the parent also takes it.
+        // Before the lock, because the parent also acquires it.
         let parent = (self.parent)().get();
         let mut writer = writer();
         let known = self.index.load(Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl DynamicType {
         let owner = layout::Owner::of(self);
         let listed = writer.index_of(self.key.as_bytes());
         let listed = listed.map(|at| writer.keys[at].1).ok();
-        // With another parent, its objects would be taken for those of that parent's Rust type.
+        // With another parent, its objects would be treated as objects of that parent's Rust type.
         let fits = |at: &i32| {
             published(*at).is_some_and(|entry| {
                 let above = entry.info.parent().map(|above| above.type_index);

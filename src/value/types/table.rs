@@ -16,7 +16,7 @@ type Chunk = [AtomicPtr<TypeEntry>; CHUNK];
 /// A type with its remaining reserve of indices for derived types (VAL-14).
 pub(super) struct TypeEntry {
     pub(super) info: TypeInfo,
-    /// Number of indices: that of the type and those reserved after it.
+    /// Number of indices: the index of the type and the indices reserved after it.
     pub(super) total: i32,
     /// Number of these indices that have a type. Changes only under the writer's lock.
     pub(super) taken: AtomicI32,
@@ -34,7 +34,7 @@ pub(super) struct TypeWriter {
     pub(super) columns: Vec<(&'static [u8], &'static Column)>,
 }
 
-/// Enters the predefined types, once.
+/// Adds the predefined types, once.
 #[inline]
 pub(super) fn fill() {
     static FILLED: Once = Once::new();
@@ -73,7 +73,7 @@ pub(super) fn writer() -> MutexGuard<'static, TypeWriter> {
 
 #[inline]
 pub(super) fn published(type_index: i32) -> Option<&'static TypeEntry> {
-    // There is no type below zero: views of extensions have such tags (VAL-22), and -1 stands for a failed registration.
+    // No type has an index below zero. Views of extensions have such tags (VAL-22), and -1 means a failed registration.
     let at = usize::try_from(type_index).ok()?;
     let chunk = TYPES.get(at / CHUNK)?.load(Ordering::Acquire);
     // SAFETY: null, or a chunk that was published complete and is never freed.

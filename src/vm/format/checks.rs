@@ -1,7 +1,7 @@
-//! Checks of a reader, which the machine then need not repeat while it runs (VM-01 to VM-05).
+//! Checks of a reader, which the machine does not repeat while it runs (VM-01 to VM-05).
 //!
-//! Upstream's readers check none of this: a broken executable fails, crashes or hangs when the faulty instruction is reached. Here
-//! the machine trusts jumps, registers and counts, because an executable that breaks a rule is rejected before it runs.
+//! Upstream's readers check none of these rules. A broken executable fails, crashes or hangs when the faulty instruction is reached.
+//! Here the machine relies on jumps, registers and counts, because an executable that breaks a rule is rejected before it runs.
 
 use crate::payload::relax_vm::{
     self, FunctionKind, RelaxFunction, RelaxInstruction, VM_REGISTER, VOID_REGISTER,
@@ -17,7 +17,8 @@ pub(super) fn check_function(
     let range = range(function);
     let first = offset(code, range.start);
     let named = i64::try_from(function.params.len()).unwrap_or(i64::MAX);
-    // VM-04: frontends find inputs by the names, and take their number as the number of arguments. Upstream does not check this.
+    // VM-04: frontends find inputs by their names, and use the number of names as the number of arguments. Upstream does not check
+    // this.
     VM_04.require(named == 0 || named == function.num_args, first, || {
         format!(
             "function `{}` takes {} arguments and names {named}",

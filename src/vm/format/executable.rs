@@ -16,7 +16,7 @@ impl<'a> Executable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-81 to PAY-97 and VM-01 to VM-05, each with the offset of the faulty byte.
+    /// Returns PAY-81 to PAY-97 and VM-01 to VM-05, each with the offset of the faulty byte.
     pub fn read(
         layout: Layout,
         cursor: &mut Cursor<'a>,

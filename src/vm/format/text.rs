@@ -131,8 +131,8 @@ fn instructions(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
     }
 }
 
-/// The code of an executable as lines, each of which is formatted when it is read. The code keeps the rules of its format (chapter
-/// payload), and may break those of this chapter.
+/// The code of an executable as lines, each of which is formatted when it is read. The code obeys the rules of its format (chapter
+/// payload), but may break those of this chapter.
 pub(crate) struct Listing<'c> {
     code: &'c relax_vm::RelaxExecutable<'c>,
     /// The memory scope of each constant that has one. No constant is listed twice (PAY-87).
@@ -236,7 +236,7 @@ impl ListingLine<'_> {
     fn constant(&self, index: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.listing.code.constants.get(index) {
             Some(RelaxConstant::Tensor(record)) => {
-                // The bytes are the stored ones, and may be fewer than the shape takes (TEN-35).
+                // The number of stored bytes, which may be less than the shape requires (TEN-35).
                 let (dtype, bytes) = (record.dtype(), record.data().len());
                 write!(out, "tensor {dtype} {:?}, {bytes} bytes", record.shape())?;
                 let scope = i64::try_from(index)

@@ -7,7 +7,7 @@ use crate::vm::VM_30;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The way a machine allocates memory of a device. The numbers are those of `vm_initialization`.
+/// The method by which a machine allocates memory of a device. The numbers are those of `vm_initialization`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AllocatorKind {
     /// Every storage is allocated from the device and freed there (1).
@@ -128,7 +128,7 @@ impl VmAllocator {
         self.api.alloc(self.device, nbytes, ALIGNMENT, hint)
     }
 
-    /// Returns a space that `take` allocated: to the pool if it is `pooled` and there is a pool, otherwise to the device.
+    /// Frees a space that `take` allocated. Returns it to the pool if it is `pooled` and there is a pool, otherwise to the device.
     pub(super) fn put_back(&self, space: Space, nbytes: usize, pooled: bool) {
         // VM-32: whole pages of ordinary memory can serve any storage of their size. Memory of a scope has a shape and cannot.
         if pooled && let Some(mut lists) = self.free_lists() {
@@ -146,7 +146,7 @@ impl VmAllocator {
             return;
         };
         for space in lists.drain().flat_map(|(_, spaces)| spaces) {
-            // SAFETY: `take` allocated it from this device. The lists contain only what `put_back` put there, and this space is now
+            // SAFETY: `take` allocated it from this device. The lists contain only spaces from `put_back`, and this space is now
             // removed.
             let _ = unsafe { self.api.free(self.device, space) };
         }

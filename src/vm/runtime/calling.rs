@@ -7,7 +7,7 @@ use crate::function::Error;
 use crate::value::AnyView;
 use std::sync::Arc;
 
-/// The machine that `%vm` refers to, reduced to what closures and builtins need, because the machine itself depends on them.
+/// The machine that `%vm` refers to, as an interface with the methods for closures and builtins. The machine itself depends on them.
 pub(super) trait CallingMachine: Send + Sync {
     /// Returns the executable that it runs.
     fn loaded(&self) -> &Arc<LoadedExecutable>;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[repr(C)]
 pub(super) struct VmClosure {
     header: Header,
-    /// The name for messages: that of the function, or the one that `save_function` saved it under.
+    /// The name for messages: the name of the function, or the name under which `save_function` saved it.
     pub(super) name: String,
     /// The index into the function table of `of`.
     function: usize,
@@ -26,7 +26,7 @@ pub(super) struct VmClosure {
     of: Arc<LoadedExecutable>,
     /// The bound values, which are the last arguments.
     last: Vec<Any>,
-    /// Whether the result is returned.
+    /// True if the result is returned.
     returns: bool,
 }
 
@@ -81,7 +81,7 @@ impl VmClosure {
             let message = format!("closure `{}` belongs to another executable", self.name);
             return Err(VM_28.rejected(Kind::Type, message).into());
         }
-        // Functions of the table have no bound values. They make most calls, and need no list of arguments.
+        // Functions of the table have no bound values. Most calls are to such functions, and need no list of arguments.
         let result = if self.last.is_empty() {
             machine.run(self.function, args)?
         } else {

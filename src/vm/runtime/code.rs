@@ -1,7 +1,7 @@
 //! Decoded code, which the machine uses instead of the words of the file.
 //!
-//! It is decoded once, when the machine is created. Constant operands are then complete cells, callees are resolved, and jumps are
-//! absolute.
+//! It is decoded once, when the machine is created. After that, constant operands are complete cells, callees are resolved, and jumps
+//! are absolute.
 
 use super::builtin::Builtin;
 use super::compiled::CompiledFunction;
@@ -161,7 +161,7 @@ impl DecodedCode {
                         relax_vm::RelaxOperand::Immediate(value) => {
                             DecodedOperand::Fixed(*AnyView::from(value).as_raw())
                         }
-                        // VM-13: the constant is already on the first device: the cell is that of the copy.
+                        // VM-13: the constant is already on the first device, and the cell refers to that copy.
                         relax_vm::RelaxOperand::Constant(at) => {
                             DecodedOperand::Fixed(cell(constants, at))
                         }

@@ -49,8 +49,8 @@ impl CallDepth {
             let message = format!("functions of the VM call each other more than {DEEPEST} deep");
             return Err(VM_25.rejected(Kind::Limit, message).into());
         }
-        // VM-25: the outermost function is not counted, because its registers exist once. A recursive one has them a thousand
-        // times.
+        // VM-25: the outermost function is not counted, because it has only one set of registers. A recursive function may have
+        // thousands of sets.
         let registers = match before.functions {
             0 => 0,
             _ => before.registers.saturating_add(registers as usize),

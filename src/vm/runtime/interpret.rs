@@ -83,8 +83,8 @@ impl VirtualMachineImpl {
                             DecodedOperand::Machine => *self.handle().as_raw(),
                         });
                     }
-                    // SAFETY: every cell is borrowed from a register of this frame, which stays as it is during the
-                    // call, or from the machine; the list is not touched before the call is over.
+                    // SAFETY: every cell is borrowed from a register of this frame, which does not change during the call, or from the
+                    // machine. The list is not used before the call has ended.
                     let args =
                         unsafe { AnyView::slice(frame.arguments.as_ptr(), frame.arguments.len()) };
                     let callee = *callee as usize;
@@ -95,7 +95,7 @@ impl VirtualMachineImpl {
                         self.call_index(callee, args)
                     };
                     match result {
-                        // VM-20: void drops the result, and frees its memory at once.
+                        // VM-20: a void destination drops the result and frees its memory at once.
                         Ok(value) if *destination == NOWHERE => drop(value),
                         Ok(value) => frame.registers[*destination as usize] = value,
                         Err(fault) => return Err(self.locate(fault, function, at)),
@@ -185,8 +185,8 @@ impl VirtualMachineImpl {
         Ok(result)
     }
 
-    /// Calls the instrument with the function, its name, whether it is about to run, and its result. The arguments of the call
-    /// follow (VM-66).
+    /// Calls the instrument with the function, its name, a flag for "before the call", and its result. The arguments of the call follow
+    /// (VM-66).
     fn notify(
         &self,
         instrument: &Function,

@@ -128,8 +128,8 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
                 RelaxConstant::Tensor(record) => {
                     // VM-13: up to 0.22 no constant has a scope, which means the default one.
                     let scope = scopes.get(&index).copied().unwrap_or_default();
-                    // TEN-35 is checked before memory is allocated, because elements that are not stored cost a file nothing. The
-                    // size is the largest of all releases. A release that packs elements finds its bytes at the start (TEN-31).
+                    // TEN-35 is checked before memory is allocated, because a file can state elements that it does not store. The size
+                    // is the largest of all releases. A release that packs elements finds its bytes at the start (TEN-31).
                     let elements = record.elements(Packing::Each)?;
                     let dtype = elements.dtype();
                     let tensor = lasting(first, elements.shape(), dtype, scope)?;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 /// An executable that owns, or keeps mapped, the bytes that it borrows from. Constants are not copied until a machine needs them.
 pub struct LoadedExecutable {
-    /// The executable, which borrows from `bytes`. Its real lifetime is that of this value.
+    /// The executable, which borrows from `bytes`. Its real lifetime is the lifetime of this value.
     executable: Executable<'static>,
-    /// The index into the function table by name. If several functions have one name, it is that of the last (PAY-95).
+    /// The index into the function table by name. If several functions have the same name, it is the index of the last one (PAY-95).
     by_name: HashMap<String, usize>,
     layout: Layout,
     bytes: &'static [u8],
@@ -26,7 +26,7 @@ debug_fields!(LoadedExecutable: layout);
 enum BytesOwner {
     /// The library that the bytes are mapped with.
     Library(#[allow(dead_code, reason = "held, and not read")] Arc<dyn Symbols>),
-    // Not a box, because moving a box claims that no other pointer reads its contents.
+    // Not a box, because moving a box asserts that no other pointer reads its contents.
     Memory(#[allow(dead_code, reason = "held, and not read")] Vec<u8>),
 }
 
@@ -55,13 +55,13 @@ impl LoadedExecutable {
     ///
     /// # Errors
     ///
-    /// The errors of [`Executable::read`].
+    /// Returns the errors of [`Executable::read`].
     pub fn from_bytes(
         bytes: impl Into<Box<[u8]>>,
         layout: Layout,
     ) -> Result<LoadedExecutable, Violation> {
         let owned = Vec::from(bytes.into());
-        // SAFETY: the heap block stays where it is when the vector is moved, and unchanged, for nothing borrows `_owner`.
+        // SAFETY: moving the vector does not move its heap block. The block does not change, because nothing borrows `_owner`.
         let bytes = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(&*owned) };
         LoadedExecutable::new(bytes, layout, BytesOwner::Memory(owned))
     }
@@ -70,7 +70,7 @@ impl LoadedExecutable {
     ///
     /// # Errors
     ///
-    /// A RuntimeError with the path if the file cannot be read; otherwise as [`LoadedExecutable::from_bytes`].
+    /// Returns a RuntimeError with the path if the file cannot be read; otherwise as [`LoadedExecutable::from_bytes`].
     pub fn from_file(
         path: impl AsRef<std::path::Path>,
         layout: Layout,

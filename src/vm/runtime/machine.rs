@@ -39,11 +39,11 @@ pub(super) struct VirtualMachineImpl {
     // Declared before the fields that it borrows from, so that it is dropped first.
     pub(super) code: DecodedCode,
     pub(super) loaded: Arc<LoadedExecutable>,
-    /// The devices in the order of `vm_initialization`. The first holds constants (VM-13), and -1 is the last (VM-14).
+    /// The devices in the order of `vm_initialization`. The first one holds constants (VM-13), and -1 refers to the last one (VM-14).
     places: Vec<VmDevice>,
     /// The constant pool, whose cells `code` borrows.
     pub(super) constants: Vec<Any>,
-    /// Whether a bool of the executable is a `uint1` (VM-40).
+    /// True if a bool of the executable is a `uint1` (VM-40).
     has_uint1: bool,
     /// The target of each entry of the function table, found when the machine was created (VM-11).
     pub(super) callees: Vec<Callee>,
@@ -54,7 +54,7 @@ pub(super) struct VirtualMachineImpl {
     /// The data of `set_input`, `invoke_stateful` and `save_function`.
     state: Mutex<MachineState>,
     watchers: RwLock<Watchers>,
-    /// Whether `watchers` has any entry. Each function reads it at its start, without a lock.
+    /// True if `watchers` has any entry. Each function reads it at its start, without a lock.
     watched: AtomicBool,
     /// The remaining jumps and calls; [`UNLIMITED`] if there is no limit.
     left: AtomicU64,
@@ -76,7 +76,7 @@ pub(super) struct MachineState {
 /// The value that means no limit of jumps and calls.
 const UNLIMITED: u64 = u64::MAX;
 
-/// The watchers of a machine's calls. Both are rare, so one flag tells whether there is any.
+/// The observer and the instrument of a machine's calls. Both are rare, so one flag for both is enough.
 #[derive(Clone, Default)]
 struct Watchers {
     /// The watcher of the embedder, in Rust.
@@ -90,7 +90,7 @@ impl VirtualMachine {
     ///
     /// # Errors
     ///
-    /// VM-11 with the names of all missing functions; a device's error.
+    /// Returns VM-11 with the names of all missing functions; a device's error.
     pub fn new(
         loaded: Arc<LoadedExecutable>,
         imports: Vec<Module>,
@@ -114,7 +114,8 @@ impl VirtualMachine {
             .map(|(device, kind)| VmDevice::new(*device, *kind));
         let places: Vec<VmDevice> = places.collect::<Result<_, Error>>()?;
         let functions = resolve(&loaded, &imports, origin)?;
-        // VM-11: everything is found before anything runs, so that a model fails when it is loaded, not in the middle of a run.
+        // VM-11: all callees are looked up before anything runs, so that a model fails when it is loaded, and not in the middle of a
+        // run.
         let mut callees: Vec<Callee> = functions
             .iter()
             .enumerate()
@@ -157,7 +158,7 @@ impl VirtualMachine {
     ///
     /// # Errors
     ///
-    /// VM-61 for an unknown function.
+    /// Returns VM-61 for an unknown function.
     pub fn parameters(&self, function: &str) -> Result<Vec<&str>, Error> {
         let index = self.0.index(function)?;
         let code = self.0.loaded.executable().code();
@@ -168,12 +169,13 @@ impl VirtualMachine {
             .collect())
     }
 
-    /// Calls the function, or the one that was saved under that name (VM-64). `args` are a tuple, an array or a slice of values.
+    /// Calls the function of this name, or the one that was saved under this name (VM-64). `args` are a tuple, an array or a slice of
+    /// values.
     ///
     /// # Errors
     ///
-    /// VM-61 for an unknown function; VM-60 for a wrong number of arguments; any error during the call, with the instructions that
-    /// led to it.
+    /// Returns VM-61 for an unknown function; VM-60 for a wrong number of arguments; any error during the call, with the instructions
+    /// that led to it.
     pub fn call(&self, function: &str, args: impl IntoArgs) -> Result<Any, Error> {
         args.with_views(|views| self.call_views(function, views))
     }
@@ -183,7 +185,7 @@ impl VirtualMachine {
         self.0.closure(function)?.call(&*self.0, args)
     }
 
-    /// Returns the devices; the first holds constants.
+    /// Returns the devices. The first one holds constants.
     pub fn devices(&self) -> impl Iterator<Item = Device> {
         self.0.places.iter().map(|place| place.device)
     }
@@ -224,7 +226,7 @@ impl VirtualMachine {
             }
             Ok(())
         });
-        // The error of the call, not that of the timer, because it has the instructions that led to it.
+        // The error of the call has precedence over the error of the timer, because it lists the instructions that led to it.
         match failed {
             Some(fault) => Err(fault),
             None => Ok(times?),
@@ -368,7 +370,7 @@ impl VirtualMachineImpl {
         let index = self
             .loaded
             .function(name)
-            // VM-61: the name of a packed function is not a function of the executable, but one that it calls.
+            // VM-61: the name of a packed function is not a function of the executable. The executable only calls it.
             .filter(|index| code.functions[*index].kind != FunctionKind::Packed);
         index.ok_or_else(|| {
             let known: Vec<&str> = self

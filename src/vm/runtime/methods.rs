@@ -30,9 +30,9 @@ impl VmMethod {
     }
 }
 
-/// The functions of a machine's module in addition to those of its executable; they come first.
+/// The functions of a machine's module in addition to those of its executable. They have precedence.
 ///
-/// Only other functions can call a function of the executable that has one of these names.
+/// A function of the executable with one of these names can be called only by other functions of the executable.
 pub(super) const METHODS: [VmMethod; 10] = [
     VmMethod {
         name: "set_input",
@@ -94,7 +94,7 @@ pub(super) const METHODS: [VmMethod; 10] = [
         name: "invoke_closure",
         least: 1,
         takes: "a closure and its arguments",
-        // VM-29: the machine is that of the module, because the caller has no handle to pass.
+        // VM-29: the machine is the one of the module, because the caller has no handle to pass.
         body: |machine, args| invoke(&*machine.0, args[0], &args[1..]),
     },
     VmMethod {

@@ -35,7 +35,7 @@ pub(crate) fn provide() {
 
 /// Returns the loader of files; arguments: `(path[, format])`. Further arguments are ignored, because there is only one format.
 ///
-/// The layout is that of 0.22 and later, whatever release wrote the file.
+/// The layout is that of 0.22 and later, independent of the release that wrote the file.
 fn from_file(kind: &'static str) -> Function {
     Function::from_packed(move |args| {
         let path = String::try_from(args.first().copied().unwrap_or(AnyView::none()))?;
@@ -75,8 +75,8 @@ impl VirtualMachine {
     ///
     /// # Errors
     ///
-    /// A RuntimeError if no module is an executable, with a list of the kinds; the errors of [`VirtualMachine::new`]: devices
-    /// without an API (DEV-04), and functions that are missing (VM-11) or cannot be run (VM-12).
+    /// Returns a RuntimeError, with a list of the kinds, if no module is an executable. Returns the errors of [`VirtualMachine::new`]:
+    /// devices without an API (DEV-04), and functions that are missing (VM-11) or cannot be run (VM-12).
     pub fn of(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
         // A library imports its executable, at any depth; the module of a file is the executable itself.
         let all = module.walk();
@@ -221,7 +221,7 @@ impl ModuleKind for MachineModule {
                 Ok(Any::none())
             })));
         }
-        // VM-30: these functions are found even without devices; a call then reports what is missing.
+        // VM-30: these functions are found even without devices. A call then reports that the devices are missing.
         if let Some(method) = METHODS.iter().find(|method| method.name == name) {
             return Ok(Some(Function::from_packed(move |args| {
                 method.call(shared.machine()?, args)

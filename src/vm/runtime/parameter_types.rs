@@ -9,12 +9,12 @@ use std::collections::HashMap;
 impl VirtualMachine {
     /// Returns the types of the tensors that `function` takes, by name: `x`, and `x.0` for the first element of a tuple `x`.
     ///
-    /// An executable has no list of types. They come from the checks that a compiler writes, so a function without checks has none
-    /// here.
+    /// An executable has no list of types. They are derived from the checks that a compiler writes, so a function without checks has no
+    /// types here.
     ///
     /// # Errors
     ///
-    /// VM-61 for an unknown function.
+    /// Returns VM-61 for an unknown function.
     pub fn parameter_types(&self, function: &str) -> Result<Vec<(String, Dtype)>, Error> {
         let index = self.0.index(function)?;
         let code = self.0.loaded.executable().code();

@@ -20,7 +20,7 @@ pub(crate) struct VmStorage {
     space: Space,
     /// The allocated size: rounded up if it is pooled (VM-32). Tensors are checked against it (VM-33).
     nbytes: usize,
-    /// Whether it returns to the pool. Memory of a scope and of constants does not.
+    /// True if it returns to the pool. Memory of a scope and of constants does not.
     pooled: bool,
     device: Device,
     /// The allocator that it returns to, kept alive until then.
@@ -44,8 +44,8 @@ impl VmStorage {
         dtype: Dtype,
         scope: &str,
     ) -> Result<Ref<VmStorage>, Error> {
-        // VM-31: also checked for memory of a scope, whose bytes the device counts, so that a size that does not fit never reaches
-        // the device.
+        // VM-31: also checked for memory of a scope, whose size the device computes, so that a size that does not fit never reaches the
+        // device.
         let nbytes = room(shape, dtype)?;
         let flat = matches!(scope, "" | "global");
         let (space, nbytes) = if flat {
@@ -173,8 +173,8 @@ pub(super) fn lasting(
     VmStorage::tensor(&storage, 0, shape, dtype)
 }
 
-/// Returns the bytes that any release may write to a tensor. Compiled code of TVM up to 0.20 uses whole bytes for each element, and
-/// that of 0.21 to 0.25 for each `uint1` (DEV-15).
+/// Returns the largest number of bytes that any release may write to a tensor. Compiled code of TVM up to 0.20 uses whole bytes for
+/// each element. Code of 0.21 to 0.25 does so for each `uint1` (DEV-15).
 fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
     let bytes = Packing::Each.bytes(dtype, shape);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
@@ -200,7 +200,7 @@ struct InStorage {
     header: Header,
     /// The description, at the offset where every reader of a tensor object expects it (OBJ-11).
     dl: DLTensor,
-    /// VM-33: the storage, whose memory returns to its allocator with the last tensor in it.
+    /// The storage, whose memory returns to its allocator with the last tensor in it (VM-33).
     _storage: Ref<VmStorage>,
     /// The extents, then the strides, of a tensor of up to [`INLINE`] dimensions.
     inline: [i64; 2 * INLINE],
@@ -220,7 +220,7 @@ unsafe impl Object for InStorage {
         ObjectIndex::fixed(index::TENSOR)
     }
 
-    // All tensors share the index, and few of them have this type, so it is never found by its index.
+    // All tensors share the index, and few of them have this type, so the index cannot identify it.
     fn matches(_: i32) -> bool {
         false
     }
@@ -230,7 +230,7 @@ impl InStorage {
     /// Creates a tensor of `shape` with the description `dl`, and sets its extents and strides: compact, row-major.
     fn value(storage: Ref<VmStorage>, dl: DLTensor, shape: &[i64]) -> Any {
         let count = shape.len();
-        // Models create tensors in every call, and most of the cost is the allocation, so there is one and not two.
+        // Models create tensors in every call, and most of the cost is the allocation, so one allocation is made instead of two.
         let more = (count > INLINE).then(|| vec![0; 2 * count].into());
         let tensor = Ref::new(InStorage {
             header: Header::new(index::TENSOR, nothing),
@@ -250,7 +250,7 @@ impl InStorage {
         let mut stride = 1i64;
         for (own, extent) in strides[..count].iter_mut().zip(shape).rev() {
             *own = stride;
-            // This wraps only if another extent is 0 (VM-31), and then there is no element to reach.
+            // The product overflows only if another extent is 0 (VM-31), and then there is no element to reach.
             stride = stride.wrapping_mul(*extent);
         }
         // Neither the object nor its box moves.

@@ -10,7 +10,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// WIRE-01 if the length or its content is truncated.
+    /// Returns WIRE-01 if the length or its content is truncated.
     #[inline]
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
@@ -25,7 +25,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Cursor::bytes`].
+    /// Returns the errors of [`Cursor::bytes`].
     #[inline]
     pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
@@ -39,7 +39,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Cursor::bytes`]; WIRE-05 at the first byte that is not UTF-8.
+    /// Returns the errors of [`Cursor::bytes`]; WIRE-05 at the first byte that is not UTF-8.
     pub fn str<'f>(
         &mut self,
         field: &'f str,

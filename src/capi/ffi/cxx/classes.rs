@@ -43,7 +43,7 @@ impl Word {
     }
 }
 
-/// Returns the part of a C++ vtable that objects point at, after the offset to the top and the type information.
+/// Returns the part of a C++ vtable that objects point to, after the offset to the top and the type information.
 const fn body<T>(table: *const T) -> Word {
     Word(table.cast::<usize>().wrapping_add(2).cast())
 }
@@ -84,8 +84,8 @@ pub(crate) static ERROR_INFO: [Word; 7] = [
     Word::of(&raw const ERROR_NAME),
     flags_and_bases(0, 2),
     Word::of(&raw const OBJECT_REF_INFO),
-    // At 8, after the vtable pointer: `std::exception` has virtual functions and is placed first, whatever its position in the list of
-    // bases.
+    // At 8, after the vtable pointer. `std::exception` has virtual functions and is therefore placed first, at any position in the list
+    // of bases.
     public_base_at(8),
     Word::of(&raw const STD_EXCEPTION),
     public_base_at(0),

@@ -1,12 +1,12 @@
-//! Symbols that C++ consumers of `libtvm_ffi.so` link in addition to the C interface: functions by their mangled names, and the type
-//! information and vtables of the two classes with inline members.
+//! Symbols that C++ consumers of `libtvm_ffi.so` link in addition to the C interface. They are functions by their mangled names, and
+//! the type information and vtables of the two classes with inline members.
 //!
-//! Written for x86-64 System V with libstdc++. There a result that owns something is written through a hidden first argument, and no
-//! function here takes one by value. An error leaves as a C++ exception of the class `tvm::ffi::Error`, and Rust frames up to the handler
-//! unwind.
+//! Written for x86-64 System V with libstdc++. In this ABI, a result with a destructor is written through a hidden first argument. No
+//! function here takes such a value as an argument. An error leaves as a C++ exception of the class `tvm::ffi::Error`, and Rust frames
+//! up to the handler unwind.
 //!
-//! All functions have the same contract, "as C++ calls it": the caller is C++ code that was compiled with the declaration of the function
-//! with that name.
+//! All functions have the same contract, "as C++ calls it". The caller is C++ code that was compiled with the declaration of the
+//! function with that name.
 //!
 //! * A hidden `out` is an uninitialised place for the result, which the function fills unless it throws.
 //! * `this` is a live module.

@@ -23,8 +23,8 @@ pub(crate) unsafe extern "C-unwind" fn json_parse(
     // SAFETY: `source` is a reference to a cell, as C++ calls it.
     let source: AnyView<'_> = unsafe { view(source) };
     let parsed = json::parse(str_bytes(&source).unwrap_or_default());
-    // A C++ caller that passes a place for the message wants no exception, so nothing is thrown then. The place holds a live string, which
-    // is replaced and dropped.
+    // A C++ caller that passes a place for the message expects no exception. The place contains a live string, which is replaced and
+    // dropped.
     let value = if message.is_null() {
         or_throw(parsed)
     } else {
@@ -251,7 +251,7 @@ pub(crate) unsafe extern "C-unwind" fn repr_print(
 pub(crate) unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
     // SAFETY: `value` is a reference to a cell, as C++ calls it.
     let value = unsafe { view(value) };
-    // The same 64 bits: in C++ this function has a signed result, unlike the structural hash above.
+    // The result has 64 bits too, but in C++ it is signed, unlike the structural hash above.
     or_throw(recursive::hash(value)) as i64
 }
 

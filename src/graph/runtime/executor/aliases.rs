@@ -31,9 +31,10 @@ impl Aliases {
         }
     }
 
-    /// Returns `entry` and every other entry that is the same bytes with another shape: in the same pool, and connected by `__nop`.
+    /// Returns `entry` and every other entry that has the same bytes with another shape: entries in the same pool that are connected by
+    /// `__nop`.
     ///
-    /// Other entries of the pool hold other values at other times, and may be larger, so they do not move.
+    /// Other entries of the pool contain other values at other times, and may be larger, so they do not move.
     pub(super) fn of(&self, entry: usize) -> Arc<HashSet<usize>> {
         let group = self.groups.get(&entry);
         group.map_or_else(|| Arc::new(HashSet::from([entry])), Arc::clone)
@@ -72,7 +73,7 @@ fn groups(graph: &Graph, entries: &[PoolTensor]) -> HashMap<usize, Arc<HashSet<u
             let other = *first
                 .entry((entry.storage_id, entries[id].nbytes()))
                 .or_insert(id);
-            // GRF-48: both directions, because either entry may be the one that moves.
+            // GRF-48: in both directions, because either entry may be the one that moves.
             joined.entry(other).or_default().push(id);
             joined.entry(id).or_default().push(other);
         }

@@ -18,7 +18,7 @@ impl ExecutorDevice {
     ///
     /// # Errors
     ///
-    /// DEV-04 and DEV-06.
+    /// Returns DEV-04 and DEV-06.
     pub fn of(device: Device) -> Result<ExecutorDevice, Error> {
         let api = Manager::global().api(device.kind)?;
         Ok(ExecutorDevice { device, api })

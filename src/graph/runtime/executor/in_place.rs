@@ -20,7 +20,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor if a node writes to the same bytes.
+    /// Returns GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor if a node writes to the same bytes.
     pub fn set_input_by_reference(
         &mut self,
         index: usize,
@@ -59,7 +59,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor.
+    /// Returns GRF-32, GRF-33, GRF-34; OBJ-12 for a read-only tensor.
     pub fn set_output_by_reference(
         &mut self,
         index: usize,
@@ -95,7 +95,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-35 if an input differs in type or size between the two.
+    /// Returns GRF-35 if an input differs in type or size between the two.
     pub fn share_inputs<'a>(
         &mut self,
         other: &Executor,
@@ -135,9 +135,9 @@ impl Executor {
         Ok(())
     }
 
-    /// Makes input `index` use `source`, which the library contains (GRF-43). The input counts as set, every call uses it, and
-    /// nothing writes to it. `keep` lives as long as the executor, and as every tensor of this input that it returns.
-    ///
+    /// Makes input `index` use the memory of `source`, a constant of the library (GRF-43). The input counts as set, every call uses it,
+    /// and no call writes to it. `keep` lives at least as long as the executor and every tensor of this input that the executor
+    /// returns.
     /// # Safety
     ///
     /// The memory of `source` stays valid as long as `keep`; its extents are readable.
@@ -223,11 +223,11 @@ impl Executor {
         Ok(())
     }
 
-    /// Gives every argument that is `entry`, or its alias through `__nop`, the address of `to`.
+    /// Redirects every argument that is `entry`, or its alias through `__nop`, to the address of `to`.
     ///
     /// # Safety
     ///
-    /// The memory of `to` stays valid as long as `owner`, and holds a tensor of the entry's type and shape.
+    /// The memory of `to` stays valid as long as `owner`, and contains a tensor of the entry's type and shape.
     unsafe fn point_at(&mut self, entry: usize, to: &DLTensor, owner: &MemoryOwner) {
         // GRF-48: an alias through `__nop` is the same bytes, and moves with the entry. Releases up to 0.13 do not move it. From
         // 0.14 on they move the whole pool, including other and larger values.

@@ -14,7 +14,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32, GRF-33, and GRF-43 for a linked parameter of the library.
+    /// Returns GRF-32, GRF-33, and GRF-43 for a linked parameter of the library.
     ///
     /// A tensor owns its memory; a bare description is not accepted:
     ///
@@ -66,7 +66,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32 for an unknown input; the device's error.
+    /// Returns GRF-32 for an unknown input; the device's error.
     pub fn clear_input(&mut self, index: usize) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         // GRF-43: the memory of a linked parameter may be constant, and a write would crash the process.
@@ -82,8 +82,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-33 for a parameter whose type or shape differs from its input; GRF-43 for a linked one; a device's error. The parameters
-    /// before it remain set.
+    /// Returns GRF-33 for a parameter whose type or shape differs from its input; GRF-43 for a linked one; a device's error. The
+    /// parameters before it remain set.
     pub fn load_params(&mut self, params: &Params<'_>) -> Result<usize, Error> {
         let mut set = 0;
         for (name, record) in params.iter() {
@@ -124,7 +124,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32 and GRF-33.
+    /// Returns GRF-32 and GRF-33.
     ///
     /// ```compile_fail,E0308
     /// # use tvmspec::graph::executor::Executor;

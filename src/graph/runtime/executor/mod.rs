@@ -1,7 +1,7 @@
 //! The graph executor.
 //!
-//! An [`Executor`] holds one pool of memory for every storage id, and one tensor description for every argument of every call. It
-//! calls the functions in the order of the nodes. A run allocates nothing.
+//! An [`Executor`] has one pool of memory for every storage id, and one tensor description for every argument of every call. It calls
+//! the functions in the order of the nodes. A run allocates no memory.
 
 mod aliases;
 mod device;
@@ -53,20 +53,21 @@ debug_fields!(Executor: devices);
 impl Executor {
     /// Plans and allocates memory for `graph`, and finds every function that it calls.
     ///
-    /// The first of `devices` is the fallback. It holds the entries without a device, and those of a device type that is not in
-    /// `devices` (GRF-30).
+    /// The first of `devices` is the fallback. Entries without a device are placed on it, and so are entries of a device type that is
+    /// not in `devices` (GRF-30).
     ///
     /// # Errors
     ///
-    /// GRF-09 to GRF-12 and GRF-15 for a graph that was built member by member; GRF-30 without a device; GRF-31 with the names of
-    /// all functions that `kernels` does not have; GRF-36 for a copy between different sizes; the errors of [`Plan::of`]; GRF-23
-    /// and the errors of the device if it has no memory of that size or scope; the errors of `kernels`.
+    /// Returns GRF-09 to GRF-12 and GRF-15 for an inconsistent graph that was built member by member. Returns GRF-30 without a device,
+    /// GRF-31 with the names of all functions that `kernels` does not have, and GRF-36 for a copy between different sizes. Returns
+    /// GRF-23 and the errors of the device if it has no memory of that size or scope. Also returns the errors of [`Plan::of`] and of
+    /// `kernels`.
     pub fn new(
         graph: Arc<Graph>,
         kernels: &Kernels<'_>,
         devices: Vec<ExecutorDevice>,
     ) -> Result<Executor, Error> {
-        // A graph that was read keeps these rules, but one that was built member by member may break them.
+        // A graph that was read obeys these rules, but a graph that was built member by member may break them.
         graph.check_members()?;
         // GRF-23: planned before any memory is allocated, because a file may state any size.
         let plan = Plan::of(&graph)?;
@@ -136,7 +137,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// The error of a function; the error of a device for a copy.
+    /// Returns the error of a function; the error of a device for a copy.
     pub fn run(&mut self) -> Result<(), Error> {
         // GRF-38: an error ends the run. Earlier nodes have written their outputs.
         self.steps.iter().try_for_each(|step| self.execute(step))
@@ -172,7 +173,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32.
+    /// Returns GRF-32.
     pub fn require_input(&self, name: &str) -> Result<usize, Violation> {
         self.input_index(name).ok_or_else(|| {
             let names = self.graph.inputs().map(|(_, name)| name);
@@ -192,7 +193,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32 for an unknown input.
+    /// Returns GRF-32 for an unknown input.
     pub fn input(&self, index: usize) -> Result<&PoolTensor, Violation> {
         Ok(&self.entries[self.input_entry(index)?])
     }
@@ -201,7 +202,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-32 for an unknown output.
+    /// Returns GRF-32 for an unknown output.
     pub fn output(&self, index: usize) -> Result<&PoolTensor, Violation> {
         Ok(&self.entries[self.output_entry(index)?])
     }
@@ -210,7 +211,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// The error of the first device that fails.
+    /// Returns the error of the first device that fails.
     pub fn sync(&self) -> Result<(), Error> {
         // GRF-30: entries may be on any device, and a copy between two devices is queued on one of them.
         for device in &self.devices {
@@ -226,7 +227,7 @@ impl Executor {
         self.entries.get(id)
     }
 
-    /// Returns the name of input `index` for a message; empty if there is none.
+    /// Returns the name of input `index` for a message; empty if there is no such input.
     fn input_name(&self, index: usize) -> &str {
         self.graph.inputs().nth(index).map_or("", |(_, name)| name)
     }

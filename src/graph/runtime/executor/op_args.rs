@@ -1,4 +1,4 @@
-//! The arguments of a kernel: tensor descriptions at fixed addresses, so that a run builds nothing.
+//! The arguments of a kernel: tensor descriptions at fixed addresses, so that a run creates none.
 
 use super::PoolTensor;
 use crate::value::{AnyView, DLTensor};
@@ -71,7 +71,7 @@ impl OpArgs {
         &self.views
     }
 
-    /// Gives the arguments of these entries the memory of `to`.
+    /// Redirects the arguments of these entries to the memory of `to`.
     ///
     /// # Safety
     ///

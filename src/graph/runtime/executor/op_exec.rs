@@ -1,4 +1,4 @@
-//! The action of each node in a run, found once: a call with its arguments, a copy, or nothing.
+//! The action of each node in a run, determined once: a call with its arguments, a copy, or no action.
 
 use super::op_args::OpArgs;
 use super::{Executor, Kernels, PoolTensor};
@@ -39,8 +39,8 @@ impl Executor {
             // GRF-38: the entries that a node reads, then those that it writes. `num_inputs` is ignored.
             let used: Vec<usize> = inputs.chain(first..first + call.num_outputs).collect();
             match (call.func_name.as_str(), used.as_slice()) {
-                // GRF-31: this is not a function of a library and does nothing. Its entries are the same bytes if they share a
-                // pool.
+                // GRF-31: this is not a function of a library and does nothing. Its input and output have the same bytes if they share
+                // a pool.
                 ("__nop", _) => steps.push(OpExec::Nothing),
                 ("__copy", [from, to])
                     if self.entries[*from].nbytes() == self.entries[*to].nbytes() =>
@@ -91,7 +91,7 @@ impl Executor {
             OpExec::Nothing => Ok(()),
             OpExec::Copy { from, to } => {
                 let (from, to) = (self.current(*from), self.current(*to));
-                // GRF-36: the device that is not the host makes the copy, and its tensor knows the device.
+                // GRF-36: the device that is not the host makes the copy, and its tensor states the device.
                 if to.view.device.kind == Device::CPU_KIND {
                     // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to have the same size.
                     unsafe { from.copy_to(&to.view) }

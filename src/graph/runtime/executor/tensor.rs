@@ -12,14 +12,14 @@ use crate::tensor::{Packing, TensorRecord};
 use crate::value::{Any, DLTensor, cast};
 use std::sync::Arc;
 
-/// The owner of memory that is used in place, and whether the memory may be written.
+/// The owner of memory that is used in place, and a flag for memory that must not be written.
 pub(super) struct MemoryOwner {
     keep: Any,
     read_only: bool,
 }
 
 impl MemoryOwner {
-    /// Creates an owner from `keep`. This is a tensor that owns the memory, or a value that stands for writable memory.
+    /// Creates an owner from `keep`: a tensor that owns the memory, or another value whose memory is writable.
     pub(super) fn of(keep: Any) -> MemoryOwner {
         let tensor = cast::<object::Tensor>(keep.view());
         let read_only = tensor.is_ok_and(|tensor| tensor.is_read_only());
@@ -50,7 +50,7 @@ pub struct PoolTensor {
     bytes: usize,
     /// The owner of the memory, if it does not belong to `memory`.
     keep: Option<Any>,
-    /// Whether the memory is only read: a linked parameter (GRF-43), or a read-only tensor (OBJ-12).
+    /// True if the memory is read-only: a linked parameter (GRF-43), or a read-only tensor (OBJ-12).
     read_only: bool,
 }
 
@@ -104,7 +104,7 @@ impl PoolTensor {
         self.read_only
     }
 
-    /// Returns the description that compiled code takes. It is valid as long as the tensor.
+    /// Returns the description of the tensor for compiled code. It is valid as long as the tensor.
     pub fn as_dltensor(&self) -> &DLTensor {
         &self.view
     }
@@ -141,7 +141,7 @@ impl PoolTensor {
     ///
     /// # Errors
     ///
-    /// GRF-33; OBJ-12 for a read-only tensor; the device's error for a copy.
+    /// Returns GRF-33; OBJ-12 for a read-only tensor; the device's error for a copy.
     pub fn copy_out(&self, target: &object::Tensor) -> Result<(), Error> {
         target.check_writable()?;
         let target = whole(target)?;
@@ -171,7 +171,7 @@ impl PoolTensor {
     ///
     /// # Errors
     ///
-    /// OBJ-11 if the host has no memory for it; the device's error.
+    /// Returns OBJ-11 if the host has no memory for it; the device's error.
     pub fn to_host_object(&self) -> Result<object::Tensor, Error> {
         let dtype = if is_flag(self.dtype) {
             bool_of_today()
@@ -187,7 +187,7 @@ impl PoolTensor {
     ///
     /// # Errors
     ///
-    /// The device's error.
+    /// Returns the device's error.
     pub fn to_host(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0_u8; self.nbytes()];
         let target = DLTensor {
@@ -305,7 +305,7 @@ impl PoolTensor {
         Ok(())
     }
 
-    /// Returns the device that makes a copy: the one that is not the host.
+    /// Returns the device that makes a copy: the device that is not the host.
     fn copier(&self, copy: &CopyRequest) -> Result<(&'static dyn DeviceApi, Device), Error> {
         let busy = match (copy.from_device.kind, copy.to_device.kind) {
             (Device::CPU_KIND, Device::CPU_KIND) => {

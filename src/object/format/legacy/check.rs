@@ -44,7 +44,7 @@ pub(super) fn check_cycles(nodes: &[LegacyNode], starts: &[u64]) -> Result<(), V
             let Some(count) = referrers.get_mut(*child) else {
                 continue;
             };
-            // Once for each reference: a node may name another one several times.
+            // Once for each reference, because a node may refer to another one several times.
             *count = count.saturating_sub(1);
             if *count == 0 {
                 ready.push(*child);

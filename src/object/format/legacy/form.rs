@@ -171,7 +171,7 @@ fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
     }
     let bytes = form.get("bytes").and_then(Value::as_str);
     let bytes = bytes.and_then(|text| BASE64_STANDARD.decode(text).ok());
-    // C++ strings hold any bytes, but JSON text is UTF-8: hence two forms of a text.
+    // C++ strings contain any bytes, but JSON text is UTF-8. Therefore a text has two forms.
     bytes.ok_or_else(|| {
         FormError::Form(ParseError::new(format!(
             "{form} is neither a string nor bytes in base64"

@@ -13,9 +13,9 @@
 //! | `keys` | keys of a map, if all are strings | 0.4 on | OBJ-24 |
 //! | `data` | node indices: elements of an array, values of a map, or keys and values alternately | all | OBJ-23, OBJ-24 |
 //!
-//! Only its type knows the meaning of an attribute, and most types belong to the compiler. A [`LegacyGraph`] therefore keeps every node as
-//! it is in the file. With the feature `runtime`, `LegacyGraph::value` creates the value of the root, with objects of the types that this
-//! process knows. `LegacyGraph::of` creates the graph of a value.
+//! Only the type of a node defines the meaning of its attributes, and most types belong to the compiler. A [`LegacyGraph`] therefore
+//! keeps every node as it is in the file. With the feature `runtime`, `LegacyGraph::value` creates the value of the root, with objects
+//! of the types that this process knows. `LegacyGraph::of` creates the graph of a value.
 
 mod check;
 #[cfg(feature = "suite")]

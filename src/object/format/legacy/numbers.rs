@@ -36,8 +36,8 @@ pub(super) fn described(key: &str) -> NumberFields {
     fields.iter().map(owned).collect()
 }
 
-/// Checks the numbers of a node: those in `fields`, and those of the types that the form itself defines. `place` returns the offset of an
-/// attribute, or of the representation if there is no name.
+/// Checks the numbers of a node: those in `fields`, and those of types that the form itself defines. `place` returns the offset of an
+/// attribute, or of the representation if the name is `None`.
 pub(super) fn check(
     node: &LegacyNode,
     fields: &dyn Fn(&str) -> NumberFields,

@@ -24,12 +24,12 @@ impl LegacyGraph {
         LegacyGraph::read_as(text, None, findings)
     }
 
-    /// Like [`LegacyGraph::read`], but also checks numbers against OBJ-36. It knows the types that the form defines and those that every
-    /// process registers.
+    /// Like [`LegacyGraph::read`], but also checks numbers against OBJ-36. It knows the types that the form defines and the types that
+    /// every process registers.
     ///
     /// # Errors
     ///
-    /// Like [`LegacyGraph::read`], and OBJ-36 for a text that is not a number.
+    /// Fails like [`LegacyGraph::read`]. Also returns OBJ-36 for a text that is not a number.
     pub fn verify(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
         LegacyGraph::verify_with(text, &numbers::described, findings)
     }
@@ -220,7 +220,7 @@ struct NodeOffsets {
 }
 
 impl NodeOffsets {
-    /// Returns the offset of an attribute, or of the representation if there is no name.
+    /// Returns the offset of an attribute, or of the representation if `name` is `None`.
     fn of(&self, reader: &LegacyReader<'_>, name: Option<&str>) -> u64 {
         let Some(name) = name else {
             return self.repr;
@@ -243,7 +243,7 @@ impl NodeOffsets {
     }
 }
 
-/// Stands for an index that does not fit a machine word.
+/// Replaces an index that does not fit a machine word.
 const BEYOND: u128 = u128::MAX;
 
 /// Reads a node. `largest` is the largest index in any `data` so far, with its offset.
@@ -258,7 +258,7 @@ fn read_node(
         repr: start,
         attrs: start,
     };
-    // OBJ-25: kept apart until both are known, because they may come in either order.
+    // OBJ-25: stored separately until both are known, because they may come in either order.
     let (mut text, mut bytes) = (Vec::new(), Vec::new());
     let (mut seen, mut begun): (Vec<Vec<u8>>, bool) = (Vec::new(), false);
     while let Some((key, at)) = reader.member("a node", &mut begun)? {
@@ -403,7 +403,7 @@ fn unknown(what: &str, key: &[u8], at: u64) -> Violation {
     OBJ_22.broken(Kind::Unsupported, at, message)
 }
 
-/// Notes a repeated member (OBJ-28). `again` says whether it is repeated.
+/// Adds a finding for a repeated member (OBJ-28). `again` is true if the member is repeated.
 fn once(
     findings: &mut Findings,
     again: bool,

@@ -125,7 +125,7 @@ impl<'a> LegacyReader<'a> {
     /// Reads a count or an index in decimal digits. Returns `None` if it does not fit a machine word.
     pub(super) fn number(&mut self, what: &str) -> Result<Option<usize>, Violation> {
         let start = self.here();
-        // OBJ-23: a number that is too large is read to its end. It is an index of no node, not malformed text.
+        // OBJ-23: a number that is too large is read to its end. It is an invalid index, and not malformed text.
         let mut value = Some(0usize);
         let mut digits = 0u32;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -221,9 +221,9 @@ pub(super) struct LegacyWriter {
 
 /// An open container.
 struct WriterScope {
-    /// Whether each item has its own line.
+    /// True if each item has its own line.
     lines: bool,
-    /// Whether the container has no item yet.
+    /// True if the container has no item yet.
     empty: bool,
     /// Its closing bracket.
     close: u8,

@@ -73,7 +73,7 @@ impl LegacyNode {
         out.object(true);
         out.member("type_key");
         out.string(self.type_key.as_bytes());
-        // OBJ-31: empty members are left out, so that no release meets a member that it does not know.
+        // OBJ-31: empty members are left out, so that a release finds no member that it does not know.
         if !self.global_key.is_empty() {
             out.member("global_key");
             out.string(&self.global_key);
@@ -118,7 +118,7 @@ impl LegacyNode {
     }
 }
 
-/// Writes attributes, which the map sorts by name. Writes nothing if there are none.
+/// Writes attributes, which the map sorts by name. Writes nothing if the map is empty.
 fn write_attrs(attrs: &BTreeMap<String, Vec<u8>>, out: &mut LegacyWriter) -> Result<(), Violation> {
     if attrs.is_empty() {
         return Ok(());

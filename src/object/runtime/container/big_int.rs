@@ -24,7 +24,7 @@ struct BigIntObj {
 
 const _: () = assert!(size_of::<BigIntObj>() == 32);
 
-/// Number of decimal digits that are converted at once: 10^19 is the greatest power of ten that fits a word.
+/// Number of decimal digits that are converted at once. 10^19 is the largest power of ten that fits a word.
 const GROUP: usize = 19;
 /// Ten to the power of [`GROUP`].
 const GROUP_UNIT: u64 = 10_000_000_000_000_000_000;
@@ -38,8 +38,8 @@ fn is_padded(words: &[i64]) -> bool {
     matches!(words, [.., before, last] if *last == *before >> 63)
 }
 
-/// Creates the value of two's complement `words`, least significant first. A number that fits 64 bits becomes a plain int, and words that
-/// only repeat the sign are dropped (OBJ-10). No words are 0.
+/// Creates the value of two's complement `words`, least significant first. A number that fits 64 bits becomes an int. Words that only
+/// repeat the sign are dropped (OBJ-10). An empty list is 0.
 pub fn from_words(words: &[i64]) -> Any {
     let mut words = words;
     while is_padded(words) {
@@ -210,7 +210,7 @@ pub fn from_decimal(text: &str) -> Result {
         ));
     }
     let mut words: Vec<u64> = Vec::new();
-    // Multiplies the magnitude by a power of ten and adds the next digits, word by word. A word holds nineteen digits.
+    // Multiplies the magnitude by a power of ten and adds the next digits, word by word. A word has room for nineteen digits.
     let (first, groups) = digits.split_at(digits.len() % GROUP);
     for group in std::iter::once(first).chain(groups.chunks_exact(GROUP)) {
         let number = |number: u64, digit: &u8| number * 10 + u64::from(digit - b'0');

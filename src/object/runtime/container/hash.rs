@@ -18,7 +18,8 @@ use crate::value::{AnyView, bytes_bytes, index, str_bytes};
 #[inline]
 pub fn any_hash(value: AnyView<'_>) -> Result<u64> {
     let raw = value.as_raw();
-    // None, numbers, pointers, data types and devices: tags below that of a C string have their whole value in the payload word.
+    // None, numbers, pointers, data types and devices: their tags are below that of a C string, and the payload word is their whole
+    // value.
     if raw.type_index < index::RAW_STR {
         return Ok(combine(raw.type_index as u64, raw.bits()));
     }
@@ -47,8 +48,8 @@ fn hash_of_more(value: AnyView<'_>) -> Result<u64> {
     }
 }
 
-/// Returns whether two values are equal (OBJ-02): they have equal words, equal text, or the hook of the type says so. An int never equals a
-/// float or a bool.
+/// Returns whether two values are equal (OBJ-02): they have equal words or equal text, or the hook of the type returns true. An int
+/// never equals a float or a bool.
 #[inline]
 pub(crate) fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (a, b) = (left.as_raw(), right.as_raw());

@@ -1,8 +1,8 @@
 //! The locks of objects that change in place: lists, dicts and the fields of records. Safe code shares these objects between threads.
 //!
 //! The memory of these objects is part of the ABI and has no room for a lock, so the locks are in a table indexed by address. A thread
-//! holds a lock for a few instructions, without calling a hook or dropping a value. A dict lookup that calls hooks holds no lock. It
-//! registers a `Stay` of `map` instead, which keeps other threads away from the dict.
+//! owns a lock for a few instructions, during which it calls no hook and drops no value. A dict lookup that calls hooks owns no lock.
+//! It registers a `Stay` of `map` instead, which excludes other threads from the dict.
 //!
 //! Upstream has no locks: two threads that change one C++ list race. Libraries that change a container through inlined code also ignore
 //! these locks. This is one reason why loading a library is `unsafe`.

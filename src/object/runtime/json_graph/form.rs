@@ -98,8 +98,8 @@ pub fn from_json(form: &Value) -> Result<Any, ParseError> {
     })
 }
 
-/// Reads the value of `{kind: content}`. Returns `None` if the content does not match the kind, and an error if a part of it is not a
-/// value.
+/// Reads the value of `{kind: content}`. Returns `None` if the content does not match the kind, and an error if a part of the content
+/// is not a value.
 fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, ParseError>> {
     let items = || -> Option<Result<Vec<Any>, ParseError>> {
         Some(content.as_array()?.iter().map(from_json).collect())

@@ -151,7 +151,7 @@ fn unsupported(message: impl Into<String>) -> Error {
 struct JsonWriter {
     /// The text so far. Bytes, because a C++ string may be invalid UTF-8.
     text: Vec<u8>,
-    /// Whether each part of a container has its own line.
+    /// True if each part of a container has its own line.
     has_lines: bool,
     /// Spaces for each level, up to [`MAX_INDENT`].
     indent: usize,

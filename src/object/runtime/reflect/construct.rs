@@ -29,7 +29,7 @@ struct InitParameters {
     info: &'static TypeInfo,
     /// Fields of `info` and its ancestors, starting with the root's.
     fields: Vec<&'static FieldInfo>,
-    /// Positions in `fields` that positional arguments fill. Those without a default come first, and each group is in field order.
+    /// Positions in `fields` that positional arguments fill. Fields without a default come first, and each group is in field order.
     positional: Vec<usize>,
 }
 

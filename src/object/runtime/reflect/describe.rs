@@ -39,9 +39,9 @@ pub(crate) struct TypeDescription<T = ()> {
 }
 
 impl TypeDescription {
-    /// Describes a type of `size` bytes that reflection cannot create: its objects come from a function. `structural_kind` says how it is
-    /// compared (0 not at all, 1 tree, 2 free variable, 3 node of a graph, 4 constant tree, 5 by identity). No other type may derive from
-    /// it.
+    /// Describes a type of `size` bytes that reflection cannot create, because its objects come from a function. `structural_kind` is
+    /// the kind of structural comparison: 0 none, 1 tree, 2 free variable, 3 node of a graph, 4 constant tree, 5 by identity. No other
+    /// type may derive from it.
     pub(crate) fn opaque(type_index: i32, size: usize, structural_kind: i32) -> TypeDescription {
         let describe = TypeDescription::<()> {
             type_index,

@@ -56,7 +56,7 @@ pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) ->
 /// register is 0 or 1 for a C++ bool, but for a cell it is the tag of a bool or of an error. Called only when a hash looks like the tag of
 /// a cell. For hooks from 0.1.15 on, this stops once the answer is known for the type.
 fn answers_bare(value: AnyView<'_>) -> bool {
-    // Only "cells" is cached: the hooks of a type do not change, so the answer is needed once per type (`CELLS`).
+    // Only the answer "cells" is cached. The hooks of a type do not change, so the answer is needed once per type (`CELLS`).
     let known = usize::try_from(value.type_index()).ok();
     let known = known.and_then(|index| Some((CELLS.get(index / 64)?, 1u64 << (index % 64))));
     if known.is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0) {
@@ -85,7 +85,7 @@ static CELLS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 /// Returns the result of an equality of tvm-ffi 0.1.9 to 0.1.14; `None` for a cell.
 fn bare_bool(answer: &RawAny) -> Option<bool> {
-    // Above the lowest byte, a register that returns a C++ bool may hold anything. The tags of a bool and an error are 2 and 67.
+    // If a register returns a C++ bool, only the lowest byte is defined. The tags of a bool and an error are 2 and 67.
     let low = answer.type_index & 0xff;
     matches!(low, 0 | 1).then_some(low != 0)
 }
@@ -94,7 +94,7 @@ fn bare_bool(answer: &RawAny) -> Option<bool> {
 ///
 /// # Safety
 ///
-/// `hook` is what a type registered as its `__any_equal__`.
+/// `hook` is the address that a type registered as its `__any_equal__`.
 unsafe fn ask_equal(hook: *mut c_void, left: AnyView<'_>, right: AnyView<'_>) -> RawAny {
     let cells: [*const RawAny; 2] = [left.as_raw(), right.as_raw()];
     // SAFETY: the address is a type's equality, by this contract, and such a hook takes two cells in both forms (OBJ-38).
@@ -147,7 +147,8 @@ fn equality_in(answer: &Any) -> Result<bool> {
     }
 }
 
-/// Returns the error for a key hook, or a result of one, that OBJ-38 does not allow. Upstream checks both by assertions, hence the kind.
+/// Returns the error for a key hook, or a result of one, that OBJ-38 does not allow. It is an InternalError, because upstream checks
+/// both by assertions.
 #[cold]
 fn wrong(what: &str, type_index: i32) -> Error {
     let key = crate::value::types::key_of(type_index);

@@ -52,7 +52,7 @@ pub(crate) unsafe fn wrap(
     type_index: i32,
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 ) -> Result<ObjectRef> {
-    // VAL-14: only one index is reserved for values of frontends, that of Python. The text is upstream's.
+    // VAL-14: the only index reserved for values of frontends is the one of Python. The text is upstream's.
     if type_index != index::OPAQUE_PY {
         return Err(Error::new(
             ErrorKind::Runtime,

@@ -55,15 +55,15 @@ impl Deref for OwnField<'_> {
     }
 }
 
-/// Returns the fields of an object, those of its ancestors first. An object whose type has no reflection data has none.
+/// Returns the fields of an object, those of its ancestors first. Returns no fields if its type has no reflection data.
 pub(crate) fn fields_of(object: &ObjectRef) -> impl Iterator<Item = OwnField<'_>> {
     let info = types::info(object.type_index());
     let fields = info.into_iter().flat_map(TypeInfo::all_fields);
     fields.map(move |info| OwnField { object, info })
 }
 
-/// Returns the fields of two objects of one type in pairs, and nothing if the types differ. Only objects of one type have the same fields
-/// at the same offsets.
+/// Returns the fields of two objects of one type in pairs. Returns no pairs if the types differ, because only objects of one type have
+/// the same fields at the same offsets.
 pub(crate) fn fields_of_both<'a>(
     left: &'a ObjectRef,
     right: &'a ObjectRef,
@@ -119,7 +119,7 @@ impl<'a> OwnField<'a> {
         Ok(unsafe { Any::from_raw(out) })
     }
 
-    /// Writes the field. Nothing else reads it meanwhile: the object is new, or the ABI makes its holders responsible.
+    /// Writes the field. Nothing else reads it meanwhile, because the object is new, or because the ABI makes its holders responsible.
     pub(crate) fn set(self, value: AnyView<'_>) -> Result<()> {
         let field = self.info;
         // A field without the flag for "writable" may have a setter for constructors. That flag is not checked here.

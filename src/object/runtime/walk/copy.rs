@@ -30,7 +30,7 @@ struct Copier {
     copies: HashMap<usize, (ObjectRef, Any)>,
     /// Immutable containers that are being copied: their copy does not exist yet.
     open: HashSet<usize>,
-    /// Whether an open container was met inside itself, so that its original is a placeholder for now.
+    /// True if an open container was reached inside itself, so that its original is a placeholder for now.
     deferred: bool,
 }
 
@@ -68,7 +68,7 @@ impl Copier {
         self.copies.insert(at, (original.clone(), copy.clone()));
     }
 
-    /// Copies a container or an object that is met for the first time.
+    /// Copies a container or an object that is reached for the first time.
     fn compound(&mut self, object: &ObjectRef, depth: usize) -> Result {
         let view = AnyView::from(object);
         let at = object.as_ptr() as usize;

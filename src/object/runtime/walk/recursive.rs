@@ -93,8 +93,8 @@ impl Hasher {
         Ok(hash)
     }
 
-    /// Hashes an object that is met for the first time: by the hook `__ffi_hash__` of its type, as a container, or field by field.
-    /// `key_hash` is the hash of its type key, from which all of these except the hook start.
+    /// Hashes an object that is reached for the first time: by the hook `__ffi_hash__` of its type, as a container, or field by field.
+    /// `key_hash` is the hash of its type key. It is the initial value for all of these except the hook.
     fn object(&self, object: &ObjectRef, key_hash: u64, depth: usize) -> Result<u64> {
         let view = AnyView::from(object);
         let own = object.type_index();
@@ -198,7 +198,7 @@ struct ComparedPairs {
     open: HashSet<(usize, usize)>,
     /// Equal containers with other holders, kept alive. Shared containers are compared once (OBJ-14).
     equal: HashMap<(usize, usize), [ObjectRef; 2]>,
-    /// Number of times that an open pair was met again and assumed to be equal.
+    /// Number of times that an open pair was reached again and assumed to be equal.
     assumed: usize,
 }
 
@@ -207,7 +207,7 @@ struct ComparedPairs {
 struct Comparer {
     /// The state of the pairs of objects.
     pairs: Arc<Mutex<ComparedPairs>>,
-    /// Whether only equality is needed. Values without an order are then different, which is not an error.
+    /// True if only equality is needed. Values without an order are then different, which is not an error.
     only_equal: bool,
 }
 

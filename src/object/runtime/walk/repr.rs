@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///
 /// # Errors
 ///
-/// Returns a ValueError if values nest too deeply, VAL-18 for a data type without a text, and the error of the `__ffi_repr__` hook of an
-/// object's type.
+/// Returns a ValueError if values nest too deeply, and VAL-18 for a data type without a text. Returns the error of the `__ffi_repr__`
+/// hook of an object's type.
 pub fn repr(value: AnyView<'_>) -> Result<String> {
     let with_address = std::env::var("TVM_FFI_REPR_WITH_ADDR").is_ok_and(|set| set == "1");
     Printer {
@@ -39,7 +39,7 @@ struct Printer {
     /// By address: the finished text, or `None` while the object is being printed. The object is kept alive, so that no other gets its
     /// address.
     seen: Arc<Mutex<PrintedTexts>>,
-    /// Whether objects are followed by their address: `TVM_FFI_REPR_WITH_ADDR` is `1` in the environment.
+    /// True if objects are followed by their address, because `TVM_FFI_REPR_WITH_ADDR` is `1` in the environment.
     with_address: bool,
 }
 
@@ -68,7 +68,7 @@ impl Printer {
         })
     }
 
-    /// Returns `@0x...` for an object if addresses are shown, otherwise nothing.
+    /// Returns `@0x...` for an object if addresses are shown, otherwise an empty text.
     fn address(&self, object: &ObjectRef) -> String {
         if self.with_address {
             format!("@{:#x}", object.as_ptr() as usize)

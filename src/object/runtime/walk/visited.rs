@@ -3,8 +3,8 @@
 use crate::function::Result;
 use crate::object::{Dict, ObjectRef};
 
-/// Objects by address, kept alive so that no other gets the same address. Addresses do not come from files, so the dict's public hash is no
-/// risk.
+/// Objects by address, kept alive so that no other object gets the same address. Addresses do not come from files, so the public hash
+/// of the dict is not a risk.
 pub(crate) struct VisitedObjects(Dict);
 
 impl VisitedObjects {

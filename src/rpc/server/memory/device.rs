@@ -49,7 +49,7 @@ pub(in crate::rpc::server) fn api_of(device: Device) -> Result<&'static dyn Devi
 
 /// Returns the size of a tensor, in bytes.
 pub(in crate::rpc::server) fn size_of(block: &TensorBlock, release: Release) -> Result<u64> {
-    // DEV-15: counted like the client: up to 0.20 three `int4` take three bytes, later two.
+    // DEV-15: counted as the client counts: up to 0.20 three `int4` take three bytes, later two.
     match byte_size(&block.shape, block.dtype, release) {
         Some(nbytes) => Ok(nbytes as u64),
         None => {

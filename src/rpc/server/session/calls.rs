@@ -52,7 +52,7 @@ impl ServedSession<'_> {
             }
             (RpcCode::DevFreeData, [V::Device(device), token]) => {
                 match number(token) {
-                    // As upstream, freeing null does nothing.
+                    // Freeing null does nothing, as upstream.
                     0 => {}
                     token => self.memory.free(*device, token)?,
                 }
@@ -129,7 +129,7 @@ impl ServedSession<'_> {
         Ok(ServerAnswer::Void)
     }
 
-    /// Returns the stream of a copy. It belongs to the device that copies, which is the one that is not the host.
+    /// Returns the stream of a copy. It belongs to the device that makes the copy, which is the device that is not the host.
     fn stream_of_copy(&self, from: &TensorBlock, to: &TensorBlock, token: u64) -> Result<Stream> {
         let by = if from.device.kind == Device::CPU.kind {
             to.device

@@ -17,7 +17,7 @@ pub(super) fn exception(error: &Error, era: &Era) -> Packet<'static> {
             _ => format!("{all}\nStack trace:\n{trace}"),
         };
     }
-    // A message may quote a text of the client of any length, and a client reads an answer as a whole.
+    // Limited, because a message may quote a long text of the client, and a client reads an answer as a whole.
     Packet::Exception(vec![text(limited(all))])
 }
 

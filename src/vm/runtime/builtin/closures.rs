@@ -38,7 +38,7 @@ pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
 /// Calls a closure on the machine, or a plain function with the arguments only (VM-29); arguments: `(machine, callee,
 /// arguments...)`.
 pub(super) fn invoke_closure(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
-    // VM-29: the first argument is the handle that led to `machine`. The callee does not take it.
+    // VM-29: the first argument is the handle that led to `machine`. It is not passed to the callee.
     let [_, closure, rest @ ..] = args else {
         return wrong_type(
             VM_29,
@@ -48,8 +48,8 @@ pub(super) fn invoke_closure(machine: &dyn CallingMachine, args: &[AnyView<'_>])
     invoke(machine, *closure, rest)
 }
 
-/// Calls a function with the arguments and each extent as an integer (VM-54); arguments: `(function, arguments..., shape)`. Kernels
-/// of unknown shapes take their extents in this way.
+/// Calls a function with the arguments, and with each extent as an integer (VM-54); arguments: `(function, arguments..., shape)`.
+/// Kernels with unknown shapes take their extents in this way.
 pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
     let [function, middle @ .., last] = args else {
         return wrong_type(

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// A builtin that needs only its arguments.
 type PlainBuiltin = fn(&[AnyView<'_>]) -> VmResult;
-/// A builtin that takes `%vm`: the machine, and all arguments including the handle.
+/// A builtin that takes `%vm`. It receives the machine, and all arguments including the handle.
 type MachineBuiltin = fn(&dyn CallingMachine, &[AnyView<'_>]) -> VmResult;
 
 /// A function of this chapter.
@@ -41,7 +41,7 @@ pub(super) enum Builtin {
     },
 }
 
-/// The builtin that changes a tuple that others may hold (VM-58).
+/// The builtin that changes a tuple to which others may refer (VM-58).
 pub(super) const RESET: &str = "vm.builtin.tuple_reset_item";
 
 /// Every builtin of this crate, sorted by name. `spec/vm.md` has a table of the missing ones, with reasons.
@@ -88,7 +88,7 @@ const ALL: &[(&str, Builtin)] = &[
         "vm.builtin.check_tuple_info",
         Builtin::Plain(checks::tuple_info),
     ),
-    // VM-56: despite its name it copies nothing.
+    // VM-56: it copies nothing, despite its name.
     ("vm.builtin.copy", Builtin::Plain(tensors::same)),
     (
         "vm.builtin.ensure_zero_offset",
@@ -104,7 +104,7 @@ const ALL: &[(&str, Builtin)] = &[
         Builtin::Plain(closures::make_closure),
     ),
     (
-        // VM-47: reads a cell of the heap, which safe code may hold as a tensor.
+        // VM-47: reads a cell of the heap, which safe code may also access as a tensor.
         "vm.builtin.make_prim_value",
         Builtin::InPlace {
             trusted: shapes::make_prim_value,
@@ -184,7 +184,7 @@ static INSTALLED: OnceLock<Vec<(Function, Builtin)>> = OnceLock::new();
 
 /// Puts the builtins into the registry, once, under names that it does not have yet.
 pub(super) fn provide() {
-    // Once for the process, because `Builtin::of` recognizes exactly these functions by their addresses.
+    // Once for the process, because `Builtin::of` recognizes these functions by their addresses.
     INSTALLED.get_or_init(|| {
         ALL.iter()
             .map(|(name, builtin)| {
@@ -228,7 +228,7 @@ fn alive() -> MutexGuard<'static, BTreeMap<usize, Weak<dyn CallingMachine>>> {
     ALIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds `machine` by its address. The map holds it weakly, and keeps no machine alive.
+/// Adds `machine` by its address. The map has a weak reference and keeps no machine alive.
 pub(super) fn announce(machine: &Arc<dyn CallingMachine>) {
     alive().insert(Arc::as_ptr(machine).addr(), Arc::downgrade(machine));
 }
@@ -238,10 +238,10 @@ pub(super) fn forget(address: usize) {
     alive().remove(&address);
 }
 
-/// Calls `body` with the machine of the handle in the first argument. The call comes from outside of any machine.
+/// Calls `body` with the machine of the handle in the first argument, for calls from outside of a machine.
 fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::Result {
     let handle = cast::<*mut c_void>(args.first().copied().unwrap_or(AnyView::none()))?;
-    // The lock ends with this line, because the callee may create and drop machines, which take it.
+    // The lock ends with this line, because the callee may create and drop machines, which lock the map.
     let known = alive().get(&handle.addr()).and_then(Weak::upgrade);
     let machine = known.ok_or_else(|| {
         Error::new(

@@ -15,8 +15,8 @@ use std::cell::Cell;
 /// Allocates a row of n int64 on the host (VM-48); arguments: `(machine, n)`.
 pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>]) -> VmResult {
     let size = int(args, 1)?;
-    // VM-48: upstream takes the last device, and fails if it is not the host; for Hexagon it takes the first. Here it is the last
-    // device that is the host, because this processor reads and writes the cells.
+    // VM-48: upstream uses the last device, and fails if it is not the host. For Hexagon it uses the first device. Here the last device
+    // that is the host is used, because this processor reads and writes the cells.
     let int64 = Dtype::INT64;
     lasting(machine.host()?, &[size], int64, "")
 }

@@ -82,7 +82,7 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     };
     // SAFETY: just checked to be a storage; `into_raw` transfers its reference.
     let storage: Ref<VmStorage> = unsafe { Ref::from_raw(object.clone().into_raw()) };
-    // VM-33: on the host a scope changes nothing. No device here creates a view in another scope.
+    // VM-33: on the host, a scope has no effect. No device here creates a view in another scope.
     let plain = storage.is_on_host() || matches!(scope.as_str(), "" | "global");
     VM_33.demand(Kind::Unsupported, plain, || {
         format!("no tensor of scope `{scope}` is cut from storage of a device")
@@ -92,7 +92,7 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
 
 /// Implements `memory_manager.clear`: returns the free blocks of all machines' pools to the devices (VM-32).
 ///
-/// It takes no machine, so it applies to the whole process, as in upstream.
+/// It has no machine as an argument, so it applies to the whole process, as in upstream.
 pub(super) fn clear(_: &[AnyView<'_>]) -> VmResult {
     clear_pools();
     Ok(Any::none())
@@ -126,8 +126,8 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
         );
     };
     let dl = value.dl();
-    // More packed elements of fewer bits than a byte may fit into the same bytes. Compiled code that takes a byte for each (DEV-15)
-    // would then write past the end.
+    // If elements of less than a byte are packed, more of them fit into the same bytes. Compiled code that uses a byte for each
+    // (DEV-15) would then write past the end.
     let bytes = |shape: &[i64]| Packing::Each.bytes(dl.dtype, shape);
     // VM-50: upstream accepts a negative extent next to one of 0. Here such a shape has no size and is rejected.
     let fits = bytes(shape)
@@ -145,7 +145,7 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     let view = DLTensor {
         ndim: shape.len() as i32,
         shape: shape.as_ptr().cast_mut(),
-        // OBJ-12: null strides are compact ones; those of `dl` belong to its own extents.
+        // OBJ-12: null strides mean compact elements. The strides of `dl` belong to the extents of `dl`.
         strides: std::ptr::null_mut(),
         ..*dl
     };
@@ -202,7 +202,7 @@ fn integers(dl: &DLTensor) -> VmResult<Option<Vec<i64>>> {
     let copy = cast::<Tensor>(copy.view())?;
     let bytes = copy.to_bytes()?;
     Ok(match dl.dtype.bits {
-        // VM-53: bools of every release take a byte each. It only matters whether they are 0.
+        // VM-53: bools of every release take a byte each. Only the difference between 0 and other values matters.
         1 | 8 => Some(bytes.iter().map(|byte| i64::from(*byte)).collect()),
         16 => Some(
             bytes
@@ -297,14 +297,15 @@ fn byte_in_place(dl: &DLTensor) -> Option<u8> {
     if plain && !dl.data.is_null() {
         // VM-53: the first element is at `byte_offset`, which upstream ignores here.
         let first = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
-        // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank. The argument's caller keeps
-        // it for the call, and nothing writes to it during that time: by the contract of `module::load`, or in order (`copying`).
+        // SAFETY: a scalar with one lane on the host, which has one byte: `plain` has checked type and rank. The argument's caller
+        // keeps it during the call. Nothing writes to it during that time, either by the contract of `module::load` or because of the
+        // lock (`copying`).
         return Some(unsafe { first.read() });
     }
     None
 }
 
-/// Returns None, which a compiler puts into a register to release its old value (VM-56).
+/// Returns None. A compiler stores it in a register to release the old value of the register (VM-56).
 pub(super) fn null_value(_: &[AnyView<'_>]) -> VmResult {
     Ok(Any::none())
 }

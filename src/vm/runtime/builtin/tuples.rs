@@ -32,8 +32,8 @@ fn no_element(at: i64, count: usize) -> Error {
     VM_49.rejected(Kind::Missing, message).into()
 }
 
-/// Resets an element as [`tuple_reset_item`] does, but leaves the tuple unchanged if it has another holder, which may read the
-/// element. The element's memory is then freed when that holder drops the tuple.
+/// Resets an element as [`tuple_reset_item`] does, unless the tuple has another holder that may read the element. In that case, the
+/// tuple is unchanged, and the element's memory is freed when that holder drops the tuple.
 pub(in crate::vm::runtime) fn reset_item_held_alone(args: &[AnyView<'_>]) -> VmResult {
     // VM-58: 0.16 to 0.20 wrote into a copy, which no holder saw. The argument's holder has one reference, and `to_any` adds one
     // here.
@@ -54,8 +54,8 @@ pub(super) fn tuple_reset_item(args: &[AnyView<'_>]) -> VmResult {
     let Some(found) = found.and_then(|at| element_cell(tuple, at)) else {
         return Err(no_element(at, item_count(tuple).unwrap_or(0)));
     };
-    // SAFETY: the cell is an owned value of the tuple. The caller promises that the element is not borrowed
-    // (`registry::lookup_raw`); the compiler does so where it has a machine call it.
+    // SAFETY: the cell is an owned value of the tuple. The caller guarantees that the element is not borrowed (`registry::lookup_raw`).
+    // Compiled code guarantees it when a machine calls this.
     drop(unsafe { found.replace(Any::none()) });
     Ok(Any::none())
 }

@@ -18,7 +18,7 @@ pub(super) enum KeyPosition {
     Home(u64),
     /// The key follows this slot, the last of its chain.
     Behind(u64),
-    /// The key begins a new chain at `home`. The slot holds an item of another chain, in which it follows `before`.
+    /// The key begins a new chain at `home`. The slot contains an item of another chain, in which it follows `before`.
     Intruder { home: u64, before: u64 },
     /// The chain can reach no free slot.
     Full,
@@ -209,7 +209,7 @@ impl MapTable {
                 free,
             };
             last = free;
-            // Nothing can fail after the last step, so it is not recorded. Most chains have only that step.
+            // Nothing can fail after the last step, so it is not recorded. Most chains need only that step.
             match self.after(from, mark) {
                 Some(next) => {
                     steps.push(step);

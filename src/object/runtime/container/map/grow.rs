@@ -15,7 +15,7 @@ use crate::object::hash::any_hash;
 pub(super) struct Successor {
     /// The new table. Its only reference belongs to the caller.
     pub(super) table: MapTable,
-    /// Whether the pairs moved bit for bit, so that the old table must forget them.
+    /// True if the pairs moved bit for bit, so that the old table must forget them.
     pub(super) moved: bool,
 }
 
@@ -185,7 +185,7 @@ pub(super) unsafe fn replace_by(old: MapTable, new: Option<Successor>) -> MapTab
     }
 }
 
-/// Returns the table that replaces `old`. Others also hold `old`, which is freed later.
+/// Returns the table that replaces `old`. Others also refer to `old`, which is freed later.
 ///
 /// # Safety
 /// An insertion into `old` returned `new`, and the caller has exclusive access to `old`.

@@ -8,7 +8,7 @@ use crate::object::container::lock::{LockGuard, lock};
 pub(super) enum Holders {
     /// Only the caller.
     One,
-    /// Other threads too. The map is a dict, and the caller stays at it.
+    /// Other threads may use it too. The map is a dict, and the caller has a stay at it.
     Several,
 }
 

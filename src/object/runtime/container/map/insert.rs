@@ -136,7 +136,7 @@ impl MapTable {
         }
     }
 
-    /// Inserts `fresh`. Anything that the map does not take, or returns in exchange, is left in `fresh`. The caller drops it when the map
+    /// Inserts `fresh`. Values that the map does not take, or that it replaces, are left in `fresh`. The caller drops them when the map
     /// is consistent and no lock is held, because a destructor may use the map again.
     ///
     /// # Safety

@@ -1,4 +1,4 @@
-//! The memory layout of a map: the fixed part, pairs, items, marks, and the distance that each mark stands for (OBJ-05 to OBJ-07). Inlined
+//! The memory layout of a map: the fixed part, pairs, items, marks, and the distance that each mark encodes (OBJ-05 to OBJ-07). Inlined
 //! C++ in other libraries reads and writes all of it, so no field may move.
 
 use crate::value::header::{Header, static_object};
@@ -133,8 +133,8 @@ pub(crate) struct DictKind(Header);
 static_object!(MapKind, index::MAP);
 static_object!(DictKind, index::DICT);
 
-/// The distance that each mark stands for (OBJ-07): 0 to 15, then triangular numbers up to 2628, then about 2.25 times more each time. 0
-/// ends a chain. TVM's maps before tvm-ffi use the same numbers.
+/// The distance that each mark encodes (OBJ-07): 0 to 15, then triangular numbers up to 2628, then about 2.25 times more each time.
+/// Distance 0 ends a chain. TVM's maps before tvm-ffi use the same numbers.
 pub(super) static JUMPS: [u64; 126] = jumps();
 
 /// Computes [`JUMPS`] at compile time.
@@ -212,7 +212,7 @@ pub(super) unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
     unsafe { release(data.cast()) }
 }
 
-/// Returns the number of blocks of 16 for so many slots.
+/// Returns the number of blocks of 16 slots for this number of slots.
 pub(super) fn blocks(slots: u64) -> usize {
     slots.div_ceil(16) as usize
 }

@@ -181,8 +181,9 @@ impl std::fmt::Debug for Map {
     }
 }
 
-/// A mutable map that all holders share, on any thread. Each operation is atomic for other threads. The hash or equality hook of a key gets
-/// a RuntimeError in two cases: it changes the dict in which the key is looked up, or it needs another dict that another thread is using.
+/// A mutable map that all holders share, on any thread. Each operation is atomic for other threads. The hash or equality hook of a key
+/// gets a RuntimeError in two cases: if it changes the dict in which the key is looked up, or if it needs a dict that another thread is
+/// using.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Dict(Ref<DictKind>);
@@ -218,7 +219,8 @@ impl Map {
         unsafe { self.table().borrowed() }
     }
 
-    /// Creates a map of pairs in order. If a key repeats, the last pair wins. Four or more pairs make a dense map at once (OBJ-06).
+    /// Creates a map of pairs in order. If a key repeats, the last pair counts. Four or more pairs create a dense map immediately
+    /// (OBJ-06).
     ///
     /// # Errors
     ///
@@ -328,7 +330,7 @@ impl Dict {
         let stay = Stay::at(table.as_ptr(), Purpose::Change)?;
         // SAFETY: this thread stays at the dict to change it.
         let inserted = unsafe { table.insert(longest, fresh, Holders::Several) }?;
-        // A dict keeps its address, because all holders have it. It takes over the contents of the larger table instead.
+        // A dict keeps its address, because all holders refer to it. It takes over the contents of the larger table instead.
         let left = inserted.map(|next| {
             table.settled(|| {
                 // SAFETY: the insertion returned `next`, and this thread has exclusive access to the dict (`settled`).

@@ -52,7 +52,7 @@ impl MapTable {
         unsafe { self.set_prev(next, slot) };
     }
 
-    /// Sets the successor of `slot` in the order. NOWHERE stands for the position before the first item.
+    /// Sets the successor of `slot` in the order. NOWHERE is the position before the first item.
     ///
     /// # Safety
     /// `slot` has an item of this dense map, or is NOWHERE; the caller has exclusive access.
@@ -65,7 +65,7 @@ impl MapTable {
         }
     }
 
-    /// Sets the predecessor of `slot` in the order. NOWHERE stands for the position after the last item.
+    /// Sets the predecessor of `slot` in the order. NOWHERE is the position after the last item.
     ///
     /// # Safety
     /// `slot` has an item of this dense map, or is NOWHERE; the caller has exclusive access.
@@ -117,8 +117,8 @@ impl MapTable {
                 gone
             }));
         }
-        // A slot in the middle of a chain cannot just be emptied, because possibly no mark names the distance across it. Instead, the last
-        // item of the chain takes the place of the removed one.
+        // A slot in the middle of a chain cannot simply be emptied, because there may be no mark for the distance across it. Instead,
+        // the last item of the chain moves to the slot of the removed one.
         let (mut before, mut last) = (position, position);
         // SAFETY: a slot of this dense map: the position, or a result of `after`.
         while let Some(next) = self.after(last, unsafe { self.mark_of(last) }) {

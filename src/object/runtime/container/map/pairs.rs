@@ -91,8 +91,8 @@ pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
     }))
 }
 
-/// A cursor over a map that keeps the map alive: the state of the iterator functions. If a dict changes between two calls, the cursor
-/// continues with the pair at its position, or ends at the end.
+/// A cursor over a map, which it keeps alive: the state of the iterator functions. If a dict changes between two calls, the cursor
+/// continues with the pair at its position, or ends if there is no such pair.
 pub(crate) struct MapCursor {
     /// A map or a dict.
     map: ObjectRef,

@@ -15,7 +15,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub(super) enum Purpose {
     /// The thread reads. Other threads may also read, and nothing changes.
     Look,
-    /// The thread changes the dict. No other thread may stay, and functions that it calls meanwhile may only read.
+    /// The thread changes the dict. No other thread may have a stay, and functions that this thread calls meanwhile may only read.
     Change,
 }
 

@@ -195,8 +195,8 @@ impl MapTable {
             for at in 0..self.size() {
                 // SAFETY: the first `size` pairs of a small map are filled (OBJ-06); nothing changes a map during a lookup (`Stay`).
                 let own = unsafe { &(*self.pair(at)).key };
-                // OBJ-38: in a small map the stored key is the left side, and in a dense map the right side, as in upstream. A hook can
-                // tell.
+                // OBJ-38: in a small map, the stored key is the left side. In a dense map, it is the right side, as in upstream. A hook
+                // can observe the difference.
                 if any_equal(own.view(), key)? {
                     return Ok(Some(at));
                 }
@@ -251,7 +251,7 @@ impl MapTable {
         }
     }
 
-    /// Returns `slot` modulo the number of slots, which is a power of two in every table that this library created.
+    /// Returns `slot` modulo the number of slots. In every table that this library created, that number is a power of two.
     #[inline]
     pub(super) fn wrapped(self, slot: u64) -> u64 {
         self.wrapping()(slot)
@@ -303,8 +303,8 @@ impl MapTable {
         Some(unsafe { (*self.item(position)).next }).filter(|&next| next != NOWHERE)
     }
 
-    /// Runs `work`, which changes the table or reads it without a stay, under the lock of a dict. All calls of hooks come before, and all
-    /// drops of values after.
+    /// Runs `work`, which changes the table or reads it without a stay, under the lock of a dict. All calls of hooks come before it,
+    /// and all drops of values after it.
     #[inline]
     pub(super) fn settled<R>(self, work: impl FnOnce() -> R) -> R {
         let _guard = self.lock();

@@ -40,7 +40,7 @@ impl MapTable {
         taken
     }
 
-    /// Drops all pairs and frees the memory that holds them.
+    /// Drops all pairs and frees their memory.
     ///
     /// # Safety
     /// Nothing else can reach the table any more.
@@ -91,8 +91,8 @@ impl MapTable {
         unsafe { self.reset() };
         // SAFETY: a live map, by the invariant of `MapTable`.
         let mut body = unsafe { (*other.as_ptr()).body };
-        // The pairs of a small map are inside `other`, which is freed later, so they move to a separate block. The memory of a dense table
-        // is handed over.
+        // The pairs of a small map are inside `other`, which is freed later, so they move to a separate block. The memory of a dense
+        // table is transferred.
         if other.is_small() {
             let bytes = other.slots() as usize * size_of::<Pair>();
             let data = allocate(bytes);
@@ -117,7 +117,7 @@ impl MapTable {
         gone
     }
 
-    /// Returns whether there is a pair at a position that may be outdated.
+    /// Returns whether there is a pair at a position, which may be outdated.
     pub(super) fn is_filled(self, position: u64) -> bool {
         if self.is_small() {
             return position < self.size();

@@ -64,7 +64,7 @@ impl Array {
             // SAFETY: `with_room` made room for all of `items`.
             unsafe { data.wrapping_add(at).write(item.to_any()) };
         }
-        // To own a view does not panic, so the size is updated only once.
+        // Owning a view does not panic, so the size is updated only once.
         // SAFETY: a live, fresh array; that many cells are written.
         unsafe { (*seq).body.size = items.len() as i64 };
         array

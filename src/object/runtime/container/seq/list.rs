@@ -300,7 +300,7 @@ impl List {
     /// Does the work of [`List::remove`]. The caller has exclusive access.
     fn take_out(&self, start: i64, stop: i64) -> Result<Vec<Any>> {
         let count = self.items().len();
-        // OBJ-04: an empty range accesses nothing, so its position is not checked.
+        // OBJ-04: an empty range accesses no element, so its position is not checked.
         if start == stop {
             return Ok(Vec::new());
         }
@@ -332,7 +332,7 @@ impl List {
         self.alone(|| {
             // Only an empty range may lie outside the list. Nothing is removed then, so an error below drops no element under the lock.
             let gone = self.take_out(start, stop)?;
-            // OBJ-04: to replace nothing by nothing changes no element, so no index is checked, as in every release.
+            // OBJ-04: replacing an empty range by no items changes no element, so no index is checked, as in every release.
             if gone.is_empty() && items.is_empty() {
                 return Ok(gone);
             }

@@ -114,7 +114,8 @@ fn elements_of<T: crate::value::Object>(view: AnyView<'_>) -> Option<Cow<'_, [An
     sequence_of(view)
 }
 
-/// Returns the elements of a sequence of either kind. Those of an array are borrowed. Those of a list are copied, because it may change.
+/// Returns the elements of a sequence of either kind. Those of an array are borrowed, but those of a list are copied, because the list
+/// may change.
 pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<Cow<'a, [Any]>> {
     with_items(view, |items| match view.type_index() {
         index::LIST => Cow::Owned(items.to_vec()),

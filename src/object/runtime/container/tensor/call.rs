@@ -8,8 +8,8 @@ impl Function {
     /// Calls the function with tensors alone, which compiled functions usually take: inputs, then outputs. Like
     /// [`call_packed`](Function::call_packed), this counts no references.
     ///
-    /// Code of TVM 0.8 reads memory through an argument without a check that it is a tensor. With [`Function::call`], a number or `None`
-    /// in the place of a tensor ends the process there. This function cannot pass one.
+    /// Code of TVM 0.8 reads memory through an argument without checking that it is a tensor. With [`Function::call`], a number or
+    /// `None` instead of a tensor ends the process there. This function accepts only tensors.
     ///
     /// ```
     /// use tvmspec::module;

@@ -21,9 +21,9 @@ impl Tensor {
     /// # Safety
     /// * `dl.shape` points to `dl.ndim` readable extents, and `dl.strides` to as many strides or is null. Both are copied, and need not
     ///   stay valid.
-    /// * Until `finish` is called, `dl.data` and `dl.byte_offset` lead to memory of `dl.device` that holds every element that extents and
-    ///   strides reach, with whole bytes for each. On the CPU all of it is initialised. It needs no alignment here, where bytes are copied.
-    ///   A caller that passes the tensor to compiled code aligns it as that code expects (64 bytes).
+    /// * Until `finish` is called, `dl.data` and `dl.byte_offset` lead to memory of `dl.device` that contains every element within the
+    ///   extents and strides, with whole bytes for each. On the CPU all of it is initialised. It needs no alignment here, because bytes
+    ///   are copied. A caller that passes the tensor to compiled code aligns it as that code expects (64 bytes).
     /// * Until then safe code may read and write the memory on any thread. No Rust reference to it is used meanwhile, and the caller orders
     ///   other code that reads or writes it.
     pub unsafe fn over(dl: DLTensor, finish: Box<dyn FnOnce() + Send>) -> Tensor {
@@ -181,7 +181,7 @@ fn is_addressable(device: Device) -> bool {
 /// # Safety
 /// As [`dims_of`].
 unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u64) -> Result<()> {
-    // Without extents there is nothing that this library could check or a consumer could read.
+    // Without extents, this library could check nothing and a consumer could read nothing.
     let described = dl.ndim == 0 || (dl.ndim > 0 && !dl.shape.is_null());
     OBJ_12
         .demand(Kind::Malformed, described, || {
@@ -197,7 +197,7 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
         "Subbyte type padding is not supported: the tensor pads its sub-byte elements to bytes"
             .into()
     })?;
-    // OBJ-12: on other devices `data` is a handle, whose number says nothing about alignment.
+    // OBJ-12: on other devices `data` is a handle, whose number does not show the alignment.
     if alignment > 0 && is_addressable(dl.device) {
         // The first element must be aligned. It is at `byte_offset` after `data`.
         let address = (dl.data as usize).wrapping_add(dl.byte_offset as usize);

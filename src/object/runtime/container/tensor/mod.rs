@@ -91,7 +91,7 @@ struct OwnTensor {
     owner: Option<DataOwner>,
     /// Shape and strides. A raw pointer, because moving a box would invalidate the description's pointers into it.
     dims: Option<NonNull<[i64]>>,
-    /// Whether the producer forbids writing to the memory (OBJ-12).
+    /// True if the producer forbids writing to the memory (OBJ-12).
     read_only: bool,
 }
 
@@ -144,7 +144,7 @@ impl Drop for OwnTensor {
 pub(crate) fn compact_strides(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1i64; shape.len()];
     for at in (1..shape.len()).rev() {
-        // Wraps: a description may have any extents, and no memory holds a tensor whose strides do not fit.
+        // The product may overflow: a description may have any extents, and no memory contains a tensor whose strides do not fit.
         strides[at - 1] = strides[at].wrapping_mul(shape[at]);
     }
     strides

@@ -14,8 +14,8 @@ use crate::value::types::{self, FieldInfo};
 use crate::value::{Any, AnyView, Argument, Bytes, Str, cast, dtype_from_text, index, str_bytes};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-/// Returns the value of a graph. Decodes only nodes that the root reaches. Rejects a cycle (OBJ-19), at which the reference runs out of
-/// stack.
+/// Returns the value of a graph. Decodes only nodes that the root reaches. Rejects a cycle (OBJ-19), for which the reference
+/// implementation overflows the stack.
 ///
 /// # Errors
 ///
@@ -71,14 +71,14 @@ struct GraphDecoder {
     nodes: Vec<Any>,
     /// The value of each decoded node, so that a shared node becomes a single object.
     done: Vec<Option<Any>>,
-    /// Whether a node is being decoded. An open node that is met again contains itself (OBJ-19).
+    /// True if a node is being decoded. If an open node is reached again, it contains itself (OBJ-19).
     open: Vec<bool>,
     /// Number of open nodes.
     depth: usize,
     /// The number of objects that nest in each decoded node. `depth` does not bound it, because children may be decoded before their
     /// parents.
     height: Vec<usize>,
-    /// The largest height of the children of the current node that were met so far.
+    /// The largest height of the current node's children so far.
     below: usize,
 }
 
@@ -109,7 +109,7 @@ impl GraphDecoder {
         // Not reset if decoding fails, because an error ends the whole graph.
         self.open[slot] = true;
         self.depth += 1;
-        // The height starts at 0 for the children of this node. That of its earlier siblings is restored afterwards.
+        // The height starts at 0 for the children of this node. The height of the node's earlier siblings is restored afterwards.
         let beside = std::mem::take(&mut self.below);
         let node = self.nodes[slot].clone();
         let value = self.decode(node.view())?;
@@ -227,7 +227,7 @@ impl GraphDecoder {
         // Upstream aborts the process for a node of `ffi.Object`, which has no creator. Here this is an error, as for any type without a
         // creator.
         let object = create(info)?;
-        // After `create`: a type without a creator is reported first, whatever its data.
+        // Checked after `create`, so that a type without a creator is reported first, even if its data are invalid too.
         if data.type_index() != index::MAP {
             return Err(Error::new(
                 ErrorKind::Type,

@@ -57,14 +57,14 @@ struct LegacyDecoder<'a> {
     graph: &'a LegacyGraph,
     /// The value of each decoded node, so that a shared node becomes a single object.
     done: Vec<Option<Any>>,
-    /// Whether a node is being decoded. An open node that is met again contains itself (OBJ-27).
+    /// True if a node is being decoded. If an open node is reached again, it contains itself (OBJ-27).
     open: Vec<bool>,
     /// Number of open nodes.
     depth: usize,
     /// The number of objects that nest in each decoded node. `depth` does not bound it, because children may be decoded before their
     /// parents.
     height: Vec<usize>,
-    /// The largest height of the children of the current node that were met so far.
+    /// The largest height of the current node's children so far.
     below: usize,
 }
 
@@ -95,7 +95,8 @@ impl LegacyDecoder<'_> {
         depth::check_stack()?;
         self.open[at] = true;
         self.depth += 1;
-        // OBJ-41: the height starts at 0 for the children of this node. That of its earlier siblings is restored afterwards.
+        // OBJ-41: the height starts at 0 for the children of this node. The height of the node's earlier siblings is restored
+        // afterwards.
         let beside = std::mem::take(&mut self.below);
         let value = self.decode(node)?;
         // The height is checked because objects are dropped recursively.
@@ -285,7 +286,7 @@ fn map(node: &LegacyNode, children: Vec<Any>) -> Result {
     Ok(map.into())
 }
 
-/// Returns the value of a node that refers to no other.
+/// Returns the value of a node that refers to no other node.
 fn plain(node: &LegacyNode) -> Result {
     let text =
         || std::str::from_utf8(&node.repr).map_err(|_| wrong(node, "is represented by text"));

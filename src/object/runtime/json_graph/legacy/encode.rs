@@ -167,7 +167,7 @@ impl LegacyEncoder {
         Ok(node)
     }
 
-    /// Returns the node of a value that refers to no other.
+    /// Returns the node of a value that refers to no other value.
     fn plain(&self, value: AnyView<'_>) -> Result<Box<LegacyNode>> {
         // No release before 0.21 has a node for these values, so the old key is never written.
         const NEVER: u8 = 21;

@@ -81,8 +81,8 @@ fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, 
     Ok(pairs.map(|pair| (pair[0].to_any(), pair[1].to_any())))
 }
 
-/// Returns whether `value` equals one of `items` as a map key (OBJ-02): 1, 1.0 and true are three values. The element is the left side,
-/// which a type's hook can observe (OBJ-38).
+/// Returns whether `value` equals one of `items` as a map key (OBJ-02), where 1, 1.0 and true are three values. The element is the left
+/// side, which a type's hook can observe (OBJ-38).
 fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     for item in items {
         if any_equal(item.view(), value)? {
@@ -92,8 +92,8 @@ fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// Registers the functions of arrays and lists. Those that only read take the exact type (`ExactContainer`). Those that change a list take
-/// it by reference. An array converts to a list, and the change to that copy is lost, as in upstream.
+/// Registers the functions of arrays and lists. Functions that only read require the exact type (`ExactContainer`). Functions that
+/// change a list take it by reference. An array converts to a list, and the change to that copy is lost, as in upstream.
 fn sequences() {
     def_packed("ffi.Array", |args| Ok(Array::of_views(args).into()));
     def(
@@ -163,7 +163,7 @@ fn sequences() {
     });
 }
 
-/// Returns the error for keys without a value. Upstream checks the count by an assertion, hence the kind.
+/// Returns the error for keys without a value. It is an InternalError, because upstream checks the count by an assertion.
 fn odd(name: &str) -> Error {
     Error::new(
         ErrorKind::Internal,
@@ -262,8 +262,8 @@ fn maps() {
     );
 }
 
-/// Returns the device of the first tensor, depth first, that is not on the CPU. Uses no recursion, so that nesting costs no stack. Visits
-/// each container once, because one may be in many places, and a list may contain itself.
+/// Returns the device of the first tensor, depth first, that is not on the CPU. Uses no recursion, so that nesting costs no stack.
+/// Visits each container once, because it may occur in many places, and a list may contain itself.
 fn first_device(value: AnyView<'_>) -> Option<Device> {
     // Upstream recurses and revisits shared containers. Deep or shared containers cost it the stack or exponential time.
     let seen = VisitedObjects::new();

@@ -90,8 +90,8 @@ pub(super) fn register() {
     big_integers();
 }
 
-/// Implements `ffi.FunctionListGlobalNamesFunctor`: returns a function over the current names. A negative argument returns their number,
-/// any other the name at that position.
+/// Implements `ffi.FunctionListGlobalNamesFunctor`: returns a function over the current names. For a negative argument, that function
+/// returns the number of names. For any other argument, it returns the name at that position.
 ///
 /// Upstream returns a function instead of an array, so that a frontend can list names before it can read arrays.
 fn list_names() -> Function {
@@ -199,8 +199,8 @@ impl Clone for EnumState {
     }
 }
 
-/// Declares the Rust type of the members of an enumeration: a number and a name after the header. Numbered and named enumerations have the
-/// same layout. They differ in what their field `value` shows.
+/// Declares the Rust type of the members of an enumeration: a number and a name after the header. Numbered and named enumerations have
+/// the same layout. They differ in the content of their field `value`.
 macro_rules! enumeration {
     ($name:ident, $key:literal $(, below $parent:ty)?) => {
         #[repr(C)]

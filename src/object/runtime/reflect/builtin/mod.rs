@@ -29,7 +29,7 @@ use std::sync::Once;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether [`start`] has finished. Separate from [`INIT`], so that the common check costs one load and no call.
+/// True if [`start`] has finished. Separate from [`INIT`], so that the common check costs one load and no call.
 static READY: AtomicBool = AtomicBool::new(false);
 /// Lets one thread register while the others wait.
 static INIT: Once = Once::new();
@@ -67,7 +67,7 @@ fn start() {
         ] {
             let _ = types::register(key, crate::value::index::OBJECT);
         }
-        // Before any type registers into a column: C++ looks up a column's address once, and keeps it, even if it is null.
+        // Before any type registers into a column, because C++ looks up a column's address once and keeps it, even if it is null.
         for column in super::column::ALL {
             column.column();
         }

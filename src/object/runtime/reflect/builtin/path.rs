@@ -21,8 +21,8 @@ use crate::value::heap::delete_plain;
 use crate::value::types::ObjectIndex;
 use crate::value::{Any, AnyView, Str, cast, index};
 
-/// The kind of a step. The `Missing` kinds name a part that does not exist. The order is that of upstream's enumeration, because the number
-/// is part of the ABI.
+/// The kind of a step. The `Missing` kinds refer to a part that does not exist. The order is that of upstream's enumeration, because
+/// the number is part of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessKind {
     /// A field of an object, by name.

@@ -74,10 +74,11 @@ fn key_of(value: Any) -> Result<Ref<Key>> {
     }))
 }
 
-/// Returns whether two keys hold structurally equal values. The hashes are compared first, because most unequal values differ there.
+/// Returns whether the values of two keys are structurally equal. The hashes are compared first, because most unequal values differ
+/// there.
 fn same_key(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (left, right) = (cast::<Ref<Key>>(left)?, cast::<Ref<Key>>(right)?);
-    // An object equals itself, whatever it holds. Contents are compared only if the hashes are equal.
+    // An object equals itself, independent of its content. Contents are compared only if the hashes are equal.
     Ok(left.as_ptr() == right.as_ptr()
         || (left.hash == right.hash
             && structural::equal(left.key.view(), right.key.view(), false, false)?))

@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex};
 ///
 /// # Errors
 ///
-/// Returns a ValueError if values nest too deeply, a TypeError for a type without a structural kind, and an InternalError for a tensor that
-/// is not compact on the CPU. Returns the error of the comparison hook of an object's type.
+/// Returns a ValueError if values nest too deeply, and a TypeError for a type without a structural kind. Returns an InternalError for a
+/// tensor that is not compact on the CPU. Returns the error of the comparison hook of an object's type.
 pub fn equal(
     left: AnyView<'_>,
     right: AnyView<'_>,
@@ -76,9 +76,9 @@ struct MatchedObjects {
 struct StructuralComparer {
     /// The current region for binding variables, and the current depth.
     scope: BindingScope,
-    /// Whether tensors are compared only by extents and data type.
+    /// True if tensors are compared only by extents and data type.
     skip_tensors: bool,
-    /// Whether the steps to the first mismatch are recorded. Otherwise a comparison may end early.
+    /// True if the steps to the first mismatch are recorded. Otherwise a comparison may end early.
     wants_path: bool,
     /// Matched variables and graph nodes.
     pairs: Mutex<MatchedObjects>,
@@ -305,7 +305,7 @@ impl StructuralComparer {
             return Ok(false);
         }
         match kind {
-            // Nothing binds the variable here, so it equals only itself.
+            // No region binds the variable here, so it equals only itself.
             2 if !same && self.scope.region() == region::NONE => return Ok(false),
             // Recorded only after equality is known: a failed pair must not decide for the same objects elsewhere.
             2 | 3 => {

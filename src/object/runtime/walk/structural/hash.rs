@@ -40,15 +40,15 @@ pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Resu
 struct StructuralHasher {
     /// The current region for binding variables, and the current depth.
     scope: BindingScope,
-    /// Whether tensors hash only by extents and data type.
+    /// True if tensors hash only by extents and data type.
     skip_tensors: bool,
     /// Finished objects by address, kept alive.
     done: Mutex<HashMap<usize, (ObjectRef, u64)>>,
     /// Finished sequences and maps with other holders. Separate from `done`, in which a map looks up its keys.
     containers: SharedWork<u64>,
-    /// Number of bound variables met so far. A variable hashes by its number instead of its name.
+    /// Number of bound variables so far. A variable hashes by its number instead of its name.
     variables: AtomicU64,
-    /// Number of graph nodes (kind 3) met so far, which numbers the next one.
+    /// Number of graph nodes (kind 3) so far, which is the number of the next one.
     nodes: AtomicU64,
 }
 

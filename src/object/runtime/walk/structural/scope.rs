@@ -40,7 +40,7 @@ impl BindingScope {
     /// Runs `body` in another region. A pattern region is never replaced.
     fn within<T>(&self, wanted: i32, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.region();
-        // Below a pattern, all variables are bound by it, whatever region a field or a hook requests.
+        // Below a pattern, all variables are bound by the pattern, even if a field or a hook requests another region.
         if before != region::PATTERN {
             self.region.store(wanted, Ordering::Relaxed);
         }

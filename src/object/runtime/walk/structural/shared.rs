@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The objects, kept alive, and the result for them.
 type KnownResult<T> = ([Option<ObjectRef>; 2], T);
 
-/// The addresses of one or two objects; 0 stands for no object.
+/// The addresses of one or two objects; 0 for no object.
 type Addresses = (usize, usize);
 
 /// Results by the addresses of the one or two objects that they belong to. The objects are kept alive.

@@ -74,7 +74,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Returns the keys of a map, which a copy reuses unchanged, and nothing for a sequence.
+    /// Returns the keys of a map, which a copy reuses unchanged. Returns no keys for a sequence.
     fn keys(&self) -> Vec<Any> {
         match self {
             Contents::Items(_) => Vec::new(),

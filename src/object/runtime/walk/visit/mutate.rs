@@ -139,7 +139,8 @@ impl Mutator {
     /// (OBJ-35).
     pub(crate) fn mutate(self, value: AnyView<'_>, in_place: bool) -> Result {
         let table = self.table();
-        // OBJ-35: `in_place` says that the holder of the value allows it. The value's own reference count shows that nothing else holds it.
+        // OBJ-35: `in_place` states that the holder of the value allows it. The value's own reference count shows that nothing else
+        // refers to it.
         let function = if in_place && is_unshared(value) {
             table.maybe_in_place
         } else {

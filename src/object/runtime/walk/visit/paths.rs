@@ -30,7 +30,8 @@ pub(crate) fn find_access_paths(
     ))
 }
 
-/// Returns the objects of a context, outermost first. An object that was recorded twice in a row counts once. Absent ones are dropped.
+/// Returns the objects of a context, outermost first. An object that was recorded twice in a row counts once. Absent objects are
+/// dropped.
 fn pattern(context: &Ref<ErrorContext>) -> Vec<ObjectRef> {
     let recorded = context.pattern.to_vec();
     let objects = recorded.iter().filter_map(Any::as_object);
@@ -62,7 +63,7 @@ struct PathFinder {
     steps: Vec<PathStep>,
     /// The paths found so far, in walk order.
     found: Vec<AccessPath>,
-    /// Whether a path that matches only the first objects of the pattern counts.
+    /// True if a path counts that matches only the first objects of the pattern.
     allow_prefix: bool,
 }
 
@@ -132,7 +133,7 @@ impl PathFinder {
             self.below(PathStep::Field(field.name()), value.view())?;
         }
         let partly = (1..self.pattern.len()).contains(&self.matched);
-        // A longer match below this object is already recorded, so the prefix adds nothing. The root alone is not a path.
+        // A longer match below this object is already recorded, so the prefix adds no information. The root alone is not a path.
         if self.allow_prefix && partly && !self.steps.is_empty() && self.found.len() == before {
             self.found.push(self.path());
         }

@@ -14,7 +14,7 @@ use crate::value::{Any, AnyView, Argument, RawAny, VAL_10, cast, index};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A list of `(type index, function, whether it takes the mode)`.
+/// A list of `(type index, function, takes the mode)`.
 #[derive(Clone)]
 pub(crate) struct Rewriters(Vec<(Callback, bool)>);
 
@@ -70,7 +70,7 @@ unsafe impl Object for Rewrite {
         MutatorObj::type_index()
     }
 
-    // Other mutators have the same type index, so the index proves nothing. Only the table identifies a `Rewrite`.
+    // Other mutators have the same type index, so only the table identifies a `Rewrite`.
     fn matches(_: i32) -> bool {
         false
     }

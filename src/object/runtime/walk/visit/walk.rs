@@ -106,7 +106,7 @@ unsafe impl Object for CallbackWalk {
         VisitorObj::type_index()
     }
 
-    // Other visitors have the same type index, so the index proves nothing. Only the table identifies a `CallbackWalk`.
+    // Other visitors have the same type index, so only the table identifies a `CallbackWalk`.
     fn matches(_: i32) -> bool {
         false
     }
@@ -163,7 +163,7 @@ impl CallbackWalk {
                 if *order == VisitOrder::Pre || !stopped.is_none() {
                     return Ok(stopped);
                 }
-                // After the parts there is nothing left to skip, so 1 has the same effect as None.
+                // After the parts, there is nothing left to skip, so 1 has the same effect as None.
                 match self.call_links(links, visitor, value)? {
                     WalkAnswer::Stop(interrupt) => Ok(interrupt),
                     _ => Ok(Any::none()),
