@@ -1,6 +1,6 @@
 // A file that was opened: its answers in one line each, and a tab for each view.
 import { bytesView } from "./bytes.js";
-import { element, hex, size } from "./dom.js";
+import { element, hex, sentence, size } from "./dom.js";
 import { drawnModels, graphView } from "./graph.js";
 import { modules, unitOf } from "./model.js";
 import { modulesView } from "./modules.js";
@@ -115,13 +115,13 @@ const FORMS = /** @type {Record<string, string>} */ ({
  */
 function answersOf(model, go, open) {
   const out = [];
-  if (model.refused) out.push(element("div", { class: "note warn" }, element("strong", {}, "Nothing of TVM"), model.refused));
+  if (model.refused) out.push(element("div", { class: "note warn" }, element("strong", {}, "Nothing of TVM"), sentence(model.refused)));
   const violations = model.verify?.violations ?? [];
   const more = (/** @type {string} */ text, /** @type {string} */ tab) => element("button", { type: "button", class: "link", onclick: () => open(tab) }, text);
   if (model.verify) {
     const [first] = violations;
     out.push(first
-      ? element("div", { class: "note bad" }, element("strong", {}, `✗ Breaks ${violations.length === 1 ? first.rule : `${violations.length} rules`}`), `${first.message} `,
+      ? element("div", { class: "note bad" }, element("strong", {}, `✗ Breaks ${violations.length === 1 ? first.rule : `${violations.length} rules`}`), sentence(first.message),
         element("div", { class: "row" }, typeof first.offset === "number" ? element("button", { type: "button", onclick: () => go(unitOf(model, first), first.offset) }, `Show byte ${hex(first.offset)}`) : null, more("rule", "rules")))
       : element("div", { class: "note good" }, element("strong", {}, "✓ Breaks no rule"), model.verify.findings?.length ? more(`${model.verify.findings.length} oddities that readers tolerate`, "rules") : "Every byte is where the specification wants it."));
   }
@@ -134,8 +134,8 @@ function answersOf(model, go, open) {
     const title = ranges === "" ? "✗ No release loads it" : asItIs ? `✓ Loads in tvm ${ranges}` : `Not loadable as it is; a library made of it loads in tvm ${ranges}`;
     out.push(element("div", { class: `note ${ranges === "" ? "bad" : loads && asItIs ? "good" : "warn"}` },
       element("strong", {}, title),
-      asItIs ? null : element("div", {}, account.as_it_is.why ?? ""),
-      loads ? null : element("div", {}, `Not in ${last}: ${verdict?.why ?? ""}`),
+      asItIs ? null : element("div", {}, sentence(account.as_it_is.why ?? "")),
+      loads ? null : element("div", {}, sentence(`Not in ${last}: ${verdict?.why ?? ""}`)),
       more("every release, with its reason", "releases"),
       model.explain.length > 1 ? element("div", { class: "faint" }, `This is about the first of ${model.explain.length} libraries.`) : null));
   }

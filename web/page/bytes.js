@@ -1,5 +1,5 @@
 // The map of bytes: a strip of a whole unit, a strip of a window of it, the field of the pinned byte, and the bytes in hexadecimal.
-import { colorOf, element, hex, size } from "./dom.js";
+import { colorOf, element, hex, sentence, size } from "./dom.js";
 import { fieldAt, kindOf, KINDS, lastBefore } from "./model.js";
 import { ruleText } from "./rules.js";
 
@@ -290,7 +290,7 @@ export function bytesView(model, moved) {
     const after = unit().left_out_from;
     field.replaceChildren(
       element("h3", {}, `Byte ${hex(pin)}`, element("span", { class: "faint" }, inFile)),
-      ...(isBroken ? [element("div", { class: "note bad" }, element("strong", {}, `This byte breaks ${broken.rule}. `), broken.message), ruleText(model, broken.rule, true)] : []),
+      ...(isBroken ? [element("div", { class: "note bad" }, element("strong", {}, `This byte breaks ${broken.rule}. `), sentence(broken.message)), ruleText(model, broken.rule, true)] : []),
       ...(each ? [element("dl", {}, pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: name === "value" ? "mono" : null }, value)])), ruleText(model, each.rule)] : []),
       ...(each || isBroken ? [] : [element("p", { class: "faint" }, noField(after))]));
   }

@@ -45,6 +45,15 @@ export function visible(text) {
     `\\u{${letter.charCodeAt(0).toString(16)}}`);
 }
 
+/**
+ * Splits a sentence into texts and `code` elements, at its backticks. A link of Markdown becomes its text.
+ * @param {string} text
+ */
+export function sentence(text) {
+  const parts = text.replace(/ ?\(\[decision\]\([^)]*\)\)/g, "").replace(/\[([^\]]+)\]\([^)]*\)/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1").split("`");
+  return parts.map((part, at) => (at % 2 === 1 ? element("code", {}, part) : part));
+}
+
 /** @param {number} bytes */
 export function size(bytes) {
   if (bytes < 1024) return bytes === 1 ? "1 byte" : `${bytes} bytes`;
