@@ -390,7 +390,7 @@ fn a_library_that_is_unpacked_is_packed_again() {
         (json!({"modules": [{"kind": "_lib"}]}), "it has no `layout`"),
         (
             json!({"layout": "0.22", "modules": [{"kind": "_lib"}], "extra": 1}),
-            "there is no key `extra`",
+            "unknown key `extra`",
         ),
         (
             json!({"layout": "0.22", "modules": [{"kind": "cuda"}]}),

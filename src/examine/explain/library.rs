@@ -227,7 +227,9 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
             Need {
                 module: index,
                 kind: module.kind.to_string(),
-                about: info.map_or("a kind that no release has", |info| info.about).into(),
+                about: info
+                    .map_or("a kind that no release has", |info| info.about)
+                    .into(),
                 loaders,
                 registered_by: registrar::of(&module.kind).into(),
                 renamed: renamed.or(former),

@@ -152,7 +152,8 @@ pub(super) fn explain(
 
 /// Returns the [`advice`], and a sentence that the account is about the result of following it.
 fn raw(file: &ContainerFile<'_>) -> Option<String> {
-    advice(file).map(|advice| format!("{advice} The rest of this report is about the linked result."))
+    advice(file)
+        .map(|advice| format!("{advice} The rest of this report is about the linked result."))
 }
 
 /// Joins the members of an archive into the part that a linker makes of them.
