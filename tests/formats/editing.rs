@@ -143,7 +143,7 @@ fn a_graph_that_is_none_is_found_wherever_the_library_is_looked_at() {
     assert!(!account.is_good());
     let why = &account.loads[0].1.why;
     assert!(
-        why.contains("when it is made") && why.contains("GRF-01"),
+        why.contains("when it creates an executor") && why.contains("GRF-01"),
         "{why}"
     );
     let dumped = subject.dump().unwrap();
