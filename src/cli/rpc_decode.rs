@@ -95,7 +95,7 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
 fn alone(found: &Path, side: &str, missing: &Path) -> CliError {
     let (found, missing) = (output::file_name(found), output::file_name(missing));
     CliError::new(format!(
-        "{found} has what the {side} wrote, and there is no {missing} of the other side: name both files, the client's first"
+        "{found} has what the {side} wrote, but {missing} of the other side is missing: give both files, the client's first"
     ))
 }
 
