@@ -326,7 +326,7 @@ impl FromStr for Layout {
         known.ok_or_else(|| {
             let [first, second, third, last] = Layout::ALL.map(Layout::name);
             ParseError::new(format!(
-                "`{text}` is not a layout: there are {first}, {second}, {third} and {last}"
+                "`{text}` is not a layout: expected {first}, {second}, {third} or {last}"
             ))
         })
     }

@@ -128,7 +128,7 @@ impl<'k> ForeignReading<'k> {
         let (how, end) = if let Some(end) = self.as_json_runtime(left, blob, body) {
             ("its payload reads as that of a JSON runtime (PAY-45)", end)
         } else if let Some(end) = self.by_what_follows(left, blob, body) {
-            ("its payload ends where the entries behind it begin", end)
+            ("its payload ends where the following entries begin", end)
         } else {
             return Ok(false);
         };

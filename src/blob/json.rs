@@ -127,7 +127,7 @@ fn known_members(value: &Value, known: &[&str]) -> Result<(), Violation> {
             let unknown = unknown.escape_debug();
             let known = known.join(", ");
             Err(wrong(&format!(
-                "there is no member `{unknown}`; there are {known}"
+                "unknown member `{unknown}`: expected {known}"
             )))
         }
         None => Ok(()),

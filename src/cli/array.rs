@@ -85,7 +85,7 @@ impl Elements<'_> {
             )),
             (NpyElement::Typed(own), Elements::Stored) => Ok(own),
             (NpyElement::Raw(_), Elements::Stored) => Err(format!(
-                "its elements are {bytes} raw bytes, as numpy writes the types of ml_dtypes: write the type behind an .npy file, \
+                "its elements are {bytes} raw bytes, as numpy writes the types of ml_dtypes: write the type after the .npy file, \
                  as in `x.npy:bfloat16`"
             )),
         }

@@ -307,7 +307,7 @@ pub(super) fn path_and_type(text: &str) -> Result<(&str, Option<Dtype>), CliErro
         [] => return Ok((path, None)),
         [only] if !only.contains('=') => Options::parse(&options)?,
         _ => {
-            let message = "an input of a model has a type behind its file, and no other option";
+            let message = "an input of a model takes a type after its file, and no other option";
             return Err(CliError::new(message));
         }
     };

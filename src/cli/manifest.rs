@@ -129,7 +129,7 @@ fn host_code(files: &mut NamedFiles, name: &str) -> Result<HostCode, String> {
     let extension = name.rsplit_once('.');
     let format = extension.and_then(|(_, extension)| HostFormat::of_extension(extension));
     let format = format.ok_or_else(|| {
-        format!("`code` is a .o, .c, .cc, .cpp, .cu, .ll or .bc, and {name:?} is none")
+        format!("`code`: expected a .o, .c, .cc, .cpp, .cu, .ll or .bc file, found {name:?}")
     })?;
     Ok(HostCode { format, code })
 }

@@ -44,9 +44,9 @@ impl NpyHeader {
     pub(super) fn read(from: &mut impl Read) -> Result<NpyHeader, String> {
         let mut start = [0; 10];
         from.read_exact(&mut start)
-            .map_err(|_| "it is no .npy array: it ends in its first bytes")?;
+            .map_err(|_| "it is not an .npy array: it ends inside its header")?;
         if !start.starts_with(b"\x93NUMPY") {
-            return Err("it is no .npy array: it does not begin with \\x93NUMPY".into());
+            return Err("it is not an .npy array: it does not begin with \\x93NUMPY".into());
         }
         // The minor version is ignored, because only 0 exists.
         let length = match start[6] {
@@ -55,7 +55,7 @@ impl NpyHeader {
             2 | 3 => {
                 let mut rest = [0; 2];
                 from.read_exact(&mut rest)
-                    .map_err(|_| "it is no .npy array: it ends in its first bytes")?;
+                    .map_err(|_| "it is not an .npy array: it ends inside its header")?;
                 u32::from_le_bytes([start[8], start[9], rest[0], rest[1]])
             }
             version => return Err(format!("unsupported version {version} of .npy")),

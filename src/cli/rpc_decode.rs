@@ -77,12 +77,12 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
     }
     if name.is_dir() {
         return Err(CliError::new(format!(
-            "{text} is a folder: name the file of the client and that of the server, or what their names have in common"
+            "{text} is a folder: give the files of the client and of the server, or the common part of their names"
         )));
     }
     if name.exists() {
         return Err(CliError::new(format!(
-            "{text} is one direction of a connection: name the file of the client and that of the server"
+            "{text} is one direction of a connection: give the files of the client and of the server"
         )));
     }
     let name = output::file_name(&shared);
@@ -95,7 +95,7 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
 fn alone(found: &Path, side: &str, missing: &Path) -> CliError {
     let (found, missing) = (output::file_name(found), output::file_name(missing));
     CliError::new(format!(
-        "{found} has what the {side} wrote, and there is no {missing} of the other side: name both files, the client's first"
+        "{found} has what the {side} wrote, but {missing} of the other side is missing: give both files, the client's first"
     ))
 }
 

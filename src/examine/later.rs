@@ -16,6 +16,6 @@ pub(super) fn later_magic(bytes: &[u8]) -> Option<String> {
         .into_iter()
         .find(|(_, known)| magic > *known && magic >> 8 == *known >> 8)?;
     Some(format!(
-        "a {form} of a newer form than every release up to 0.27 has (magic {magic:#018x}): it looks as if a TVM after 0.27 wrote it"
+        "a {form} with an unknown magic, {magic:#018x}; a release after 0.27 may have written it"
     ))
 }

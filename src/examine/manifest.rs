@@ -276,7 +276,7 @@ fn table<'v>(value: &'v Value, keys: &[&str]) -> Result<&'v Map<String, Value>, 
     let object = value.as_object().ok_or("it is not a table")?;
     match object.keys().find(|key| !keys.contains(&key.as_str())) {
         Some(unknown) => Err(format!(
-            "there is no key `{unknown}`; there are {}",
+            "unknown key `{unknown}`: expected {}",
             keys.join(", ")
         )),
         None => Ok(object),

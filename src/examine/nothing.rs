@@ -24,16 +24,16 @@ impl Subject<'_> {
             _ if self.bytes.is_empty() => "it is empty",
             _ if named.is_some() => named.unwrap_or_default(),
             FileForm::Unknown if self.is_shard() => {
-                "it is a shard of a tensor cache, data without a form: give the index beside it, tensor-cache.json or ndarray-cache.json"
+                "it is a shard of a tensor cache, raw data without a header: give the index in the same folder, tensor-cache.json or ndarray-cache.json"
             }
             FileForm::Unknown => {
-                "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, state its layout (--layout); if it is the payload of a module, state its kind (--kind)"
+                "it is of no form that TVM writes: expected an object file, archive, library binary, parameter file, executable or graph. If it is a library binary with a broken header, state its layout (--layout); if it is the payload of a module, state its kind (--kind)"
             }
             FileForm::GraphJson
             | FileForm::ObjectJson
             | FileForm::FfiJson
             | FileForm::TensorCache => {
-                "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
+                "it is JSON, which has no binary fields; `tvmspec inspect` shows its content, `tvmspec verify` checks its rules"
             }
             form if form.is_object() && self.is_compiled() => {
                 "it is compiled code that imports no module: it has no library binary"

@@ -105,7 +105,7 @@ const FORMATS: [OtherFormat; 20] = [
     format(
         0,
         b"MTLB",
-        "a library of Metal, without the module around it that TVM loads. Name it .metallib, with its side file beside it",
+        "a library of Metal, without the module around it that TVM loads. Name it .metallib, and put its side file into the same folder",
     ),
     format(
         0,
@@ -115,7 +115,7 @@ const FORMATS: [OtherFormat; 20] = [
     format(
         0,
         &[0x1f, 0x8b],
-        "gzip, and what is in it is no tar archive or ends within its first block. `gunzip` it, and look at the result; a download that broke off has to be repeated",
+        "gzip, but its content is not a tar archive, or ends within the first block. Run `gunzip` and look at the result; repeat the download if it was interrupted",
     ),
     format(
         0,
@@ -155,12 +155,12 @@ const FORMATS: [OtherFormat; 20] = [
     format(
         0,
         &[0xb7, 0x9c, 4, 5, 0x4f, 0x8d],
-        "the beginning of a parameter file, and nothing behind it",
+        "the beginning of a parameter file, and nothing after it. Copy or download it again",
     ),
     format(
         0,
         &[0x3f, 0xa1, 0xb4, 0x96, 0xf0, 0x40],
-        "the beginning of a tensor file, and nothing behind it",
+        "the beginning of a tensor file, and nothing after it. Copy or download it again",
     ),
 ];
 
@@ -287,7 +287,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     } else if begins(b"<!doctype html") || begins(b"<html") {
         "a page of HTML: what was downloaded is a message about the file, and not the file"
     } else if has(b".version ") && has(b".target ") {
-        "PTX, code for CUDA without the module around it that TVM loads. Name it .ptx, with its side file beside it"
+        "PTX, code for CUDA without the module around it that TVM loads. Name it .ptx, and put its side file into the same folder"
     } else if has(b"target triple") || begins(b"; moduleid") {
         "text of LLVM. `tvmspec explain` reads it under a name that ends in .ll"
     } else if has_whole(b"import tvm") || has_whole(b"from tvm") {
@@ -340,7 +340,7 @@ fn json(text: &[u8]) -> String {
                 more => format!(" and {more} more"),
             };
             format!(
-                "JSON, and none of TVM's: its members are {}{more}. A graph has `nodes`, `arg_nodes`, `heads` and `attrs`; saved objects have `root` or `root_index`, and `nodes`",
+                "JSON that TVM does not write: its members are {}{more}. Expected `nodes`, `arg_nodes`, `heads` and `attrs` (a graph), or `nodes` and `root` or `root_index` (saved objects)",
                 if names.is_empty() {
                     "none".to_owned()
                 } else {
@@ -348,10 +348,10 @@ fn json(text: &[u8]) -> String {
                 },
             )
         }
-        Ok(_) => "JSON, and none of TVM's: those are all objects, in braces".to_owned(),
+        Ok(_) => "JSON that TVM does not write: expected an object, in braces".to_owned(),
         Err(error) if text.starts_with(b"{\"root") || text.starts_with(b"{\n  \"root") => {
             format!("the beginning of saved objects, which ends before the first of them: {error}")
         }
-        Err(error) => format!("a beginning of JSON, and no member in it is one of TVM's: {error}"),
+        Err(error) => format!("a beginning of JSON without a member that TVM writes: {error}"),
     }
 }

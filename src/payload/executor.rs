@@ -55,7 +55,12 @@ pub(super) fn read_params<'a>(
     count.require(
         PAY_42,
         |count| *count == names.len() as u64,
-        |count| format!("{count} parameters with {} names", names.len()),
+        |count| {
+            format!(
+                "expected one name for each of {count} parameters, found {} names",
+                names.len()
+            )
+        },
     )?;
     note_repeats(
         &mut places(&names, names_at),

@@ -30,7 +30,7 @@ impl RelaxCode<'_, '_> {
             let word = at.checked_add(position).and_then(|at| self.words.get(at));
             word.map(u64::cast_signed).ok_or_else(|| {
                 let message = format!(
-                    "instruction {index} runs past the {} words of code",
+                    "instruction {index} ends after the last of the {} words of code",
                     self.words.len()
                 );
                 PAY_88.broken(Kind::Truncated, start, message)
@@ -49,7 +49,8 @@ impl RelaxCode<'_, '_> {
                 false_offset: word(2)?,
             },
             opcode => {
-                let message = format!("instruction {index} has opcode {opcode}, there are 1 to 4");
+                let message =
+                    format!("instruction {index} has the unknown opcode {opcode}: expected 1 to 4");
                 return Err(PAY_89.broken(Kind::UnknownKind, start, message));
             }
         })
@@ -105,7 +106,8 @@ impl RelaxCode<'_, '_> {
         let room = self.words.len().saturating_sub(first);
         let count = usize::try_from(count).ok().filter(|count| *count <= room);
         let Some(count) = count else {
-            let message = format!("the arguments of instruction {index} run past the code");
+            let message =
+                format!("the arguments of instruction {index} end after the last word of code");
             let offset = self.words.offset_of(first.saturating_sub(1));
             return Err(PAY_88.broken(Kind::Truncated, offset, message));
         };
@@ -113,7 +115,8 @@ impl RelaxCode<'_, '_> {
         for position in first..first.saturating_add(count) {
             let word = self.words.get(position).unwrap_or_default();
             let operand = RelaxOperand::decode(word).ok_or_else(|| {
-                let message = format!("operand {word:#018x} of instruction {index} has no kind");
+                let message =
+                    format!("operand {word:#018x} of instruction {index} is of an unknown kind");
                 PAY_89.broken(Kind::UnknownKind, self.words.offset_of(position), message)
             })?;
             operands.push(operand);
@@ -145,7 +148,7 @@ impl RelaxCode<'_, '_> {
             // other.
             let listed = self.offsets.get(index).unwrap_or_default();
             PAY_96.require(listed == expected as u64, self.offsets.offset_of(index), || {
-                format!("instruction {index} starts at word {listed}, the one before ends at {expected}")
+                format!("instruction {index} starts at word {listed}: expected word {expected}, where the one before ends")
             })?;
             let at = usize::try_from(listed).unwrap_or(usize::MAX);
             expected = at.saturating_add(instruction.length());
@@ -154,7 +157,7 @@ impl RelaxCode<'_, '_> {
         let end = self.words.offset_of(self.words.len().min(expected));
         PAY_96.require(expected == self.words.len(), end, || {
             format!(
-                "the instructions end at word {expected} of {}",
+                "the instructions end at word {expected}, but the code has {} words",
                 self.words.len()
             )
         })
@@ -171,7 +174,7 @@ impl RelaxCode<'_, '_> {
                 && function.end <= end_of_code;
             PAY_90.require(inside, *at, || {
                 format!(
-                    "function `{}` is instructions {} to {} of {end_of_code}",
+                    "function `{}` takes the instructions from {} to {}: expected a range inside the {end_of_code} instructions",
                     function.name, function.start, function.end
                 )
             })?;
@@ -186,7 +189,7 @@ impl RelaxCode<'_, '_> {
         for pair in ranges.windows(2) {
             if let [(_, end, before, _), (start, _, name, at)] = pair {
                 PAY_90.require(end <= start, *at, || {
-                    format!("functions `{before}` and `{name}` share instructions")
+                    format!("functions `{before}` and `{name}` share instructions: expected separate ranges")
                 })?;
             }
         }
@@ -198,7 +201,7 @@ impl RelaxCode<'_, '_> {
         let fits = 0 <= function.num_args && function.num_args <= function.registers;
         PAY_91.require(fits, at, || {
             format!(
-                "function `{}` takes {} arguments into {} registers",
+                "function `{}` takes {} arguments, but has {} registers",
                 function.name, function.num_args, function.registers
             )
         })?;
@@ -208,7 +211,7 @@ impl RelaxCode<'_, '_> {
         let most = words.max(FREE_REGISTERS);
         PAY_97.require_as(Kind::Limit, function.registers <= most, at, || {
             format!(
-                "function `{}` has {} registers, for {words} words of code there are at most {most}",
+                "function `{}` has {} registers: expected at most {most} for {words} words of code",
                 function.name, function.registers
             )
         })?;
@@ -234,7 +237,7 @@ impl RelaxCode<'_, '_> {
             let kept = (0..registers).contains(&register) || specials.contains(&register);
             PAY_92.require(kept, at, || {
                 format!(
-                    "instruction {index} of `{}` uses register {register} of {registers}",
+                    "instruction {index} of `{}` uses register {register}, but the number of registers is {registers}",
                     function.name
                 )
             })
@@ -250,7 +253,7 @@ impl RelaxCode<'_, '_> {
                 target.is_some_and(|target| (function.start..function.end).contains(&target));
             PAY_94.require(kept, at, || {
                 format!(
-                    "instruction {index} of `{}` jumps by {offset}, out of the function",
+                    "instruction {index} of `{}` jumps by {offset}: expected a target inside the function",
                     function.name
                 )
             })
@@ -259,7 +262,7 @@ impl RelaxCode<'_, '_> {
             let kept = usize::try_from(position).is_ok_and(|position| position < length);
             PAY_93.require(kept, at, || {
                 format!(
-                    "instruction {index} of `{}` uses {what} {position} of {length}",
+                    "instruction {index} of `{}` uses {what} {position}, but the number of {what}s is {length}",
                     function.name
                 )
             })

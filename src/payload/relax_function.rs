@@ -78,7 +78,7 @@ impl<'a> RelaxFunction<'a> {
             .into_iter()
             .find(|kind| kind.code() == *code);
         let Some(kind) = kind else {
-            let message = format!("function kind {}, there are 0, 1 and 2", *code);
+            let message = format!("unknown function kind {}: expected 0, 1 or 2", *code);
             return Err(code.broken(PAY_84, Kind::UnknownKind, message));
         };
         // PAY-90: start and end refer to the table of instructions, which comes later in the file, and are checked there. PAY-91,

@@ -280,7 +280,7 @@ impl<'a> RelaxExecutable<'a> {
 }
 
 /// The end of a message about a header that no release writes, but that looks valid otherwise.
-pub(crate) const LATER: &str = "; it looks as if a TVM after 0.27 wrote it";
+pub(crate) const LATER: &str = "; a release after 0.27 may have written it";
 
 /// Reads magic and version; returns whether memory scopes follow the functions.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
@@ -294,7 +294,9 @@ fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violatio
             // PAY-82: 0.23 increased the lowest byte.
             let later = *magic > MAGIC_WITH_SCOPES && *magic >> 8 == MAGIC >> 8;
             let later = if later { LATER } else { "" };
-            format!("{magic:#018x} does not start a Relax VM executable of layout {layout}{later}")
+            format!(
+                "{magic:#018x} is not the magic of a Relax VM executable of layout {layout}{later}"
+            )
         },
     )?;
     cursor.str("version", PAY_83)?.require_as(
@@ -303,7 +305,7 @@ fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violatio
         |version| *version == VERSION,
         |version| {
             let version = version.escape_debug();
-            format!("code version `{version}`, every release up to 0.27 writes `{VERSION}`{LATER}")
+            format!("code version `{version}`: expected `{VERSION}`, as every release up to 0.27 writes{LATER}")
         },
     )?;
     Ok(with_scopes)
@@ -321,7 +323,7 @@ fn check_scopes(
         let at = usize::try_from(*constant).ok();
         let place = at.and_then(|at| scoped.get_mut(at));
         let listed = PAY_87.require(place.is_some(), *start, || {
-            format!("memory scope `{scope}` is for constant {constant} of {constants}")
+            format!("memory scope `{scope}` is for constant {constant}, but the number of constants is {constants}")
         });
         // PAY-87: released readers accept any index, and of two scopes for one constant they use the last.
         let second = place.is_some_and(|place| std::mem::replace(place, true));
@@ -356,7 +358,7 @@ impl<'a> RelaxConstant<'a> {
             Some(5) => RelaxConstant::Float(*cursor.f64("float", PAY_86)?),
             _ => {
                 let message = format!(
-                    "constant tag {} means nothing in layout {layout}: the tags were renumbered in 0.21 and 0.22",
+                    "unknown constant tag {} in layout {layout}: the tags were renumbered in 0.21 and 0.22, so the layout may be wrong",
                     *tag
                 );
                 return Err(tag.broken(PAY_86, Kind::UnknownKind, message));

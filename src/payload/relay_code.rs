@@ -197,7 +197,9 @@ impl RelayInstruction {
         hash.require(
             PAY_71,
             |hash| *hash == expected,
-            |hash| format!("the hash is {hash:#x}, over these fields it is {expected:#x}"),
+            |hash| {
+                format!("the hash is {hash:#x}: expected {expected:#x}, the hash of these fields")
+            },
         )?;
         instruction.check(frame, index, first)?;
         Ok(instruction)
@@ -225,7 +227,7 @@ impl RelayInstruction {
                     ""
                 };
                 format!(
-                    "{} has {fixed} fields{variable}, here are {}",
+                    "{}: expected {fixed} fields{variable}, found {}",
                     row.name,
                     self.fields.len()
                 )
@@ -261,7 +263,7 @@ fn check_field(
     let below = |rule: Rule, limit: u64, what: &str| {
         let kept = u64::try_from(field).is_ok_and(|field| field < limit);
         rule.require(kept, at, || {
-            format!("{name} uses {what} {field} of {limit}")
+            format!("{name} uses {what} {field}, but the number of {what}s is {limit}")
         })
     };
     match meaning {
@@ -280,7 +282,7 @@ fn check_field(
             let kept = target.is_some_and(|target| target < frame.instructions);
             PAY_76.require(kept, at, || {
                 format!(
-                    "{name} jumps by {field}, out of the {} instructions",
+                    "{name} jumps by {field}: expected a target inside the {} instructions",
                     frame.instructions
                 )
             })

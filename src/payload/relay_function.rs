@@ -41,7 +41,7 @@ impl<'a> RelayFunction<'a> {
         info.require(
             PAY_69,
             |count| *count == 3,
-            |count| format!("a function starts with 3 strings, here are {count}"),
+            |count| format!("a function: expected 3 strings at its start, found {count}"),
         )?;
         // PAY-74: the index of a function is the position of its name among the globals, not the position of the function.
         let name = cursor.str("name", PAY_69)?.require_as(
@@ -124,6 +124,11 @@ fn read_param_devices(
     devices.require(
         PAY_70,
         |devices| devices.len() == params,
-        |devices| format!("{params} parameters and devices for {}", devices.len()),
+        |devices| {
+            format!(
+                "expected a device for each of {params} parameters, found {} devices",
+                devices.len()
+            )
+        },
     )
 }

@@ -219,7 +219,7 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation>
     cursor.u64("magic", PAY_61)?.require(
         PAY_61,
         |magic| *magic == MAGIC,
-        |magic| format!("{magic:#018x} does not start Relay VM code, {MAGIC:#018x} does"),
+        |magic| format!("{magic:#018x} is not the magic of Relay VM code: expected {MAGIC:#018x}"),
     )?;
     let version = cursor.str("version", PAY_62)?;
     let Some(era) = era_of(&version) else {
@@ -229,7 +229,7 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation>
         let minor = minor.and_then(|minor| minor.parse::<u8>().ok());
         let is_later = minor.is_some_and(|minor| minor > Release::LAST.minor());
         let message = format!(
-            "no release `{}` has Relay VM code: 0.6 to 0.19 have{}",
+            "Relay VM code of `{}`: expected a release from 0.6 to 0.19{}",
             version.escape_debug(),
             if is_later { LATER } else { "" }
         );
@@ -273,7 +273,12 @@ fn read_devices<'a>(
     let host = cursor.i32("host_device", PAY_64)?.require(
         PAY_65,
         |host| usize::try_from(*host).is_ok_and(|host| host < devices.len()),
-        |host| format!("the host is device {host} of {}", devices.len()),
+        |host| {
+            format!(
+                "the host is device {host}, but the number of devices is {}",
+                devices.len()
+            )
+        },
     )?;
     Ok((devices, host))
 }
@@ -294,7 +299,12 @@ fn read_constant_devices(
     devices.require(
         PAY_67,
         |devices| devices.len() == constants,
-        |devices| format!("{constants} constants and devices for {}", devices.len()),
+        |devices| {
+            format!(
+                "expected a device for each of {constants} constants, found {} devices",
+                devices.len()
+            )
+        },
     )
 }
 
@@ -328,7 +338,7 @@ impl<'a> RelayConstant<'a> {
                 1 => return text(cursor, "late", PAY_66).map(RelayConstant::Late),
                 other => {
                     let message =
-                        format!("constant tag {other}, there are 0 (tensor) and 1 (late)");
+                        format!("unknown constant tag {other}: expected 0 (tensor) or 1 (late)");
                     return Err(tag.broken(PAY_66, Kind::UnknownKind, message));
                 }
             }

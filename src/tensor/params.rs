@@ -127,7 +127,12 @@ impl<'a> Params<'a> {
         count.require(
             TEN_43,
             |count| *count == names.len() as u64,
-            |count| format!("{count} tensors for {} names", names.len()),
+            |count| {
+                format!(
+                    "expected one tensor for each of {} names, found {count}",
+                    names.len()
+                )
+            },
         )?;
         // WIRE-06: this count is checked like any other, although it is not directly before its vector.
         let room = cursor.remaining() / TensorRecord::SMALLEST;

@@ -321,7 +321,7 @@ fn read_lanes(
         Some(lanes) if !scaled => Ok(lanes),
         _ => Err(odd(
             text,
-            "behind the bits may be `x` and 1 to 65535 lanes, and nothing else",
+            "after the bits, expected the end, or `x` and 1 to 65535 lanes",
         )),
     }
 }

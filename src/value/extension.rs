@@ -108,7 +108,7 @@ pub(crate) unsafe fn register_pair(
     let mut pairs = PAIRS.write().unwrap_or_else(PoisonError::into_inner);
     // VAL-22: values of a Rust type are boxes created by safe code, which no C function may copy or destroy.
     if pairs[at].is_some_and(|pair| pair.of.is_some()) {
-        let message = format!("code {code} is that of a type of Rust");
+        let message = format!("type code {code} is already used by a Rust type");
         return Err(VAL_22.rejected(Kind::Duplicate, message));
     }
     pairs[at] = Some(pair);
@@ -130,7 +130,7 @@ fn place(code: i32) -> Result<usize, Violation> {
     match at {
         Some(Ok(at)) if CODES.contains(&code) => Ok(at),
         _ => {
-            let message = format!("type code {code} is none of extensions, 16 to 127");
+            let message = format!("type code {code}: expected the code of an extension, 16 to 127");
             Err(VAL_22.rejected(Kind::Missing, message))
         }
     }

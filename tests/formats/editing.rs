@@ -143,7 +143,7 @@ fn a_graph_that_is_none_is_found_wherever_the_library_is_looked_at() {
     assert!(!account.is_good());
     let why = &account.loads[0].1.why;
     assert!(
-        why.contains("when it is made") && why.contains("GRF-01"),
+        why.contains("when it creates an executor") && why.contains("GRF-01"),
         "{why}"
     );
     let dumped = subject.dump().unwrap();
@@ -390,7 +390,7 @@ fn a_library_that_is_unpacked_is_packed_again() {
         (json!({"modules": [{"kind": "_lib"}]}), "it has no `layout`"),
         (
             json!({"layout": "0.22", "modules": [{"kind": "_lib"}], "extra": 1}),
-            "there is no key `extra`",
+            "unknown key `extra`",
         ),
         (
             json!({"layout": "0.22", "modules": [{"kind": "cuda"}]}),

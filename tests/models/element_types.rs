@@ -100,7 +100,7 @@ fn raw_elements_need_a_type_of_their_size() {
     for (input, wrong) in [
         (
             format!("@{path}"),
-            "write the type behind an .npy file, as in `x.npy:bfloat16`",
+            "write the type after the .npy file, as in `x.npy:bfloat16`",
         ),
         (
             format!("@{path}:float32"),

@@ -226,7 +226,10 @@ fn an_array_that_cannot_be_read_is_named_with_its_reason() {
             array(2, &other("<f4", "False", &"(".repeat(4000)), None, &[]),
             "an extent",
         ),
-        (b"PK\x03\x04 and some more".to_vec(), "it is no .npy array"),
+        (
+            b"PK\x03\x04 and some more".to_vec(),
+            "it is not an .npy array",
+        ),
     ];
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npy");

@@ -256,9 +256,12 @@ fn a_graph_that_was_not_read_is_checked_before_it_runs() {
         ("entries are described", |graph| graph.entries.truncate(1)),
         ("has no output", |graph| graph.heads[0].index = 1),
         ("has no output", |graph| graph.nodes[1].inputs[0].node = 7),
-        ("GRF-10: node 1 reads node 1, which runs later", |graph| {
-            graph.nodes[1].inputs[0].node = 1;
-        }),
+        (
+            "GRF-10: node 1 reads node 1: expected a node before it",
+            |graph| {
+                graph.nodes[1].inputs[0].node = 1;
+            },
+        ),
         ("is not an input", |graph| graph.arg_nodes = vec![1]),
         ("is not an input", |graph| graph.arg_nodes = vec![2]),
         ("storage ids", |graph| graph.entries[1].storage_id = 2),

@@ -90,7 +90,7 @@ def verdict(ours, outcome, text, theirs):
     if said == "silent" and outcome == "fails" and answers["load"][0] == "good":
         return "agrees"
     # The fault cannot be observed: the file has no content to lose, the call lacks a tensor or a device, or only unread memory is overwritten.
-    unseen = "at the first kernel" in ours["why"] or "are written behind it" in ours["why"]
+    unseen = "at the first kernel" in ours["why"] or "is written after the end of that memory" in ours["why"]
     unasked = unseen or "content" not in answers or answers.get("call", [""])[0] == "not asked"
     if said == "silent" and outcome == "loads" and unasked:
         return "agrees"

@@ -71,7 +71,9 @@ impl<'a> FileWalk<'a> {
         BLOB_56
             .require_as(Kind::Truncated, total <= bytes.len() as u64, 0, || {
                 let length = bytes.len();
-                format!("the machines claim {total} bytes together, the file has {length}")
+                format!(
+                    "the parts for all machines take {total} bytes, but the file has only {length}"
+                )
             })
             .map_err(|broken| place.blame(broken))?;
         let mut ranges: Vec<(u64, u64)> = arches.iter().map(FatArch::file_range).collect();
@@ -125,7 +127,7 @@ impl<'a> FileWalk<'a> {
         BLOB_56
             .require_as(Kind::Truncated, content.is_some(), start, || {
                 let rest = (bytes.len() as u64).saturating_sub(start);
-                format!("member `{name}` claims {size} bytes, {rest} follow")
+                format!("member `{name}`: its header states {size} bytes, but only {rest} follow")
             })
             .map_err(|broken| place.blame(broken))?;
         // Needed only if the check above is disabled. Then the member is the rest of the file.

@@ -74,7 +74,7 @@ impl<'a> FileWalk<'a> {
         BLOB_56
             .require_as(Kind::Truncated, came == header.size, at, || {
                 let (name, size) = (&header.name, header.size);
-                format!("member `{name}` claims {size} bytes, {came} follow")
+                format!("member `{name}`: its header states {size} bytes, but only {came} follow")
             })
             .map_err(blame)?;
         // A tar that ends inside its last padding is complete, so the stream may end there.

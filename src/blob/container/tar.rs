@@ -58,7 +58,10 @@ pub(crate) fn tar_files(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Violation>
         let content = bytes.get(start..start.saturating_add(size));
         // BLOB-56: a member ends inside the archive.
         let content = content.ok_or_else(|| {
-            let message = format!("member `{}` claims {size} bytes, fewer follow", header.name);
+            let message = format!(
+                "member `{}`: its header states {size} bytes, but fewer follow",
+                header.name
+            );
             BLOB_56.broken(Kind::Truncated, start as u64, message)
         })?;
         match header.kind {

@@ -179,7 +179,7 @@ impl<'v> Members<'v> {
         // Otherwise a misspelt `imports` would give a module without imports.
         match object.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(invalid(format!(
-                "{what} has no member `{name}`: {}",
+                "unknown member `{name}` in {what}: expected {}",
                 known.join(", ")
             ))),
             None => Ok(Members { object, what }),

@@ -128,7 +128,7 @@ fn fill_with_zeros(executor: &mut Executor) -> Result<(), CliError> {
     if !names.is_empty() {
         let names = names.join(", ");
         output::note(format_args!(
-            "note: filled with zeros, for want of an input: {names}"
+            "note: these inputs have no value and are filled with zeros: {names}"
         ));
     }
     Ok(())

@@ -68,7 +68,7 @@ pub fn advice(file: &ContainerFile<'_>) -> Option<String> {
                     false => "",
                 };
                 format!(
-                    "it is an archive of object files or sources{machine}. Unpack it and link what is in it into a library first: `tar -xf FILE.tar` in an empty folder, then `{command} -o {output}` with every member{headers}.{python}"
+                    "it is an archive of object files or sources{machine}. Unpack it and link its members into a library first: `tar -xf FILE.tar` in an empty folder, then `{command} -o {output}` with every member{headers}.{python}"
                 )
             }
         },
@@ -129,7 +129,7 @@ pub(super) fn mixed_machines(file: &ContainerFile<'_>) -> Option<String> {
     let (other, machine) = objects().find(|(_, machine)| *machine != first)?;
     let (one, _) = objects().next()?;
     Some(format!(
-        "its objects are for several machines, and no linker makes one library of them (`ld`: \"Relocations in generic ELF\", or \"is incompatible with\"): `{}` is for {}, `{}` for {}. Build all of it for one machine: that of an object is the triple of its target (`mtriple`)",
+        "its objects are for several machines, and no linker makes one library of them (`ld`: \"Relocations in generic ELF\", or \"is incompatible with\"): `{}` is for {}, `{}` for {}. Build all of them for one machine, which the triple of the target (`mtriple`) selects",
         one.member,
         words(first),
         other.member,
@@ -231,7 +231,7 @@ impl<'p> Linker<'p> {
     fn python(&self, extension: &str) -> String {
         match self.part {
             Some(part) if !is_native(part) => format!(
-                " (Python's `load_module` would link a name that ends in {extension} itself, by the compiler of its own machine, which cannot do it.)"
+                " (Python's `load_module` links files that end in {extension} itself, but with the compiler of the machine that it runs on, which cannot link this code.)"
             ),
             _ => format!(
                 " (Python's `load_module` does that itself for a name that ends in {extension}, and needs a compiler for it.)"

@@ -58,7 +58,7 @@ pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
     let unread = cache.shards.len().saturating_sub(subject.shards.len());
     if unread > 0 {
         account.remarks.push(format!(
-            "{unread} of {} shards were not looked at: the index was read alone, or they do not lie beside it.",
+            "{unread} of {} shards were not checked: only the index was read, or they are not in its folder.",
             cache.shards.len()
         ));
     }

@@ -40,7 +40,7 @@ pub(super) fn damaged(
     let mut account = Account::new(format!("{name}: {}", form.title()), loads(only, load));
     account.is_broken = true;
     account.remarks.push(
-        "The file around the library is broken. What becomes of it is a matter of the linker and the loader of the system, before TVM reads anything."
+        "The file around the library is broken. The linker and the loader of the system decide what happens to it, before TVM reads anything."
             .into(),
     );
     account
@@ -62,7 +62,7 @@ fn module_file(name: &str, broken: &Violation, only: Option<Release>) -> Option<
     let mut account = Account::new(title, loads(only, load));
     account.remarks.push(if is_missing {
 format!(
-            "The side file `{side}` is missing, which says how the functions of this code are launched. `tvmspec verify` shows the rule."
+            "The side file `{side}` is missing. It states how the functions of this code are launched: put it into the same folder. `tvmspec verify` shows the rule."
         )
 } else {
 format!(

@@ -59,7 +59,7 @@ pub(super) fn library(
         remarks.insert(
             0,
             format!(
-                "Not known: {}. Nothing behind it was read.",
+                "Not known: {}. Nothing after it was read.",
                 unknown.message()
             ),
         );
@@ -67,7 +67,7 @@ pub(super) fn library(
         // Inserted first, because the remarks after it do not cover the whole file.
         remarks.insert(
             0,
-            format!("It breaks a rule: {broken}. `tvmspec verify` shows the place. What follows about its modules ends there."),
+            format!("It breaks a rule: {broken}. `tvmspec verify` shows the place. Modules after that place are not in this report."),
         );
     }
     // If a library binary ends early, its content is not checked.
@@ -226,7 +226,9 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
             Need {
                 module: index,
                 kind: module.kind.to_string(),
-                about: info.map_or("a kind of its own", |info| info.about).into(),
+                about: info
+                    .map_or("a kind that no release has", |info| info.about)
+                    .into(),
                 loaders,
                 registered_by: registrar::of(&module.kind).into(),
                 renamed: renamed.or(former),
@@ -360,7 +362,7 @@ pub(super) fn system_library(
         };
         let several = part.blobs.iter().any(|blob| blob.prefix != prefix);
         let several = if several {
-            " The file holds other libraries, each under a name of its own."
+            " The file also holds other libraries, each under a different name."
         } else {
             ""
         };

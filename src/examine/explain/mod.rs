@@ -134,7 +134,7 @@ pub(super) fn explain(
         if found_alone && is_web {
             refine(&mut account.loads, |_, _| {
                 Some(Load::silent(
-                    "tvmjs instantiates the module that is linked of it, and finds none of its functions: it looks in the system library alone",
+                    "tvmjs instantiates the module that is linked from it, but finds none of its functions, because it looks only in the system library",
                 ))
             });
         }
@@ -152,7 +152,8 @@ pub(super) fn explain(
 
 /// Returns the [`advice`], and a sentence that the account is about the result of following it.
 fn raw(file: &ContainerFile<'_>) -> Option<String> {
-    advice(file).map(|advice| format!("{advice} What follows is about what is made of it."))
+    advice(file)
+        .map(|advice| format!("{advice} The rest of this report is about the linked result."))
 }
 
 /// Joins the members of an archive into one part, like the library that a linker creates from them.
@@ -364,7 +365,7 @@ fn other(
             objects::new(subject.bytes, only),
         ),
         FileForm::CText => (
-            "No definition in it is one that the code generator of a host writes. Other C is not read: what it defines, a compiler says.",
+            "It has no definition that TVM's code generator for hosts writes. Other C code is not read here: compile it to see what it defines.",
             loads(only, |_| {
                 Load::unknown("what this source defines was not read")
             }),

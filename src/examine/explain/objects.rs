@@ -61,7 +61,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
         // OBJ-21.
         if cut {
             return Load::silent(
-                "it takes the end of the text for every bracket that is missing: what stood behind is lost",
+                "it treats the end of the text as the missing brackets: everything that followed is lost",
             );
         }
         if let Some(broken) = &number {
@@ -364,7 +364,7 @@ pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
                 "it takes a negative index, which names nothing: {broken}"
             )),
             Some(_) if release < Release::of(26) => Load::fails(format!(
-                "it reads behind the nodes and ends the process: {broken}"
+                "it reads memory after the list of nodes and ends the process: {broken}"
             )),
             _ => Load::fails(broken.to_string()),
         }

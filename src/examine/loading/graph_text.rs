@@ -57,7 +57,7 @@ impl GraphText {
         };
         let unseen = || {
             Load::silent(format!(
-                "it makes an executor and does not look at what is wrong: it breaks {broken}"
+                "it creates an executor without an error, although the graph breaks {broken}"
             ))
         };
         let Some(fault) = &self.fault else {
@@ -66,7 +66,7 @@ impl GraphText {
         match verdict(&read.graph, fault) {
             Verdict::Unseen => unseen(),
             Verdict::Memory => Load::unknown(format!(
-                "it reads what lies behind its lists, and ends the process or takes it: it breaks {fault}"
+                "it reads memory after the end of its lists, and either crashes or uses what it finds: the graph breaks {fault}"
             )),
             Verdict::Rejects => Load::fails(fault.to_string()),
         }

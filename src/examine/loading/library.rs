@@ -13,7 +13,7 @@ pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
     // BLOB-01: a loader has an address but no size, so it cannot notice a short header.
     let Some((header, body)) = bytes.split_first_chunk() else {
         return Err(Stop::Unknown(
-            "the header is not whole, and it reads on behind it".into(),
+            "the header is truncated, and it reads the memory after it".into(),
         ));
     };
     // Loaders assemble the header byte by byte, so that it is little-endian on every host.
@@ -119,7 +119,7 @@ const STEPS: usize = 1 << 22;
 fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
     let behind = || {
         Stop::Unknown(
-            "the import tree points behind its own end, and it reads whatever lies there".into(),
+            "the import tree refers to rows after its end, and it reads the memory there".into(),
         )
     };
     let mut steps = 0_usize;

@@ -121,11 +121,12 @@ impl Load {
     pub fn unseen(broken: &Violation) -> Load {
         // GRF-43: the loader of a graph executor factory stores the text, and `default` parses it.
         let how = match broken.rule().id().starts_with("GRF-") {
-            true => "it opens it, and an executor reads the graph when it is made",
-            false => "it opens it, and does not look at what is wrong",
+            true => {
+                "it opens the file, and reads the graph only when it creates an executor: the graph breaks"
+            }
+            false => "it opens the file without an error, although the file breaks",
         };
-        Load::silent(format!("{how}: it breaks {broken}"))
-            .because(LoadCause::BrokenRule(broken.rule()))
+        Load::silent(format!("{how} {broken}")).because(LoadCause::BrokenRule(broken.rule()))
     }
 
     /// Creates the verdict for a file that breaks a rule and whose loader was not examined.

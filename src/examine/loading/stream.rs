@@ -199,7 +199,7 @@ impl<'a> LoaderStream<'a> {
         let left = self.bytes.len() as u64;
         if wanted <= left.saturating_add(self.beyond) {
             return Stop::Unknown(format!(
-                "the header counts more bytes than there are, and it reads the {what} from whatever lies behind them"
+                "the header counts more bytes than there are, and it reads the {what} from the memory after them"
             ));
         }
         Stop::Rejects(format!(

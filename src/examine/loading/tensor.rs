@@ -125,12 +125,12 @@ pub(super) fn tensor(release: Release, stream: &mut LoaderStream<'_>) -> Result<
         Some(reserved) if reserved >= length => {}
         // TEN-31: elements of less than a byte are packed in memory. Elements without lanes take no memory (TEN-28).
         Some(reserved) if bits < 8 || lanes == 0 => stream.lose(format!(
-            "a tensor has {length} bytes and memory for {reserved}: the others are written behind it (TEN-31)"
+            "a tensor has {length} bytes, but memory is reserved for only {reserved}: the rest is written after the end of that memory (TEN-31)"
         )),
         _ if length == 0 => {}
         _ => {
             return Err(Stop::Unknown(
-                "a tensor has more bytes than the memory that is reserved for it, and it writes behind that memory".into(),
+                "a tensor has more bytes than the memory that is reserved for it, and it writes after the end of that memory".into(),
             ));
         }
     }

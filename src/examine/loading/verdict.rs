@@ -133,7 +133,7 @@ impl ExaminedLibrary<'_> {
         let load = match foreign_functions(self.part, release).filter(|_| functions) {
             Some((trouble, _)) => Load::silent(format!("{why}, and {trouble}")),
             None if imports => Load::silent(why),
-            None => Load::silent(format!("{why}, which is all there is")),
+            None => Load::silent(format!("{why}, which is everything in the file")),
         };
         load.because(cause)
     }
@@ -162,7 +162,7 @@ impl ExaminedLibrary<'_> {
                     .any(|payload| payload.functions().next().is_some());
                 device.then(|| {
                     Load::fails(
-                        "function information has one field more from 0.21 on, so everything behind the first device function is misread",
+                        "function information has one more field from 0.21 on, so it misreads everything after the first device function",
                     )
                 })
             }
@@ -241,13 +241,13 @@ pub(super) fn foreign_functions(
             "it finds none of its functions: it looks for names that begin with `__tvm_ffi_`".into()
         }
         ..=21 if prefixed => {
-            "it finds none of its functions: their names begin with `__tvm_ffi_`, which it does not add".into()
+            "it finds none of its functions: their names begin with `__tvm_ffi_`, a prefix that it does not look for".into()
         }
         21 => {
-            "it finds its functions and calls them by another convention: its slots stay empty, and the first call out of it crashes".into()
+            "it calls the functions with the wrong calling convention and leaves the context slots of the library empty: the first call from the library into the runtime crashes".into()
         }
         ..=20 if written.since >= Release::of(21) => {
-            "it finds its functions and calls them by the convention of 0.20: they crash".into()
+            "it calls the functions with the calling convention of 0.20, and they crash".into()
         }
         ..=6 if written.since >= Release::of(7) => {
             "it calls its functions with three arguments where they take six: one that returns a value writes it to a wild address".into()

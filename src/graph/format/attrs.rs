@@ -42,7 +42,7 @@ pub(super) fn read_attrs(
     for (key, value) in members {
         let pair = value.elements(GRF_13, &key)?;
         let [tag, list] = pair.as_slice() else {
-            let message = format!("attrs.{key} must be a list of a type and a value");
+            let message = format!("attrs.{key}: expected a list of two, a type and a value");
             return Err(GRF_13.broken(Kind::Malformed, value.offset(), message));
         };
         let tag = tag.string(GRF_13, &key)?;
@@ -54,13 +54,13 @@ pub(super) fn read_attrs(
             _ => {
                 // Releases can skip only these two types of lists.
                 GRF_16.require_as(Kind::Unsupported, tag == "list_int" || tag == "size_t", value.offset(), || {
-                    format!("attrs.{key} is of type `{tag}`: released readers can skip `list_int` and `size_t` only")
+                    format!("attrs.{key} is unknown and of type `{tag}`: expected `list_int` or `size_t`, the only types that released readers can skip")
                 })?;
                 findings.note(
                     GRF_21,
                     Kind::Unsupported,
                     value.offset(),
-                    format!("attrs.{key} has no meaning"),
+                    format!("attrs.{key} is unknown: it is ignored"),
                 )?;
                 continue;
             }
@@ -68,13 +68,16 @@ pub(super) fn read_attrs(
         // GRF-14: from 0.10 on releases mistake `storage_scope` for `dltype`, and accept a graph without types. Here such a graph
         // is rejected.
         GRF_13.require(tag == expected, value.offset(), || {
-            format!("attrs.{key} is of type `{tag}`, not `{expected}`")
+            format!("attrs.{key}: expected type `{expected}`, found `{tag}`")
         })?;
         let elements = list.elements(GRF_13, &key)?;
         // GRF-15: releases do not check the length of the list before they index it, and read past its end.
         GRF_15
             .require(elements.len() == count, list.offset(), || {
-                format!("{} elements for {count} entries", elements.len())
+                format!(
+                    "expected {count} elements, one for each entry; found {}",
+                    elements.len()
+                )
             })
             .map_err(|broken| broken.in_field(format!("attrs.{key}")))?;
         match key.as_ref() {
@@ -90,7 +93,7 @@ pub(super) fn read_attrs(
         GRF_14.broken(
             Kind::Missing,
             attrs.offset(),
-            format!("the graph's attrs have no `{what}`"),
+            format!("the `attrs` of the graph lack the required member `{what}`"),
         )
     };
     let dtypes = dtypes.ok_or_else(|| missing("dltype"))?;
@@ -134,7 +137,7 @@ fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
                 Kind::Unsupported,
                 format!("`{text}` is a custom type, which the program that runs the graph registers: nothing else knows it"),
             ),
-            false => (Kind::Malformed, format!("`{text}` is not a dtype")),
+            false => (Kind::Malformed, format!("unknown dtype `{text}`: expected a name such as `float32`, `int8` or `uint1`")),
         };
         GRF_17
             .broken(kind, item.offset(), message)
@@ -145,7 +148,7 @@ fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     let sized = bits.is_multiple_of(8) || matches!(bits, 1 | 4);
     GRF_51
         .require_as(Kind::Unsupported, sized, item.offset(), || {
-            format!("an element of `{text}` has {bits} bits: whole bytes, 1 bit or 4 are possible")
+            format!("an element of `{text}` has {bits} bits: expected whole bytes, 1 bit or 4 bits")
         })
         .map_err(|broken| broken.in_field("attrs.dltype"))?;
     Ok(dtype)
@@ -167,7 +170,7 @@ fn read_shape(item: &JsonText<'_>) -> Result<Vec<i64>, Violation> {
         let value = extent.integer(GRF_18, "attrs.shape")?;
         GRF_18
             .require(value >= 0, extent.offset(), || {
-                format!("an extent is {value}: shapes of a graph are known")
+                format!("expected an extent of 0 or more, found {value}: the shapes of a graph are known before it runs")
             })
             .map_err(|broken| broken.in_field("attrs.shape"))?;
         shape.push(value);
@@ -184,14 +187,14 @@ fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation>
     let value = item.integer(GRF_22, "attrs.storage_id")?;
     GRF_22
         .require_as(Kind::Unsupported, value >= 0, item.offset(), || {
-            format!("storage id {value}: run-time shapes are not supported")
+            format!("storage id {value}: expected 0 or more, because shapes that are known only at run time are not supported")
         })
         .map_err(|broken| broken.in_field("attrs.storage_id"))?;
     // GRF-52: an id that does not fit into a `usize` exceeds any number of entries.
     let id = usize::try_from(value).unwrap_or(usize::MAX);
     GRF_52
         .require_as(Kind::Limit, id < entries, item.offset(), || {
-            format!("storage id {value} in a graph of {entries} entries")
+            format!("storage id {value} is too large: a graph of {entries} entries has ids below {entries}")
         })
         .map_err(|broken| broken.in_field("attrs.storage_id"))?;
     Ok(id)
@@ -205,7 +208,7 @@ fn read_device(item: &JsonText<'_>) -> Result<i32, Violation> {
             .broken(
                 Kind::Malformed,
                 item.offset(),
-                format!("device type {value}"),
+                format!("device type {value} does not fit into 32 bits"),
             )
             .in_field("attrs.device_index")
     })

@@ -35,7 +35,7 @@ pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<Node
             },
             _ => {
                 let message = format!(
-                    "an entry of {what} has {} numbers, two or three are expected",
+                    "an entry of {what}: expected 2 or 3 numbers, found {}",
                     numbers.len()
                 );
                 return Err(GRF_08

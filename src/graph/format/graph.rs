@@ -126,7 +126,10 @@ impl Graph {
         })?;
         let (found, counted) = (self.entries.len(), rows.last().copied());
         GRF_15.demand(Kind::Malformed, counted == Some(found), || {
-            format!("{found} entries are described, the nodes have {counted:?}")
+            format!(
+                "{found} entries are described, but the nodes have {} outputs",
+                counted.unwrap_or(0)
+            )
         })?;
         let known = |entry: &NodeEntry| {
             GRF_09.demand(Kind::Malformed, self.entry_id(*entry).is_some(), || {
@@ -137,7 +140,10 @@ impl Graph {
             for input in &node.inputs {
                 known(input)?;
                 GRF_10.demand(Kind::Malformed, input.node < index, || {
-                    format!("node {index} reads node {}, which runs later", input.node)
+                    format!(
+                        "node {index} reads node {}: expected a node before it",
+                        input.node
+                    )
                 })?;
             }
         }
@@ -162,7 +168,10 @@ impl Graph {
                 let offset = where_broken(input.node < index, place);
                 GRF_10
                     .require(input.node < index, offset, || {
-                        format!("node {index} reads node {}, which runs later", input.node)
+                        format!(
+                            "node {index} reads node {}: expected a node before it",
+                            input.node
+                        )
                     })
                     .map_err(|broken| broken.in_field(field()))?;
             }
@@ -245,7 +254,7 @@ impl<'a> Top<'a> {
             else {
                 // GRF-03: releases also fail here (`key .. is not supported`).
                 GRF_03.require_as(Kind::Unsupported, false, value.offset(), || {
-                    format!("a graph has no member `{key}`")
+                    format!("unknown member `{key}` in a graph")
                 })?;
                 continue;
             };
@@ -265,7 +274,7 @@ impl<'a> Top<'a> {
                 GRF_02.broken(
                     Kind::Missing,
                     document.offset(),
-                    format!("the graph has no `{name}` (before any `metadata`)"),
+                    format!("the graph lacks the required member `{name}` (members after `metadata` are not read)"),
                 )
             })
         });
@@ -291,9 +300,10 @@ fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usiz
             let found = rows.iter().zip(&counted);
             let same = found.take_while(|(row, count)| row == count).count();
             format!(
-                "{} values for {} nodes, which have {count} outputs; the first {same} values are right",
-                rows.len(),
-                nodes.len()
+                "expected {} values, which count the {count} outputs of {} nodes; found {} values, of which the first {same} are right",
+                counted.len(),
+                nodes.len(),
+                rows.len()
             )
         })
         .map_err(|broken| broken.in_field("node_row_ptr"))?;

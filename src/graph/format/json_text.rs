@@ -149,7 +149,7 @@ impl<'a> JsonText<'a> {
     #[cold]
     fn wrong(&self, rule: Rule, what: &str, form: &str) -> Violation {
         // The message shows only the beginning, because the value may be a list of megabytes.
-        let message = format!("{form} is expected, not `{:.32}`", self.text);
+        let message = format!("expected {form}, found `{:.32}`", self.text);
         rule.broken(Kind::Malformed, self.offset, message)
             .in_field(what)
     }

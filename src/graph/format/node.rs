@@ -108,7 +108,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
             "control_deps" => drop(read_indices(value, GRF_04, "control_deps")?),
             // GRF-05: every release fails here (`do not support key`).
             _ => GRF_05.require_as(Kind::Unsupported, false, value.offset(), || {
-                format!("a node has no member `{key}`")
+                format!("unknown member `{key}` in a node")
             })?,
         }
     }
@@ -116,7 +116,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
         GRF_04.broken(
             Kind::Missing,
             item.offset(),
-            format!("the node has no `{what}`"),
+            format!("the node lacks the required member `{what}`"),
         )
     };
     // GRF-04: checked after all members are read, because they come in any order.
@@ -131,13 +131,13 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
             return Err(GRF_07.broken(
                 Kind::Missing,
                 item.offset(),
-                format!("`{name}` calls a function and has no `attrs`"),
+                format!("node `{name}` is a `tvm_op` but has no `attrs`, which name its function"),
             ));
         }
         _ => {
             // GRF-06: 0.8 takes the number of outputs from uninitialized memory here, and crashes.
             GRF_06.require_as(Kind::Unsupported, false, item.offset(), || {
-                format!("`{op}` is not an op: there are `null` and `tvm_op`")
+                format!("unknown op `{op}`: expected `null` or `tvm_op`")
             })?;
             None
         }
@@ -178,7 +178,7 @@ fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam
         let found = all.iter().rev().find(|(key, ..)| key == name);
         let found = found.map(|(_, text, offset)| (text.as_str(), *offset));
         found.ok_or_else(|| {
-            let message = format!("the node's attrs have no `{name}`");
+            let message = format!("the `attrs` of the node lack the required member `{name}`");
             GRF_07.broken(Kind::Missing, attrs.offset(), message)
         })
     };

@@ -123,9 +123,12 @@ impl StoragePool {
         // GRF-24: an entry without a device must not share a pool with an entry that has one, because the executor may place them on
         // different devices (GRF-30).
         GRF_24.demand(Kind::Malformed, self.device == one.device, || {
+            let shown =
+                |device: Option<i32>| device.map_or("none".to_owned(), |device| device.to_string());
             format!(
-                "storage {id} is on device types {:?} and {:?}",
-                self.device, one.device
+                "storage {id}: expected one device type for all its entries, found {} and {}",
+                shown(self.device),
+                shown(one.device)
             )
         })?;
         match (&mut self.texture, &one.texture) {
@@ -141,7 +144,7 @@ impl StoragePool {
             }
             _ => {
                 let message = format!(
-                    "storage {id} is an image, and not all of its entries are images of the same texels"
+                    "storage {id} is an image, so all its entries must be images with the same texels: found others"
                 );
                 return Err(GRF_53.rejected(Kind::Malformed, message));
             }
@@ -212,7 +215,7 @@ impl Texture {
 /// allocation.
 #[cold]
 fn too_large(index: usize) -> Violation {
-    let message = format!("entry {index} has more bytes than 64 bits count");
+    let message = format!("the size of entry {index} in bytes does not fit into 64 bits");
     GRF_23.rejected(Kind::Limit, message)
 }
 

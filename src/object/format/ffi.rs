@@ -122,7 +122,10 @@ fn slot(
     place: impl FnOnce() -> String,
 ) -> Result<usize, GraphFault> {
     let Some(named) = named else {
-        let message = format!("{} holds what is not an index", place());
+        let message = format!(
+            "{}: expected the index of a node, found another value",
+            place()
+        );
         return Err(OBJ_18.rejected(Kind::Malformed, message).into());
     };
     // OBJ-20: a negative index names no node.
@@ -130,7 +133,10 @@ fn slot(
     slot.ok_or_else(|| GraphFault {
         violation: OBJ_20.rejected(
             Kind::Malformed,
-            format!("{} names node {named}, there are {count}", place()),
+            format!(
+                "{} names node {named}, but the number of nodes is {count}",
+                place()
+            ),
         ),
         index: Some(named),
     })

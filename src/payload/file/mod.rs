@@ -69,7 +69,7 @@ impl<'a> ModuleFile<'a> {
         let format = known(name, format)?;
         let Some(side) = side else {
             let message = format!(
-                "`{name}` has no side file `{}`, so that none of its functions can be launched",
+                "`{name}` needs the side file `{}`, which is missing: without it none of its functions can be launched",
                 side_file_name(name)
             );
             // PAY-23: the code alone does not show which functions it has, or with which arguments they are launched.

@@ -42,7 +42,7 @@ fn connect(args: &[AnyView<'_>]) -> Result<Any> {
     while let [function, rest @ ..] = args {
         let name: String = cast(*function).map_err(wrong)?;
         if name != "rpc.Connect" {
-            let message = format!("a session that `{name}` makes is none of this client");
+            let message = format!("a session that `{name}` creates does not belong to this client");
             return Err(RPC_103.rejected(Kind::Unsupported, message).into());
         }
         args = rest;

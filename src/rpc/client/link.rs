@@ -333,7 +333,7 @@ impl Link {
             Some(session) if session != self.place.number() => Err(Error::new(
                 ErrorKind::Value,
                 format!(
-                    "a device of session {session} is none of session {}",
+                    "a device of session {session} cannot be used in session {}",
                     self.place.number()
                 ),
             )),

@@ -44,7 +44,7 @@ pub(super) fn unanswered(
         )
     } else {
         format!(
-            "{host}:{port} closes the connection and answers nothing: is the port that of an RPC server or a proxy?"
+            "{host}:{port} closes the connection and answers nothing: check that an RPC server or a proxy listens on this port"
         )
     };
     if is_end {

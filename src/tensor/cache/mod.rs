@@ -149,7 +149,7 @@ fn read_shard(
     }))?;
     findings.expect(TEN_61, Kind::Malformed, is_file_name(path), 0, || {
         let path = path.escape_debug();
-        format!("`{path}` is not the name of a file beside the index; no command opens it")
+        format!("`{path}`: expected the name of a file in the folder of the index; no command opens another path")
     })?;
     let md5sum = item.maybe("md5sum").map(|sum| sum.text(TEN_51));
     let tensors = item.get("records", TEN_51)?.list(TEN_51)?;
@@ -210,7 +210,7 @@ fn read_tensor(
     item.here(
         TEN_55.demand(Kind::Malformed, end.is_some_and(|end| end <= room), || {
             format!(
-                "tensor `{name}` has {nbytes} bytes at {offset} of a shard of {room} bytes; the C++ loader reads memory behind the shard"
+                "tensor `{name}` has {nbytes} bytes at {offset} of a shard of {room} bytes; the C++ loader reads memory after the end of the shard"
             )
         }),
     )?;
@@ -252,7 +252,7 @@ impl Shard {
     pub fn check(&self, bytes: Option<&[u8]>, findings: &mut Findings) -> Result<(), Violation> {
         let (path, stated) = (self.path.as_str(), self.nbytes);
         let Some(bytes) = bytes else {
-            let message = format!("there is no file `{path}` beside the index");
+            let message = format!("there is no file `{path}` in the folder of the index");
             return Err(TEN_54.rejected(Kind::Missing, message));
         };
         let there = bytes.len() as u64;

@@ -21,7 +21,7 @@ pub(super) fn check_function(
     // this.
     VM_04.require(named == 0 || named == function.num_args, first, || {
         format!(
-            "function `{}` takes {} arguments and names {named}",
+            "function `{}` takes {} arguments but has {named} parameter names",
             function.name, function.num_args
         )
     })?;
@@ -61,7 +61,7 @@ fn check_instruction(
         // VM-05: upstream fails if an instruction tests the machine, and returns the machine's address as a value.
         VM_05.require(!special, at, || {
             format!(
-                "instruction {index} of `{}` {what} a special register: only arguments of calls may be one",
+                "instruction {index} of `{}` {what} a special register: expected an ordinary one, because only arguments of calls may be special",
                 function.name
             )
         })
@@ -78,7 +78,7 @@ fn check_instruction(
             // VM-02: upstream finds this only when the jump is taken.
             VM_02.require(false_offset > 1, at, || {
                 format!(
-                    "instruction {index} of `{}` jumps by {false_offset} when false: a branch goes forward, over the other one",
+                    "instruction {index} of `{}` jumps by {false_offset} if its condition is false: expected more than 1, forward over the other branch",
                     function.name
                 )
             })
@@ -99,7 +99,7 @@ fn check_instruction(
             // VM-03: upstream counts when the call is made, so a branch that is never taken may be wrong there.
             VM_03.require_as(Kind::Type, passed == callee.num_args, at, || {
                 format!(
-                    "instruction {index} of `{}` calls `{}` with {passed} arguments, it takes {}",
+                    "instruction {index} of `{}` calls `{}` with {passed} arguments: expected {}",
                     function.name, callee.name, callee.num_args
                 )
             })

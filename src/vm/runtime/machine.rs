@@ -283,7 +283,7 @@ impl CallingMachine for VirtualMachineImpl {
             VM_14
                 .rejected(
                     Kind::Missing,
-                    "the machine has no host device: pass the CPU behind the others",
+                    "the machine has no host device: pass the CPU as the last device",
                 )
                 .into()
         })

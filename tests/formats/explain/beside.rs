@@ -106,7 +106,7 @@ fn whether_llvm_takes_a_text_is_not_known() {
         }
     }
     assert!(!why(&old, "0.19").contains("where it does"));
-    assert!(why(&old, "0.21").contains("by another convention"));
+    assert!(why(&old, "0.21").contains("the wrong calling convention"));
     assert!(why(&old, "0.27").contains("names that begin with `__tvm_ffi_`"));
     assert!(why(&new, "0.19").contains("their names begin with `__tvm_ffi_`"));
     assert!(!why(&new, "0.27").contains("where it does"));

@@ -52,9 +52,9 @@ fn the_advice_names_the_machine_and_its_compiler() {
     assert_eq!(outcome(&mixed, "0.8"), "fails");
     assert!(print(&["verify"], &mixed).1.contains("BLOB-76"));
     let (_, text) = print(&["explain"], &posted("riscv64-0.16.tar"));
-    let words = "sources for riscv64, 64 bits. Unpack it and link what is in it into a library first: `tar -xf FILE.tar` in an empty folder, then `riscv64-linux-gnu-gcc -shared -fPIC -o lib.so`";
+    let words = "sources for riscv64, 64 bits. Unpack it and link its members into a library first: `tar -xf FILE.tar` in an empty folder, then `riscv64-linux-gnu-gcc -shared -fPIC -o lib.so`";
     assert!(text.contains(words), "{text}");
-    assert!(text.contains("which cannot do it"), "{text}");
+    assert!(text.contains("which cannot link this code"), "{text}");
     for (name, words) in [
         (
             "elf-aarch64.o",

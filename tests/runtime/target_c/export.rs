@@ -99,7 +99,7 @@ fn a_job_of_c_is_exported_and_a_library_binary_replaced() {
         (
             "modules",
             json!([{"kind": "_lib", "format": "c", "code": "", "import": []}]),
-            "no member `import`",
+            "unknown member `import`",
         ),
         (
             "modules",
@@ -113,7 +113,7 @@ fn a_job_of_c_is_exported_and_a_library_binary_replaced() {
         ("options", json!([1]), "a list of texts"),
         ("order", json!("0.9"), "0.9"),
         ("triple", json!("z80-none"), "z80"),
-        ("extra", json!(1), "no member `extra`"),
+        ("extra", json!(1), "unknown member `extra`"),
     ] {
         let mut wrong = job(&path("wrong.c"));
         wrong[member] = value;

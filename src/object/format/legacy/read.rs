@@ -90,8 +90,8 @@ impl LegacyGraph {
         let count = nodes.len();
         OBJ_23
             .require(root.is_some_and(|root| root < count), root_at, || {
-                let root = root.map_or("more than a word".to_owned(), |root| root.to_string());
-                format!("the root is node {root}, there are {count}")
+                let root = root.map_or("beyond 64 bits".to_owned(), |root| root.to_string());
+                format!("the root is node {root}, but the number of nodes is {count}")
             })
             .map_err(|broken| broken.in_field("root"))?;
         // OBJ-30: a graph without nodes has already failed OBJ-23 above, because its root names no node.
@@ -202,10 +202,13 @@ fn read_nodes(
         // If the largest index is a node, all are. Among equal indices, the first one is reported.
         OBJ_23.require(value < nodes.len() as u128, at, || {
             let value = match value {
-                BEYOND => "more than a word".to_owned(),
+                BEYOND => "beyond 64 bits".to_owned(),
                 value => value.to_string(),
             };
-            format!("`data` names node {value}, there are {}", nodes.len())
+            format!(
+                "`data` names node {value}, but the number of nodes is {}",
+                nodes.len()
+            )
         })?;
     }
     Ok((nodes, starts))
@@ -399,7 +402,7 @@ fn utf8(bytes: Vec<u8>, what: &str, at: u64) -> Result<String, Violation> {
 
 /// Returns the violation for an unknown member (OBJ-22), whose name is at `at`.
 fn unknown(what: &str, key: &[u8], at: u64) -> Violation {
-    let message = format!("{what} has no member `{}`", key.escape_ascii());
+    let message = format!("unknown member `{}` in {what}", key.escape_ascii());
     OBJ_22.broken(Kind::Unsupported, at, message)
 }
 
