@@ -47,7 +47,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     );
     let _ = writeln!(
         out,
-        "<p>Implementation <code>{}</code>, suite <code>{}</code></p>",
+        "<details><summary>Implementation and suite</summary><p>Implementation <code>{}</code>, suite <code>{}</code></p></details>",
         escaped(&report.implementation),
         report.suite
     );

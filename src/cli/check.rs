@@ -38,9 +38,9 @@ pub(crate) struct CheckArgs {
     /// Put cases that call a C compiler too, and fail on unsupported and skipped cases, unless --known names them
     #[arg(long)]
     complete: bool,
-    /// The form of the report: text, json, junit, md, html; of --list: text, json
-    #[arg(long, value_name = "FORM", default_value = "text")]
-    report: ReportFormat,
+    /// The form of the report: text, json, junit, md, html; of --list: text, json [default: by the ending of --output, otherwise text]
+    #[arg(long, value_name = "FORM")]
+    report: Option<ReportFormat>,
     /// Write the report or list there instead of to stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -89,15 +89,22 @@ struct SavedReport {
 /// Parses the name of a file whose ending states the form of a report.
 fn saved_report(name: &str) -> Result<SavedReport, String> {
     let file = PathBuf::from(name);
-    let form = match file.extension().and_then(|ending| ending.to_str()) {
-        Some("html") => ReportFormat::Html,
-        Some("json") => ReportFormat::Json,
-        Some("md") => ReportFormat::Markdown,
-        Some("txt") => ReportFormat::Text,
-        Some("xml") => ReportFormat::Junit,
-        _ => return Err("its ending is not .html, .json, .md, .txt or .xml".to_owned()),
-    };
-    Ok(SavedReport { file, form })
+    match form_of(&file) {
+        Some(form) => Ok(SavedReport { file, form }),
+        None => Err("its ending is not .html, .json, .md, .txt or .xml".to_owned()),
+    }
+}
+
+/// Returns the form of a report that the ending of a file states.
+fn form_of(file: &Path) -> Option<ReportFormat> {
+    Some(match file.extension()?.to_str()? {
+        "html" => ReportFormat::Html,
+        "json" => ReportFormat::Json,
+        "md" => ReportFormat::Markdown,
+        "txt" => ReportFormat::Text,
+        "xml" => ReportFormat::Junit,
+        _ => return None,
+    })
 }
 
 /// Parses a time above 0, in seconds with or without a fraction.
@@ -153,8 +160,12 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     }
     let suite = Suite::ours()?;
     let selected = select(suite, &order.selection)?;
+    let form = args
+        .report
+        .or_else(|| form_of(args.output.as_deref()?))
+        .unwrap_or(ReportFormat::Text);
     if args.list {
-        let text = match args.report {
+        let text = match form {
             ReportFormat::Json => output::json_text(&list(suite, &selected))?,
             _ => selected.iter().map(|case| line(case)).collect(),
         };
@@ -185,10 +196,10 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     }
     match args.output.as_deref() {
         // The other formats are for programs, and are written below.
-        None if args.report == ReportFormat::Text => {
+        None if form == ReportFormat::Text => {
             output::stream(|out| report::render_text(out, &report))?;
         }
-        file => write(file, &report::render(args.report, &report))?,
+        file => write(file, &report::render(form, &report))?,
     }
     Ok(if report.is_good() {
         Exit::Good
@@ -245,7 +256,12 @@ const BUILTIN: &str = "builtin";
 fn has_effect(args: &CheckArgs) -> Result<(), CliError> {
     let unused =
         |option: &str, why: &str| Err(CliError::new(format!("{option} has no effect: {why}")));
-    if args.list && !matches!(args.report, ReportFormat::Text | ReportFormat::Json) {
+    if args.list
+        && !matches!(
+            args.report,
+            None | Some(ReportFormat::Text | ReportFormat::Json)
+        )
+    {
         return unused("--report", "a list is text or json");
     }
     if args.memory.is_some() && !cfg!(unix) {
