@@ -60,7 +60,7 @@ def inspect(
     code: bool = False,
     name: Optional[str] = None,
 ) -> Inspection:
-    """Show what a file holds: layout, modules, import tree, functions, tensors.
+    """Show the content of a file: layout, modules, import tree, functions, tensors.
 
     `layout` (0.2, 0.7, 0.21 or 0.22) overrides symbols and bytes. With `kind` the file is the payload of a module of this kind.
     `grammar` has texts ``KIND=KNOWN`` for kinds that no release has. `code` adds the code of executables. `name` stands for the file
@@ -114,7 +114,7 @@ def dump(
 
 
 def unpack(source: Source, *, layout: Optional[str] = None, blob: Optional[int] = None, name: Optional[str] = None) -> Unpacked:
-    """Take a library binary apart into what `pack` makes it of. `blob` is its number in a file that has several."""
+    """Split a library binary into modules from which `pack` rebuilds it. `blob` is its number, from 0, if the file has several."""
     text, files = _tvmspec.unpack(source, name, layout, blob)
     return Unpacked(text, json.loads(text), files)
 
@@ -145,7 +145,7 @@ def pack(
     layout: Optional[str] = None,
     order: Optional[str] = None,
 ) -> Optional[bytes]:
-    """Make a library binary from a list of modules.
+    """Build a library binary from a list of modules.
 
     Returns its bytes, or writes the file `output` (.bin, .c, .o, .so or .tar). The manifest is a result of `unpack`, a dictionary as
     `spec/schema/manifest.json` describes it with the payloads in `files`, or the path of a TOML or JSON file.
