@@ -78,7 +78,7 @@ def verify(
     grammar: Iterable[str] = (),
     name: Optional[str] = None,
 ) -> Verification:
-    """Find every broken rule and every oddity. The options are those of `inspect`."""
+    """Find every broken rule and every tolerated oddity. Takes the options of `inspect`."""
     text = _tvmspec.report("verify", source, name, layout, payload=kind, grammar=list(grammar))
     return _results.verification(text)
 

@@ -56,7 +56,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether a case passed and none failed."""
+        """True if at least one case passed and no case failed."""
         return not self.failures and any(result.verdict == "pass" for result in self.results)
 
     @property

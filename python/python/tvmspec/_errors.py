@@ -6,7 +6,7 @@ from typing import Optional
 
 
 class Error(ValueError):
-    """A request that cannot be served, for example because no rule is about the file."""
+    """A request that cannot be served, for example because no rule applies to the file."""
 
 
 class Violation(Error):

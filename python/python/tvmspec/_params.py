@@ -47,7 +47,7 @@ def save_params(path: Union[str, os.PathLike[str]], params: Mapping[str, Any], *
     for name, value in params.items():
         array = value.numpy() if isinstance(value, _tvmspec.Tensor) else np.asarray(value)
         dtype = array.dtype.newbyteorder("=").name
-        # `ascontiguousarray` makes a list of a scalar.
+        # `ascontiguousarray` turns a scalar into a list.
         compact = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(-1)
         if dtype == "bool":
             dtype = "bool"
@@ -97,7 +97,7 @@ def _array(mapped: Union[mmap.mmap, bytes], dtype: str, shape: list[int], offset
 
 
 def _unpacked(packed: Array, dtype: str, bits: int, shape: list[int]) -> Array:
-    """Return elements of less than eight bits, which the file packs from the lowest bit on, with a byte each."""
+    """Unpack elements of less than eight bits into a byte each. The file packs them from the lowest bit on."""
     import math
 
     import numpy as np
@@ -114,7 +114,7 @@ def _unpacked(packed: Array, dtype: str, bits: int, shape: list[int]) -> Array:
 
 
 def _bits(dtype: str) -> int:
-    """Return the number at the end of the name of a type, or before ``_``: 32 of ``float32``, 8 of ``float8_e4m3fn``."""
+    """Return the bits in the name of a type, at its end or before ``_``: 32 for ``float32``, 8 for ``float8_e4m3fn``."""
     digits = dtype.split("_")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
     return int(digits) if digits.isdigit() else 8
 
