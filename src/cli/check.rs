@@ -20,7 +20,8 @@ use tvmspec::release::Release;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..][#TARGET], legacy:LIB[,LIB..][@RELEASE][#TARGET], rpc:HOST:PORT[/KEY][@RELEASE], rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE], device:NAME, liar:NAME
+    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..][#TARGET], legacy:LIB[,LIB..][@RELEASE][#TARGET],
+    /// rpc:HOST:PORT[/KEY][@RELEASE], rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE], device:NAME, liar:NAME
     #[arg(long = "impl", value_name = "SPEC", default_value = "builtin")]
     implementation: String,
     /// Only cases of this chapter; may be repeated

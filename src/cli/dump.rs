@@ -20,7 +20,7 @@ pub(crate) struct DumpArgs {
     /// Show long fields and long vectors completely
     #[arg(long)]
     all: bool,
-    /// Read library binaries in this layout, and ignore what symbol and bytes indicate
+    /// Read library binaries in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Read the file as the payload of a module of this kind, in the layout of --layout [default layout: 0.22]

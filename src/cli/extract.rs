@@ -39,7 +39,7 @@ pub(crate) struct ExtractArgs {
     /// Write one kernel of a module that has several
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
-    /// Read the library binary in this layout, and ignore what symbol and bytes indicate
+    /// Read the library binary in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// The number of the library binary, from 0, if the file has several

@@ -263,8 +263,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Serve RPC clients of all releases, each in a separate process
     ///
-    /// Any client that reaches the port has all rights that the options grant. Without --allow-load, a client can use its own files, memory, and
-    /// the functions of servers. With it, a client can do everything that this user may do.
+    /// Any client that reaches the port has all rights that the options grant. Without --allow-load, a client can use its own files, its
+    /// memory and the functions that every server has. With it, a client can do everything that this user may do.
     ///
     /// The first line of stdout is `serving on HOST:PORT`, printed after the tracker has the server. The start and the end of each session
     /// are logged on stderr. Ctrl-C waits for running sessions, and a second one ends them. SIGTERM and SIGHUP end them after a second.

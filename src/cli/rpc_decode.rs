@@ -187,7 +187,7 @@ fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
         ConnectionMessage::Hello(hello) => format!("hello `{}`", hello.key),
         ConnectionMessage::Answer(HelloAnswer::Success(key)) => format!("success `{key}`"),
         ConnectionMessage::Answer(HelloAnswer::Duplicate) => "duplicate key".to_owned(),
-        // RPC-04: the code is called mismatch, which does not name the mismatch.
+        // RPC-04: the code `mismatch` means that no server has the key.
         ConnectionMessage::Answer(HelloAnswer::Mismatch) => "no server of this key".to_owned(),
         ConnectionMessage::TrackerHello => "hello of a tracker".to_owned(),
         ConnectionMessage::TrackerRequest(request) => {

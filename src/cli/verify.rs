@@ -25,7 +25,7 @@ pub(crate) struct VerifyArgs {
     /// Fail if there is any finding, even if no rule is broken
     #[arg(long)]
     strict: bool,
-    /// Read library binaries in this layout, and ignore what symbol and bytes indicate
+    /// Read library binaries in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Read the files as payloads of a module of this kind, in the layout of --layout [default layout: 0.22]

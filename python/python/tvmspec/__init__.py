@@ -62,9 +62,9 @@ def inspect(
 ) -> Inspection:
     """Show the content of a file: layout, modules, import tree, functions, tensors.
 
-    `layout` (0.2, 0.7, 0.21 or 0.22) overrides symbols and bytes. With `kind` the file is the payload of a module of this kind.
-    `grammar` has texts ``KIND=KNOWN`` for kinds that no release has. `code` adds the code of executables. `name` stands for the file
-    of a buffer.
+    `layout` (0.2, 0.7, 0.21 or 0.22) overrides the layout that symbols and bytes indicate. With `kind`, the file is read as the payload
+    of a module of this kind. `grammar` has texts ``KIND=KNOWN`` for kinds that no release has. `code` adds the code of executables.
+    `name` is the file name that reports show for a buffer.
     """
     text = _tvmspec.report("inspect", source, name, layout, payload=kind, grammar=list(grammar), code=code)
     return _results.inspection(text)
@@ -94,7 +94,7 @@ def explain(
 ) -> Explanation:
     """Show for each release whether it loads the file, or why not.
 
-    `release` limits the answer to one. With `elsewhere` libraries and devices of this machine are left out.
+    `release` limits the answer to one release. `elsewhere` ignores the libraries and devices of this machine.
     """
     text = _tvmspec.report("explain", source, name, layout, grammar=list(grammar), release=release, elsewhere=elsewhere)
     return _results.explanation(text, _name_of(source, name))
@@ -192,8 +192,8 @@ def convert(
 ) -> Optional[bytes]:
     """Rewrite a library binary in another layout.
 
-    Returns its bytes, or writes the file `output`, whose extension says what is made: .bin, .c, .o, .so or .tar. `whole` keeps the rest
-    of the file, host code included.
+    Returns its bytes, or writes the file `output`, whose extension selects its form: .bin, .c, .o, .so or .tar. `whole` keeps the rest of
+    the file, including host code.
     """
     if output is None:
         return _tvmspec.convert(source, layout, from_layout, blob)
@@ -220,7 +220,7 @@ def run(
     function: str = "main",
     device: str = "cpu",
 ) -> list[Tensor]:
-    """Run a model, of the graph executor or the Relax VM, and return its outputs. `inputs` has an array for each name."""
+    """Run a model for the graph executor or the Relax VM, and return its outputs. `inputs` maps names to arrays."""
     return _tvmspec.run(path, dict(inputs or {}), function, device)
 
 
@@ -232,7 +232,7 @@ def rule(id: str) -> Rule:
 
 
 def rules(pattern: str = "*") -> tuple[Rule, ...]:
-    """Return the rules whose id matches, in the order of the specification; ``*`` stands for any text."""
+    """Return the rules whose id matches, in the order of the specification. ``*`` in the pattern stands for any text."""
     return _results.rules(_tvmspec.rules([pattern]))
 
 

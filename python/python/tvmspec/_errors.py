@@ -12,7 +12,7 @@ class Error(ValueError):
 class Violation(Error):
     """A broken rule.
 
-    A function that is judged raises it to reject its input; everything except the message may be left out.
+    A judged function raises it to reject its input. Only the message is required.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ pub(crate) struct ExplainArgs {
     /// The library with which a graph is run; reports functions that the graph calls and that the library lacks
     #[arg(long, value_name = "LIB")]
     lib: Option<PathBuf>,
-    /// Read library binaries in this layout, and ignore what symbol and bytes indicate
+    /// Read library binaries in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Compare the needs of the file with the names that this runtime registers; it is loaded in a separate process. Exit code 1 if its

@@ -39,7 +39,7 @@ pub(crate) struct InspectArgs {
     /// Write a self-contained HTML page: a map of the bytes, releases, rules, modules, graph, code and tensors
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
-    /// Read library binaries in this layout, and ignore what symbol and bytes indicate
+    /// Read library binaries in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
     /// Read modules of KIND, which no release has, by the grammar of the known kind KNOWN; a JSON runtime is recognised without it
